@@ -1,0 +1,159 @@
+"""The folder is the registry: a file without a leading underscore is a thing a user can name.
+
+Listing reads the source (`ast`) and imports nothing; naming imports one file. Third parties add entry points in the group
+`mixwright.<kind>`. Left out on purpose: decorators, and lists to keep.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from mixwright.errors import InputError, missing_extra, unknown_name
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of plug-in."""
+
+    name: str
+    """Plural, as in `mixwright list checks`; its entry-point group is `mixwright.<name>`."""
+    base: str
+    """Name of its class in `mixwright.contracts`."""
+    package: str
+    """Package whose files are the plug-ins."""
+
+
+KINDS: dict[str, Kind] = {
+    name: Kind(name, base, package)
+    for name, base, package in (
+        ("graders", "Grader", "mixwright.graders"),
+        ("checks", "Check", "mixwright.audit"),
+        ("probes", "Probe", "mixwright.measure"),
+        ("planners", "Planner", "mixwright.plan"),
+        ("mixtures", "Mixture", "mixwright.steer.mixtures"),
+        ("selectors", "Selector", "mixwright.steer.selectors"),
+        ("gates", "Gate", "mixwright.steer.gates"),
+        ("controllers", "Controller", "mixwright.steer.controllers"),
+        ("monitors", "Monitor", "mixwright.steer.monitors"),
+        ("arms", "Arm", "mixwright.trial"),
+        ("sections", "Section", "mixwright.verdict"),
+        ("findings", "Finding", "mixwright_lab.findings"),
+        ("worlds", "World", "mixwright_lab.worlds"),
+    )
+}
+"""Every kind, in the order of the flow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One plug-in, known without importing it."""
+
+    kind: str
+    name: str
+    module: str
+    summary: str
+    """First line of its docstring; for third parties the distribution it comes from."""
+    docstring: str
+    needs: tuple[str, ...] = ()
+    """Top-level packages it needs beyond core."""
+    extra: str = "train"
+    """The extra that installs them."""
+
+
+def listing(kind: str) -> dict[str, Entry]:
+    """All plug-ins of `kind` by name, sorted; nothing is imported.
+
+    Raises:
+        InputError: unknown kind, or two plug-ins with one name.
+    """
+    if kind not in KINDS:
+        raise unknown_name("kind", kind, KINDS)
+    entries = {path.stem: _read(kind, path) for path in _files(KINDS[kind].package)}
+    for point in entry_points(group=f"mixwright.{kind}"):
+        origin = point.dist.name if point.dist else "?"
+        if point.name in entries:
+            raise InputError(
+                f"one {kind} plug-in named {point.name!r}", f"a second from {origin}", f"Rename it or uninstall {origin}."
+            )
+        entries[point.name] = Entry(kind, point.name, point.value, f"from {origin}", "")
+    return dict(sorted(entries.items()))
+
+
+def load(kind: str, name: str) -> type[Any]:
+    """The class called `name`: imports its one file.
+
+    Raises:
+        InputError: unknown name (with the nearest), or packages missing (with the pip command).
+        TypeError: the file does not define exactly one class of its kind.
+    """
+    entries = listing(kind)
+    if name not in entries:
+        raise unknown_name(kind.rstrip("s"), name, entries)
+    entry = entries[name]
+    missing = [need for need in entry.needs if importlib.util.find_spec(need) is None]
+    if missing:
+        raise missing_extra(f"{kind.rstrip('s')} {name}", missing, entry.extra)
+    base = getattr(importlib.import_module("mixwright.contracts"), KINDS[kind].base)
+    module_name, _, attribute = entry.module.partition(":")
+    module = importlib.import_module(module_name)
+    if attribute:
+        found = [getattr(module, attribute)]
+    else:
+        own = [value for value in vars(module).values() if isinstance(value, type)]
+        found = [value for value in own if issubclass(value, base) and value.__module__ == module_name]
+    if len(found) != 1 or not issubclass(found[0], base):
+        raise TypeError(f"{entry.module} must define exactly one {base.__name__}, it defines {len(found)}")
+    return found[0]
+
+
+def create(kind: str, name: str, options: dict[str, Any] | None = None) -> Any:
+    """An instance of plug-in `name` with its options as keyword arguments.
+
+    Raises:
+        InputError: unknown name, missing packages, or an option it does not take.
+    """
+    import inspect
+
+    cls = load(kind, name)
+    known = [p for p in inspect.signature(cls).parameters if p != "self"]
+    for option in options or {}:
+        if option not in known:
+            raise unknown_name(f"option of {kind}.{name}", option, known)
+    return cls(**(options or {}))
+
+
+def row(phenomenon: str) -> list[Entry]:
+    """Every plug-in whose stem is `phenomenon`, in the order of the flow: `mixwright explain formats`."""
+    return [entries[phenomenon] for entries in map(listing, KINDS) if phenomenon in entries]
+
+
+def _files(package: str) -> list[Path]:
+    """Source files of a package, found without importing it (importing a parent would run its code)."""
+    root = Path(__file__).parent.parent
+    folder = root.joinpath(*package.split("."))
+    return sorted(path for path in folder.glob("*.py") if not path.stem.startswith("_"))
+
+
+def _read(kind: str, path: Path) -> Entry:
+    """The entry of one file: first docstring line and the literals NEEDS and EXTRA."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    docstring = ast.get_docstring(tree) or ""
+    literals: dict[str, Any] = {}
+    for node in tree.body:
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Name)
+            and node.targets[0].id in ("NEEDS", "EXTRA")
+        ):
+            literals[node.targets[0].id] = ast.literal_eval(node.value)
+    module = f"{KINDS[kind].package}.{path.stem}"
+    summary = docstring.split("\n", 1)[0]
+    return Entry(
+        kind, path.stem, module, summary, docstring, tuple(literals.get("NEEDS", ())), literals.get("EXTRA", "train")
+    )

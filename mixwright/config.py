@@ -1,0 +1,129 @@
+"""What a user writes in `run.yaml`: the settings of one whole run, each with its default.
+
+`mixwright run --init` writes this file with comments; `runs.read_yaml(path, RunConfig)` reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusConfig:
+    """Where the examples come from."""
+
+    train: str
+    """Path (JSONL, JSON, Parquet, datasets folder), hub name, or `reasoning-gym:...`."""
+    eval: str | None = None
+    """Held-out examples, same forms; None splits `eval_share` of train off by a hash of the prompt."""
+    eval_share: float = 0.2
+    """Share of prompts held out when there is no `eval`."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Our name -> the file's column, where names differ (task, prompt, answer, target, level, id ...)."""
+    task: str = "all"
+    """Task name of rows that have no task column."""
+    grader: str = "exact"
+    """Grader of tasks that `graders` does not name."""
+    graders: Mapping[str, str] = field(default_factory=dict)
+    """Task -> grader."""
+
+
+@dataclass(frozen=True, slots=True)
+class WarmupConfig:
+    """SFT that a tiny model gets before anything is measured; never used with a real checkpoint."""
+
+    steps: int = 1500
+    """Optimiser steps."""
+    batch_size: int = 64
+    learning_rate: float = 3e-3
+    cells: Mapping[str, float] = field(default_factory=dict)
+    """`task@level` (or `task`) -> weight of what is taught; empty teaches the whole training split."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """The model that is being taught."""
+
+    path: str = "tiny:"
+    """Checkpoint folder or hub name, or `tiny:` for a small Llama built here."""
+    adapter: str | None = None
+    """PEFT adapter folder to load on top."""
+    width: int = 64
+    depth: int = 4
+    heads: int = 4
+    vocabulary: int = 512
+    """BPE entries of a tiny model; digits are always single."""
+    bases: int = 1
+    """Different tiny starting models; trial seed s uses base s mod bases."""
+    warmup: WarmupConfig | None = None
+    """For tiny models only."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureConfig:
+    """How much is measured before and after."""
+
+    items: int = 32
+    """Held-out items per cell."""
+    samples: int = 8
+    """Sampled completions per item (k of pass@k)."""
+    temperature: float = 1.0
+    max_new_tokens: int = 8
+    probes: tuple[str, ...] = ("competence", "formats", "entropy", "drift")
+
+
+@dataclass(frozen=True, slots=True)
+class PlanConfig:
+    """Who plans."""
+
+    planner: str = "difficulty"
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainConfig:
+    """How the model is trained; the same for every arm."""
+
+    objective: str = "grpo"
+    """grpo or sft."""
+    steps: int = 60
+    prompts: int = 8
+    """Prompts (groups) per step."""
+    generations: int = 8
+    """Completions per prompt (TRL's num_generations)."""
+    max_new_tokens: int = 8
+    learning_rate: float = 5e-4
+    temperature: float = 1.0
+    beta: float = 0.0
+    """KL coefficient; 0 loads no reference model."""
+    canary_every: int = 20
+    """Steps between canary passes; 0 turns them off."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Any other field of TRL's config, passed through."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialConfig:
+    """Which arms are tried, on how many seeds."""
+
+    arms: tuple[str, ...] = ("uniform", "steered", "permuted")
+    seeds: int = 5
+    workers: int = 0
+    """Processes of one thread each; 0 takes one per CPU core."""
+    target: float = 0.1
+    """Gain in success on reachable cells that `rollouts to target` counts up to; fixed before the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunConfig:
+    """One whole run: corpus to verdict."""
+
+    corpus: CorpusConfig
+    model: ModelConfig = field(default_factory=ModelConfig)
+    measure: MeasureConfig = field(default_factory=MeasureConfig)
+    plan: PlanConfig = field(default_factory=PlanConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+    trial: TrialConfig = field(default_factory=TrialConfig)
+    seed: int = 0

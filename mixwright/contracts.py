@@ -1,0 +1,225 @@
+"""What every plug-in promises: one abstract class per kind, each with few methods.
+
+A plug-in is one final class in one file; its `__init__` takes only keyword options with defaults and stores them.
+`mixwright.conformance` holds the tests of these promises; third parties run them on their own classes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from mixwright.records import (
+    Action,
+    Alarm,
+    Cell,
+    Example,
+    GroupOutcome,
+    Measurement,
+    Observation,
+    Outcome,
+    PairOutcome,
+    Plan,
+    Signals,
+    Stage,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from mixwright.corpus import Corpus
+    from mixwright.measure._passes import Passes
+    from mixwright.runs import RunFolder
+    from mixwright.steer._ledger import Ledger
+    from mixwright.verdict._blocks import Block
+
+
+class Grader(ABC):
+    """Judges an answer. The gold answer earns 1.0; text that merely contains it earns nothing."""
+
+    @abstractmethod
+    def grade(self, example: Example, completion: str) -> float:
+        """Score of `completion` for `example`, 0..1. Must not raise on hostile text and must not evaluate it."""
+
+    def luck(self, examples: Sequence[Example]) -> float | None:
+        """Success of blind choice over these examples of one cell, 0..1; None when it is not known from the form alone."""
+        return None
+
+
+class Check(ABC):
+    """Looks at the data; no model, no torch. Streams: a million rows in bounded memory."""
+
+    @abstractmethod
+    def check(self, corpus: Corpus) -> list[Observation]:
+        """What the corpus shows; an empty list when there is nothing to say. Reads `corpus.batches()`."""
+
+
+class Probe(ABC):
+    """Measures the model. Leaves parameters, gradients, train/eval mode and RNG state as it found them."""
+
+    PASSES: ClassVar[tuple[str, ...]] = ()
+    """Expensive passes it reads: any of rollouts, logprobs, gradients, hidden. The stage runs each once for all probes."""
+
+    @abstractmethod
+    def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
+        """Measurements with unit, interval, n and null. Same rng, same numbers."""
+
+
+class Planner(ABC):
+    """Pure: same observations, measurements and cells, same plan."""
+
+    @abstractmethod
+    def plan(
+        self, cells: Sequence[Cell], audit: Sequence[Observation], competence: Sequence[Measurement], *, steps: int
+    ) -> Plan:
+        """A plan of `steps` optimiser steps with a `why` for each number. Raises InputError when it lacks evidence."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The training examples that a run may draw, as arrays."""
+
+    ids: tuple[str, ...]
+    """Example ids; position = index drawn."""
+    tasks: tuple[str, ...]
+    """Task names, sorted."""
+    task_of: np.ndarray
+    """int32 of shape (examples,): index into `tasks`."""
+    cells: tuple[Cell, ...]
+    """Cells, sorted by key."""
+    cell_of: np.ndarray
+    """int32 of shape (examples,): index into `cells`."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a steering plug-in may read. The engine owns it; plug-ins never write into it."""
+
+    pool: Pool
+    ledger: Ledger
+    stage: Stage
+    cell_states: Mapping[str, str]
+    """`task@level` -> state when the plan was made; `unknown` when it was never measured."""
+
+
+class Steerer(ABC):  # noqa: B024 - a parent only: its children have the abstract methods
+    """Common parent of what steers a run: no weights, no optimiser; rng handed in; failure raises."""
+
+    def begin(self, scene: Scene) -> None:  # noqa: B027
+        """Called once, before the first step and before `restore`."""
+
+    def observe(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome]) -> None:  # noqa: B027
+        """Every outcome of a step, refused groups too."""
+
+    def state(self) -> dict[str, Any]:
+        """JSON-ready state; `restore(state())` on a fresh object continues exactly."""
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:  # noqa: B027
+        """Take over what `state` returned."""
+
+
+class Mixture(Steerer):
+    """Proposes weights over tasks."""
+
+    @abstractmethod
+    def weights(self, step: int) -> dict[str, float]:
+        """Share per task of `scene.pool.tasks`, non-negative, summing to 1."""
+
+
+class Selector(Steerer):
+    """Picks an item within a task."""
+
+    @abstractmethod
+    def pick(self, task: int, rng: np.random.Generator) -> int:
+        """Index into the pool of an example of that task (index into `pool.tasks`). Draws only from `rng`."""
+
+
+class Admission(NamedTuple):
+    """A gate's answer."""
+
+    admitted: bool
+    reason: str
+    """Counted and stored; also says when a group was admitted for want of evidence."""
+
+
+class Gate(Steerer):
+    """Decides which groups may teach, on the cell's evidence, never on one group alone. Sees refused groups too."""
+
+    @abstractmethod
+    def admit(self, group: GroupOutcome) -> Admission:
+        """Whether the group may teach, and why."""
+
+
+class Controller(Steerer):
+    """Proposes coefficients and learning-rate factors."""
+
+    @abstractmethod
+    def propose(self, signals: Signals) -> list[Action]:
+        """Actions of kind coefficient, lr_factor or skip_step; empty when nothing should change."""
+
+
+class Monitor(Steerer):
+    """Raises alarms."""
+
+    @abstractmethod
+    def inspect(self, signals: Signals) -> list[Alarm]:
+        """Alarms about what has been observed so far."""
+
+
+@dataclass(frozen=True)
+class Branch:
+    """How one arm of a trial trains."""
+
+    plan: Plan
+    """What the engine follows; for unsteered arms a plan with proportional weights, uniform selector and no levers."""
+    permute_rewards: bool = False
+    """Permute true rewards inside each group: mean, spread and number of signal-carrying groups stay exactly the same."""
+
+
+class Arm(ABC):
+    """How one branch of a trial trains. Nulls are arms."""
+
+    NULL: ClassVar[bool] = False
+    """A null carries no information about the task by construction."""
+    AGAINST: ClassVar[str] = "uniform"
+    """The arm it is compared with; empty for the reference itself."""
+
+    @abstractmethod
+    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
+        """What this arm trains on, given the plan under trial."""
+
+
+class Section(ABC):
+    """One part of the verdict. Reads files only; needs no torch."""
+
+    ORDER: ClassVar[int] = 50
+    """Place on the page, small first. First screen: below 20."""
+    TITLE: ClassVar[str] = ""
+    """Heading."""
+
+    @abstractmethod
+    def blocks(self, run: RunFolder) -> list[Block]:
+        """What to show, as data (text, tables, heat maps, charts); an empty list when the run has nothing for it."""
+
+
+class World(ABC):
+    """A generated task family with a known ground truth."""
+
+    @abstractmethod
+    def make(self, index: int, level: float, split: str) -> Example:
+        """The example at that index: random access, same arguments same example, splits never share a prompt."""
+
+
+class Finding(ABC):
+    """One research claim as a trial on a tiny model, its prediction written before the run."""
+
+    CLAIM: ClassVar[str] = ""
+    EXPECT: ClassVar[Mapping[str, float]] = {}
+    """Name of a number -> least value that counts as reproduced."""
+
+    @abstractmethod
+    def run(self, seed: int, scale: str) -> dict[str, float]:
+        """The numbers of one seed; scale is smoke, laptop or gpu."""

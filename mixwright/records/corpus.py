@@ -1,0 +1,109 @@
+"""What the data holds: examples, tasks, cells, and what a check saw in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Message = Mapping[str, str]
+Text = str | tuple[Message, ...]
+Severity = Literal["info", "warning", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One thing to learn from."""
+
+    id: str
+    """Unique in its corpus."""
+    task: str
+    """Name of its `Task`."""
+    prompt: Text
+    """Plain text, or chat messages ({"role", "content"}) when the source was conversational."""
+    target: Text | None = None
+    """What SFT teaches (TRL's `completion`)."""
+    answer: str | None = None
+    """The gold answer a grader compares with."""
+    level: float | None = None
+    """Difficulty as one number, larger is harder; None where the source says nothing."""
+    knobs: Mapping[str, float] = field(default_factory=dict)
+    """The difficulty settings behind the level, by name."""
+    skills: tuple[str, ...] = ()
+    """What it exercises, for coverage."""
+    chosen: Text | None = None
+    """Preferred completion (DPO)."""
+    rejected: Text | None = None
+    """Dispreferred completion (DPO)."""
+    source: str = ""
+    """Where it came from: file and line, or generator."""
+    split: str = "train"
+    """train or eval."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Other columns of the row, for graders that need them; JSON values only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A named family of examples that one grader can judge."""
+
+    name: str
+    """Unique in its corpus."""
+    grader: str = "exact"
+    """Name of a grader (`mixwright list graders`) or `package.module:function`."""
+    kind: Literal["verifiable", "text", "preference"] = "verifiable"
+    """verifiable: has answers; text: has targets only; preference: has chosen and rejected."""
+    answer_format: str = ""
+    """How answers look, in words or as a skeleton; empty when unknown."""
+    share: float = 0.0
+    """Share of the corpus's rows, 0..1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """task x level: the unit that competence, band and evidence are kept for."""
+
+    task: str
+    """Task name."""
+    level: float | None
+    """Level, or None for a task without levels."""
+    count: int
+    """Examples of the corpus in it."""
+    luck: float
+    """Success without the skill, 0..1: the best of chance, majority answer and shuffled answers."""
+    luck_from: str = "majority answer"
+    """Which of them it was."""
+
+    @property
+    def key(self) -> str:
+        """The cell's name in files and tables: `task@level`."""
+        return cell_key(self.task, self.level)
+
+
+def cell_key(task: str, level: float | None) -> str:
+    """`gcd@2` for task gcd at level 2, `gcd` for a task without levels. Raises nothing."""
+    return task if level is None else f"{task}@{level:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What a check saw in the data."""
+
+    check: str
+    """Name of the check."""
+    task: str | None
+    """Task it is about; None when it is about the corpus."""
+    severity: Severity
+    """info: good to know; warning: look at it; error: do not train or evaluate on this."""
+    count: int
+    """How many rows (or cells, or pairs) show it."""
+    total: int
+    """Of how many."""
+    message: str
+    """One sentence."""
+    remedy: str
+    """What to do; empty for info."""
+    null: str = ""
+    """What it was compared with: what would be seen by chance or in a healthy corpus."""
+    evidence: tuple[Mapping[str, Any], ...] = ()
+    """A few rows that show it; JSON values."""

@@ -1,0 +1,134 @@
+"""What was measured, and what is planned from it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from mixwright.records.corpus import cell_key
+
+CellState = Literal["unknown", "mastered", "reachable", "hopeless", "lucky"]
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One number about what the model does now; long format, one row each."""
+
+    probe: str
+    """Name of the probe."""
+    task: str
+    """Task name; `*` for all."""
+    name: str
+    """What was measured (greedy, pass@1, pass@8, success_above_luck, entropy, ...)."""
+    value: float
+    """The estimate; NaN is refused."""
+    low: float
+    """Lower end of the 95 % interval."""
+    high: float
+    """Upper end of the 95 % interval."""
+    n: int
+    """How many samples, items or tokens it rests on."""
+    unit: str
+    """share, nats per token, characters ..."""
+    level: float | None = None
+    """Level of the cell; None for a task without levels or for the whole task."""
+    example: str | None = None
+    """Example id, for per-item rows; None for aggregates."""
+    null: float | None = None
+    """The same number under the null (luck for success, 0 for drift)."""
+    null_of: str = ""
+    """What the null is."""
+
+    def __post_init__(self) -> None:
+        for name in ("value", "low", "high"):
+            if not math.isfinite(getattr(self, name)):
+                raise ValueError(f"{self.probe}.{self.name} of {self.task}: {name} is {getattr(self, name)}, not finite")
+
+
+@dataclass(frozen=True, slots=True)
+class CellPlan:
+    """What the plan thinks of one cell, from success above luck."""
+
+    task: str
+    """Task name."""
+    level: float | None
+    """Level."""
+    state: CellState
+    """mastered, reachable, hopeless, lucky (correct, but no more than luck) or unknown."""
+    success: float | None
+    """Measured pass@1, 0..1."""
+    luck: float
+    """Luck of the cell, 0..1."""
+    n: int
+    """Graded samples behind `success`."""
+    examples: int
+    """Training examples in the cell."""
+
+    @property
+    def key(self) -> str:
+        """`task@level`."""
+        return cell_key(self.task, self.level)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One stretch of training under one objective. Everything in it may be edited by hand."""
+
+    name: str
+    """Unique in the plan."""
+    objective: Literal["sft", "grpo", "dpo"]
+    """Which trainer runs it."""
+    steps: int
+    """Optimiser steps."""
+    weights: Mapping[str, float]
+    """Share of draws per task; sums to 1."""
+    band: tuple[float, float] = (0.1, 0.9)
+    """Success above luck to aim for: (low, high), 0..1."""
+    mixture: str | None = None
+    """Mixture that may move the weights; None keeps them fixed."""
+    selector: str = "uniform"
+    """Selector that picks items within a task."""
+    gates: tuple[str, ...] = ()
+    """Gates that may refuse a group; all must admit."""
+    controllers: tuple[str, ...] = ()
+    """Controllers of coefficients."""
+    monitors: tuple[str, ...] = ()
+    """Monitors that raise alarms."""
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Keyword arguments per plug-in, by `kind.name` (`selectors.difficulty`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What the plan expects of one task; written before the run, scored after it."""
+
+    task: str
+    """Task name."""
+    name: str
+    """Measurement it is about, e.g. pass@1."""
+    before: float
+    """Measured before."""
+    expected: float
+    """Expected after."""
+    low: float
+    """Lower end of the 80 % range."""
+    high: float
+    """Upper end of the 80 % range."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Weights, order, band and levers of a run, with a reason for each number."""
+
+    planner: str
+    """Name of the planner."""
+    stages: tuple[Stage, ...]
+    """In order."""
+    cells: tuple[CellPlan, ...] = ()
+    """State of each cell when the plan was made."""
+    forecast: tuple[Forecast, ...] = ()
+    """One per task that the plan makes a statement about."""
+    why: Mapping[str, str] = field(default_factory=dict)
+    """Path of a number (`stages.0.weights.gcd`) -> the reason for it."""

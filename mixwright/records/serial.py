@@ -1,0 +1,88 @@
+"""Records to JSON-ready values and back: the only way in and out."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
+
+from mixwright.errors import InputError, unknown_name
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pydantic import TypeAdapter
+
+T = TypeVar("T")
+
+
+def to_data(record: Any) -> Any:
+    """A record (or list of them) as JSON-ready values; dataclasses become dicts, tuples lists."""
+    if dataclasses.is_dataclass(record) and not isinstance(record, type):
+        return {f.name: to_data(getattr(record, f.name)) for f in dataclasses.fields(record)}
+    if isinstance(record, Mapping):
+        return {str(key): to_data(value) for key, value in record.items()}
+    if isinstance(record, list | tuple):
+        return [to_data(value) for value in record]
+    return record
+
+
+def from_data(
+    cls: type[T],
+    data: Any,
+    *,
+    file: str | Path | None = None,
+    line_of: Callable[[Sequence[str | int]], int | None] | None = None,
+) -> T:
+    """Build `cls` from JSON-ready values, checking types and refusing unknown fields.
+
+    Args:
+        cls: a record class.
+        data: what JSON or YAML gave.
+        file: named in the error.
+        line_of: path of a field -> its line in `file`, where the format knows lines.
+
+    Raises:
+        InputError: naming the field, what was expected and what came.
+    """
+    from pydantic import ValidationError
+
+    try:
+        return _adapter(cls).validate_python(data)
+    except ValidationError as errors:
+        error = errors.errors()[0]
+        place = [part for part in error["loc"] if isinstance(part, int) or part.isidentifier() or "." not in part]
+        name = ".".join(str(part) for part in place) or cls.__name__
+        if error["type"] == "unexpected_keyword_argument":
+            problem = unknown_name(f"field ({name})", str(place[-1]), _siblings(cls, place[:-1]))
+        else:
+            problem = InputError(f"{name}: {error['msg'].lower()}", repr(error["input"])[:80], "Correct that field.")
+        raise (problem.at(file, line_of(place) if line_of else None) if file is not None else problem) from None
+
+
+@functools.cache
+def _adapter(cls: type[T]) -> TypeAdapter[T]:
+    from pydantic import TypeAdapter
+
+    for record in _closure(cls):
+        setattr(record, "__pydantic_config__", {"extra": "forbid"})  # noqa: B010 - pydantic's name, unknown to the class
+    return TypeAdapter(cls)
+
+
+def _closure(cls: Any) -> set[Any]:
+    """All record classes reachable from `cls`."""
+    if dataclasses.is_dataclass(cls):
+        return {cls}.union(*(_closure(hint) for hint in get_type_hints(cls).values()))
+    return set().union(*(_closure(part) for part in get_args(cls)))
+
+
+def _siblings(cls: Any, place: Sequence[str | int]) -> list[str]:
+    """Field names of the record that `place` leads to, for the nearest-name hint."""
+    hint: Any = cls
+    for part in place:
+        records = [record for record in _closure(hint) if part in get_type_hints(record)] if isinstance(part, str) else []
+        if records:
+            hint = get_type_hints(records[0])[part]
+    found = [hint] if dataclasses.is_dataclass(hint) else [r for r in _closure(hint)]
+    return sorted({f.name for record in found[:1] for f in dataclasses.fields(record)})
