@@ -84,5 +84,5 @@ def _siblings(cls: Any, place: Sequence[str | int]) -> list[str]:
         records = [record for record in _closure(hint) if part in get_type_hints(record)] if isinstance(part, str) else []
         if records:
             hint = get_type_hints(records[0])[part]
-    found = [hint] if dataclasses.is_dataclass(hint) else [r for r in _closure(hint)]
+    found = [hint] if dataclasses.is_dataclass(hint) else list(_closure(hint))
     return sorted({f.name for record in found[:1] for f in dataclasses.fields(record)})
