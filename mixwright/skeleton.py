@@ -1,0 +1,60 @@
+"""The form of an answer without its content: `12 + 5 = 17` becomes `9 + 9 = 9`.
+
+One implementation for the whole flow (audit, measure, monitors), so that a form seen in the data, in completions and
+during the run has one name. Left out on purpose: meaning, and the length of words and numbers.
+"""
+
+from __future__ import annotations
+
+import re
+
+MAX_LENGTH = 80
+"""Longest skeleton, characters."""
+
+_WINDOW = 240
+"""Characters read from each end of a long text: the form of an answer shows where it starts and where it ends."""
+
+_TOKEN = re.compile(
+    r"(?P<label>\b(?:final answer|answer|result|solution|output)\b {0,2}(?::|=|is\b))"
+    r"|(?P<tag></?[A-Za-z][A-Za-z0-9_-]{0,19}/?>)"
+    r"|(?P<command>\\[A-Za-z]{1,20})"
+    r"|(?P<number>\d+)"
+    r"|(?P<word>[^\W\d_]+)"
+    r"|(?P<space>\s+)"
+    r"|(?P<mark>.)",
+    re.IGNORECASE | re.DOTALL,
+)
+_WORDS = re.compile(r"a(?:[ '-]a)+")
+_REPEAT = re.compile(r"(.{1,32}?)\1+", re.DOTALL)
+
+
+def skeleton(text: str) -> str:
+    r"""The form of `text`: numbers become 9, words a, several words a+; markup, labels and punctuation stay.
+
+    Markup is any `<tag>` and any `\command` such as `\boxed`; labels are `Answer:` and its kin, in lower case. What
+    repeats is written once with an ellipsis (`9,…9`), so tables and lists of different lengths share one skeleton.
+    Linear in bounded input: of a long text the two ends are read. At most `MAX_LENGTH` characters; the empty text has
+    the empty skeleton. The result holds no letters or digits of the content, and no control characters but newline.
+    """
+    text = text.strip()
+    if len(text) > 2 * _WINDOW:
+        text = f"{text[:_WINDOW]}…{text[-_WINDOW:]}"
+    form = "".join(_symbol(match) for match in _TOKEN.finditer(text))
+    form = _REPEAT.sub(r"\1…", _WORDS.sub("a+", form))
+    if len(form) > MAX_LENGTH:
+        half = (MAX_LENGTH - 1) // 2
+        form = f"{form[:half]}…{form[-half:]}"
+    return form
+
+
+def _symbol(match: re.Match[str]) -> str:
+    kind, token = match.lastgroup, match.group()
+    if kind == "number":
+        return "9"
+    if kind == "word":
+        return "a"
+    if kind == "space":
+        return "\n" if "\n" in token else " "
+    if kind == "mark":
+        return token if token.isprintable() else "?"
+    return re.sub(r"\s+", " ", token.lower()) if kind == "label" else token
