@@ -1,0 +1,1 @@
+"""Does the lever work here? Paired arms and their nulls. One file = one arm."""

@@ -1,0 +1,119 @@
+import multiprocessing
+import os
+import signal
+import sys
+import time
+
+import pytest
+
+from mixwright.errors import InputError
+from mixwright.trial._pool import Job, JobFailed, run_jobs
+from mixwright.trial._progress import progress_line, time_left
+
+
+def double(number):
+    return 2 * number
+
+
+def whoami(_):
+    return os.getpid(), os.environ["OMP_NUM_THREADS"]
+
+
+def fail(_):
+    sys.stdout.write("what the job printed before it failed")
+    raise ValueError("no such luck")
+
+
+def refuse(_):
+    raise InputError("a plan", "nothing", "Write one.", file="plan.yaml", line=3)
+
+
+def die(_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def sleep(seconds):
+    time.sleep(seconds)
+
+
+def unsendable(_):
+    return lambda: None
+
+
+def quiet(done, total, left):
+    pass
+
+
+def test_results_come_in_the_order_of_the_jobs_and_long_ones_start_first(tmp_path):
+    seen = []
+    jobs = [Job(str(n), double, n, cost=n + 1) for n in range(5)] + [Job("me", whoami, None)] * 2
+    results = run_jobs(jobs, workers=1, progress=lambda *state: seen.append(state))
+    assert results[:5] == [0, 2, 4, 6, 8]
+    assert results[5] == results[6]  # one long-lived worker
+    assert results[5][0] != os.getpid()
+    assert results[5][1] == "1"
+    assert [done for done, _, _ in seen] == list(range(8))
+    assert seen[0][2] is None
+    assert seen[-1] == (7, 7, 0.0)
+    # cost 5 of 17 ran first: what is left is 12/5 of what has passed, so more than what the last but one job leaves
+    assert seen[1][2] > seen[6][2]
+    assert multiprocessing.active_children() == []
+    assert run_jobs([], workers=2, progress=quiet) == []
+
+
+@pytest.mark.parametrize(
+    ("function", "error", "words"),
+    [
+        (fail, JobFailed, ["broken", "no such luck", "what the job printed before it failed"]),
+        (die, JobFailed, ["broken", "died", "-9", "memory"]),
+        (unsendable, JobFailed, ["broken", "pickle"]),
+        (refuse, InputError, ["plan.yaml, line 3", "Write one."]),
+    ],
+)
+def test_a_failing_job_stops_everything_and_is_named(tmp_path, function, error, words):
+    jobs = [Job("broken", function, None, cost=9, log=tmp_path / "log.txt"), Job("long", sleep, 600, cost=5)]
+    with pytest.raises(error) as caught:
+        run_jobs(jobs, workers=2, progress=quiet)
+    for word in words:
+        assert word in str(caught.value)
+    assert multiprocessing.active_children() == []
+
+
+def test_ctrl_c_stops_all_workers():
+    def interrupt(done, total, left):
+        if done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_jobs([Job("quick", double, 1, cost=2), Job("long", sleep, 600)], workers=2, progress=interrupt)
+    assert multiprocessing.active_children() == []
+
+
+def test_the_environment_of_this_process_is_left_alone(monkeypatch):
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    run_jobs([Job("quick", double, 1)], progress=quiet)
+    assert os.environ["OMP_NUM_THREADS"] == "7"
+    assert "MKL_NUM_THREADS" not in os.environ
+
+
+def test_without_a_terminal_progress_is_plain_lines(capsys):
+    with progress_line("[red]trial") as show:
+        show(0, 3, None)
+        show(1, 3, 200.0)
+        show(3, 3, 0.0)
+    assert capsys.readouterr().err.splitlines() == [
+        "[red]trial: 0 of 3, time left not known yet",
+        "[red]trial: 1 of 3, about 3 min left",
+        "[red]trial: 3 of 3, done",
+    ]
+
+
+def test_time_left():
+    assert [time_left(s) for s in (0.2, 89, 90, 600, 7200)] == [
+        "about 1 s left",
+        "about 89 s left",
+        "about 2 min left",
+        "about 10 min left",
+        "about 2.0 h left",
+    ]
