@@ -1,0 +1,66 @@
+"""Cutting work into batches of bounded size, and looking at a model without leaving a trace."""
+
+# ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from jaxtyping import Int
+    from torch import Tensor
+
+MAX_TOKENS = 16384
+"""Tokens per forward pass: 256 rows of 64, where small models on a CPU are fastest."""
+
+MAX_LOGITS = 2**27
+"""Logits per forward pass: half a gigabyte in float32, for large vocabularies."""
+
+
+def logits_limit(model: Any) -> int:
+    """Most tokens per forward pass of this model."""
+    vocabulary = model.config.get_text_config().vocab_size
+    return max(1, min(MAX_TOKENS, MAX_LOGITS // vocabulary))
+
+
+def token_batches(sizes: Sequence[int], limit: int) -> Iterator[list[int]]:
+    """Indices of rows, shortest first, in batches whose padded size (rows x longest) is at most `limit`.
+
+    A single row above the limit is a batch of its own.
+    """
+    batch: list[int] = []
+    for i in sorted(range(len(sizes)), key=lambda i: (sizes[i], i)):
+        if batch and (len(batch) + 1) * sizes[i] > limit:
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch
+
+
+def left_padded(rows: Sequence[Sequence[int]], pad: int) -> tuple[Int[Tensor, "batch time"], Int[Tensor, "batch time"]]:
+    """Token ids padded on the left to the longest row, and their mask (1 for real tokens)."""
+    longest = max(map(len, rows))
+    ids = torch.tensor([[pad] * (longest - len(row)) + list(row) for row in rows])
+    mask = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in rows])
+    return ids, mask
+
+
+@contextlib.contextmanager
+def quiet(model: Any) -> Iterator[None]:
+    """Eval mode without gradients; afterwards every submodule has its old mode again.
+
+    Not `inference_mode`: what a model caches there cannot enter a loss later.
+    """
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for module, mode in modes:
+            module.training = mode

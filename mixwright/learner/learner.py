@@ -1,0 +1,207 @@
+"""A causal language model with its tokenizer: sample completions, read log-probabilities, save.
+
+Left out on purpose: training (trainers/ and warmup.py) and judging (graders/).
+"""
+
+# ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from mixwright.errors import InputError
+from mixwright.learner._batches import left_padded, logits_limit, quiet, token_batches
+from mixwright.learner._sampling import Continuation, continue_prompts, uniforms
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from torch import Tensor
+
+    from mixwright.records import Text
+
+
+@dataclass(frozen=True)
+class Completion:
+    """What the model wrote after a prompt."""
+
+    text: str
+    """Decoded without special tokens."""
+    token_ids: tuple[int, ...]
+    """As sampled; the end token included when there was one."""
+    logprobs: tuple[float, ...]
+    """Nats per token of `token_ids`, under the distribution it was drawn from (softmax of logits / temperature; greedy:
+    temperature 1)."""
+    finished: bool
+    """True when it ended itself, False when it was cut at `max_new_tokens`."""
+
+
+class Learner:
+    """A causal language model (any transformers class, PEFT-wrapped or not) and its tokenizer.
+
+    Sampling and reading leave parameters, gradients, train/eval mode and the global random state as they were.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any, name: str) -> None:
+        """Wrap `model` and `tokenizer`; `name` is what messages and manifests call it."""
+        self.model = model
+        self.tokenizer = tokenizer
+        self.name = name
+        if tokenizer.pad_token_id is None:
+            tokenizer.pad_token = tokenizer.eos_token
+
+    @property
+    def device(self) -> torch.device:
+        """Where the parameters are."""
+        return next(self.model.parameters()).device
+
+    @property
+    def end_ids(self) -> frozenset[int]:
+        """Tokens that end a completion: the tokenizer's and those of the generation config, as in TRL."""
+        configured = getattr(self.model.generation_config, "eos_token_id", None)
+        ids = {configured} if isinstance(configured, int) else set(configured or ())
+        return frozenset(ids | {self.tokenizer.eos_token_id} - {None})
+
+    def encode(self, prompt: Text) -> list[int]:
+        """Token ids of a prompt, as TRL's GRPO makes them: plain text with the tokenizer's own special tokens, chat
+        messages through the chat template with the generation prompt.
+
+        Raises:
+            InputError: chat messages and a tokenizer without a chat template.
+        """
+        if isinstance(prompt, str):
+            ids = self.tokenizer(prompt)["input_ids"]
+        else:
+            if self.tokenizer.chat_template is None:
+                raise InputError(
+                    "a tokenizer with a chat template, because prompts are chat messages",
+                    f"{self.name} without one",
+                    "Use an instruct model, set tokenizer.chat_template, or give plain-text prompts.",
+                )
+            messages = [dict(message) for message in prompt]
+            rendered = self.tokenizer.apply_chat_template(
+                messages, add_generation_prompt=True, tokenize=True, return_dict=True
+            )
+            ids = rendered["input_ids"]
+        if ids:
+            return list(ids)
+        start = self.tokenizer.bos_token_id
+        return [self.tokenizer.eos_token_id if start is None else start]
+
+    def sample(
+        self, prompts: Sequence[Text], *, count: int, temperature: float, max_new_tokens: int, seed: int
+    ) -> list[list[Completion]]:
+        """`count` completions per prompt, in the order of `prompts`.
+
+        Each token is drawn with one uniform number that depends only on (seed, place of the prompt, sample, position),
+        so the same seed couples two models (before and after), whatever the batching. No top-k, no top-p, no
+        repetition penalty, whatever the generation config says.
+
+        Args:
+            prompts: plain text or chat messages.
+            count: completions per prompt; with temperature 0 all are the same, and only one is computed.
+            temperature: divides the logits; 0 takes the likeliest token.
+            max_new_tokens: longest completion, end token included.
+            seed: any integer.
+
+        Raises:
+            InputError: prompts longer than the model's context, or chat prompts without a chat template.
+        """
+        encoded = [self.encode(prompt) for prompt in prompts]
+        self._check_length(max(map(len, encoded), default=0) + max_new_tokens)
+        greedy = temperature == 0
+        rows = 1 if greedy else count
+        found: list[list[Completion]] = [[] for _ in prompts]
+        with quiet(self.model):
+            for batch in token_batches([rows * (len(ids) + max_new_tokens) for ids in encoded], logits_limit(self.model)):
+                noise = None if greedy else uniforms(seed, batch, count, max_new_tokens)
+                texts = continue_prompts(self, [encoded[i] for i in batch], rows, temperature, max_new_tokens, noise)
+                for place, i in enumerate(batch):
+                    found[i] = [self._completion(row) for row in texts[place * rows : (place + 1) * rows]]
+        return [row * count for row in found] if greedy else found
+
+    def logprobs(self, prompts: Sequence[Text], completions: Sequence[Sequence[int]]) -> list[list[float]]:
+        """Log-probability in nats of each completion token (end token included if it is there), at temperature 1.
+
+        Args:
+            prompts: one per completion.
+            completions: token ids, as in `Completion.token_ids`.
+
+        Raises:
+            InputError: as `sample` does.
+        """
+        found: list[list[float]] = [[] for _ in prompts]
+        for i, table in self.distributions(prompts, completions):
+            chosen = torch.tensor(list(completions[i]), device=table.device)
+            found[i] = table.gather(1, chosen[:, None])[:, 0].tolist()
+        return found
+
+    def distributions(
+        self, prompts: Sequence[Text], completions: Sequence[Sequence[int]]
+    ) -> Iterator[tuple[int, Float[Tensor, "time vocabulary"]]]:
+        """(index, log-probabilities at every completion position, temperature 1, float32), one completion at a time.
+
+        The order depends only on the lengths, so two models with one tokenizer can be read in step. Empty completions
+        are left out. Raises InputError as `sample` does.
+        """
+        rows = [(self.encode(prompt), list(tokens)) for prompt, tokens in zip(prompts, completions, strict=True)]
+        used = [i for i, (_, tokens) in enumerate(rows) if tokens]
+        self._check_length(max((len(rows[i][0]) + len(rows[i][1]) for i in used), default=0))
+        sizes = [len(rows[i][0]) + len(rows[i][1]) for i in used]
+        for batch in token_batches(sizes, logits_limit(self.model)):
+            members = [used[place] for place in batch]
+            with quiet(self.model):
+                ids, mask = left_padded([rows[i][0] + rows[i][1] for i in members], self.tokenizer.pad_token_id or 0)
+                keep = max(len(rows[i][1]) for i in members) + 1
+                logits = self.forward(ids.to(self.device), mask.to(self.device), keep=keep).logits[:, -keep:]
+                tables = [torch.log_softmax(logits[p, -len(rows[i][1]) - 1 : -1].float(), -1) for p, i in enumerate(members)]
+            yield from zip(members, tables, strict=True)
+
+    def forward(self, ids: Tensor, mask: Tensor, *, keep: int = 0, cache: Any = None, use_cache: bool = False) -> Any:
+        """One call of the model on left-padded rows, with positions counted from each row's first real token.
+
+        Args:
+            ids: (batch, time) token ids; only the new ones when there is a cache.
+            mask: (batch, all time) 1 for real tokens.
+            keep: logits of the last `keep` positions are enough; 0 for all. More may come back.
+            cache: the cache that an earlier call returned.
+            use_cache: ask for one.
+        """
+        accepts = self.accepts
+        options: dict[str, Any] = {"attention_mask": mask}
+        if "position_ids" in accepts:
+            options["position_ids"] = (mask.cumsum(1) - 1).clamp_min(0)[:, -ids.shape[1] :]
+        if "logits_to_keep" in accepts and keep:
+            options["logits_to_keep"] = keep
+        if "past_key_values" in accepts:
+            options |= {"past_key_values": cache, "use_cache": use_cache}
+        return self.model(input_ids=ids, **options)
+
+    @property
+    def accepts(self) -> frozenset[str]:
+        """Names of the arguments that the model's forward takes (that of the wrapped model under PEFT)."""
+        plain = self.model.get_base_model() if hasattr(self.model, "get_base_model") else self.model
+        return frozenset(inspect.signature(plain.forward).parameters)
+
+    def save(self, folder: Path) -> None:
+        """Write model (safetensors) and tokenizer; `load_learner(str(folder))` reads them back."""
+        self.model.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+
+    def _completion(self, row: Continuation) -> Completion:
+        text = self.tokenizer.decode(row.token_ids, skip_special_tokens=True)
+        return Completion(text, tuple(row.token_ids), tuple(row.logprobs), row.finished)
+
+    def _check_length(self, longest: int) -> None:
+        limit = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
+        if limit is not None and longest > limit:
+            raise InputError(
+                f"prompt and completion of at most {limit} tokens ({self.name})",
+                f"{longest}",
+                "Shorten the prompts or lower max_new_tokens.",
+            )

@@ -1,0 +1,88 @@
+"""Loading a model: a folder or a hub name, safetensors only, no code from the checkpoint."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from mixwright.errors import InputError
+from mixwright.learner.learner import Learner
+
+
+def load_learner(path: str, *, adapter: str | None = None) -> Learner:
+    """A causal language model with its tokenizer, on the accelerator if there is one, else on the CPU in float32.
+
+    Args:
+        path: checkpoint folder, PEFT adapter folder (its base is loaded first), or hub name.
+        adapter: folder of a PEFT adapter to put on top.
+
+    Raises:
+        InputError: not a causal language model, no safetensors, no tokenizer, it wants its own code, or not reachable.
+    """
+    folder = Path(path)
+    if path.startswith((".", "/", "~")) and not folder.is_dir():
+        raise InputError("the folder of a model", f"{path!r}, which does not exist", "Correct the path.")
+    if folder.is_dir() and not (folder / "config.json").is_file():
+        if adapter is None and (folder / "adapter_config.json").is_file():
+            return load_learner(_base_of(folder), adapter=path)
+        raise InputError(
+            "the folder of a model (config.json, *.safetensors, tokenizer files)",
+            f"{path!r} without config.json",
+            "Give the checkpoint folder that save_pretrained wrote.",
+        )
+    accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    model = _read(AutoModelForCausalLM, path, use_safetensors=True, dtype="auto" if accelerator else torch.float32)
+    tokenizer = _read(AutoTokenizer, path)
+    if adapter is not None:
+        model = _with_adapter(model, adapter)
+    return Learner(model.to(accelerator or "cpu"), tokenizer, path if adapter is None else f"{path} + {adapter}")
+
+
+def _read(auto: Any, path: str, **options: Any) -> Any:
+    """`from_pretrained` with every way it can refuse a checkpoint told as an InputError."""
+    what = "a tokenizer" if auto is AutoTokenizer else "a causal language model in safetensors files"
+    try:
+        return auto.from_pretrained(path, trust_remote_code=False, **options)
+    except (OSError, ValueError, KeyError, TypeError, ImportError, RuntimeError) as error:
+        raise InputError(
+            f"{what} at {path!r}",
+            _reason(error),
+            "Give a checkpoint folder or hub name that transformers can load without remote code.",
+        ) from error
+
+
+def _with_adapter(model: Any, adapter: str) -> Any:
+    folder = Path(adapter)
+    for name in ("adapter_config.json", "adapter_model.safetensors"):
+        if not (folder / name).is_file():
+            raise InputError("the folder of a PEFT adapter", f"no {name}", "Correct the path.", file=folder)
+    try:
+        from peft import PeftModel
+    except ImportError:
+        from mixwright.errors import missing_extra
+
+        raise missing_extra("a PEFT adapter", ["peft"], "train") from None
+    try:
+        return PeftModel.from_pretrained(model, adapter, is_trainable=True)
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+        raise InputError(
+            "an adapter that fits the model", reason, "Use the model it was trained on.", file=folder
+        ) from error
+
+
+def _base_of(folder: Path) -> str:
+    file = folder / "adapter_config.json"
+    try:
+        base = json.loads(file.read_text(encoding="utf-8")).get("base_model_name_or_path")
+    except (json.JSONDecodeError, UnicodeDecodeError, AttributeError):
+        base = None
+    if not isinstance(base, str) or not base or Path(base) == folder:
+        raise InputError(
+            "base_model_name_or_path", repr(base), "Give the base model as path and this as adapter.", file=file
+        )
+    return base

@@ -1,0 +1,35 @@
+"""Trainer settings that make a CPU fast; TRL's defaults are meant for a GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+REASONS: dict[str, str] = {
+    "use_cpu": "there is no accelerator",
+    "bf16": "a CPU without bfloat16 units emulates it: 3.1-3.5 times slower (TRL turns it on)",
+    "gradient_checkpointing": "saves memory that small models do not need: 1.3-1.5 times slower (TRL turns it on)",
+    "dataloader_num_workers": "worker processes compete for the same cores",
+    "dataloader_pin_memory": "pinned memory only helps copies to an accelerator",
+    "report_to": "no tracker unless asked for",
+    "disable_tqdm": "one progress line instead of one bar per trainer",
+}
+"""Why each field of `cheap_settings` is set; factors measured on two x86 cores at 0.2 to 15 million parameters."""
+
+
+def cheap_settings(device: Any) -> dict[str, Any]:
+    """Fields for TRL's configs (and transformers' TrainingArguments) on `device`; empty when it is not a CPU.
+
+    Args:
+        device: a `torch.device` or its name.
+    """
+    if str(device).split(":")[0] != "cpu":
+        return {}
+    return {
+        "use_cpu": True,
+        "bf16": False,
+        "gradient_checkpointing": False,
+        "dataloader_num_workers": 0,
+        "dataloader_pin_memory": False,
+        "report_to": "none",
+        "disable_tqdm": True,
+    }

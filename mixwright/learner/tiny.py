@@ -1,0 +1,103 @@
+"""A small Llama built here, offline: random weights, a tokenizer trained in memory on the corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from mixwright.errors import InputError
+from mixwright.learner.learner import Learner
+
+if TYPE_CHECKING:
+    from mixwright.config import ModelConfig
+
+SPECIAL = {"pad_token": "<|pad|>", "bos_token": "<|bos|>", "eos_token": "<|eos|>"}
+"""Special tokens; ids 0, 1, 2. The start token exists but is not put before prompts, neither here nor by TRL."""
+
+MIN_VOCABULARY = len(SPECIAL) + 256
+"""Special tokens and one entry per byte, so that every text can be written."""
+
+CONTEXT = 2048
+"""Longest sequence; rotary positions cost no parameters."""
+
+CHAT_TEMPLATE = (
+    "{% for message in messages %}{{ message['role'] + ': ' + message['content'] }}"
+    "{% if message['role'] == 'assistant' %}{{ eos_token }}{% endif %}{{ '\\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ 'assistant: ' }}{% endif %}"
+)
+"""So that conversational corpora work with a tiny model."""
+
+
+def build_tiny(corpus_texts: Iterable[str], config: ModelConfig, seed: int) -> Learner:
+    """A Llama of `config.width` x `config.depth` in float32 on the CPU, and a byte-level BPE that keeps digits single.
+
+    The tokenizer depends on the texts alone; the weights on (texts, sizes, seed). The global random state is untouched.
+
+    Args:
+        corpus_texts: what the tokenizer is trained on.
+        config: width, depth, heads, vocabulary.
+        seed: of the initial weights.
+
+    Raises:
+        InputError: sizes that cannot be built.
+    """
+    _check(config)
+    tokenizer = train_tokenizer(corpus_texts, config.vocabulary)
+    ids = {f"{name}_id": getattr(tokenizer, f"{name}_id") for name in SPECIAL}
+    shape = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=config.width,
+        intermediate_size=4 * config.width * 2 // 3 // 8 * 8,
+        num_hidden_layers=config.depth,
+        num_attention_heads=config.heads,
+        num_key_value_heads=config.heads,
+        max_position_embeddings=CONTEXT,
+        tie_word_embeddings=True,
+        dtype="float32",
+        **ids,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model: Any = LlamaForCausalLM(shape)
+    for name, value in ids.items():
+        setattr(model.generation_config, name, value)
+    return Learner(model.eval(), tokenizer, "tiny:")
+
+
+def train_tokenizer(texts: Iterable[str], vocabulary: int) -> PreTrainedTokenizerFast:
+    """A byte-level BPE of at most `vocabulary` entries, trained in memory; each digit is its own token."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(  # pyright: ignore[reportAttributeAccessIssue]
+        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+    )
+    tokenizer.decoder = decoders.ByteLevel()  # pyright: ignore[reportAttributeAccessIssue]
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        special_tokens=list(SPECIAL.values()),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        padding_side="left",
+        clean_up_tokenization_spaces=False,
+        model_max_length=CONTEXT,
+        chat_template=CHAT_TEMPLATE,
+        **SPECIAL,
+    )
+
+
+def _check(config: ModelConfig) -> None:
+    if config.vocabulary < MIN_VOCABULARY:
+        raise InputError(f"a vocabulary of at least {MIN_VOCABULARY}", f"{config.vocabulary}", "Raise model.vocabulary.")
+    if min(config.width, config.depth, config.heads) < 1 or config.width % (2 * config.heads):
+        raise InputError(
+            "positive sizes, the width an even multiple of the heads",
+            f"width {config.width}, depth {config.depth}, heads {config.heads}",
+            "Correct model.width, model.depth or model.heads.",
+        )

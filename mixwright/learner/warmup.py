@@ -1,0 +1,143 @@
+"""The SFT that a tiny model gets before anything is measured: a short bare-torch loop.
+
+Left out on purpose: everything a real checkpoint needs. Those are trained through TRL (trainers/).
+"""
+
+# ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from mixwright.errors import InputError, unknown_name
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+    from torch import Tensor
+
+    from mixwright.config import WarmupConfig
+    from mixwright.corpus import Corpus
+    from mixwright.learner.learner import Learner
+    from mixwright.records import Example, Text
+
+Progress = Callable[[int, int, float], None]
+"""Called with (step, steps, loss in nats per token)."""
+
+BUCKET = 16
+"""Batches that are drawn together and sorted by length: little padding, and the mix of a batch stays random."""
+
+
+def warm_up(learner: Learner, corpus: Corpus, config: WarmupConfig, *, seed: int, progress: Progress | None = None) -> None:
+    """Teach prompt + target (the answer where there is no target), loss on the completion and its end token only.
+
+    Prompt and completion are joined as GRPO will see them: prompt tokens, then the completion tokenised alone, then the
+    end token. That is TRL's SFT as well, but for text that merges across the border, where TRL warns.
+    AdamW, linear warm-up over 5 % of the steps, cosine decay to a tenth, gradients clipped at 1.
+
+    Args:
+        learner: changed in place, left in eval mode.
+        corpus: its train split is taught, or all of it when there is none.
+        config: steps, batch size, learning rate, weights of cells.
+        seed: of the draws.
+        progress: told every 50 steps and at the end.
+
+    Raises:
+        InputError: a cell that the corpus lacks, or nothing to teach.
+    """
+    examples = [example for example in corpus if example.split == "train"] or list(corpus)
+    shares = _shares(examples, config.cells)
+    rows = [_tokens(learner, example) if share else ([], []) for example, share in zip(examples, shares, strict=True)]
+    optimizer = torch.optim.AdamW(
+        learner.model.parameters(), lr=config.learning_rate, betas=(0.9, 0.99), weight_decay=0.01, fused=True
+    )
+    warm = max(1, config.steps // 20)
+    learner.model.train()
+    keeps = "logits_to_keep" in learner.accepts
+    for step, batch in enumerate(_batches(rows, shares, config, np.random.default_rng(seed)), start=1):
+        decay = 0.55 + 0.45 * math.cos(math.pi * min(1.0, max(0.0, (step - warm) / max(1, config.steps - warm))))
+        for group in optimizer.param_groups:
+            group["lr"] = config.learning_rate * min(1.0, step / warm) * decay
+        loss = _loss(learner, [rows[i] for i in batch], keeps)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(learner.model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        if progress and (step % 50 == 0 or step == config.steps):
+            progress(step, config.steps, float(loss.detach()))
+    learner.model.eval()
+
+
+def _loss(learner: Learner, rows: Sequence[tuple[list[int], list[int]]], keeps: bool) -> Float[Tensor, ""]:
+    """Mean cross-entropy over completion tokens. Rows are padded on the right: causal attention needs no mask then."""
+    ids, labels = _padded(rows, learner.tokenizer.pad_token_id or 0)
+    first = min(len(prompt) for prompt, _ in rows) - 1
+    options: dict[str, Any] = {"use_cache": False} | ({"logits_to_keep": ids.shape[1] - first} if keeps else {})
+    logits = learner.model(input_ids=ids.to(learner.device), **options).logits
+    logits = logits[:, -(ids.shape[1] - first) : -1]
+    wanted = labels[:, first + 1 :].to(learner.device)
+    return torch.nn.functional.cross_entropy(logits.flatten(0, 1).float(), wanted.flatten(), ignore_index=-100)
+
+
+def _padded(
+    rows: Sequence[tuple[list[int], list[int]]], pad: int
+) -> tuple[Int[Tensor, "batch time"], Int[Tensor, "batch time"]]:
+    longest = max(len(prompt) + len(completion) for prompt, completion in rows)
+    ids, labels = [], []
+    for prompt, completion in rows:
+        rest = longest - len(prompt) - len(completion)
+        ids.append(prompt + completion + [pad] * rest)
+        labels.append([-100] * len(prompt) + completion + [-100] * rest)
+    return torch.tensor(ids), torch.tensor(labels)
+
+
+def _batches(
+    rows: Sequence[tuple[list[int], list[int]]], shares: np.ndarray, config: WarmupConfig, rng: np.random.Generator
+) -> Iterator[list[int]]:
+    """`config.steps` batches of row indices drawn by `shares`, each of similar lengths, in random order."""
+    lengths = np.array([len(prompt) + len(completion) for prompt, completion in rows])
+    left = config.steps
+    while left > 0:
+        count = min(BUCKET, left)
+        drawn = rng.choice(len(rows), size=count * config.batch_size, p=shares)
+        drawn = drawn[np.argsort(lengths[drawn], kind="stable")].reshape(count, config.batch_size)
+        for place in rng.permutation(count):
+            yield drawn[place].tolist()
+        left -= count
+
+
+def _tokens(learner: Learner, example: Example) -> tuple[list[int], list[int]]:
+    text = _text(example.target if example.target is not None else example.answer or "")
+    completion = learner.tokenizer(text, add_special_tokens=False)["input_ids"]
+    return learner.encode(example.prompt), [*completion, learner.tokenizer.eos_token_id]
+
+
+def _text(target: Text) -> str:
+    return target if isinstance(target, str) else "".join(message["content"] for message in target)
+
+
+def _shares(examples: Sequence[Example], cells: Mapping[str, float]) -> np.ndarray:
+    """Probability per example: a cell's weight is spread evenly over its examples; a task's over the task."""
+    from mixwright.records import cell_key
+
+    taught = np.array([example.target is not None or example.answer is not None for example in examples], dtype=float)
+    if not taught.any():
+        raise InputError("examples with a target or an answer", "none", "Give a corpus that has something to teach.")
+    if not cells:
+        return taught / taught.sum()
+    keys = [(cell_key(example.task, example.level), example.task) for example in examples]
+    shares = np.zeros(len(examples))
+    for name, weight in cells.items():
+        inside = np.array([name in names for names in keys]) * taught
+        if not inside.any():
+            raise unknown_name("cell to warm up on", name, {key for names in keys for key in names})
+        if weight < 0:
+            raise InputError("weights of at least 0", f"{name}: {weight:g}", "Correct model.warmup.cells.")
+        shares += weight * inside / inside.sum()
+    if shares.sum() <= 0:
+        raise InputError("a weight above 0", "none", "Correct model.warmup.cells.")
+    return shares / shares.sum()
