@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
+from transformers.utils import logging
 
 if TYPE_CHECKING:
     from jaxtyping import Int
@@ -64,3 +65,15 @@ def quiet(model: Any) -> Iterator[None]:
     finally:
         for module, mode in modes:
             module.training = mode
+
+
+@contextlib.contextmanager
+def silent() -> Iterator[None]:
+    """Without the progress bars that transformers shows for each file; a stage has one progress line of its own."""
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()

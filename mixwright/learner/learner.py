@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from mixwright.errors import InputError
-from mixwright.learner._batches import left_padded, logits_limit, quiet, token_batches
+from mixwright.learner._batches import left_padded, logits_limit, quiet, silent, token_batches
 from mixwright.learner._sampling import Continuation, continue_prompts, uniforms
 
 if TYPE_CHECKING:
@@ -190,8 +190,9 @@ class Learner:
 
     def save(self, folder: Path) -> None:
         """Write model (safetensors) and tokenizer; `load_learner(str(folder))` reads them back."""
-        self.model.save_pretrained(folder)
-        self.tokenizer.save_pretrained(folder)
+        with silent():
+            self.model.save_pretrained(folder)
+            self.tokenizer.save_pretrained(folder)
 
     def _completion(self, row: Continuation) -> Completion:
         text = self.tokenizer.decode(row.token_ids, skip_special_tokens=True)

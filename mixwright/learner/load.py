@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from mixwright.errors import InputError
+from mixwright.errors import InputError, missing_extra
+from mixwright.learner._batches import silent
 from mixwright.learner.learner import Learner
 
 
@@ -46,7 +48,8 @@ def _read(auto: Any, path: str, **options: Any) -> Any:
     """`from_pretrained` with every way it can refuse a checkpoint told as an InputError."""
     what = "a tokenizer" if auto is AutoTokenizer else "a causal language model in safetensors files"
     try:
-        return auto.from_pretrained(path, trust_remote_code=False, **options)
+        with silent():
+            return auto.from_pretrained(path, trust_remote_code=False, **options)
     except (OSError, ValueError, KeyError, TypeError, ImportError, RuntimeError) as error:
         raise InputError(
             f"{what} at {path!r}",
@@ -60,19 +63,15 @@ def _with_adapter(model: Any, adapter: str) -> Any:
     for name in ("adapter_config.json", "adapter_model.safetensors"):
         if not (folder / name).is_file():
             raise InputError("the folder of a PEFT adapter", f"no {name}", "Correct the path.", file=folder)
-    try:
-        from peft import PeftModel
-    except ImportError:
-        from mixwright.errors import missing_extra
+    if importlib.util.find_spec("peft") is None:
+        raise missing_extra("a PEFT adapter", ["peft"], "train")
+    from peft import PeftModel
 
-        raise missing_extra("a PEFT adapter", ["peft"], "train") from None
     try:
         return PeftModel.from_pretrained(model, adapter, is_trainable=True)
     except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-        raise InputError(
-            "an adapter that fits the model", reason, "Use the model it was trained on.", file=folder
-        ) from error
+        remedy = "Use the model it was trained on."
+        raise InputError("an adapter that fits the model", _reason(error), remedy, file=folder) from error
 
 
 def _base_of(folder: Path) -> str:
@@ -82,7 +81,11 @@ def _base_of(folder: Path) -> str:
     except (json.JSONDecodeError, UnicodeDecodeError, AttributeError):
         base = None
     if not isinstance(base, str) or not base or Path(base) == folder:
-        raise InputError(
-            "base_model_name_or_path", repr(base), "Give the base model as path and this as adapter.", file=file
-        )
+        remedy = "Give the base model as path and this folder as adapter."
+        raise InputError("base_model_name_or_path", repr(base), remedy, file=file)
     return base
+
+
+def _reason(error: Exception) -> str:
+    """The first line of a library's message, bounded."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
