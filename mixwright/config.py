@@ -114,6 +114,11 @@ class TrialConfig:
     """Processes of one thread each; 0 takes one per CPU core."""
     target: float = 0.1
     """Gain in success on reachable cells that `rollouts to target` counts up to; fixed before the run."""
+    progress_every: int = 10
+    """Steps between evaluations on the way, which tell when the target was reached; charged, the same for every arm."""
+    margin: float = 0.05
+    """Differences within +-margin do not matter: "no measurable effect" needs the whole interval inside. A share; for
+    rollouts the share of a run's budget."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,68 +64,102 @@ class _Worker:
 
 
 def run_jobs(jobs: Sequence[Job], *, workers: int = 0, title: str = "", progress: Progress | None = None) -> list[Any]:
-    """Run all jobs; results in the order of `jobs`.
-
-    Args:
-        jobs: what to run.
-        workers: processes; 0 takes one per CPU core this process may use.
-        title: what the default progress line is called.
-        progress: called with (done, total, seconds left or None) after every job; None shows a line on the terminal.
-
-    Raises:
-        InputError: a job found something the user can fix.
-        JobFailed: a job raised anything else, or its worker died.
-    """
+    """Run all jobs in a pool of their own; arguments, result and errors are those of `Pool` and `Pool.run`."""
     if not jobs:
         return []
-    count = min(workers or len(os.sched_getaffinity(0)), len(jobs))
-    order = deque(sorted(range(len(jobs)), key=lambda place: -jobs[place].cost))
-    results: dict[int, Any] = {}
-    start = time.monotonic()
-    with contextlib.ExitStack() as stack:
-        show = progress or stack.enter_context(progress_line(title))
+    with Pool(min(workers or processors(), len(jobs))) as pool:
+        return pool.run(jobs, title=title, progress=progress)
+
+
+def processors() -> int:
+    """CPU cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Pool:
+    """Workers that live as long as the `with` block, for several batches of jobs. All are gone after it (Ctrl-C too).
+
+    Args:
+        workers: processes; 0 takes one per CPU core this process may use.
+    """
+
+    def __init__(self, workers: int = 0) -> None:
+        self._count = workers or processors()
+        self._workers: list[_Worker] = []
+
+    def __enter__(self) -> Pool:
+        try:
+            with _environment(ONE_THREAD):
+                for _ in range(self._count):
+                    self._workers.append(_start())
+        except BaseException:
+            self._stop(kill=True)
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._stop(kill=kind is not None)
+
+    def run(self, jobs: Sequence[Job], *, title: str = "", progress: Progress | None = None) -> list[Any]:
+        """Run all jobs; results in the order of `jobs`. After an error the pool is stopped and of no further use.
+
+        Args:
+            jobs: what to run.
+            title: what the default progress line is called.
+            progress: called with (done, total, seconds left or None) after every job; None shows a line on the terminal.
+
+        Raises:
+            InputError: a job found something the user can fix.
+            JobFailed: a job raised anything else, or its worker died.
+        """
+        try:
+            if progress is not None:
+                return self._run(jobs, progress)
+            with progress_line(title) as show:
+                return self._run(jobs, show)
+        except BaseException:
+            self._stop(kill=True)
+            raise
+
+    def _run(self, jobs: Sequence[Job], show: Progress) -> list[Any]:
+        order = deque(sorted(range(len(jobs)), key=lambda place: -jobs[place].cost))
+        total = sum(job.cost for job in jobs)
+        results: dict[int, Any] = {}
+        start = time.monotonic()
         show(0, len(jobs), None)
-        pool = stack.enter_context(_started(count))
-        for worker in pool:
+        for worker in self._workers:
             _give(worker, jobs, order)
         while len(results) < len(jobs):
-            for worker in _ready(pool):
-                assert worker.place is not None
-                results[worker.place] = _receive(worker, jobs[worker.place])
+            for worker, place in _ready(self._workers):
+                results[place] = _receive(worker, jobs[place])
                 _give(worker, jobs, order)
                 done = sum(jobs[place].cost for place in results)
-                left = (time.monotonic() - start) * (sum(job.cost for job in jobs) - done) / done if done else None
-                show(len(results), len(jobs), left)
-    return [results[place] for place in range(len(jobs))]
+                show(len(results), len(jobs), (time.monotonic() - start) * (total - done) / done)
+        return [results[place] for place in range(len(jobs))]
 
-
-@contextlib.contextmanager
-def _started(count: int) -> Iterator[list[_Worker]]:
-    """`count` running workers; all are gone when the block ends, however it ends (Ctrl-C too)."""
-    context = multiprocessing.get_context("spawn")
-    pool: list[_Worker] = []
-    finished = False
-    try:
-        with _environment(ONE_THREAD):
-            for _ in range(count):
-                ours, theirs = context.Pipe()
-                process = context.Process(target=_work, args=(theirs,), daemon=True)
-                process.start()
-                theirs.close()
-                pool.append(_Worker(process, ours))
-        yield pool
-        finished = True
-    finally:
-        for worker in pool:
-            worker.link.close()  # an idle worker ends when its link closes
-            if not finished:
+    def _stop(self, *, kill: bool) -> None:
+        """End all workers: idle ones when their link closes, busy ones by force."""
+        for worker in self._workers:
+            worker.link.close()
+            if kill:
                 worker.process.terminate()
-        for worker in pool:
+        for worker in self._workers:
             worker.process.join(5)
             if worker.process.is_alive():
                 worker.process.kill()
                 worker.process.join()
             worker.process.close()
+        self._workers = []
+
+
+def _start() -> _Worker:
+    """One running worker."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_work, args=(theirs,), daemon=True)
+    process.start()
+    theirs.close()
+    return _Worker(process, ours)
 
 
 @contextlib.contextmanager
@@ -151,11 +185,11 @@ def _give(worker: _Worker, jobs: Sequence[Job], order: deque[int]) -> None:
             worker.link.send(jobs[worker.place])
 
 
-def _ready(pool: Sequence[_Worker]) -> list[_Worker]:
-    """Busy workers that answered or died; waits for the first."""
-    busy = [worker for worker in pool if worker.place is not None]
-    answered = connection.wait([worker.link for worker in busy])
-    return [worker for worker in busy if worker.link in answered]
+def _ready(pool: Sequence[_Worker]) -> list[tuple[_Worker, int]]:
+    """Workers that answered or died, with the job they had; waits for the first."""
+    busy = [(worker, worker.place) for worker in pool if worker.place is not None]
+    answered = connection.wait([worker.link for worker, _ in busy])
+    return [(worker, place) for worker, place in busy if worker.link in answered]
 
 
 def _receive(worker: _Worker, job: Job) -> Any:
