@@ -1,0 +1,271 @@
+"""What the columns of a row mean: TRL's names, the usual other names, and the user's mapping.
+
+Recognised as TRL does: prompt; prompt + completion; `text`; `messages` (and from/value `conversations`); chosen + rejected with
+the prompt beside them or as their common beginning. The last assistant turn of `messages` is what is taught.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from mixwright._reading import Place
+from mixwright._rows import plain
+from mixwright.config import CorpusConfig
+from mixwright.errors import InputError, unknown_name
+from mixwright.records import Example, Text
+
+NAMES: dict[str, tuple[str, ...]] = {
+    "id": ("id",),
+    "task": ("task",),
+    "prompt": ("prompt", "question", "instruction", "input", "query", "problem"),
+    "target": ("completion", "target", "output", "response"),
+    "answer": ("answer", "gold", "ground_truth", "final_answer", "solution"),
+    "level": ("level",),
+    "knobs": ("knobs",),
+    "skills": ("skills",),
+    "chosen": ("chosen",),
+    "rejected": ("rejected",),
+    "messages": ("messages", "conversations"),
+    "text": ("text",),
+    "split": ("split",),
+}
+"""Our name -> the columns it is looked for in, first match first."""
+SPLITS = {"train": "train", "training": "train"} | dict.fromkeys(
+    ("eval", "test", "validation", "valid", "val", "dev"), "eval"
+)
+
+
+def check_mapping(config: CorpusConfig) -> None:
+    """Raise InputError when `columns` maps a name that is not one of ours."""
+    for ours in config.columns:
+        if ours not in NAMES:
+            raise unknown_name("corpus column (corpus.columns: {our name: file's column})", ours, NAMES)
+
+
+def example_of(row: Any, place: Place, config: CorpusConfig, split: str) -> Example:
+    """The example that a raw row holds; its id is empty when the row has none.
+
+    Args:
+        row: what the file gave.
+        place: where, for errors and `source`.
+        config: `columns`, `task` and `graders` are read.
+        split: the split it belongs to; empty takes the row's own `split` column, if any.
+
+    Raises:
+        InputError: a column missing, or a value of the wrong type.
+    """
+    if not isinstance(row, dict):
+        raise place.error("a row that is an object with columns", f"{type(row).__name__} {str(row)[:40]!r}", "Correct it.")
+    found = _resolve(tuple(row), tuple(config.columns.items()), place)
+    if split:
+        found = {ours: theirs for ours, theirs in found.items() if ours != "split"}
+    values = {ours: row[theirs] for ours, theirs in found.items() if row[theirs] is not None}
+    used = {theirs for ours, theirs in found.items()}
+    extra = {name: value for name, value in row.items() if name not in used and value is not None}
+    task = _word(values.get("task", config.task), "task", place)
+    texts = _texts(values, extra, row, place)
+    answer = _answer(values["answer"], place) if "answer" in values else None
+    if answer is None and task in config.graders and texts["target"] is not None:
+        answer = plain(texts["target"])
+    if answer is not None and texts["target"] is None:
+        texts["target"] = answer
+    return Example(
+        id=_word(values["id"], "id", place) if "id" in values else "",
+        task=task,
+        answer=answer,
+        level=_number(values["level"], "level", place) if "level" in values else None,
+        knobs=_knobs(values.get("knobs", {}), place),
+        skills=_skills(values.get("skills", []), place),
+        source=str(place),
+        split=split or _split(values.get("split"), place),
+        extra=extra,
+        **texts,
+    )
+
+
+@functools.lru_cache(maxsize=256)
+def _columns(present: tuple[str, ...], mapping: tuple[tuple[str, str], ...]) -> tuple[dict[str, str], str]:
+    """Our name -> file's column, and the mapped column that is not there (empty when all are)."""
+    wanted = dict(mapping)
+    found = {}
+    for ours, names in NAMES.items():
+        theirs = wanted.get(ours)
+        if theirs and theirs not in present:
+            return {}, theirs
+        candidates = names if theirs is None else (theirs,)
+        for name in candidates:
+            if name in present and (theirs is not None or name not in wanted.values()):
+                found[ours] = name
+                break
+    return found, ""
+
+
+def _resolve(present: tuple[str, ...], mapping: tuple[tuple[str, str], ...], place: Place) -> dict[str, str]:
+    found, missing = _columns(present, mapping)
+    if missing:
+        raise place.error(
+            f"the column {missing!r} that corpus.columns names", _listed(present), "Correct corpus.columns or the row."
+        )
+    return found
+
+
+def _listed(columns: Any) -> str:
+    names = [str(name)[:40] for name in columns]
+    return f"columns {', '.join(names[:20])}" if names else "no columns"
+
+
+def _texts(values: dict[str, Any], extra: dict[str, Any], row: dict[str, Any], place: Place) -> dict[str, Any]:
+    """prompt, target, chosen and rejected of a row."""
+    texts: dict[str, Any] = dict.fromkeys(("prompt", "target", "chosen", "rejected"))
+    for name in texts:
+        if name in values:
+            texts[name] = _text(values[name], name, place)
+    if "label" in extra and isinstance(extra["label"], bool) and texts["target"] is not None:
+        raise place.error(
+            "pairs of chosen and rejected", "unpaired preferences (a completion with a true/false label)", "Pair them."
+        )
+    if (texts["chosen"] is None) != (texts["rejected"] is None):
+        raise place.error("both chosen and rejected", "only one of them", "Add the other or drop the row.")
+    if texts["chosen"] is not None:
+        if texts["prompt"] is None or (isinstance(texts["prompt"], str) and not isinstance(texts["chosen"], str)):
+            texts |= _shared_prompt(texts["chosen"], texts["rejected"], place)
+    elif texts["prompt"] is None and "messages" in values:
+        texts["prompt"], texts["target"] = _turns(_text(values["messages"], "messages", place), place)
+    elif texts["prompt"] is None and "text" in values:
+        texts["prompt"], texts["target"] = "", _text(values["text"], "text", place)
+        return texts
+    elif isinstance(texts["prompt"], str) and isinstance(extra.get("input"), str) and "instruction" in row:
+        texts["prompt"] = "\n\n".join(part for part in (texts["prompt"], extra.pop("input")) if part)
+    if texts["prompt"] is None:
+        raise place.error(
+            f"a column with the prompt ({', '.join(NAMES['prompt'])}, messages, text)",
+            _listed(row),
+            "Name it: corpus.columns: {prompt: <column>}.",
+        )
+    if not plain(texts["prompt"]).strip():
+        raise place.error("a prompt", "an empty one", KEEP_OUT)
+    return texts
+
+
+KEEP_OUT = "Fill it in or drop the row."
+
+
+def _text(value: Any, name: str, place: Place) -> Text:
+    """A string, or chat messages with role and content (from and value are renamed)."""
+    if isinstance(value, str):
+        return _unicode(value, name, place)
+    if not isinstance(value, list):
+        raise place.error(f"text or chat messages in {name}", f"{type(value).__name__} {str(value)[:40]}", "Correct it.")
+    if not value:
+        raise place.error(f"messages in {name}", "an empty list", KEEP_OUT)
+    return tuple(_message(message, name, place) for message in value)
+
+
+def _message(message: Any, name: str, place: Place) -> Mapping[str, str]:
+    if not isinstance(message, dict):
+        raise place.error(f"messages with role and content in {name}", f"{type(message).__name__}", "Correct it.")
+    role, content = message.get("role", message.get("from")), message.get("content", message.get("value"))
+    if not isinstance(role, str) or not isinstance(content, str):
+        raise place.error(
+            f"messages with a role and a text as content in {name}",
+            f"{str(message)[:60]}",
+            "Tool calls, images and structured content are not supported; drop or rewrite them.",
+        )
+    return {"role": role, "content": _unicode(content, name, place)}
+
+
+def _unicode(value: str, name: str, place: Place) -> str:
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise place.error(f"Unicode text in {name}", "half of a surrogate pair", "Repair the text.") from None
+    return value
+
+
+def _turns(messages: Text, place: Place) -> tuple[Text, Text | None]:
+    """Prompt and target of a conversation: the last assistant turn is taught."""
+    if isinstance(messages, str):
+        raise place.error("a list of chat messages", "text", "Name it: corpus.columns: {text: <column>}.")
+    if messages[-1]["role"] not in ("assistant", "gpt"):
+        return messages, None
+    if len(messages) == 1:
+        raise place.error("a message before the assistant's", "none", "Add the user's message or drop the row.")
+    return messages[:-1], messages[-1:]
+
+
+def _shared_prompt(chosen: Text, rejected: Text, place: Place) -> dict[str, Any]:
+    """The common beginning of chosen and rejected as the prompt; a space before the difference stays with the answers."""
+    if isinstance(chosen, str) != isinstance(rejected, str):
+        raise place.error("chosen and rejected of one kind", "text and messages", "Write both the same way.")
+    pairs = enumerate(zip(chosen, rejected, strict=False))
+    at = next((index for index, (one, other) in pairs if one != other), min(len(chosen), len(rejected)))
+    if at and isinstance(chosen, str) and chosen[at - 1] == " ":
+        at -= 1
+    if not at:
+        raise place.error("a prompt", "none, and chosen and rejected begin differently", "Add a prompt column.")
+    return {"prompt": chosen[:at], "chosen": chosen[at:], "rejected": rejected[at:]}
+
+
+def _word(value: Any, name: str, place: Place) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
+        raise place.error(f"text in {name}", f"{type(value).__name__} {str(value)[:40]!r}", "Correct it.")
+    return _unicode(str(value), name, place)
+
+
+def _answer(value: Any, place: Place) -> str:
+    if isinstance(value, bool):
+        value = "true" if value else "false"
+    if isinstance(value, float) and not math.isfinite(value):
+        raise place.error("an answer", f"{value}", KEEP_OUT)
+    if not isinstance(value, str | int | float):
+        raise place.error("an answer that is text or a number", f"{type(value).__name__} {str(value)[:40]}", "Correct it.")
+    if not str(value).strip():
+        raise place.error("an answer", "an empty one", KEEP_OUT)
+    return _unicode(str(value), "answer", place)
+
+
+def _number(value: Any, name: str, place: Place) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise place.error(
+            f"a number in {name}",
+            f"{type(value).__name__} {str(value)[:40]!r}",
+            f'Correct it, or ignore the column: corpus.columns: {{{name}: ""}}.',
+        )
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise place.error(f"a finite number in {name}", f"{value}"[:40], "Correct it or drop the row.")
+    return number
+
+
+def _knobs(value: Any, place: Place) -> dict[str, float]:
+    if not isinstance(value, dict):
+        raise place.error("an object of numbers in knobs", type(value).__name__, "Correct it.")
+    return {str(name): _number(number, f"knobs.{name}", place) for name, number in value.items() if number is not None}
+
+
+def _skills(value: Any, place: Place) -> tuple[str, ...]:
+    if isinstance(value, str):
+        value = [value]
+    if not isinstance(value, list) or not all(isinstance(skill, str) for skill in value):
+        raise place.error("a list of texts in skills", str(value)[:40], "Correct it.")
+    return tuple(_unicode(skill, "skills", place) for skill in value)
+
+
+def _split(value: Any, place: Place) -> str:
+    """Our name of a row's own split; empty when it has none."""
+    if value is None:
+        return ""
+    if not isinstance(value, str) or value.lower() not in SPLITS:
+        raise place.error(
+            f"one of {', '.join(SPLITS)} in split", repr(value)[:40], 'Or ignore it: corpus.columns: {split: ""}.'
+        )
+    return SPLITS[value.lower()]
+
+
+__all__ = ["NAMES", "InputError", "check_mapping", "example_of"]

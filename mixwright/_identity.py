@@ -1,0 +1,108 @@
+"""Which row is which: ids by content, splits by prompt. Keeps 16 bytes per row while the rows stream by."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from array import array
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mixwright._rows import BATCH, SCHEMA, chunks, encode, plain, store
+from mixwright.errors import InputError
+from mixwright.records import Example, Text
+
+
+def prompt_key(prompt: Text) -> int:
+    """64-bit hash of a prompt, the same for all spellings of case and white space."""
+    return _hash(" ".join(plain(prompt).casefold().split()))
+
+
+def gather(examples: Iterable[Example], eval_share: float = 0.0) -> pa.Table:
+    """A table of the examples: ids given where empty, splits given where empty.
+
+    Args:
+        examples: read once.
+        eval_share: share of the prompts without a split that go to eval, at least one where there are two.
+
+    Raises:
+        InputError: two rows with one id.
+    """
+    contents, prompts = array("Q"), array("Q")
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for chunk in chunks(examples):
+            contents.extend(0 if example.id else _content(example) for example in chunk)
+            prompts.extend(0 if example.split else prompt_key(example.prompt) for example in chunk)
+            yield encode(chunk)
+
+    table = store(batches())
+    if any(contents):
+        table = _set(table, "id", _ids(table["id"], np.frombuffer(contents, np.uint64)))
+    if any(prompts):
+        table = _set(table, "split", _splits(table["split"], np.frombuffer(prompts, np.uint64), eval_share))
+    _refuse_duplicates(table)
+    return table
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8"), digest_size=8).digest(), "big") | 1  # 0 means "not wanted"
+
+
+def _content(example: Example) -> int:
+    parts = (example.prompt, example.target, example.chosen, example.rejected)
+    return _hash(
+        json.dumps([example.task, example.level, example.answer, *(part if part is None else plain(part) for part in parts)])
+    )
+
+
+def _set(table: pa.Table, name: str, column: pa.ChunkedArray) -> pa.Table:
+    return table.set_column(SCHEMA.get_field_index(name), SCHEMA.field(name), column)
+
+
+def _ids(given: pa.ChunkedArray, keys: np.ndarray) -> pa.ChunkedArray:
+    """The ids, those that are empty made of the content's hash and, from the second on, the occurrence."""
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    first = np.searchsorted(ordered, ordered)
+    occurrence = np.empty(len(keys), np.int64)
+    occurrence[order] = np.arange(len(keys)) - first + 1
+    chunks, at = [], 0
+    while at < len(keys):
+        names = given.slice(at, BATCH).to_pylist()
+        rows = zip(names, keys[at : at + BATCH].tolist(), occurrence[at : at + BATCH].tolist(), strict=True)
+        made = [name or f"{key:016x}" + (f"-{count}" if count > 1 else "") for name, key, count in rows]
+        chunks.append(pa.array(made, pa.string()))
+        at += BATCH
+    return pa.chunked_array(chunks, pa.string())
+
+
+def _splits(given: pa.ChunkedArray, keys: np.ndarray, eval_share: float) -> pa.ChunkedArray:
+    wanted = keys > 0
+    held_out = wanted & (keys < np.uint64(min(eval_share * 2**64, 2**64 - 1)))
+    several = wanted.any() and keys[wanted].min() < keys[wanted].max()
+    if several and eval_share > 0 and not held_out.any():
+        held_out = keys == keys[wanted].min()
+    if several and held_out[wanted].all():
+        held_out &= keys != keys[wanted].max()
+    chosen = pa.array(np.where(held_out, "eval", "train"), pa.string())
+    return pc.if_else(pa.array(wanted), chosen, given)
+
+
+def _refuse_duplicates(table: pa.Table) -> None:
+    if pc.count_distinct(table["id"]).as_py() == len(table):
+        return
+    counts = pc.value_counts(table["id"]).to_pylist()
+    twice = next(count["values"] for count in counts if count["counts"] > 1)
+    sources = table.filter(pc.equal(table["id"], twice))["source"].to_pylist()
+    file, _, line = sources[1].rpartition(":")
+    raise InputError(
+        "ids that are unique in the whole corpus",
+        f"{twice!r} twice: {sources[0] or 'an example'} and {sources[1] or 'another'}",
+        'Make them unique, or have them made: corpus.columns: {id: ""}.',
+        file=file or None,
+        line=int(line) if line.isdigit() else None,
+    )

@@ -1,0 +1,157 @@
+"""Examples as Arrow rows: the columns, the way in and out, and a table that spills to disk when it grows."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from mixwright.errors import InputError
+from mixwright.records import Example, Text
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("task", pa.string()),
+        ("prompt", pa.string()),
+        ("target", pa.string()),
+        ("answer", pa.string()),
+        ("level", pa.float64()),
+        ("knobs", pa.string()),
+        ("skills", pa.list_(pa.string())),
+        ("chosen", pa.string()),
+        ("rejected", pa.string()),
+        ("source", pa.string()),
+        ("split", pa.string()),
+        ("extra", pa.string()),
+        ("chat", pa.bool_()),
+    ]
+)
+"""One column per field of `Example`. `knobs` and `extra` are JSON objects. Where `chat` is true, prompt, target, chosen and
+rejected are JSON lists of messages; `texts` reads either form."""
+
+TEXTS = ("prompt", "target", "chosen", "rejected")
+BATCH = 8192
+MEMORY = 32 * 2**20
+
+
+def plain(text: Text | None) -> str:
+    """What a `Text` says, as one string: chat messages joined by newlines; empty for None."""
+    if text is None or isinstance(text, str):
+        return text or ""
+    return "\n".join(message["content"] for message in text)
+
+
+def texts(batch: pa.RecordBatch, column: str) -> list[str]:
+    """A text column of a batch as plain strings, chat messages joined by newlines; empty where there is none."""
+    values = batch.column(column).to_pylist()
+    chats = batch.column("chat").to_pylist()
+    return [plain(_decode_text(value, chat)) for value, chat in zip(values, chats, strict=True)]
+
+
+def encode(examples: Sequence[Example]) -> pa.RecordBatch:
+    """Examples as one batch of `SCHEMA`. A row with any chat field becomes chat throughout.
+
+    Raises:
+        InputError: a value that is not text, not finite, or not JSON.
+    """
+    columns: dict[str, list[Any]] = {name: [] for name in SCHEMA.names}
+    for example in examples:
+        chat = any(not isinstance(getattr(example, name), str | None) for name in TEXTS)
+        for name in ("id", "task", "answer", "level", "skills", "source", "split"):
+            columns[name].append(getattr(example, name))
+        for name in TEXTS:
+            columns[name].append(_encode_text(getattr(example, name), chat, "user" if name == "prompt" else "assistant"))
+        columns["knobs"].append(_json(example.knobs, example))
+        columns["extra"].append(_json(example.extra, example))
+        columns["chat"].append(chat)
+    try:
+        arrays = [pa.array(columns[field.name], field.type) for field in SCHEMA]
+    except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError) as error:
+        raise InputError("values of the types of Example", str(error)[:120], "Correct the rows.") from None
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def decode(row: Mapping[str, Any]) -> Example:
+    """The example that one row of `SCHEMA` (as a dict) holds."""
+    fields = {name: _decode_text(row[name], row["chat"]) for name in TEXTS}
+    return Example(
+        id=row["id"],
+        task=row["task"],
+        answer=row["answer"],
+        level=row["level"],
+        knobs=json.loads(row["knobs"]),
+        skills=tuple(row["skills"]),
+        source=row["source"],
+        split=row["split"],
+        extra=json.loads(row["extra"]),
+        **fields,
+    )
+
+
+def store(batches: Iterable[pa.RecordBatch]) -> pa.Table:
+    """A table of the batches: in memory while small, else memory-mapped from a temporary file that needs no cleaning up."""
+    kept: list[pa.RecordBatch] = []
+    size = 0
+    stream = iter(batches)
+    for batch in stream:
+        kept.append(batch)
+        size += batch.nbytes
+        if size > MEMORY:
+            return _spill(kept, stream)
+    return pa.Table.from_batches(kept, SCHEMA)
+
+
+def _spill(kept: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> pa.Table:
+    handle = tempfile.NamedTemporaryFile(prefix="mixwright-", suffix=".arrow", delete=False)  # noqa: SIM115
+    path = Path(handle.name)
+    try:
+        with handle, pa.ipc.new_file(handle, SCHEMA) as writer:
+            while kept:
+                writer.write_batch(kept.pop(0))
+            for batch in rest:
+                writer.write_batch(batch)
+        return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+    finally:
+        path.unlink()  # the mapping keeps the data until the table goes
+
+
+def chunks(examples: Iterable[Example], size: int = BATCH) -> Iterator[list[Example]]:
+    """Lists of at most `size` examples."""
+    chunk: list[Example] = []
+    for example in examples:
+        chunk.append(example)
+        if len(chunk) == size:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+def _encode_text(text: Text | None, chat: bool, role: str) -> str | None:
+    if text is None or not chat:
+        return text  # type: ignore[return-value] - a string, since the row is not chat
+    messages = ({"role": role, "content": text},) if isinstance(text, str) else text
+    return json.dumps([dict(message) for message in messages], ensure_ascii=False)
+
+
+def _decode_text(value: str | None, chat: bool) -> Text | None:
+    return tuple(json.loads(value)) if chat and value is not None else value
+
+
+def _json(value: Mapping[str, Any], example: Example) -> str:
+    try:
+        return json.dumps(value, allow_nan=False) if value else "{}"
+    except (TypeError, ValueError) as error:
+        place, _, line = example.source.rpartition(":")
+        raise InputError(
+            "JSON values in the columns that graders may need",
+            f"{error} in row {example.id or example.source!r}",
+            "Correct or drop that column.",
+            file=place or example.source or None,
+            line=int(line) if line.isdigit() else None,
+        ) from None

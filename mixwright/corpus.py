@@ -1,0 +1,295 @@
+"""The corpus: rows of examples in Arrow, the tasks they belong to, and the graders that judge them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from mixwright._columns import check_mapping, example_of
+from mixwright._identity import gather
+from mixwright._reading import read_rows
+from mixwright._rows import BATCH, SCHEMA, decode, plain, store, texts
+from mixwright.config import CorpusConfig
+from mixwright.contracts import Grader
+from mixwright.errors import InputError, unknown_name
+from mixwright.graders import load_grader
+from mixwright.records import Cell, Example, Task
+from mixwright.runs import read_json, write_json
+
+if TYPE_CHECKING:
+    import datasets
+
+__all__ = ["Corpus", "plain", "read_corpus", "read_source", "texts"]
+
+LUCK_ROWS = 4096
+"""Rows of a cell that luck is worked out on; larger cells are thinned evenly (standard error below 0.008)."""
+LUCK_ANSWERS = 5
+"""How many of the commonest answers are tried as the one that is always given."""
+
+
+class Corpus:
+    """Rows of examples in Arrow with the tasks they belong to.
+
+    Args:
+        table: columns of `mixwright._rows.SCHEMA`; may be memory-mapped.
+        graders: task -> grader, exact where it says nothing.
+        notes: what a reader of the corpus should know, such as a task whose items ran out.
+        folder: where the rows come from; graders are never imported from there.
+    """
+
+    def __init__(
+        self,
+        table: pa.Table,
+        graders: Mapping[str, str] | None = None,
+        *,
+        notes: Sequence[str] = (),
+        folder: Path | None = None,
+    ) -> None:
+        self.table = table
+        self.tasks = _tasks(table, graders or {})
+        self.notes = tuple(notes)
+        self._folder = folder
+        self._graders: dict[str, Grader] = {}
+
+    def __len__(self) -> int:
+        return self.table.num_rows
+
+    def __getitem__(self, index: int) -> Example:
+        if not -len(self) <= index < len(self):
+            raise IndexError(index)
+        return decode(self.table.slice(index % len(self), 1).to_pylist()[0])
+
+    def __iter__(self) -> Iterator[Example]:
+        for batch in self.batches():
+            yield from map(decode, batch.to_pylist())
+
+    def __repr__(self) -> str:
+        return f"Corpus({len(self)} examples, tasks {', '.join(self.tasks)})"
+
+    def batches(self, size: int = BATCH) -> Iterator[pa.RecordBatch]:
+        """The rows in order, at most `size` at a time: bounded memory. `texts(batch, "prompt")` reads text columns."""
+        yield from self.table.to_batches(max_chunksize=size)
+
+    def select(
+        self, *, split: str | None = None, tasks: Collection[str] | None = None, ids: Collection[str] | None = None
+    ) -> Corpus:
+        """The rows that meet every condition given, in order, with the shares of their tasks worked out anew."""
+        conditions = [(name, list(values)) for name, values in (("task", tasks), ("id", ids)) if values is not None]
+        conditions += [("split", [split])] if split is not None else []
+        table = self.table
+        for name, values in conditions:
+            table = table.filter(pc.is_in(table[name], value_set=pa.array(values, pa.string())))
+        graders = {task.name: task.grader for task in self.tasks.values()}
+        return Corpus(table, graders, notes=self.notes, folder=self._folder)
+
+    def grader(self, task: str) -> Grader:
+        """The grader of a task. Raises InputError when it cannot be loaded or the corpus has no such task."""
+        if task not in self._graders:
+            if task not in self.tasks:
+                raise InputError("a task of the corpus", repr(task), f"It has: {', '.join(self.tasks)}.")
+            self._graders[task] = load_grader(self.tasks[task].grader, apart_from=self._folder)
+        return self._graders[task]
+
+    def grade(self, example: Example, completion: str) -> float:
+        """Score of a completion, 0..1, by the grader of the example's task. Raises InputError when there is no answer."""
+        if example.answer is None:
+            raise InputError(
+                "an example with an answer", f"{example.id!r} without one", "Name the answer's column: corpus.columns."
+            )
+        return self.grader(example.task).grade(example, completion)
+
+    def cells(self) -> tuple[Cell, ...]:
+        """Every task x level of the train split (of all rows when there is none), sorted by key, with its luck."""
+        train = self.select(split="train")
+        rows = train if len(train) else self
+        keys = list(zip(rows.table["task"].to_pylist(), rows.table["level"].to_pylist(), strict=True))
+        names = sorted(set(keys), key=lambda key: (key[0], -1e308 if key[1] is None else key[1]))
+        index = {name: position for position, name in enumerate(names)}
+        codes = np.fromiter((index[key] for key in keys), np.int64, len(keys))
+        order = np.argsort(codes, kind="stable")
+        bounds = np.searchsorted(codes[order], np.arange(len(names) + 1))
+        cells = []
+        for position, (task, level) in enumerate(names):
+            members = order[bounds[position] : bounds[position + 1]]
+            luck, origin = rows._luck(task, members)
+            cells.append(Cell(task, level, len(members), luck, origin))
+        return tuple(sorted(cells, key=lambda cell: cell.key))
+
+    def _luck(self, task: str, members: np.ndarray) -> tuple[float, str]:
+        """The best of blind choice and always giving one of the commonest answers, and which of them it was."""
+        if self.tasks[task].kind != "verifiable":
+            return 0.0, "no answers"
+        answers = Counter(self.table["answer"].take(pa.array(members)).to_pylist())
+        thinned = members[:: max(1, -(-len(members) // LUCK_ROWS))]
+        examples = [decode(row) for row in self.table.take(pa.array(thinned)).to_pylist()]
+        grader = self.grader(task)
+        best, origin = 0.0, "majority answer"
+        for answer, _ in sorted(answers.items(), key=lambda item: (-item[1], item[0]))[:LUCK_ANSWERS]:
+            best = max(best, sum(grader.grade(example, answer) for example in examples) / len(examples))
+        chance = grader.luck(examples)
+        return (chance, "chance") if chance is not None and chance > best else (best, origin)
+
+    def digest(self) -> str:
+        """SHA-256 of rows and tasks, in hex; the same however the rows are chunked."""
+        digest = hashlib.sha256(json.dumps([[task.name, task.grader] for task in self.tasks.values()]).encode())
+        for batch in self.batches():
+            for row in batch.to_pylist():
+                digest.update(json.dumps(row, sort_keys=True).encode())
+        return digest.hexdigest()
+
+    def save(self, folder: Path) -> None:
+        """Write rows.parquet and tasks.json, each whole or not at all."""
+        folder.mkdir(parents=True, exist_ok=True)
+        temporary = folder / f".rows.parquet.{os.getpid()}"
+        try:
+            with pq.ParquetWriter(temporary, SCHEMA) as writer:
+                for batch in self.batches():
+                    writer.write_batch(batch)
+            temporary.replace(folder / "rows.parquet")
+        finally:
+            temporary.unlink(missing_ok=True)
+        write_json(folder / "tasks.json", {"graders": {t.name: t.grader for t in self.tasks.values()}, "notes": self.notes})
+
+    @classmethod
+    def load(cls, folder: Path) -> Corpus:
+        """Read what `save` wrote. Raises InputError when it is missing or not such a folder."""
+        settings: Any = read_json(folder / "tasks.json", dict[str, Any])
+        path = folder / "rows.parquet"
+        try:
+            with pq.ParquetFile(path) as file:
+                if not file.schema_arrow.equals(SCHEMA):
+                    raise pa.ArrowInvalid("other columns than a saved corpus has")
+                table = store(file.iter_batches(BATCH))
+        except (FileNotFoundError, pa.ArrowInvalid) as error:
+            raise InputError("rows.parquet of a saved corpus", str(error)[:120], "Save it again.", file=path) from None
+        return cls(table, settings["graders"], notes=settings["notes"], folder=folder)
+
+    def to_datasets(self) -> datasets.Dataset:
+        """A `datasets.Dataset` with id, task, level, prompt and those of completion, answer, chosen and rejected that occur,
+        named as TRL wants them; rows of plain text without prompts get TRL's `text`. Needs the extra `train`.
+        """
+        try:
+            from datasets import Dataset
+        except ImportError:
+            from mixwright.errors import missing_extra
+
+            raise missing_extra("Corpus.to_datasets", ["datasets"], "train") from None
+        names = {"target": "completion", "answer": "answer", "chosen": "chosen", "rejected": "rejected"}
+        if len(self) and not any(any(texts(batch, "prompt")) for batch in self.batches()):
+            columns = {"target": "text"}
+        else:
+            columns = {"prompt": "prompt"} | {n: new for n, new in names.items() if self.table[n].null_count < len(self)}
+        rows = (
+            {"id": example.id, "task": example.task, "level": example.level}
+            | {new: _for_trl(getattr(example, name)) for name, new in columns.items()}
+            for example in self
+        )
+        return Dataset.from_list(list(rows))
+
+    @classmethod
+    def from_examples(cls, examples: Iterable[Example], graders: Mapping[str, str] | None = None) -> Corpus:
+        """A corpus of these examples; those with an empty id are named by their content.
+
+        Raises:
+            InputError: two examples with one id, or a field of the wrong type.
+        """
+        return cls(gather(examples), graders)
+
+
+def read_corpus(config: CorpusConfig, *, base: Path = Path()) -> Corpus:
+    """Both splits in one corpus (column `split`: train, eval).
+
+    Without `config.eval`, prompts are split by their hash, so that no prompt is in both; rows with a `split` column keep it.
+
+    Args:
+        config: sources, columns and graders.
+        base: folder that relative paths start from.
+
+    Raises:
+        InputError: with file, line and remedy for whatever cannot be read.
+    """
+    notes: list[str] = []
+    parts = [(config.train, "train" if config.eval else ""), *([(config.eval, "eval")] if config.eval else [])]
+    examples = (row for source, split in parts for row in _examples(source, split, config, base, notes))
+    table = gather(examples, config.eval_share)
+    folder = (base / config.train).parent if (base / config.train).exists() else None
+    names = pc.unique(table["task"]).to_pylist()
+    for task in config.graders:
+        if task not in names:
+            raise unknown_name("task in corpus.graders", task, names)
+    corpus = Corpus(table, dict.fromkeys(names, config.grader) | dict(config.graders), notes=notes, folder=folder)
+    for task in corpus.tasks.values():
+        corpus.grader(task.name)
+        _check_answers(table, task)
+    return corpus
+
+
+def read_source(
+    source: str, *, split: str, config: CorpusConfig, base: Path = Path(), notes: list[str] | None = None
+) -> Iterator[Example]:
+    """The examples of one source, one at a time; the id is empty where the row has none.
+
+    Args:
+        source: file, `datasets` folder, hub name or `reasoning-gym:...`.
+        split: train or eval; which half of a generated task, and what `Example.split` says.
+        config: columns, task name and graders.
+        base: folder that relative paths start from.
+        notes: what the reader should know is appended here, such as a task whose items ran out.
+
+    Raises:
+        InputError: as `read_corpus` does, when the row is reached.
+    """
+    if split not in ("train", "eval"):
+        raise InputError("a split called train or eval", repr(split), "Name one of them.")
+    return _examples(source, split, config, base, notes if notes is not None else [])
+
+
+def _examples(source: str, split: str, config: CorpusConfig, base: Path, notes: list[str]) -> Iterator[Example]:
+    check_mapping(config)
+    if not 0 <= config.eval_share < 1:
+        raise InputError("corpus.eval_share from 0 to below 1", f"{config.eval_share}", "Correct it.")
+    if source.startswith("reasoning-gym:"):
+        from mixwright._gym import generate
+
+        yield from generate(source, split, config.eval_share, notes)
+    else:
+        for row, place in read_rows(source, split, base=base):
+            yield example_of(row, place, config, split)
+
+
+def _tasks(table: pa.Table, graders: Mapping[str, str]) -> dict[str, Task]:
+    counts = table.group_by("task").aggregate([("id", "count"), ("answer", "count"), ("chosen", "count")]).to_pylist()
+    tasks = {}
+    for row in sorted(counts, key=lambda row: row["task"]):
+        name, total = row["task"], row["id_count"]
+        kind = "verifiable" if row["answer_count"] else "preference" if row["chosen_count"] else "text"
+        tasks[name] = Task(name, graders.get(name, "exact"), kind, share=total / len(table))
+    return tasks
+
+
+def _check_answers(table: pa.Table, task: Task) -> None:
+    """Raise InputError when only a part of a verifiable task's rows have answers: the rest could never be right."""
+    if task.kind != "verifiable":
+        return
+    lacking = table.filter(pc.and_(pc.equal(table["task"], task.name), pc.is_null(table["answer"])))
+    if len(lacking):
+        row = lacking.slice(0, 1).to_pylist()[0]
+        raise InputError(
+            f"an answer in every row of task {task.name!r} or in none",
+            f"{len(lacking)} rows without, the first at {row['source']}",
+            "Add the answers or give those rows another task.",
+        )
+
+
+def _for_trl(text: Any) -> Any:
+    return [dict(message) for message in text] if isinstance(text, tuple) else text

@@ -1,0 +1,121 @@
+"""From the name in a config to a grader: the catalogue's, or a function of the user's."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.machinery
+import importlib.util
+import json
+import math
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+from mixwright import catalog
+from mixwright.contracts import Grader
+from mixwright.errors import InputError
+from mixwright.records import Example
+
+
+class FunctionGrader(Grader):
+    """The user's `function(completion, answer, **row) -> float`, its result checked.
+
+    `row` holds id, task, level, prompt and the row's other columns.
+    """
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        self.name = name
+        self.function = function
+
+    def grade(self, example: Example, completion: str) -> float:
+        """Its score. Raises InputError when it raises, or returns anything but a number in 0..1."""
+        row = dict(example.extra) | {
+            "id": example.id,
+            "task": example.task,
+            "level": example.level,
+            "prompt": example.prompt,
+        }
+        row = {key: value for key, value in row.items() if key not in ("completion", "answer")}
+        try:
+            score = self.function(completion, example.answer, **row)
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}"[:160]
+            raise InputError(f"a score of example {example.id!r} from grader {self.name}", problem, "Correct it.") from error
+        try:
+            number = float(score)
+        except (TypeError, ValueError):
+            number = math.nan
+        if not 0 <= number <= 1:
+            raise InputError(f"a number from 0 to 1 from grader {self.name}", repr(score)[:40], "Correct the grader.")
+        return number
+
+
+def load_grader(name: str, options: Mapping[str, Any] | None = None, *, apart_from: Path | None = None) -> Grader:
+    """The grader called `name`.
+
+    Args:
+        name: of the catalogue (`numeric`, `numeric?tolerance=0.01`) or `package.module:function`.
+        options: keyword options, over those in the name.
+        apart_from: the corpus's folder; code inside it is never imported, unless the working folder is in it.
+
+    Raises:
+        InputError: unknown name or option, packages missing, or a function that cannot be imported.
+    """
+    stem, _, query = name.partition("?")
+    if ":" in stem:
+        return FunctionGrader(stem, _function(stem, apart_from))
+    written = {key: _value(value) for key, value in parse_qsl(query, keep_blank_values=True)}
+    return catalog.create("graders", stem, written | dict(options or {}))
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _function(name: str, apart_from: Path | None) -> Callable[..., Any]:
+    module_name, _, attribute = name.partition(":")
+    remedy = "Write package.module:function of an installed package or of a file in the working folder."
+    if not all(part.isidentifier() for part in (*module_name.split("."), attribute)):
+        raise InputError("a grader's package.module:function", repr(name), remedy)
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.append(here)
+    origin = _origin(module_name)
+    if origin is None:
+        raise InputError(f"a module {module_name}", "none", remedy)
+    if apart_from is not None and _inside(origin, apart_from) and not _inside(Path.cwd(), apart_from):
+        raise InputError("a grader outside the corpus's folder", str(origin), "Move it: data never brings code.")
+    try:
+        function = getattr(importlib.import_module(module_name), attribute, None)
+    except Exception as error:
+        raise InputError(f"a module {module_name} that imports", f"{type(error).__name__}: {error}"[:160], remedy) from error
+    if not callable(function):
+        raise InputError(f"a function {attribute} in {module_name}", repr(function)[:40], remedy)
+    return function
+
+
+def _origin(module_name: str) -> Path | None:
+    """The file of a module, found without running any of its packages."""
+    parts = module_name.split(".")
+    try:
+        spec = importlib.util.find_spec(parts[0])
+    except (ImportError, ValueError):
+        return None
+    for depth in range(2, len(parts) + 1):
+        if spec is None or spec.submodule_search_locations is None:
+            return None
+        locations = list(spec.submodule_search_locations)
+        spec = importlib.machinery.PathFinder.find_spec(".".join(parts[:depth]), locations)
+    if spec is None:
+        return None
+    places = [spec.origin, *(spec.submodule_search_locations or [])]
+    return next((Path(place) for place in places if place and place not in ("built-in", "frozen")), Path(sys.prefix))
+
+
+def _inside(path: Path, folder: Path) -> bool:
+    return path.resolve().is_relative_to(folder.resolve())
