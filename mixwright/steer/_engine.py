@@ -1,0 +1,282 @@
+"""The engine: a pure function of (state, outcomes) to actions. It draws, observes, decides, and writes down why.
+
+It composes one stage's plug-ins: a mixture moves the weights, `_order` spreads tasks evenly, a selector picks the item,
+gates refuse groups, controllers and monitors move coefficients through `_policy`. No torch, no IO, no clock: given the same
+seed and the same outcomes, the same actions. Whoever trains executes the actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mixwright import catalog
+from mixwright.contracts import Controller, Gate, Mixture, Monitor, Pool, Scene, Selector, Steerer
+from mixwright.errors import InputError
+from mixwright.plan._states import classify
+from mixwright.plan._validate import validate_plan
+from mixwright.records import Action, Decision, GroupOutcome, Outcome, PairOutcome, Plan, Signals, from_data
+from mixwright.steer._canaries import choose_canaries
+from mixwright.steer._ledger import Ledger
+from mixwright.steer._order import TaskOrder
+from mixwright.steer._policy import EngineOptions, Policy
+
+
+class Engine:
+    """Steers one stage of a plan.
+
+    Args:
+        plan: what to follow; its cells are the evidence the run starts with.
+        pool: the examples that may be drawn.
+        seed: of every draw; draw i has its own generator seeded by (seed, stage, i).
+        stage: which stage of the plan.
+
+    Raises:
+        InputError: the plan does not fit the pool, or names plug-ins or options that do not exist.
+    """
+
+    def __init__(self, plan: Plan, pool: Pool, *, seed: int, stage: int = 0) -> None:
+        validate_plan(plan, pool.cells)
+        self._pool, self._seed, self._number = pool, seed, stage
+        self._stage = plan.stages[stage]
+        self._options = from_data(EngineOptions, dict(self._stage.options.get("engine", {})))
+        self._index = {name: index for index, name in enumerate(pool.ids)}
+        self._keys = [cell.key for cell in pool.cells]
+        states = dict.fromkeys(self._keys, "unknown") | {cell.key: cell.state for cell in plan.cells}
+        self.canaries: tuple[int, ...] = self._watched(states)
+        """Pool indices of the fixed items that are watched and never drawn."""
+        self._ledger = Ledger(pool, self.canaries)
+        self._order = TaskOrder(len(pool.tasks))
+        self._policy = Policy(self._options)
+        self._decisions: list[Decision] = []
+        self._verdicts: dict[str, list[Any]] = {}
+        self._start(plan)
+        scene = Scene(pool, self._ledger, self._stage, states)
+        self._selector: Selector = self._create("selectors", self._stage.selector)
+        self._mixture: Mixture | None = self._create("mixtures", self._stage.mixture) if self._stage.mixture else None
+        self._gates: list[Gate] = [self._create("gates", name) for name in self._stage.gates]
+        self._controllers: list[Controller] = [self._create("controllers", name) for name in self._stage.controllers]
+        self._monitors: list[Monitor] = [self._create("monitors", name) for name in self._stage.monitors]
+        for steerer in self._steerers().values():
+            steerer.begin(scene)
+        weights = np.array([self._stage.weights.get(task, 0.0) for task in pool.tasks])
+        self._weights = weights / weights.sum()
+
+    def draw(self, count: int) -> list[int]:
+        """The next `count` pool indices. Tasks by low discrepancy, items by the selector."""
+        self._remix()
+        drawn = []
+        for _ in range(count):
+            rng = np.random.default_rng((self._seed, self._number, self._ledger.draws))
+            index = self._selector.pick(self._order.next(self._weights), rng)
+            self._ledger.mark_drawn(index)
+            drawn.append(index)
+        return drawn
+
+    def observe(self, groups: Sequence[GroupOutcome | Outcome | PairOutcome], signals: Signals) -> list[Action]:
+        """Take in the outcomes of one generation batch, refused groups too, and say what to do about them.
+
+        Args:
+            groups: outcomes with true rewards, whole groups.
+            signals: the step's own numbers.
+
+        Returns:
+            Actions in order: refusals (target is the example id), skip_step, coefficient, lr_factor, stop, restore.
+
+        Raises:
+            InputError: an example that is not in the pool.
+        """
+        rewarded = [group for group in groups if isinstance(group, GroupOutcome)]
+        for group in groups:
+            if group.example not in self._index:
+                raise InputError("an example of the pool", repr(group.example), "Train on the data of the pool.")
+        low, high = self._options.reward_range
+        for group in rewarded:
+            success = np.clip((np.asarray(group.rewards, dtype=float) - low) / (high - low), 0, 1)
+            self._ledger.add(self._index[group.example], group.step, float(success.sum()), len(success))
+        for steerer in self._steerers().values():
+            steerer.observe(signals.step, groups)
+        refusals = [action for group in rewarded if (action := self._judge(group)) is not None]
+        refused = {action.target for action in refusals}
+        actions, reason = list(refusals), ""
+        if self._gates and rewarded:
+            teaching = sum(not group.no_signal and group.example not in refused for group in rewarded)
+            reason, skip = self._policy.survivors(teaching, len(rewarded))
+            if skip is not None:
+                actions.append(skip)
+                self._note(signals.step, "skip_step", False, True, skip.because)
+        signals = replace(signals, groups=len(groups), refused=len(refusals))
+        return actions + self._react(signals, reason)
+
+    def watch(self, signals: Signals) -> list[Action]:
+        """Take in fresh canaries (or other signals without outcomes) and say what to do about them."""
+        return self._react(signals, "")
+
+    def wanted(self) -> dict[str, float]:
+        """Share of draws each task should have now, summing to 1."""
+        return dict(zip(self._pool.tasks, self._weights.tolist(), strict=True))
+
+    def snapshot(self) -> dict[str, Any]:
+        """Per cell `task@level`: success above luck (recent posterior mean), state, evidence in rollouts, groups refused."""
+        everywhere = np.arange(len(self._keys))
+        means = self._ledger.recent.mean(everywhere)
+        above = self._ledger.above(means, everywhere)
+        evidence = self._ledger.lasting
+        low, high = evidence.interval(everywhere)
+        shown = {}
+        for cell, key in enumerate(self._keys):
+            tries = float(evidence.tries[cell])
+            success = float(evidence.wins[cell]) / tries if tries else 0.0
+            luck = float(self._ledger.luck[cell])
+            state = classify(success, float(low[cell]), float(high[cell]), luck, tries, self._stage.band)
+            refused = self._verdicts[key][1] if key in self._verdicts else 0
+            shown[key] = {"success_above_luck": float(above[cell]), "state": state, "evidence": tries, "refused": refused}
+        return shown
+
+    def take_decisions(self) -> list[Decision]:
+        """The decisions since the last call; the log is emptied."""
+        taken, self._decisions = self._decisions, []
+        return taken
+
+    def state(self) -> dict[str, Any]:
+        """JSON-ready; `restore` on an engine built with the same arguments continues exactly."""
+        return {
+            "made_of": self._made_of(),
+            "ledger": self._ledger.state(),
+            "credit": self._order.credit.tolist(),
+            "weights": self._weights.tolist(),
+            "policy": self._policy.state(),
+            "verdicts": {key: list(value) for key, value in self._verdicts.items()},
+            "decisions": [[d.step, d.what, d.old, d.new, d.because] for d in self._decisions],
+            "plugins": {name: steerer.state() for name, steerer in self._steerers().items()},
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned.
+
+        Raises:
+            InputError: the state belongs to another seed, stage, pool or set of plug-ins.
+        """
+        if state.get("made_of") != self._made_of():
+            got = str(state.get("made_of"))
+            raise InputError(f"the state of this run ({self._made_of()})", got, "Resume with the same seed, data and plan.")
+        self._ledger.restore(state["ledger"])
+        self._order.credit = np.array(state["credit"])
+        self._weights = np.array(state["weights"])
+        self._policy.restore(state["policy"])
+        self._verdicts = {key: list(value) for key, value in state["verdicts"].items()}
+        self._decisions = [Decision(*fields) for fields in state["decisions"]]
+        for name, steerer in self._steerers().items():
+            steerer.restore(state["plugins"][name])
+
+    def _made_of(self) -> dict[str, Any]:
+        """What a state must agree with before it is taken over."""
+        return {
+            "seed": self._seed,
+            "stage": self._number,
+            "examples": len(self._pool.ids),
+            "cells": self._keys,
+            "plugins": list(self._steerers()),
+        }
+
+    def _create(self, kind: str, name: str) -> Any:
+        """A plug-in with the stage's options."""
+        return catalog.create(kind, name, dict(self._stage.options.get(f"{kind}.{name}", {})))
+
+    def _steerers(self) -> dict[str, Steerer]:
+        """All plug-ins by kind and name, in a fixed order."""
+        named: dict[str, Steerer] = {f"selectors.{self._stage.selector}": self._selector}
+        if self._mixture is not None:
+            named[f"mixtures.{self._stage.mixture}"] = self._mixture
+        for kind, names, plugins in (
+            ("gates", self._stage.gates, self._gates),
+            ("controllers", self._stage.controllers, self._controllers),
+            ("monitors", self._stage.monitors, self._monitors),
+        ):
+            named |= {f"{kind}.{name}": plugin for name, plugin in zip(names, plugins, strict=True)}
+        return named
+
+    def _start(self, plan: Plan) -> None:
+        """Give the ledger what was measured before the run."""
+        places = {key: number for number, key in enumerate(self._keys)}
+        for cell in plan.cells:
+            if cell.key in places and cell.success is not None:
+                self._ledger.recent.start(places[cell.key], cell.success, cell.n)
+                self._ledger.lasting.start(places[cell.key], cell.success, cell.n)
+
+    def _watched(self, states: dict[str, str]) -> tuple[int, ...]:
+        """Canaries, when some lever may read them."""
+        if not (self._stage.gates or self._stage.controllers or self._stage.monitors):
+            return ()
+        rng = np.random.default_rng((self._seed, self._number, 2**32))
+        return choose_canaries(self._pool, [states[key] for key in self._keys], self._options.canaries, rng)
+
+    def _remix(self) -> None:
+        """Let the mixture move the weights."""
+        if self._mixture is None:
+            return
+        proposed = self._mixture.weights(self._ledger.step)
+        weights = np.array([proposed.get(task, 0.0) for task in self._pool.tasks])
+        for task, old, new in zip(self._pool.tasks, self._weights, weights, strict=True):
+            if abs(old - new) > 1e-9:
+                self._note(self._ledger.step, f"weights.{task}", float(old), float(new), f"mixture {self._stage.mixture}")
+        self._weights = weights / weights.sum()
+
+    def _judge(self, group: GroupOutcome) -> Action | None:
+        """Ask the gates; log only when the answer for the cell changes, with the count of groups the old answer held for."""
+        if not self._gates:
+            return None
+        answers = [gate.admit(group) for gate in self._gates]
+        answer = next((answer for answer in answers if not answer.admitted), answers[0])
+        key = self._keys[self._pool.cell_of[self._index[group.example]]]
+        word = "refused" if not answer.admitted else "admitted"
+        before, refused, held = self._verdicts.get(key, [None, 0, 0])
+        if word != before and (before is not None or answer.reason):
+            since = f"; {before} for {held} groups" if before else ""
+            self._note(group.step, f"refuse.{key}", before, word, answer.reason + since)
+        self._verdicts[key] = [word, refused + (not answer.admitted), held + 1 if word == before else 1]
+        return None if answer.admitted else Action("refuse", group.example, None, answer.reason)
+
+    def _react(self, signals: Signals, scaled_because: str) -> list[Action]:
+        """Controllers, then monitors, then one learning-rate action if its factor changed."""
+        known = [canary.kl_nats for canary in signals.canaries if canary.kl_nats is not None]
+        kl_nats = signals.kl_nats if signals.kl_nats is not None or not known else float(np.mean(known))
+        signals = replace(signals, kl_nats=kl_nats, lr_factor=self._policy.steady)
+        actions: list[Action] = []
+        beta, because = signals.beta, [scaled_because]
+        for controller in self._controllers:
+            for action in controller.propose(replace(signals, beta=beta)):
+                if action.kind == "coefficient" and action.value is not None:
+                    self._note(signals.step, action.target, beta, action.value, action.because)
+                    beta = action.value
+                elif action.kind == "lr_factor" and action.value is not None:
+                    self._policy.steady = action.value
+                    because.append(action.because)
+                else:
+                    actions.append(action)
+                    self._note(signals.step, action.kind, None, action.target, action.because)
+        alarms = [alarm for monitor in self._monitors for alarm in monitor.inspect(signals)]
+        for alarm in alarms:
+            self._note(signals.step, f"alarm.{alarm.monitor}", alarm.threshold, alarm.value, alarm.message)
+        after, reason, last = self._policy.alarms(alarms, bool(signals.canaries), beta)
+        if after != beta:
+            self._note(signals.step, "beta", beta, after, reason)
+        elif reason:
+            because.append(reason)
+        if after != signals.beta:
+            actions.append(Action("coefficient", "beta", after, "; ".join(filter(None, [reason])) or "drift"))
+        if self._policy.lr_factor != self._policy.told:
+            text = "; ".join(filter(None, because)) or "enough groups teach again"
+            self._note(signals.step, "lr_factor", self._policy.told, self._policy.lr_factor, text)
+            actions.append(Action("lr_factor", "lr", self._policy.lr_factor, text))
+            self._policy.told = self._policy.lr_factor
+        if last is not None:
+            self._note(signals.step, last.kind, None, last.target, last.because)
+            actions.append(last)
+        return actions
+
+    def _note(self, step: int, what: str, old: Any, new: Any, because: str) -> None:
+        self._decisions.append(Decision(step, what, old, new, because))

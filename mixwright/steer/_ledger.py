@@ -1,0 +1,173 @@
+"""What the run has shown so far: discounted evidence per example and per cell, in numpy arrays.
+
+Per example 20 bytes (wins, tries, last step seen, last draw, place in the order), 28 with the pool's own task and cell
+numbers. Reading an example's posterior costs nothing but arithmetic; nothing here loops over all examples after the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from mixwright.contracts import Pool
+
+EXAMPLE_ARRAYS = ("wins", "tries", "seen", "drawn")
+
+
+def wilson(wins: np.ndarray, tries: np.ndarray, z: float = 1.96) -> tuple[np.ndarray, np.ndarray]:
+    """Wilson interval of wins out of tries, both possibly fractional (discounted); (0, 1) where tries is 0."""
+    tries = np.asarray(tries, dtype=float)
+    known = np.maximum(tries, 1e-12)
+    share = np.clip(wins / known, 0, 1)
+    centre = (share + z * z / (2 * known)) / (1 + z * z / known)
+    half = z / (1 + z * z / known) * np.sqrt(share * (1 - share) / known + z * z / (4 * known * known))
+    low, high = np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)
+    return np.where(tries > 0, low, 0.0), np.where(tries > 0, high, 1.0)
+
+
+class CellEvidence:
+    """Discounted success per cell: each new rollout shrinks the weight of all older ones by exp(-1 / memory).
+
+    Args:
+        count: number of cells.
+        memory: rollouts that evidence is worth at most, about.
+    """
+
+    def __init__(self, count: int, memory: float) -> None:
+        self.memory = memory
+        self.wins = np.zeros(count)
+        self.tries = np.zeros(count)
+
+    def start(self, cell: int, success: float, n: float) -> None:
+        """Take a measurement made before the run as evidence, worth at most `memory` rollouts."""
+        self.tries[cell] = min(n, self.memory)
+        self.wins[cell] = success * self.tries[cell]
+
+    def add(self, cell: int, wins: float, tries: float) -> None:
+        """One group: `wins` is the sum of its successes in 0..1."""
+        keep = np.exp(-tries / self.memory)
+        self.wins[cell] = self.wins[cell] * keep + wins
+        self.tries[cell] = self.tries[cell] * keep + tries
+
+    def beta(self, cells: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
+        """Parameters of the Beta posterior under a flat prior."""
+        return 1 + self.wins[cells], 1 + self.tries[cells] - self.wins[cells]
+
+    def mean(self, cells: np.ndarray | int) -> np.ndarray:
+        """Posterior mean of success."""
+        a, b = self.beta(cells)
+        return a / (a + b)
+
+    def interval(self, cells: np.ndarray | int, z: float = 1.96) -> tuple[np.ndarray, np.ndarray]:
+        """Wilson interval of success on the discounted counts."""
+        return wilson(self.wins[cells], self.tries[cells], z)
+
+
+class Ledger:
+    """Evidence of one run.
+
+    Args:
+        pool: what may be drawn.
+        held: pool indices that must never be drawn (canaries).
+        strength: rollouts that the cell's mean is worth in the posterior of one of its examples.
+        half_life: steps after which an example's own evidence counts half.
+        recent: memory in rollouts of the evidence that choosing reads: short, because band membership goes stale in steps.
+        lasting: memory in rollouts of the evidence that refusing reads: long, because telling success from luck needs it.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        held: Collection[int] = (),
+        *,
+        strength: float = 8.0,
+        half_life: float = 20.0,
+        recent: float = 128.0,
+        lasting: float = 512.0,
+    ) -> None:
+        size = len(pool.ids)
+        self.pool = pool
+        self.strength, self.half_life = strength, half_life
+        self.wins = np.zeros(size, dtype=np.float32)
+        self.tries = np.zeros(size, dtype=np.float32)
+        self.seen = np.full(size, -1, dtype=np.int32)
+        self.drawn = np.full(size, -1, dtype=np.int32)
+        self.luck = np.array([min(cell.luck, 0.99) for cell in pool.cells], dtype=float)
+        self.recent = CellEvidence(len(pool.cells), recent)
+        self.lasting = CellEvidence(len(pool.cells), lasting)
+        self.step = 0
+        self.draws = 0
+        order = np.lexsort((pool.cell_of, pool.task_of)).astype(np.int32)
+        self._order = order[~np.isin(order, np.fromiter(held, dtype=np.int32))] if held else order
+        by_cell, by_task = pool.cell_of[self._order], pool.task_of[self._order]
+        self._task_start = np.searchsorted(by_task, np.arange(len(pool.tasks) + 1))
+        first = np.r_[True, by_cell[1:] != by_cell[:-1]] if len(by_cell) else np.zeros(0, dtype=bool)
+        starts = np.flatnonzero(first)
+        ends = np.r_[starts[1:], len(by_cell)]
+        self._slices = {int(by_cell[s]): (int(s), int(e)) for s, e in zip(starts, ends, strict=True)}
+
+    def members(self, cell: int) -> np.ndarray:
+        """Pool indices that may be drawn from a cell."""
+        start, end = self._slices.get(cell, (0, 0))
+        return self._order[start:end]
+
+    def task_members(self, task: int) -> np.ndarray:
+        """Pool indices that may be drawn from a task."""
+        return self._order[self._task_start[task] : self._task_start[task + 1]]
+
+    def task_cells(self, task: int) -> np.ndarray:
+        """Numbers of the task's cells that have something to draw, ascending."""
+        return np.unique(self.pool.cell_of[self.task_members(task)])
+
+    def mark_drawn(self, index: int) -> None:
+        """Note that an example is drawn now."""
+        self.drawn[index] = self.draws
+        self.draws += 1
+
+    def add(self, index: int, step: int, wins: float, tries: float) -> None:
+        """One group of an example: `wins` is the sum of its successes in 0..1, out of `tries` rollouts."""
+        keep = 0.5 ** (max(step - int(self.seen[index]), 0) / self.half_life) if self.seen[index] >= 0 else 0.0
+        self.wins[index] = self.wins[index] * keep + wins
+        self.tries[index] = self.tries[index] * keep + tries
+        self.seen[index] = step
+        self.step = max(self.step, step)
+        cell = int(self.pool.cell_of[index])
+        self.recent.add(cell, wins, tries)
+        self.lasting.add(cell, wins, tries)
+
+    def beta(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Beta posterior of examples: own evidence faded by age, plus `strength` rollouts at the cell's recent mean."""
+        mean = self.recent.mean(self.pool.cell_of[indices])
+        keep = 0.5 ** (np.maximum(self.step - self.seen[indices], 0) / self.half_life)
+        wins, tries = self.wins[indices] * keep, self.tries[indices] * keep
+        return self.strength * mean + wins, self.strength * (1 - mean) + np.maximum(tries - wins, 0)
+
+    def above(self, success: np.ndarray, cells: np.ndarray | int) -> np.ndarray:
+        """Success above luck: (success - luck) / (1 - luck), negative when worse than luck."""
+        return (success - self.luck[cells]) / (1 - self.luck[cells])
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The per-example arrays by name, not copied: for snapshots of large pools."""
+        return {name: getattr(self, name) for name in EXAMPLE_ARRAYS}
+
+    def state(self) -> dict[str, Any]:
+        """JSON-ready: examples that were touched (index and values), cells, counters."""
+        touched = np.flatnonzero((self.seen >= 0) | (self.drawn >= 0))
+        cells = {name: [e.wins.tolist(), e.tries.tolist()] for name, e in self._evidence().items()}
+        examples = {name: array[touched].tolist() for name, array in self.arrays().items()}
+        return {"step": self.step, "draws": self.draws, "index": touched.tolist(), **examples, "cells": cells}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` returned, exactly."""
+        touched = np.asarray(state["index"], dtype=np.int64)
+        for name, array in self.arrays().items():
+            array[:] = -1 if array.dtype == np.int32 else 0
+            array[touched] = np.asarray(state[name], dtype=array.dtype)
+        for name, evidence in self._evidence().items():
+            evidence.wins[:], evidence.tries[:] = state["cells"][name]
+        self.step, self.draws = int(state["step"]), int(state["draws"])
+
+    def _evidence(self) -> dict[str, CellEvidence]:
+        return {"recent": self.recent, "lasting": self.lasting}

@@ -1,0 +1,1 @@
+"""Coefficients and learning-rate factors: one file, one controller."""

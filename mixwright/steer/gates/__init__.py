@@ -1,0 +1,1 @@
+"""Which groups may teach: one file, one gate."""

@@ -1,0 +1,1 @@
+"""What raises an alarm: one file, one monitor."""

@@ -1,0 +1,1 @@
+"""Which item of a task is drawn next: one file, one selector."""
