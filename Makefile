@@ -1,0 +1,57 @@
+# Every target does its own set-up from nothing; a second call starts at once.
+#   make demo     the main job on real tasks, to a verdict page     (FULL=1: more seeds, longer)
+#   make check    format, lint, types, layout
+#   make test     the tests, the slim install among them
+#   make slow     the tests that take minutes
+#   make tree     write the README's tree anew
+
+.DEFAULT_GOAL := demo
+.PHONY: demo check test slow tree clean
+.NOTPARALLEL:
+SHELL := /bin/bash
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet
+READY := $(VENV)/.ready
+PACKAGE := pyproject.toml constraints.txt
+
+demo: $(READY)-lab
+	@$(BIN)/python -m mixwright_lab.demo $(if $(FULL),--full)
+
+check: $(READY)-dev
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/pyright
+	@$(BIN)/python -m pytest tests/test_layout.py
+
+test: $(READY)-dev
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow"
+
+slow: $(READY)-dev
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow
+
+tree: $(READY)-dev
+	@$(BIN)/python tests/readme_tree.py
+
+$(READY)-lab: $(PACKAGE) | $(BIN)/python
+	@echo "installing Mixwright into $(VENV) (a few minutes, once)"
+	@$(PIP) torch==2.13.0
+	@$(PIP) -e '.[lab]' -c constraints.txt
+	@touch $@
+
+$(READY)-dev: $(PACKAGE) $(READY)-lab
+	@$(PIP) -e '.[dev]' -c constraints.txt
+	@touch $@
+
+$(BIN)/python:
+	@python=""; for name in python3.11 python3.12 python3.13 python3; do \
+	  if command -v $$name >/dev/null && $$name -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
+	  then python=$$name; break; fi; done; \
+	if [ -z "$$python" ]; then \
+	  echo "Mixwright needs Python 3.11 or newer with venv; found: $$(python3 --version 2>&1 || echo none)." >&2; \
+	  echo "Install it (Debian, Ubuntu: apt-get install python3.11-venv), then run make again." >&2; exit 1; fi; \
+	$$python -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
+
+clean:
+	@rm -rf $(VENV) build dist *.egg-info

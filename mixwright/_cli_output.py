@@ -1,0 +1,54 @@
+"""What the command line writes: results to stdout, everything else to stderr, data never as terminal codes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from mixwright.records import to_data
+
+
+def plain(value: object) -> str:
+    """`value` on one line without control characters: text from data must not move the cursor or colour the terminal."""
+    return "".join(mark if mark.isprintable() else " " for mark in str(value))
+
+
+def out(text: str) -> None:
+    """A result, to stdout."""
+    sys.stdout.write(text + "\n")
+
+
+def say(text: str) -> None:
+    """Anything that is not the result, to stderr."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def out_json(data: Any) -> None:
+    """Records as JSON, to stdout, and nothing else there."""
+    out(json.dumps(to_data(data), indent=1, allow_nan=False))
+
+
+def out_rows(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """A table to stdout: aligned columns, folded to the terminal's width; wide and unfolded when stdout is no terminal."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for name in header:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(plain(value)) for value in row))
+    console = Console(highlight=False)
+    Console(highlight=False, width=console.width if console.is_terminal else 200).print(table)
+
+
+def out_yaml(record: Any) -> None:
+    """A record as YAML, to stdout."""
+    import yaml
+
+    out(yaml.safe_dump(to_data(record), sort_keys=False, allow_unicode=True, width=120).rstrip())

@@ -1,0 +1,74 @@
+"""What every kind of plug-in promises, and the tools to say which promise was broken."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import json
+import math
+import random
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from mixwright.records import Plan, from_data, to_data
+
+LINES = ("Source:", "Unit:", "Cost:", "Blind spot:")
+
+
+def require(kept: bool, promise: str) -> None:
+    """Raise AssertionError with `promise` unless it was kept; works under `python -O` too."""
+    if not kept:
+        raise AssertionError(promise)
+
+
+def check_plugin(cls: type[Any]) -> Any:
+    """What every kind promises: a documented module, options that are keywords with defaults. Returns an instance."""
+    where = f"{cls.__module__}.{cls.__name__}"
+    lines = (inspect.getdoc(sys.modules[cls.__module__]) or "").splitlines()
+    require(bool(lines and lines[0]), f"{where}: the module docstring starts with a summary")
+    for start in LINES:
+        require(
+            any(line.startswith(start) and line != start for line in lines),
+            f"{where}: the module docstring has '{start} ...'",
+        )
+    require(bool(cls.__doc__), f"{where}: the class has a docstring")
+    require(not inspect.isabstract(cls), f"{where}: every abstract method is written")
+    for option in inspect.signature(cls).parameters.values():
+        named = option.kind in (option.KEYWORD_ONLY, option.POSITIONAL_OR_KEYWORD)
+        require(named and option.default is not option.empty, f"{where}: option {option.name} is a keyword with a default")
+    return cls()
+
+
+@contextlib.contextmanager
+def same_randomness() -> Iterator[None]:
+    """The global random states of Python, numpy and torch (if loaded) are the same after the block."""
+    torch = sys.modules.get("torch")
+
+    def states() -> str:
+        return repr((random.getstate(), np.random.get_state(), torch.get_rng_state().tolist() if torch else None))
+
+    with np.printoptions(threshold=sys.maxsize):
+        before = states()
+        yield
+        require(states() == before, "only the rng handed in is drawn from; global random states stay as they were")
+
+
+def valid_plan(plan: Plan, tasks: set[str]) -> None:
+    """Weights are shares of `tasks` that sum to 1; the plan survives YAML unchanged."""
+    import yaml
+
+    require(bool(plan.stages), "a plan has a stage")
+    for stage in plan.stages:
+        require(set(stage.weights) <= tasks, "weights are about known tasks")
+        require(all(weight >= 0 for weight in stage.weights.values()), "weights are not negative")
+        require(math.isclose(sum(stage.weights.values()), 1, abs_tol=1e-3), "weights sum to 1")
+    require(from_data(Plan, yaml.safe_load(yaml.safe_dump(to_data(plan)))) == plan, "the plan survives YAML")
+
+
+def round_trip(record: Any) -> None:
+    """The record survives JSON unchanged."""
+    data = json.loads(json.dumps(to_data(record), allow_nan=False))
+    require(to_data(from_data(type(record), data)) == data, f"{type(record).__name__} survives JSON")

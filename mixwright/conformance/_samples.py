@@ -1,0 +1,169 @@
+"""Small made-up inputs that the conformance checks feed to plug-ins: mastered, reachable, hopeless and lucky cells."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mixwright.contracts import Pool, Scene
+from mixwright.records import CanaryOutcome, Cell, Example, GroupOutcome, Measurement, Observation, Signals, Stage
+
+if TYPE_CHECKING:
+    from mixwright.corpus import Corpus
+    from mixwright.learner.learner import Learner
+    from mixwright.measure._passes import Passes
+    from mixwright.runs import RunFolder
+
+SUCCESS = {"add@1": 0.95, "add@2": 0.45, "count@1": 0.3, "spell": 0.02}
+"""True success per cell in the made-up evidence."""
+
+
+def graded() -> list[Example]:
+    """Examples with answers that most graders can judge: numbers as text."""
+    return [Example(f"g{n}", "add", f"{n} + {n} =", answer=str(2 * n), level=1.0) for n in (3, 21, 160)]
+
+
+def wrong(gold: str) -> list[str]:
+    """Answers that are wrong where `gold` is right, some of which contain it."""
+    return ["", f"{gold}{gold}", f"not {gold} but 7{gold}", f"{gold} or 1", "no idea"]
+
+
+def corpus() -> Corpus:
+    """A healthy corpus of both splits."""
+    from mixwright.corpus import Corpus
+
+    rows = []
+    for n in range(48):
+        split = "eval" if n % 4 == 3 else "train"
+        rows.append(Example(f"a{n}", "add", f"{n} + 1 =", answer=str(n + 1), level=1.0 + n % 2, split=split))
+        rows.append(Example(f"c{n}", "count", f"ones in {n:b}?", answer=str(f"{n:b}".count("1")), level=1.0, split=split))
+        rows.append(Example(f"s{n}", "spell", f"spell word{n:02d} backward:", answer=f"{n:02d}drow"[::-1], split=split))
+    return Corpus.from_examples(rows)
+
+
+def corpora() -> list[Corpus]:
+    """The healthy corpus and odd ones: empty, one row, chat messages, targets without answers, everything twice."""
+    from mixwright.corpus import Corpus
+
+    chat = ({"role": "user", "content": "2 + 2 ="},)
+    odd = [
+        [],
+        [Example("1", "one", "1 + 1 =", answer="2")],
+        [Example(str(n), "chat", chat, target=({"role": "assistant", "content": "4"},)) for n in range(3)],
+        [Example(f"t{n}", "text", "", target="some text " * n) for n in range(1, 4)],
+        [Example(f"p{n}", "pairs", "which?", chosen="this", rejected="that", level=float(n)) for n in range(3)],
+        [Example(f"{n}", "add", "1 + 1 =", answer="2", split=split) for n, split in enumerate(("train", "eval") * 4)],
+    ]
+    return [corpus(), *(Corpus.from_examples(rows) for rows in odd)]
+
+
+def passes(learner: Learner, over: Corpus) -> Passes:
+    """The shared passes of a learner over a few items."""
+    from mixwright.config import MeasureConfig
+    from mixwright.measure._passes import Passes
+
+    return Passes(learner, learner, MeasureConfig(items=2, samples=2, max_new_tokens=4), over.select(split="eval"))
+
+
+def cells() -> tuple[Cell, ...]:
+    """Cells with their luck."""
+    luck = {"add@1": 0.05, "add@2": 0.05, "count@1": 0.35, "spell": 0.0}
+    return tuple(Cell(key.partition("@")[0], _level(key), 20, luck[key]) for key in SUCCESS)
+
+
+def _level(key: str) -> float | None:
+    return float(key.partition("@")[2]) if "@" in key else None
+
+
+def audit() -> list[Observation]:
+    """One harmless observation."""
+    return [Observation("frequency", "add", "info", 40, 80, "add has half of the rows.", "")]
+
+
+def competence() -> list[Measurement]:
+    """Greedy, pass@1, pass@8 and success above luck of every cell, 256 samples each."""
+    rows = []
+    for cell in cells():
+        success = SUCCESS[cell.key]
+        above = (success - cell.luck) / (1 - cell.luck)
+        values = {"greedy": success, "pass@1": success, "pass@8": 1 - (1 - success) ** 8, "success_above_luck": above}
+        for name, value in {**values, "luck": cell.luck}.items():
+            low, high = max(value - 0.05, -1.0), min(value + 0.05, 1.0)
+            rows.append(
+                Measurement(
+                    "competence", cell.task, name, value, low, high, 256, "share", cell.level, None, cell.luck, "luck"
+                )
+            )
+    return rows
+
+
+@cache
+def pool() -> Pool:
+    """Twenty examples per cell."""
+    every = cells()
+    tasks = tuple(sorted({cell.task for cell in every}))
+    cell_of = np.repeat(np.arange(len(every), dtype=np.int32), 20)
+    task_of = np.array([tasks.index(every[number].task) for number in cell_of], dtype=np.int32)
+    ids = tuple(f"{every[number].key}#{place}" for place, number in enumerate(cell_of))
+    return Pool(ids, tasks, task_of, every, cell_of)
+
+
+def scene() -> Scene:
+    """A fresh scene; its ledger is fed with `feed`."""
+    from mixwright.steer._ledger import Ledger
+
+    tasks = pool().tasks
+    stage = Stage("train", "grpo", 100, {task: 1 / len(tasks) for task in tasks})
+    states = {"add@1": "mastered", "add@2": "reachable", "count@1": "lucky", "spell": "hopeless"}
+    return Scene(pool(), Ledger(pool()), stage, states)
+
+
+def feed(place: Scene, step: int) -> None:
+    """What the engine does with the groups of a step: they become evidence."""
+    index = {name: number for number, name in enumerate(pool().ids)}
+    for group in groups(step):
+        place.ledger.add(index[group.example], step, sum(group.rewards), len(group.rewards))
+
+
+def groups(step: int) -> list[GroupOutcome]:
+    """Eight groups of eight rollouts, reproducible, with the success of their cells."""
+    rng = np.random.default_rng(step)
+    found = []
+    for item in rng.integers(0, len(pool().ids), 8):
+        cell = pool().cells[pool().cell_of[item]]
+        rewards = tuple(float(win) for win in rng.random(8) < SUCCESS[cell.key])
+        found.append(GroupOutcome(pool().ids[item], cell.task, cell.level, step, rewards, (4,) * 8, ("9",) * 8, 0.7))
+    return found
+
+
+def signals(step: int) -> list[Signals]:
+    """The step's numbers, calm and alarming, with and without canaries, with and without a KL."""
+    canaries = tuple(CanaryOutcome(f"add@1#{n}", "add", 1.0, step, float(step < 4), 0.02 * step) for n in range(4))
+    return [
+        Signals(step, groups=8),
+        Signals(step, beta=0.04, kl_nats=0.3 * step, entropy=0.5, groups=8, refused=3, canaries=canaries),
+    ]
+
+
+def run_folder(place: Path, *, full: bool) -> RunFolder:
+    """A run folder on disk: with nothing, or with corpus, audit, measurements and a plan in it."""
+    from mixwright import runs
+    from mixwright.catalog import create
+
+    run = runs.RunFolder(place)
+    place.mkdir(parents=True, exist_ok=True)
+    if full:
+        corpus().save(run.corpus)
+        runs.write_json(run.audit, audit())
+        runs.write_measurements(run.measurements("before"), competence())
+        runs.write_measurements(run.measurements("after"), competence())
+        runs.write_plan(run.plan, create("planners", "uniform").plan(cells(), audit(), competence(), steps=10))
+    return run
+
+
+def contents(place: Path) -> dict[str, Any]:
+    """Every file of a folder with its bytes."""
+    return {str(path.relative_to(place)): path.read_bytes() for path in sorted(place.rglob("*")) if path.is_file()}

@@ -1,0 +1,187 @@
+"""Promises of the plug-ins that look, measure, plan, try and tell: graders, checks, probes, planners, arms, sections."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mixwright.conformance import _samples
+from mixwright.conformance._promises import check_plugin, require, round_trip, same_randomness, valid_plan
+from mixwright.errors import InputError
+from mixwright.records import Example, Measurement, Observation
+
+if TYPE_CHECKING:
+    from mixwright.contracts import Arm, Check, Finding, Grader, Planner, Probe, Section, World
+    from mixwright.learner.learner import Learner
+
+PASSES = {"rollouts", "logprobs", "gradients", "hidden"}
+HOSTILE = (
+    "",
+    " ",
+    "\x00\x1b[31m",
+    "(" * 5000,
+    "9" * 5000,
+    "a+" * 2000 + "!",
+    "\\boxed{" * 500,
+    "\u202e\U0001f600",
+    "__import__('os')",
+)
+
+
+def check_grader(cls: type[Grader], examples: Sequence[Example] | None = None) -> None:
+    """Gold earns 1, everything else 0, containing the answer earns nothing, no text makes it raise, luck is a share.
+
+    Args:
+        cls: the grader.
+        examples: examples it can grade; default: answers that are numbers, words and choices.
+    """
+    grader = check_plugin(cls)
+    with same_randomness():
+        for example in examples or _samples.graded():
+            gold = example.answer or ""
+            require(grader.grade(example, gold) == 1.0, f"the gold answer {gold!r} earns 1.0")
+            require(grader.grade(example, f" {gold}\n") == 1.0, "blanks around the gold answer do not matter")
+            for wrong in _samples.wrong(gold):
+                require(grader.grade(example, wrong) == 0.0, f"{wrong!r} earns nothing where {gold!r} is right")
+            for text in HOSTILE:
+                require(0.0 <= grader.grade(example, text) <= 1.0, f"{text[:20]!r} is graded within 0..1")
+        luck = grader.luck(list(examples or _samples.graded()))
+        require(luck is None or 0.0 <= luck <= 1.0, "luck is None or a share")
+
+
+def check_check(cls: type[Check]) -> None:
+    """Pure, JSON-ready observations whose counts add up; odd corpora (empty, no answers) are no error."""
+    name = cls.__module__.rpartition(".")[2]
+    for corpus in _samples.corpora():
+        before = corpus.digest()
+        with same_randomness():
+            seen = check_plugin(cls).check(corpus)
+        require(seen == cls().check(corpus), "the same corpus gives the same observations")
+        require(corpus.digest() == before, "the corpus is only read")
+        for observation in seen:
+            require(isinstance(observation, Observation), "a list of Observation")
+            require(observation.check == name, f"the observation names its check, {name}")
+            require(
+                observation.task is None or observation.task in corpus.tasks, "it is about a task of the corpus, or None"
+            )
+            require(0 <= observation.count <= observation.total, "count is at most total")
+            require(bool(observation.message), "the message is a sentence")
+            require(observation.severity == "info" or bool(observation.remedy), "a warning or error says what to do")
+            round_trip(observation)
+
+
+def check_probe(cls: type[Probe], learner: Learner) -> None:
+    """The model is left as it was found; same rng, same numbers; each number has unit, interval and n.
+
+    Args:
+        cls: the probe.
+        learner: any learner; a tiny one will do (`mixwright.learner.tiny.build_tiny`).
+    """
+    probe = check_plugin(cls)
+    require(set(cls.PASSES) <= PASSES, f"PASSES are among {sorted(PASSES)}")
+    corpus = _samples.corpus()
+    passes = _samples.passes(learner, corpus)
+    for name in cls.PASSES:
+        getattr(passes, name, None)  # the stage makes the shared passes before the probe runs
+    found = {}
+    for attempt in range(2):
+        before = _model_state(learner.model)
+        with same_randomness():
+            found[attempt] = probe.measure(passes, corpus, np.random.default_rng(3))
+        require(_model_state(learner.model) == before, "parameters, gradients and train/eval mode are as they were")
+    require(found[0] == found[1], "same rng, same numbers")
+    require(bool(found[0]), "a learner and a corpus give at least one number")
+    for row in found[0]:
+        require(isinstance(row, Measurement) and row.n >= 1 and bool(row.unit), "n and unit")
+        require(row.low <= row.value <= row.high, f"{row.name}: low <= value <= high")
+        require(row.null is None or bool(row.null_of), "a null says what it is")
+        round_trip(row)
+
+
+def _model_state(model: Any) -> list[Any]:
+    state: list[Any] = [model.training]
+    for name, parameter in model.named_parameters():
+        gradient = None if parameter.grad is None else float(parameter.grad.double().sum())
+        state.append((name, float(parameter.detach().double().sum()), parameter.requires_grad, gradient))
+    return state
+
+
+def check_planner(cls: type[Planner]) -> None:
+    """Pure; weights are shares of known tasks, each with its why; the plan survives YAML."""
+    planner = check_plugin(cls)
+    cells, audit, competence = _samples.cells(), _samples.audit(), _samples.competence()
+    given = copy.deepcopy((cells, audit, competence))
+    with same_randomness():
+        plan = planner.plan(cells, audit, competence, steps=10)
+    require((cells, audit, competence) == given, "what it is given is only read")
+    require(cls().plan(cells, audit, competence, steps=10) == plan, "same input, same plan")
+    valid_plan(plan, {cell.task for cell in cells})
+    require(sum(stage.steps for stage in plan.stages) == 10, "the stages have the steps asked for, together")
+    for place, stage in enumerate(plan.stages):
+        for task in stage.weights:
+            require(f"stages.{place}.weights.{task}" in plan.why, f"the weight of {task} has its why")
+    with contextlib.suppress(InputError):
+        valid_plan(cls().plan(cells, [], [], steps=10), {cell.task for cell in cells})
+
+
+def check_arm(cls: type[Arm]) -> None:
+    """Pure; a plan over the same tasks and steps; it is compared with an arm that exists."""
+    from mixwright.catalog import create, listing
+
+    arm = check_plugin(cls)
+    plan = create("planners", "difficulty").plan(_samples.cells(), _samples.audit(), _samples.competence(), steps=10)
+    given = copy.deepcopy(plan)
+    with same_randomness():
+        branch = arm.branch(plan, _samples.cells())
+    require(plan == given, "the plan is only read")
+    require(cls().branch(plan, _samples.cells()) == branch, "same plan, same branch")
+    valid_plan(branch.plan, {cell.task for cell in _samples.cells()})
+    require(
+        [s.steps for s in branch.plan.stages] == [s.steps for s in plan.stages], "every arm trains the same number of steps"
+    )
+    require(cls.AGAINST == "" or cls.AGAINST in listing("arms"), "AGAINST names an arm, or is empty for the reference")
+    require(not branch.permute_rewards or cls.NULL, "permuted rewards make an arm a null")
+
+
+def check_section(cls: type[Section], place: Path) -> None:
+    """Blocks as data from a run with and without results; the run folder is only read.
+
+    Args:
+        cls: the section.
+        place: an empty folder that may be written to.
+    """
+    section = check_plugin(cls)
+    require(bool(cls.TITLE), "a section has a TITLE")
+    for name, full in (("empty", False), ("full", True)):
+        run = _samples.run_folder(place / name, full=full)
+        before = _samples.contents(run.path)
+        with same_randomness():
+            blocks = section.blocks(run)
+        require(isinstance(blocks, list), "a list of blocks")
+        require(_samples.contents(run.path) == before, "the run folder is only read")
+        require(repr(cls().blocks(run)) == repr(blocks), "the same run gives the same blocks")
+
+
+def check_world(cls: type[World]) -> None:
+    """Random access: same arguments, same example; an answer for each; splits never share a prompt."""
+    world = check_plugin(cls)
+    prompts: dict[str, set[str]] = {}
+    with same_randomness():
+        for split in ("train", "eval"):
+            made = [world.make(index, level, split) for level in (1.0, 2.0) for index in range(20)]
+            require(world.make(3, 1.0, split) == made[3], "same arguments, same example, in any order")
+            require(all(example.answer and example.split == split for example in made), "an answer and its split")
+            prompts[split] = {str(example.prompt) for example in made}
+    require(not prompts["train"] & prompts["eval"], "splits never share a prompt")
+
+
+def check_finding(cls: type[Finding]) -> None:
+    """A claim, and a prediction written before the run; the run itself is not made here."""
+    check_plugin(cls)
+    require(bool(cls.CLAIM), "CLAIM is a sentence")
+    require(bool(cls.EXPECT), "EXPECT names at least one number and its least value")

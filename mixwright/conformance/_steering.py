@@ -1,0 +1,109 @@
+"""Promises of the plug-ins that steer: mixtures, selectors, gates, controllers, monitors."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mixwright.conformance import _samples
+from mixwright.conformance._promises import check_plugin, require, same_randomness
+from mixwright.records import Action, Alarm
+
+if TYPE_CHECKING:
+    from mixwright.contracts import Controller, Gate, Mixture, Monitor, Selector
+
+
+def check_mixture(cls: type[Mixture]) -> None:
+    """Weights are shares of the pool's tasks; state round-trips."""
+
+    def answer(mixture: Mixture, step: int) -> Any:
+        weights = mixture.weights(step)
+        require(set(weights) <= set(_samples.pool().tasks), "weights are about tasks of the pool")
+        require(all(w >= 0 for w in weights.values()) and math.isclose(sum(weights.values()), 1, abs_tol=1e-6), "shares")
+        return weights
+
+    _check_steerer(cls, answer)
+
+
+def check_selector(cls: type[Selector]) -> None:
+    """Picks items of the task asked for, by the rng alone; state round-trips."""
+
+    def answer(selector: Selector, step: int) -> Any:
+        pool, rng = _samples.pool(), np.random.default_rng(step)
+        picked = [(task, selector.pick(task, rng)) for task in range(len(pool.tasks)) for _ in range(5)]
+        require(all(pool.task_of[item] == task for task, item in picked), "an item of the task that was asked for")
+        return [(task, int(item)) for task, item in picked]
+
+    _check_steerer(cls, answer)
+
+
+def check_gate(cls: type[Gate]) -> None:
+    """Answers every group with a reason; state round-trips."""
+
+    def answer(gate: Gate, step: int) -> Any:
+        admissions = [gate.admit(group) for group in _samples.groups(step)]
+        require(all(isinstance(a.admitted, bool) and a.reason for a in admissions), "admitted or not, and why")
+        return admissions
+
+    _check_steerer(cls, answer)
+
+
+def check_controller(cls: type[Controller]) -> None:
+    """Proposes only coefficients, learning-rate factors and skipped steps, with a reason; state round-trips."""
+
+    def answer(controller: Controller, step: int) -> Any:
+        actions = [action for signals in _samples.signals(step) for action in controller.propose(signals)]
+        for action in actions:
+            require(isinstance(action, Action) and action.kind in ("coefficient", "lr_factor", "skip_step"), "its own kinds")
+            require(action.value is None or (math.isfinite(action.value) and action.value >= 0), "a finite value")
+            require(bool(action.because), "an action says why")
+        return actions
+
+    _check_steerer(cls, answer)
+
+
+def check_monitor(cls: type[Monitor]) -> None:
+    """Raises alarms with numbers; state round-trips."""
+    name = cls.__module__.rpartition(".")[2]
+
+    def answer(monitor: Monitor, step: int) -> Any:
+        alarms = [alarm for signals in _samples.signals(step) for alarm in monitor.inspect(signals)]
+        for alarm in alarms:
+            require(isinstance(alarm, Alarm) and alarm.monitor == name and bool(alarm.message), f"an Alarm of {name}")
+            require(math.isfinite(alarm.value) and math.isfinite(alarm.threshold), "finite numbers")
+        return alarms
+
+    _check_steerer(cls, answer)
+
+
+def _check_steerer(cls: type[Any], answer: Any) -> None:
+    """Run a made-up tape; half-way, save, restore into a fresh object, and compare everything after."""
+    original, scene = check_plugin(cls), _samples.scene()
+    with same_randomness():
+        original.begin(scene)
+        _play(original, scene, answer, range(6))
+        saved = json.loads(json.dumps(original.state(), allow_nan=False))
+        resumed = cls()
+        resumed.begin(scene)
+        resumed.restore(saved)
+        require(json.loads(json.dumps(resumed.state())) == saved, "restore(state()) gives the same state")
+        for step in range(6, 12):
+            one = _play(original, scene, answer, [step])
+            other = _play(resumed, scene, answer, [step], feeding=False)
+            require(one == other, f"a resumed {cls.__name__} continues exactly as the original (step {step})")
+
+
+def _play(plugin: Any, scene: Any, answer: Any, steps: Sequence[int] | range, *, feeding: bool = True) -> list[Any]:
+    answers = []
+    for step in steps:
+        if feeding:
+            _samples.feed(scene, step)
+        before = json.dumps(scene.ledger.state())
+        plugin.observe(step, _samples.groups(step))
+        answers.append(answer(plugin, step))
+        require(json.dumps(scene.ledger.state()) == before, "the ledger is only read")
+    return answers

@@ -1,0 +1,1 @@
+"""A plug-in package for Mixwright: one check and one selector."""

@@ -1,0 +1,75 @@
+"""The folder is the registry: listing imports nothing, naming imports one file, errors say what to do."""
+
+import subprocess
+import sys
+
+import pytest
+
+from mixwright import catalog
+from mixwright.catalog import KINDS, listing, load, row
+from mixwright.errors import InputError
+
+PLUGIN = '''"""A check for this test.
+
+Source: none
+Unit: none
+Cost: none
+Blind spot: everything
+"""
+
+from mixwright.contracts import Check
+
+NEEDS = ("a_package_nobody_has",)
+EXTRA = "lab"
+
+
+class Made(Check):
+    """Nothing."""
+
+    def check(self, corpus):
+        """Nothing."""
+        return []
+'''
+
+
+def test_listing_every_kind_imports_no_plugin() -> None:
+    code = (
+        "import sys; from mixwright.catalog import KINDS, listing; n = sum(len(listing(k)) for k in KINDS); "
+        "bad = [m for m in sys.modules if m.startswith('mixwright.') and m.count('.') > 1 and 'records' not in m]; "
+        "heavy = {'torch', 'transformers', 'numpy', 'pyarrow', 'pydantic'} & set(sys.modules); print(n, bad, heavy)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    count, _, rest = done.stdout.strip().partition(" ")
+    assert int(count) >= 20
+    assert rest == "[] set()"
+
+
+def test_a_private_file_is_no_plugin() -> None:
+    assert not [name for kind in KINDS for name in listing(kind) if name.startswith("_")]
+
+
+def test_an_unknown_name_gives_the_nearest() -> None:
+    with pytest.raises(InputError, match="Nearest: contamination"):
+        load("checks", "contaminaton")
+
+
+def test_an_unknown_kind_gives_the_nearest() -> None:
+    with pytest.raises(InputError, match="checks"):
+        listing("chekcs")
+
+
+def test_a_dropped_file_is_listed_and_its_missing_package_gives_the_pip_command(tmp_path, monkeypatch) -> None:
+    (tmp_path / "made.py").write_text(PLUGIN)
+    files = catalog._files
+    monkeypatch.setattr(catalog, "_files", lambda package: [tmp_path / "made.py"] if "audit" in package else files(package))
+    entry = listing("checks")["made"]
+    assert (entry.summary, entry.needs) == ("A check for this test.", ("a_package_nobody_has",))
+    with pytest.raises(InputError, match=r"pip install 'mixwright\[lab\]'"):
+        load("checks", "made")
+
+
+def test_a_row_follows_the_flow() -> None:
+    order = list(KINDS)
+    places = [order.index(entry.kind) for entry in row("formats")]
+    assert len(places) >= 2
+    assert places == sorted(places)

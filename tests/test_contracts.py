@@ -1,0 +1,88 @@
+"""Every plug-in of the catalogue keeps the promises of its kind: a file dropped into a folder is tested that day."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mixwright import conformance
+from mixwright.catalog import KINDS, create, listing, load
+from mixwright.conformance import _samples
+from mixwright.contracts import Selector
+from mixwright.errors import InputError
+
+EVERY = [(kind, name) for kind in KINDS for name in listing(kind)]
+
+
+@pytest.fixture(scope="session")
+def learner() -> Any:
+    from mixwright.config import ModelConfig
+    from mixwright.learner.tiny import build_tiny
+
+    texts = [f"{example.prompt} {example.answer}" for example in _samples.corpus()]
+    return build_tiny(texts, ModelConfig(width=16, depth=1, heads=2, vocabulary=300), seed=0)
+
+
+@pytest.mark.parametrize(("kind", "name"), EVERY, ids=[f"{kind}.{name}" for kind, name in EVERY])
+def test_it_keeps_its_promises(kind: str, name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    check = getattr(conformance, f"check_{kind.removesuffix('s')}")
+    needs = {"learner": lambda: request.getfixturevalue("learner"), "place": lambda: tmp_path}
+    check(load(kind, name), **{need: give() for need, give in needs.items() if need in inspect.signature(check).parameters})
+
+
+def test_every_kind_has_a_check() -> None:
+    assert all(hasattr(conformance, f"check_{kind.removesuffix('s')}") for kind in KINDS)
+
+
+@pytest.mark.parametrize(("kind", "name"), EVERY, ids=[f"{kind}.{name}" for kind, name in EVERY])
+def test_an_unknown_option_is_refused_with_the_known_ones(kind: str, name: str) -> None:
+    with pytest.raises(InputError, match="no_such_option"):
+        create(kind, name, {"no_such_option": 1})
+
+
+class Careless(Selector):
+    """A selector that draws from the global generator and forgets what it did."""
+
+    def __init__(self, *, fault: str = "global") -> None:
+        self.fault, self.count = fault, 0
+
+    def begin(self, scene: Any) -> None:
+        """Keep the scene."""
+        self.scene = scene
+
+    def pick(self, task: int, rng: np.random.Generator) -> int:
+        """Pick in one of the wrong ways."""
+        self.count += 1
+        members = self.scene.ledger.task_members(task)
+        if self.fault == "global":
+            return int(members[np.random.randint(len(members))])
+        if self.fault == "forgets":
+            return int(members[self.count % len(members)])
+        if self.fault == "writes":
+            self.scene.ledger.mark_drawn(0)
+        return int(self.scene.ledger.task_members((task + 1) % 3)[0]) if self.fault == "other task" else int(members[0])
+
+
+@pytest.mark.parametrize(
+    ("fault", "promise"),
+    [
+        ("global", "same state|rng handed in|continues exactly"),
+        ("forgets", "continues exactly"),
+        ("writes", "only read"),
+        ("other task", "the task that was asked for"),
+    ],
+)
+def test_a_careless_selector_is_caught(fault: str, promise: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Careless.__init__, "__kwdefaults__", {"fault": fault})
+    monkeypatch.setattr(inspect.getmodule(Careless), "__doc__", "Wrong.\n\nSource: x\nUnit: x\nCost: x\nBlind spot: x")
+    with pytest.raises(AssertionError, match=promise):
+        conformance.check_selector(Careless)
+
+
+def test_a_missing_docstring_line_is_caught() -> None:
+    with pytest.raises(AssertionError, match="Source:"):
+        conformance.check_selector(Careless)
