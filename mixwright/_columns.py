@@ -1,7 +1,7 @@
 """What the columns of a row mean: TRL's names, the usual other names, and the user's mapping.
 
-Recognised as TRL does: prompt; prompt + completion; `text`; `messages` (and from/value `conversations`); chosen + rejected with
-the prompt beside them or as their common beginning. The last assistant turn of `messages` is what is taught.
+Recognised as TRL does: prompt; prompt + completion; `text`; `messages` (and from/value `conversations`); chosen + rejected,
+the prompt beside them or their common beginning. The last assistant turn of `messages` is what is taught.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from mixwright._reading import Place
 from mixwright._rows import plain
 from mixwright.config import CorpusConfig
-from mixwright.errors import InputError, unknown_name
+from mixwright.errors import unknown_name
 from mixwright.records import Example, Text
 
 NAMES: dict[str, tuple[str, ...]] = {
@@ -33,9 +33,8 @@ NAMES: dict[str, tuple[str, ...]] = {
     "split": ("split",),
 }
 """Our name -> the columns it is looked for in, first match first."""
-SPLITS = {"train": "train", "training": "train"} | dict.fromkeys(
-    ("eval", "test", "validation", "valid", "val", "dev"), "eval"
-)
+EVAL = ("eval", "test", "validation", "valid", "val", "dev")
+SPLITS = {"train": "train", "training": "train"} | dict.fromkeys(EVAL, "eval")
 
 
 def check_mapping(config: CorpusConfig) -> None:
@@ -266,6 +265,3 @@ def _split(value: Any, place: Place) -> str:
             f"one of {', '.join(SPLITS)} in split", repr(value)[:40], 'Or ignore it: corpus.columns: {split: ""}.'
         )
     return SPLITS[value.lower()]
-
-
-__all__ = ["NAMES", "InputError", "check_mapping", "example_of"]

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from mixwright._rows import BATCH, SCHEMA, chunks, encode, plain, store
+from mixwright._rows import BATCH, SCHEMA, chunks, encode, pc, plain, store
 from mixwright.errors import InputError
 from mixwright.records import Example, Text
 
@@ -53,10 +52,9 @@ def _hash(text: str) -> int:
 
 
 def _content(example: Example) -> int:
-    parts = (example.prompt, example.target, example.chosen, example.rejected)
-    return _hash(
-        json.dumps([example.task, example.level, example.answer, *(part if part is None else plain(part) for part in parts)])
-    )
+    texts = (example.prompt, example.target, example.chosen, example.rejected)
+    parts = [None if text is None else plain(text) for text in texts]
+    return _hash(json.dumps([example.task, example.level, example.answer, *parts]))
 
 
 def _set(table: pa.Table, name: str, column: pa.ChunkedArray) -> pa.Table:

@@ -9,9 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute
 
 from mixwright.errors import InputError
 from mixwright.records import Example, Text
+
+pc: Any = pyarrow.compute
+"""Its functions are made when it is imported; type checkers do not know them."""
 
 SCHEMA = pa.schema(
     [
@@ -78,7 +82,7 @@ def encode(examples: Sequence[Example]) -> pa.RecordBatch:
 
 def decode(row: Mapping[str, Any]) -> Example:
     """The example that one row of `SCHEMA` (as a dict) holds."""
-    fields = {name: _decode_text(row[name], row["chat"]) for name in TEXTS}
+    fields: dict[str, Any] = {name: _decode_text(row[name], row["chat"]) for name in TEXTS}
     return Example(
         id=row["id"],
         task=row["task"],

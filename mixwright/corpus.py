@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mixwright._columns import check_mapping, example_of
 from mixwright._identity import gather
 from mixwright._reading import read_rows
-from mixwright._rows import BATCH, SCHEMA, decode, plain, store, texts
+from mixwright._rows import BATCH, SCHEMA, decode, pc, plain, store, texts
 from mixwright.config import CorpusConfig
 from mixwright.contracts import Grader
 from mixwright.errors import InputError, unknown_name
@@ -140,10 +139,10 @@ class Corpus:
         return (chance, "chance") if chance is not None and chance > best else (best, origin)
 
     def digest(self) -> str:
-        """SHA-256 of rows and tasks, in hex; the same however the rows are chunked."""
+        """SHA-256 of rows and graders, in hex; the same wherever they were read from and however they are chunked."""
         digest = hashlib.sha256(json.dumps([[task.name, task.grader] for task in self.tasks.values()]).encode())
         for batch in self.batches():
-            for row in batch.to_pylist():
+            for row in batch.drop_columns(["source"]).to_pylist():
                 digest.update(json.dumps(row, sort_keys=True).encode())
         return digest.hexdigest()
 

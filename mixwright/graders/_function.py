@@ -31,13 +31,8 @@ class FunctionGrader(Grader):
 
     def grade(self, example: Example, completion: str) -> float:
         """Its score. Raises InputError when it raises, or returns anything but a number in 0..1."""
-        row = dict(example.extra) | {
-            "id": example.id,
-            "task": example.task,
-            "level": example.level,
-            "prompt": example.prompt,
-        }
-        row = {key: value for key, value in row.items() if key not in ("completion", "answer")}
+        row = {key: value for key, value in example.extra.items() if key not in ("completion", "answer")}
+        row |= {"id": example.id, "task": example.task, "level": example.level, "prompt": example.prompt}
         try:
             score = self.function(completion, example.answer, **row)
         except Exception as error:

@@ -1,0 +1,221 @@
+"""Reasoning Gym tasks as examples: seeded by hash, at pure levels, no prompt twice, none in both splits.
+
+`reasoning-gym:gcd@1x200,chain_sum@2x300` is task @ level x count. Reasoning Gym makes item i from `seed + i`, so neighbouring
+seeds share almost every item; here every item has a seed of its own, the hash of (task, level, split, index). A prompt's hash
+says which split it belongs to. Five tasks (isomorphic_strings, knight_swap, polynomial_multiplication, ransom_note, word_ladder)
+depend on PYTHONHASHSEED inside Reasoning Gym: their items differ between processes, and stay the same once saved.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from typing import Any, NamedTuple
+
+from mixwright._identity import prompt_key
+from mixwright.errors import InputError, missing_extra, unknown_name
+from mixwright.records import Example, cell_key
+
+SPEC = re.compile(r"(?P<task>\w+?)(?:@(?P<level>\d{1,3}))?\s*x\s*(?P<count>\d{1,9})", re.ASCII)
+EVAL_SHARE = 0.25
+"""Share of a task's prompts that only eval may use."""
+PATIENCE = 500
+"""Draws in a row without a new prompt after which a task counts as used up."""
+FAILURES = 20
+"""Draws in a row that raise before a task is refused."""
+
+
+class Part(NamedTuple):
+    """One part of a specification."""
+
+    task: str
+    level: int | None
+    """Index of the curriculum's level; None is Reasoning Gym's default configuration."""
+    count: int
+
+    @property
+    def key(self) -> str:
+        """`task@level`."""
+        return cell_key(self.task, self.level)
+
+
+def parse(source: str) -> list[Part]:
+    """The parts of a specification. Raises InputError when one is not `task@level x count`."""
+    parts = []
+    for text in source.removeprefix("reasoning-gym:").split(","):
+        match = SPEC.fullmatch(text.strip())
+        if match is None or not int(match["count"]):
+            raise InputError(
+                "reasoning-gym:task@level x count, separated by commas",
+                repr(text.strip()[:60]),
+                "For example reasoning-gym:chain_sum@1x200,gcd@1x300.",
+            )
+        level = None if match["level"] is None else int(match["level"])
+        parts.append(Part(match["task"], level, int(match["count"])))
+    return parts
+
+
+def generate(source: str, split: str, eval_share: float, notes: list[str]) -> Iterator[Example]:
+    """The examples that a specification asks for.
+
+    Args:
+        source: `reasoning-gym:...`.
+        split: train or eval; empty gives both, `eval_share` of each count to eval.
+        eval_share: 0..1, read when `split` is empty.
+        notes: one line is appended for each part that runs out of different prompts.
+
+    Raises:
+        InputError: a part that cannot be read, a task or level that does not exist or has no single answer.
+    """
+    seen: dict[str, set[int]] = {}
+    total = 0
+    for part in parse(source):
+        make = maker(part.task, part.level)
+        held_out = round(part.count * eval_share)
+        wanted = {split: part.count} if split else {"train": part.count - held_out, "eval": held_out}
+        for name, count in wanted.items():
+            found = 0
+            for found, example in enumerate(_items(part, make, name, count, seen.setdefault(part.task, set())), 1):
+                yield example
+            total += found
+            if found < count:
+                notes.append(f"{part.key}: {found} of {count} {name} items, the task has no more different prompts")
+    if not total:
+        raise InputError("at least one item", "none", "Ask for more, or for a task with more prompts.", file=source)
+
+
+def seed_of(task: str, level: int | None, split: str, index: int) -> int:
+    """The item's own seed, 32 bits: a hash, so that neighbours have nothing in common."""
+    digest = hashlib.sha256(f"{task}\n{level}\n{split}\n{index}".encode()).digest()
+    return int.from_bytes(digest[:4], "big")
+
+
+def _items(part: Part, make: Callable[[int], dict[str, Any]], split: str, count: int, seen: set[int]) -> Iterator[Example]:
+    others: set[int] = set()  # prompts of the other split
+    found = stale = failed = index = 0
+    while found < count and stale < PATIENCE:
+        seed = seed_of(part.task, part.level, split, index)
+        index += 1
+        try:
+            item = make(seed)
+        except Exception as error:  # the generators raise whatever they like
+            stale, failed = stale + 1, failed + 1
+            if failed == FAILURES and not found:
+                raise InputError(
+                    f"items of {part.key}", f"{type(error).__name__}: {error}"[:160], "Choose another level or task."
+                ) from error
+            continue
+        key = prompt_key(item["question"])
+        if key in seen or key in others:
+            stale += 1
+            continue
+        stale = 0
+        if ("eval" if key < EVAL_SHARE * 2**64 else "train") != split:
+            others.add(key)
+            continue
+        seen.add(key)
+        found += 1
+        yield _example(part, item, split, index - 1, seed)
+
+
+def _example(part: Part, item: dict[str, Any], split: str, index: int, seed: int) -> Example:
+    answer, metadata = item["answer"], item.get("metadata") or {}
+    if not isinstance(answer, str) or not answer.strip():
+        raise InputError(
+            "a task with one right answer",
+            f"{part.task}, whose items have none (many answers are right)",
+            "Leave it out: it can be neither taught nor graded by its answer.",
+        )
+    return Example(
+        id=f"{part.key}-{split}-{index}",
+        task=part.task,
+        prompt=item["question"],
+        target=answer,
+        answer=answer,
+        level=None if part.level is None else float(part.level),
+        knobs=_knobs(metadata.get("difficulty")),
+        source=f"reasoning-gym {version('reasoning-gym')}, {part.key}, seed {seed}",
+        split=split,
+        extra={"reasoning_gym": {"task": part.task, "metadata": _json_ready(metadata)}},
+    )
+
+
+def _knobs(difficulty: Any) -> dict[str, float]:
+    """Reasoning Gym's difficulty settings as numbers; a range becomes name_min and name_max."""
+    knobs: dict[str, float] = {}
+    for name, value in difficulty.items() if isinstance(difficulty, dict) else ():
+        pair = value if isinstance(value, list | tuple) and len(value) == 2 else None
+        numbers = {f"{name}_min": pair[0], f"{name}_max": pair[1]} if pair else {name: value}
+        knobs |= {key: float(number) for key, number in numbers.items() if isinstance(number, int | float)}
+    return knobs
+
+
+def _json_ready(metadata: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return json.loads(json.dumps(metadata, default=str, skipkeys=True, allow_nan=False))
+    except (TypeError, ValueError):
+        return {}
+
+
+def maker(task: str, level: int | None) -> Callable[[int], dict[str, Any]]:
+    """A function from a seed to the item that a fresh data set with that seed would give first.
+
+    One data set object serves all seeds where re-seeding it is the same as building it anew (checked once); it is built per item
+    for the few tasks that draw their items when they are built.
+
+    Raises:
+        InputError: no such task or level, or Reasoning Gym is not installed.
+    """
+    try:
+        from reasoning_gym.factory import DATASETS
+    except ImportError:
+        raise missing_extra("reasoning-gym:", ["reasoning-gym"], "lab") from None
+    if task not in DATASETS or task == "composite":
+        raise unknown_name("Reasoning Gym task", task, set(DATASETS) - {"composite"})
+    dataset_class, config_class = DATASETS[task]
+    config = _configuration(task, level) if level is not None else config_class()
+
+    def build(seed: int) -> dict[str, Any]:
+        return dataset_class(config=dataclasses.replace(config, seed=seed, size=1))[0]
+
+    try:
+        shared = dataset_class(config=config)
+        shared.seed = 1
+        first = shared[0]
+        shared.seed = 2
+        reseeds = shared[0]["question"] == build(2)["question"] and first["question"] == build(1)["question"]
+    except Exception:  # then each item is built, and tells by itself what is wrong with it
+        return build
+
+    def reseed(seed: int) -> dict[str, Any]:
+        shared.seed = seed
+        return shared[0]
+
+    return reseed if reseeds else build
+
+
+def _configuration(task: str, level: int) -> Any:
+    """The configuration of one level without the easier ones, which Reasoning Gym includes unless told otherwise."""
+    from reasoning_gym.coaching.base_curriculum import DefaultCurriculumContext, RangeAttributeMode
+    from reasoning_gym.factory import CURRICULA, create_curriculum
+
+    if task not in CURRICULA:
+        raise InputError(f"{task} without a level", f"level {level}", f"It has no levels: write {task}xCOUNT.")
+    deepest = max(len(attribute.levels) for attribute in create_curriculum(task).attributes.values()) - 1
+    context = DefaultCurriculumContext(mode=RangeAttributeMode.UPPER_BOUND)
+
+    def at(index: int) -> Any:
+        curriculum = create_curriculum(task)
+        curriculum.set_global_level(index)
+        return curriculum.generate_configuration(context=context)
+
+    if level > deepest:
+        raise InputError(f"a level of {task} from 0 to {deepest}", f"{level}", "Choose one of them.")
+    config = at(level)
+    if level and config == at(level - 1):
+        raise InputError(f"a level of {task} unlike the one below", f"{level}", f"Level {level - 1} is the same: use that.")
+    return config
