@@ -1,0 +1,84 @@
+"""What the starting model can do, measured once per base and shared by every branch that starts from it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mixwright.config import RunConfig
+from mixwright.records import from_data
+from mixwright.runs import RunFolder, write_measurements
+
+if TYPE_CHECKING:
+    from mixwright.measure._stage import MeasureResult
+
+MEASURE_SEED = 1_000_003
+"""Added to the run's seed: before and after use the same sampling numbers, training never does."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureJob:
+    """One base to measure; plain data."""
+
+    run: str
+    """Run folder."""
+    base: str
+    """Checkpoint folder or hub name."""
+    name: str
+    """Name of the base in files."""
+    config: Mapping[str, Any]
+    """A `RunConfig` as data."""
+
+
+def base_name(base: str | Path) -> str:
+    """What a base is called in file names: the last part of its path."""
+    return Path(base).name or "base"
+
+
+def completions_path(run: RunFolder, name: str) -> Path:
+    """Greedy completions of a base on the held-out items, beside its measurements."""
+    return run.path / "measure" / f"{name}.completions.parquet"
+
+
+def measure_base(job: MeasureJob) -> str:
+    """Measure one base on the held-out items and write measure/<name>.parquet and its completions. Returns the name."""
+    from mixwright.corpus import Corpus
+    from mixwright.learner.load import load_learner
+    from mixwright.measure._stage import measure_learner
+
+    run, config = RunFolder(job.run), from_data(RunConfig, dict(job.config))
+    learner = load_learner(job.base, adapter=config.model.adapter)
+    corpus = Corpus.load(run.corpus)
+    found = measure_learner(learner, corpus, config.measure, seed=config.seed + MEASURE_SEED)
+    write_completions(completions_path(run, job.name), {"before": found})
+    write_measurements(run.measurements(job.name), found.measurements)
+    return job.name
+
+
+def write_completions(path: Path, found: Mapping[str, MeasureResult]) -> None:
+    """The completions of measurings as one table with a column `when`, atomically."""
+    write_completion_rows(path, [{**row, "when": when} for when, result in found.items() for row in result.completions])
+
+
+def write_completion_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Rows with when, example, task, level, prompt, answer, completion and score as a Parquet table, atomically."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    text, number = pa.string(), pa.float64()
+    names = ("when", "example", "task", "level", "prompt", "answer", "completion", "score")
+    schema = pa.schema([(name, number if name in ("level", "score") else text) for name in names])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    pq.write_table(pa.Table.from_pylist([{name: row[name] for name in names} for row in rows], schema=schema), temporary)
+    temporary.replace(path)
+
+
+def read_completion_rows(path: Path) -> list[dict[str, Any]]:
+    """What `write_completion_rows` wrote; an empty list when there is no such file."""
+    import pyarrow.parquet as pq
+
+    return pq.read_table(path).to_pylist() if path.is_file() else []

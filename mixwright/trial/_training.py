@@ -1,0 +1,124 @@
+"""One arm's training run through TRL: the settings every arm shares, the reward from the corpus's graders, the trainer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mixwright.errors import InputError
+from mixwright.learner.settings import cheap_settings
+from mixwright.records import to_data
+
+if TYPE_CHECKING:
+    from mixwright.config import RunConfig
+    from mixwright.contracts import Branch
+    from mixwright.corpus import Corpus
+    from mixwright.learner.learner import Learner
+
+Reward = Callable[..., list[float]]
+
+
+def make_trainer(learner: Learner, train: Corpus, branch: Branch, config: RunConfig, *, seed: int, folder: Path) -> Any:
+    """A steered trainer for the first stage of the branch's plan, writing its files into `folder`.
+
+    Raises:
+        InputError: an objective without a trainer, or a field that TRL's config does not know.
+    """
+    stage = branch.plan.stages[0]
+    from mixwright.trainers import SteeredGRPOTrainer, SteeredSFTTrainer, Steering
+
+    steering = Steering(
+        plan=branch.plan,
+        folder=folder,
+        seed=seed,
+        permute_rewards=branch.permute_rewards,
+        canary_every=config.train.canary_every if stage.monitors or stage.controllers else 0,
+    )
+    shared = _shared_settings(config, learner, stage.steps, seed, folder)
+    if stage.objective == "grpo":
+        return SteeredGRPOTrainer(
+            model=learner.model,
+            processing_class=learner.tokenizer,
+            args=_grpo_config(config, shared),
+            train_dataset=train.to_datasets(),
+            reward_funcs=[corpus_reward(train)],
+            steering=steering,
+        )
+    if stage.objective == "sft":
+        return SteeredSFTTrainer(
+            model=learner.model,
+            processing_class=learner.tokenizer,
+            args=_sft_config(config, shared),
+            train_dataset=train.to_datasets(),
+            steering=steering,
+        )
+    raise InputError("an objective that a trial can train: grpo or sft", stage.objective, "Change it in the plan.")
+
+
+def _shared_settings(config: RunConfig, learner: Learner, steps: int, seed: int, folder: Path) -> dict[str, Any]:
+    """What GRPO and SFT have in common.
+
+    The learning rate is constant and has no warm-up: a trial is a short stretch of a longer run, and a schedule that
+    ends within it would hide late damage. `train.settings` overrides every field here.
+    """
+    return cheap_settings(learner.device) | {
+        "output_dir": str(folder / "trainer"),
+        "max_steps": steps,
+        "learning_rate": config.train.learning_rate,
+        "lr_scheduler_type": "constant",
+        "seed": seed,
+        "data_seed": seed,
+        "logging_steps": max(1, steps // 10),
+        "save_strategy": "no",
+        "report_to": "none",
+        "disable_tqdm": True,
+    }
+
+
+def _grpo_config(config: RunConfig, shared: Mapping[str, Any]) -> Any:
+    from trl.trainer.grpo_config import GRPOConfig
+
+    train = config.train
+    own = {
+        "per_device_train_batch_size": train.prompts * train.generations,
+        "num_generations": train.generations,
+        "max_completion_length": train.max_new_tokens,
+        "temperature": train.temperature,
+        "beta": train.beta,
+    }
+    return _checked(GRPOConfig, {**shared, **own, **to_data(train.settings)})
+
+
+def _sft_config(config: RunConfig, shared: Mapping[str, Any]) -> Any:
+    from trl.trainer.sft_config import SFTConfig
+
+    return _checked(
+        SFTConfig, {**shared, "per_device_train_batch_size": config.train.prompts, **to_data(config.train.settings)}
+    )
+
+
+def _checked(cls: type[Any], settings: Mapping[str, Any]) -> Any:
+    """TRL's config, its complaints about a field as an InputError."""
+    try:
+        return cls(**settings)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"train settings that {cls.__name__} accepts", str(error).splitlines()[0][:200], "Correct train.settings."
+        ) from error
+
+
+def corpus_reward(corpus: Corpus) -> Reward:
+    """A TRL reward function: the grade of each completion by the grader of its example's task, 0..1."""
+    row_of = {example.id: row for row, example in enumerate(corpus)}
+
+    def correct(completions: list[Any], id: list[str], **_: Any) -> list[float]:
+        """Graded against the corpus's answer."""
+        return [corpus.grade(corpus[row_of[name]], text_of(made)) for name, made in zip(id, completions, strict=True)]
+
+    return correct
+
+
+def text_of(completion: Any) -> str:
+    """What the model wrote: TRL gives plain text, or for chat prompts a list of messages."""
+    return completion if isinstance(completion, str) else "".join(str(message["content"]) for message in completion)
