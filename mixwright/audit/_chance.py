@@ -1,0 +1,120 @@
+"""How many prompts two samples of a task share by chance: the null of every overlap.
+
+A task's prompts are a template (words most of them have) with slots. Prompts agree by chance when their shapes agree
+and each slot happens to hold the same word or number. How often a slot repeats itself is estimated from the data, per
+class of slot (numbers of n digits, words, signs), as an unbiased estimate of the sum of squared probabilities; 1 is added
+to the pairs seen, so that a class never seen to repeat is not taken for infinite. Assumes that slots are independent:
+related slots collide more often than this says.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mixwright.audit._rows import normal_form
+
+_TOKEN = re.compile(r"\d+(?:\.\d+)?|[^\W\d_]+|[^\w\s]|_")
+LONGEST = 4000
+"""Characters of a prompt that are read."""
+TEMPLATE_SHARE = 0.2
+"""A word in this share of a task's prompts belongs to its template: several phrasings of one task are still templates."""
+
+
+def tokens(text: str) -> list[str]:
+    """Words, numbers and single signs of the normal form of `text`."""
+    return _TOKEN.findall(normal_form(text[:LONGEST]))
+
+
+def slot_class(token: str) -> str:
+    """The class of a slot's filling: digits by length, words, signs."""
+    if token[0].isdigit():
+        return f"number of {len(token)}"
+    return "word" if token[0].isalpha() else "sign"
+
+
+@dataclass(frozen=True)
+class Template:
+    """What the prompts of one task have in common, learnt from a sample of them."""
+
+    words: frozenset[str]
+    """Words and signs of the template; never numbers."""
+    collision: dict[str, float]
+    """Class of slot -> probability that two fillings agree."""
+
+    @classmethod
+    def learn(cls, *samples: Sequence[str]) -> Template:
+        """Learn from samples of one task's prompts, one per split.
+
+        How often slots repeat is learnt within the largest sample, each prompt once: copies would look like chance.
+        """
+        splits = [[tokens(text) for text in sorted(set(map(normal_form, prompts)))] for prompts in samples]
+        seen = Counter(token for split in splits for parts in split for token in set(parts))
+        least = max(TEMPLATE_SHARE * sum(map(len, splits)), 3)
+        words = frozenset(token for token, n in seen.items() if n >= least and not token[0].isdigit())
+        fillings: dict[str, Counter[str]] = {}
+        for token in (token for parts in max(splits, key=len) for token in parts if token not in words):
+            fillings.setdefault(slot_class(token), Counter())[token] += 1
+        return cls(words, {name: _agreement(values) for name, values in fillings.items()})
+
+    def shape(self, prompt: str) -> tuple[str, ...]:
+        """The prompt with each slot's filling replaced by its class (in angle brackets)."""
+        return tuple(part if part in self.words else f"<{slot_class(part)}>" for part in tokens(prompt))
+
+    def wording(self, prompt: str) -> str:
+        """The shape, coarser: numbers alike, and a run of slots as one. What "the same task" looks like."""
+        marks = (part if part in self.words else "*" for part in tokens(prompt))
+        return re.sub(r"\*(?: \*)+", "*", " ".join(marks))
+
+    def same_filling(self, shape: tuple[str, ...]) -> float:
+        """Probability that two prompts of this shape are the same prompt."""
+        slots = (self.collision.get(part[1:-1], 1.0) for part in shape if part[0] == "<" and len(part) > 1)
+        return math.prod(slots)
+
+    def expected_shared(self, train: Sequence[str], held_out: Sequence[str], train_rows: int, held_out_rows: int) -> float:
+        """Eval rows (of `held_out_rows`) expected to stand among `train_rows` by chance; the texts are samples of both."""
+        per_train = train_rows / max(len(train), 1)
+        per_held_out = held_out_rows / max(len(held_out), 1)
+        shapes = Counter(map(self.shape, train))
+        return sum(
+            n * per_held_out * -math.expm1(-self.same_filling(shape) * shapes[shape] * per_train)
+            for shape, n in Counter(map(self.shape, held_out)).items()
+        )
+
+    def expected_repeats(self, prompts: Sequence[str], total: int) -> float:
+        """Rows of `total` expected to repeat an earlier row by chance; `prompts` is a sample of them."""
+        repeats = 0.0
+        for shape, n in Counter(map(self.shape, prompts)).items():
+            of_shape = n * total / len(prompts)
+            chance = self.same_filling(shape)
+            if of_shape * chance < 1e-4:  # the exact form below loses its digits here
+                repeats += of_shape**2 * chance / 2
+            else:
+                repeats += of_shape + math.expm1(-of_shape * chance) / chance
+        return repeats
+
+
+def chance_explains(count: int, expected: float) -> bool:
+    """Whether so many, where chance gives `expected`, happen more often than once in 1000 times."""
+    return poisson_tail(count, expected) >= 0.001
+
+
+def poisson_tail(at_least: int, mean: float) -> float:
+    """P(X >= at_least) for a Poisson count of that mean."""
+    if at_least <= 0:
+        return 1.0
+    if mean <= 0:
+        return 0.0
+    if at_least > mean + 40 * math.sqrt(mean) + 40:
+        return 0.0
+    below = (math.exp(k * math.log(mean) - mean - math.lgamma(k + 1)) for k in range(at_least))
+    return max(0.0, 1.0 - math.fsum(below))
+
+
+def _agreement(values: Counter[str]) -> float:
+    n = sum(values.values())
+    same = sum(count * (count - 1) for count in values.values()) / 2
+    return min(1.0, (same + 1) / (n * (n - 1) / 2 + 1))

@@ -1,0 +1,113 @@
+"""How often each task is seen: rows, target tokens, and the gaps between sightings.
+
+Source: own; gaps because what is not seen for long is forgotten (replay literature), target tokens because SFT averages over them.
+Unit: rows, shares 0..1, gaps in rows; tokens are estimated without a tokenizer as words + digits + signs.
+Cost: one pass, 4 bytes per row.
+Blind spot: how a sampler really orders the rows, and real token counts (long words are several tokens).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mixwright.audit._rows import rows
+from mixwright.contracts import Check
+from mixwright.records import Observation
+
+if TYPE_CHECKING:
+    from mixwright.corpus import Corpus
+
+_TOKEN = re.compile(r"[^\W\d_]+|\d|[^\w\s]|_")
+
+
+class Frequency(Check):
+    """Shares and gaps of the train split's tasks.
+
+    Args:
+        rare: share of a task below this part of the uniform share is called rare.
+        lopsided: ratio between share of target tokens and share of rows, either way, from which on they are said to differ.
+    """
+
+    def __init__(self, *, rare: float = 0.25, lopsided: float = 3.0) -> None:
+        self.rare = rare
+        self.lopsided = lopsided
+
+    def check(self, corpus: Corpus) -> list[Observation]:
+        """One info per task; warnings for rare tasks, for shares of target tokens unlike shares of rows, and for long gaps."""
+        codes: dict[str, int] = {}
+        order = np.zeros(len(corpus), np.int32)
+        tokens: list[int] = []
+        total = 0
+        for row in rows(corpus.batches()):
+            if row.split == "eval":
+                continue
+            code = codes.setdefault(row.task, len(codes))
+            if code == len(tokens):
+                tokens.append(0)
+            tokens[code] += count_tokens(row.answer or row.prompt)
+            order[total] = code
+            total += 1
+        order = order[:total]
+        seen: list[Observation] = []
+        for name, code in sorted(codes.items()):
+            places = np.flatnonzero(order == code)
+            token_share = tokens[code] / max(sum(tokens), 1)
+            seen += self._shares(name, len(places), total, len(codes), tokens[code], token_share)
+            seen += self._gap(name, places, total)
+        return seen
+
+    def _shares(self, name: str, count: int, total: int, tasks: int, tokens: int, token_share: float) -> list[Observation]:
+        share = count / total
+        text = f"{count} rows ({share:.1%}), about {tokens} target tokens ({token_share:.1%})."
+        if share < 1:
+            text += f" Shuffled, it is seen every {1 / share:.3g} rows on average, every {gap_quantile(share, 0.95)} in 95 of 100 cases."
+        null = f"uniform: {1 / tasks:.1%} of rows for each of {tasks} tasks; gaps of shuffled rows are geometric"
+        seen = [Observation("frequency", name, "info", count, total, text, "", null)]
+        if share < self.rare / tasks:
+            text = f"It is rare: {share:.2%} of rows, where a uniform share is {1 / tasks:.1%}."
+            remedy = "Raise its weight (planner temperature or uniform), or watch it with a canary."
+            seen.append(Observation("frequency", name, "warning", count, total, text, remedy, null))
+        if not share / self.lopsided < token_share < share * self.lopsided:
+            text = f"It has {share:.1%} of rows but {token_share:.1%} of target tokens, which is what SFT's loss weighs."
+            remedy = "Weigh by tokens, or average the loss per example. GRPO is not concerned: it draws rows."
+            seen.append(Observation("frequency", name, "warning", count, total, text, remedy, "equal shares of both"))
+        return seen
+
+    def _gap(self, name: str, places: np.ndarray, total: int) -> list[Observation]:
+        share = len(places) / total
+        longest = longest_gap(places, total)
+        usual = longest_gap_quantile(share, len(places) + 1, 0.99)
+        if longest <= usual:
+            return []
+        text = f"In file order {longest} rows in a row are without it."
+        remedy = "Shuffle, or let a steered trainer draw: its gaps are the shortest the shares allow."
+        null = f"shuffled, the longest such run would be {usual} rows or less in 99 of 100 cases"
+        return [Observation("frequency", name, "warning", longest, total, text, remedy, null)]
+
+
+def count_tokens(text: str) -> int:
+    """Words, single digits and signs: an estimate of tokens that needs no tokenizer."""
+    return len(_TOKEN.findall(text))
+
+
+def gap_quantile(share: float, probability: float) -> int:
+    """Rows from one sighting to the next, at that probability, when each row is of the task with probability `share` (< 1)."""
+    return math.ceil(math.log(1 - probability) / math.log1p(-share) - 1e-9)
+
+
+def longest_gap(places: np.ndarray, total: int) -> int:
+    """Longest run of rows without the task, given its row numbers (sorted) among `total` rows, ends included."""
+    edges = np.concatenate(([-1], places, [total]))
+    return int(np.diff(edges).max()) - 1
+
+
+def longest_gap_quantile(share: float, runs: int, probability: float) -> int:
+    """Longest of `runs` runs without the task in shuffled rows, at that probability."""
+    if share >= 1:
+        return 0
+    tail = -math.expm1(math.log(probability) / runs)
+    return math.ceil(math.log(tail) / math.log1p(-share) - 1e-9)
