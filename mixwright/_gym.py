@@ -1,20 +1,22 @@
 """Reasoning Gym tasks as examples: seeded by hash, at pure levels, no prompt twice, none in both splits.
 
-`reasoning-gym:gcd@1x200,chain_sum@2x300` is task @ level x count. Reasoning Gym makes item i from `seed + i`, so neighbouring
-seeds share almost every item; here every item has a seed of its own, the hash of (task, level, split, index). A prompt's hash
-says which split it belongs to. Five tasks (isomorphic_strings, knight_swap, polynomial_multiplication, ransom_note, word_ladder)
-depend on PYTHONHASHSEED inside Reasoning Gym: their items differ between processes, and stay the same once saved.
+`reasoning-gym:gcd@1x200,chain_sum@2x300` is task @ level x count. Reasoning Gym makes item i from `seed + i`, so that
+neighbouring seeds share almost every item; here every item has a seed of its own, the hash of (task, level, split, index). A
+prompt's hash says which split it belongs to. Five tasks (isomorphic_strings, knight_swap, polynomial_multiplication,
+ransom_note, word_ladder) depend on PYTHONHASHSEED inside Reasoning Gym: their items differ from process to process, and stay
+the same once saved.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
-from typing import Any, NamedTuple
+from typing import Any
 
 from mixwright._identity import prompt_key
 from mixwright.errors import InputError, missing_extra, unknown_name
@@ -29,7 +31,8 @@ FAILURES = 20
 """Draws in a row that raise before a task is refused."""
 
 
-class Part(NamedTuple):
+@dataclasses.dataclass(frozen=True, slots=True)
+class Part:
     """One part of a specification."""
 
     task: str
@@ -78,9 +81,10 @@ def generate(source: str, split: str, eval_share: float, notes: list[str]) -> It
         held_out = round(part.count * eval_share)
         wanted = {split: part.count} if split else {"train": part.count - held_out, "eval": held_out}
         for name, count in wanted.items():
-            found = 0
-            for found, example in enumerate(_items(part, make, name, count, seen.setdefault(part.task, set())), 1):
-                yield example
+            prompts = seen.setdefault(part.task, set())
+            before = len(prompts)
+            yield from _items(part, make, name, count, prompts)
+            found = len(prompts) - before
             total += found
             if found < count:
                 notes.append(f"{part.key}: {found} of {count} {name} items, the task has no more different prompts")
@@ -138,10 +142,15 @@ def _example(part: Part, item: dict[str, Any], split: str, index: int, seed: int
         answer=answer,
         level=None if part.level is None else float(part.level),
         knobs=_knobs(metadata.get("difficulty")),
-        source=f"reasoning-gym {version('reasoning-gym')}, {part.key}, seed {seed}",
+        source=f"reasoning-gym {_version()}, {part.key}, seed {seed}",
         split=split,
         extra={"reasoning_gym": {"task": part.task, "metadata": _json_ready(metadata)}},
     )
+
+
+@functools.cache
+def _version() -> str:
+    return version("reasoning-gym")
 
 
 def _knobs(difficulty: Any) -> dict[str, float]:
@@ -164,8 +173,8 @@ def _json_ready(metadata: dict[str, Any]) -> dict[str, Any]:
 def maker(task: str, level: int | None) -> Callable[[int], dict[str, Any]]:
     """A function from a seed to the item that a fresh data set with that seed would give first.
 
-    One data set object serves all seeds where re-seeding it is the same as building it anew (checked once); it is built per item
-    for the few tasks that draw their items when they are built.
+    One data set object serves all seeds where re-seeding it is the same as building it anew (checked once); the few tasks
+    that draw their items when they are built get one per item.
 
     Raises:
         InputError: no such task or level, or Reasoning Gym is not installed.

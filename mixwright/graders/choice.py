@@ -1,0 +1,88 @@
+"""Choice: one of the row's options, by its letter or by its text.
+
+Source: https://arxiv.org/abs/2009.03300 (multiple choice with lettered options).
+Unit: 1.0 for the right option, 0.0 otherwise; luck is 1 / number of options.
+Cost: one string comparison per option.
+Blind spot: an option named inside a sentence earns nothing; two options with the same text are the same option.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Sequence
+from typing import Any
+
+from mixwright.contracts import Grader
+from mixwright.records import Example
+
+LABEL = re.compile(r"\(?([A-Za-z0-9]{1,2})[.):]?\s*(.*)", re.DOTALL)
+NAMES = ("options", "choices")
+
+
+class Choice(Grader):
+    """Right are `B`, `b`, `(B)`, `B.`, `B)`, the option's text in any case, and both together (`B) Paris`).
+
+    Options come from the row's column: a list, an object of label -> text, or an object with lists `text` and `label`. The
+    answer is a label, an option's text, or a whole number that is neither: the 0-based place.
+
+    Args:
+        column: name of the column; empty takes `options` or `choices`.
+    """
+
+    def __init__(self, *, column: str = "") -> None:
+        self.column = column
+
+    def grade(self, example: Example, completion: str) -> float:
+        """1.0 when the completion is the right option and no other, else 0.0."""
+        options = self._options(example)
+        answer = (example.answer or "").strip()
+        longest = max([len(text) for text in options.values()], default=0) + len(answer)
+        text = completion.strip()
+        if not answer or len(text) > 2 * longest + 20:
+            return 0.0
+        gold = _option(answer, options)
+        if gold is None and answer.isdecimal() and int(answer[:6]) < len(options):
+            gold = list(options)[int(answer[:6])]
+        given = _option(text, options)
+        if gold is None:  # an answer that is no option; reading refuses such rows
+            return float(not options and text == answer)
+        return float(given is not None and (given == gold or options.get(given, given) == options.get(gold, gold)))
+
+    def luck(self, examples: Sequence[Example]) -> float | None:
+        """Mean of 1 / number of different options; None when a row has no options."""
+        counts = [len(set(self._options(example).values())) for example in examples]
+        return sum(1 / count for count in counts) / len(counts) if counts and all(counts) else None
+
+    def _options(self, example: Example) -> dict[str, str]:
+        """Label -> text, both normalised; empty when the row has none."""
+        names = (self.column,) if self.column else NAMES
+        value: Any = next((example.extra[name] for name in names if name in example.extra), None)
+        if isinstance(value, dict) and isinstance(value.get("text"), list):
+            labels, texts = value.get("label"), value["text"]
+            if not isinstance(labels, list) or len(labels) != len(texts):
+                labels = string.ascii_uppercase
+        elif isinstance(value, dict):
+            labels, texts = list(value), list(value.values())
+        else:
+            labels, texts = string.ascii_uppercase, value if isinstance(value, list) else []
+        return {_normal(str(label)): _normal(str(text)) for label, text in zip(labels, texts, strict=False)}
+
+
+def _normal(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+def _option(text: str, options: dict[str, str]) -> str | None:
+    """The label that a text names: an option's text, a label, or both when they agree. Without options, any letter."""
+    normal = _normal(text)
+    for label, option in options.items():
+        if normal == option:
+            return label
+    match = LABEL.fullmatch(normal)
+    if match is None:
+        return None
+    label, rest = match[1], match[2]
+    if not options:
+        return label if len(label) == 1 and label.isalpha() and not rest else None
+    return label if label in options and rest in ("", options[label]) else None

@@ -1,0 +1,60 @@
+"""Numeric: the completion is a number, and it is the answer's.
+
+Source: https://arxiv.org/abs/2110.14168 (final-answer accuracy).
+Unit: 1.0 within the tolerance, 0.0 otherwise.
+Cost: one bounded regular expression and an exact decimal comparison.
+Blind spot: fractions, units, and numbers in words; a number inside a sentence earns nothing.
+"""
+
+from __future__ import annotations
+
+import decimal
+import re
+
+from mixwright.contracts import Grader
+from mixwright.errors import InputError
+from mixwright.records import Example
+
+LONGEST = 100
+NUMBER = re.compile(r"[+-]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)?(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,3})?")
+EXACT = decimal.Context(prec=2500, traps=[])
+
+
+class Numeric(Grader):
+    """ASCII digits, an optional sign, point, exponent of up to three digits and commas between thousands; nothing else.
+
+    White space around the number is dropped. An answer that is not a number is compared as text.
+
+    Args:
+        tolerance: largest absolute difference that is right.
+        relative: largest difference that is right as a share of the answer.
+    """
+
+    def __init__(self, *, tolerance: float = 0.0, relative: float = 0.0) -> None:
+        for name, value in (("tolerance", tolerance), ("relative", relative)):
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+                raise InputError(f"{name} as a number of at least 0", repr(value), "Correct the grader's option.")
+        self.tolerance = decimal.Decimal(str(tolerance))
+        self.relative = decimal.Decimal(str(relative))
+
+    def grade(self, example: Example, completion: str) -> float:
+        """1.0 when the completion is a number within the tolerance of the answer's, else 0.0."""
+        text, answer = completion.strip(), (example.answer or "").strip()
+        if not answer:
+            return 0.0
+        if text == answer:
+            return 1.0
+        given, gold = _number(text), _number(answer)
+        if given is None or gold is None:
+            return 0.0
+        difference = EXACT.abs(EXACT.subtract(given, gold))
+        return float(difference <= max(self.tolerance, EXACT.multiply(self.relative, EXACT.abs(gold))))
+
+
+def _number(text: str) -> decimal.Decimal | None:
+    if len(text) > LONGEST or not NUMBER.fullmatch(text) or not any("0" <= letter <= "9" for letter in text.split("e")[0]):
+        return None
+    try:
+        return decimal.Decimal(text.replace(",", ""))
+    except decimal.InvalidOperation:
+        return None
