@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -182,7 +183,7 @@ class Learner:
             options |= {"past_key_values": cache, "use_cache": use_cache}
         return self.model(input_ids=ids, **options)
 
-    @property
+    @cached_property
     def accepts(self) -> frozenset[str]:
         """Names of the arguments that the model's forward takes (that of the wrapped model under PEFT)."""
         plain = self.model.get_base_model() if hasattr(self.model, "get_base_model") else self.model

@@ -26,8 +26,9 @@ def load_learner(path: str, *, adapter: str | None = None) -> Learner:
         InputError: not a causal language model, no safetensors, no tokenizer, it wants its own code, or not reachable.
     """
     folder = Path(path)
-    if path.startswith((".", "/", "~")) and not folder.is_dir():
-        raise InputError("the folder of a model", f"{path!r}, which does not exist", "Correct the path.")
+    local = path.startswith((".", "/", "~")) or path.count("/") > 1 or folder.is_file()
+    if local and not folder.is_dir():
+        raise InputError("the folder of a model", f"{path!r}, which is none", "Correct the path.")
     if folder.is_dir() and not (folder / "config.json").is_file():
         if adapter is None and (folder / "adapter_config.json").is_file():
             return load_learner(_base_of(folder), adapter=path)

@@ -1,0 +1,1 @@
+"""What the model can do now: one file is one probe; the passes they share are made once."""

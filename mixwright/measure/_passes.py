@@ -1,0 +1,190 @@
+"""The expensive passes that probes share: each is made when first read and kept."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixwright.errors import InputError
+from mixwright.measure._estimates import rate
+from mixwright.records import Example, Measurement
+
+if TYPE_CHECKING:
+    from mixwright.config import MeasureConfig
+    from mixwright.corpus import Corpus
+    from mixwright.learner.learner import Completion, Learner
+
+FULL_MARKS = 1.0 - 1e-6
+"""A completion counts as correct from this score on; partial credit is no success."""
+
+Group = tuple[str, float | None]
+"""A task and one of its levels; level None stands for the whole task."""
+
+
+@dataclass(frozen=True)
+class ExampleRollouts:
+    """What the model wrote for one item, judged."""
+
+    greedy: Completion
+    """The likeliest continuation."""
+    greedy_score: float
+    """Its score, 0..1."""
+    samples: tuple[Completion, ...]
+    """`config.samples` completions at `config.temperature`."""
+    scores: tuple[float, ...]
+    """Their scores, 0..1."""
+
+    @property
+    def correct(self) -> NDArray[np.float64]:
+        """Shape (samples,): 1 for full marks, else 0."""
+        return (np.array(self.scores) >= FULL_MARKS).astype(float)
+
+
+@dataclass(frozen=True)
+class TokenReadings:
+    """Exact readings at every token of an item's samples (end token included), at temperature 1."""
+
+    entropy: NDArray[np.float64]
+    """Shape (tokens,): entropy of the model's next-token distribution, nats."""
+    divergence: NDArray[np.float64] | None
+    """Shape (tokens,): KL(now || start) over the whole vocabulary, nats; None without a starting model."""
+
+
+@dataclass
+class Passes:
+    """One model, the items it is measured on, and what it did there.
+
+    Items are picked per cell by a hash of the example's id: the same before and after, whatever the seed.
+    """
+
+    learner: Learner
+    """The model as it is now."""
+    start: Learner | None
+    """The model as it was, for drift."""
+    config: MeasureConfig
+    """Items per cell, samples per item, temperature, length."""
+    corpus: Corpus
+    """What items are picked from: its eval split, or all of it when there is none."""
+    seed: int = 0
+    """Of the samples."""
+
+    @cached_property
+    def items(self) -> tuple[Example, ...]:
+        """At most `config.items` gradable examples per cell, sorted by cell and hash.
+
+        Raises:
+            InputError: nothing can be graded.
+        """
+        held_out = self.corpus.select(split="eval")
+        cells: dict[Group, list[tuple[bytes, int]]] = defaultdict(list)
+        rows = held_out if len(held_out) else self.corpus
+        for index, example in enumerate(rows):
+            if example.answer is not None and self.corpus.tasks[example.task].kind == "verifiable":
+                place = cells[example.task, example.level]
+                place.append((hashlib.sha256(example.id.encode()).digest(), index))
+                if len(place) > 2 * self.config.items + 64:
+                    place[:] = sorted(place)[: self.config.items]
+        if not cells:
+            raise InputError("examples with answers to grade", "none", "Give a corpus that has an answer column.")
+        order = sorted(cells, key=lambda key: (key[0], -np.inf if key[1] is None else key[1]))
+        return tuple(rows[index] for key in order for _, index in sorted(cells[key])[: self.config.items])
+
+    @cached_property
+    def cells(self) -> dict[Group, list[Example]]:
+        """Items per task and level."""
+        found: dict[Group, list[Example]] = defaultdict(list)
+        for item in self.items:
+            found[item.task, item.level].append(item)
+        return dict(found)
+
+    @cached_property
+    def groups(self) -> dict[Group, list[Example]]:
+        """Items per cell, and per whole task (level None) where a task has levels."""
+        tasks: dict[Group, list[Example]] = defaultdict(list)
+        for item in self.items:
+            tasks[item.task, None].append(item)
+        return tasks | self.cells
+
+    @cached_property
+    def rollouts(self) -> dict[str, ExampleRollouts]:
+        """Greedy and sampled completions of every item, graded, by example id."""
+        config, prompts = self.config, [item.prompt for item in self.items]
+        longest = config.max_new_tokens
+        greedy = self.learner.sample(prompts, count=1, temperature=0, max_new_tokens=longest, seed=self.seed)
+        sampled = self.learner.sample(
+            prompts, count=config.samples, temperature=config.temperature, max_new_tokens=longest, seed=self.seed
+        )
+        found = {}
+        for item, (best,), samples in zip(self.items, greedy, sampled, strict=True):
+            scores = tuple(self.corpus.grade(item, sample.text) for sample in samples)
+            found[item.id] = ExampleRollouts(best, self.corpus.grade(item, best.text), tuple(samples), scores)
+        return found
+
+    @cached_property
+    def logprobs(self) -> dict[str, TokenReadings]:
+        """Entropy, and KL from the start where there is one, at every sampled token, by example id; one forward pass each.
+
+        Raises:
+            InputError: the starting model has another tokenizer.
+        """
+        self._check_start()
+        rows = [(item, ids) for item in self.items for ids in {s.token_ids: None for s in self.rollouts[item.id].samples}]
+        prompts, completions = [item.prompt for item, _ in rows], [ids for _, ids in rows]
+        now = self.learner.distributions(prompts, completions)
+        before = self.start.distributions(prompts, completions) if self.start is not None else None
+        read: dict[tuple[str, tuple[int, ...]], tuple[NDArray[np.float64], NDArray[np.float64] | None]] = {}
+        for index, table in now:
+            chance = table.exp()
+            entropy = -(chance * table).nan_to_num().sum(-1)
+            divergence = None
+            if before is not None:
+                _, old = next(before)
+                terms = chance * (table - old.to(table.device))
+                divergence = terms.nan_to_num(posinf=1e30).sum(-1).clamp_min(0).double().cpu().numpy()
+            item, ids = rows[index]
+            read[item.id, ids] = (entropy.double().cpu().numpy(), divergence)
+        return {item.id: self._joined(item, read) for item in self.items}
+
+    def per_token(self, probe: str, name: str, values: Callable[[TokenReadings], NDArray[np.float64]]) -> list[Measurement]:
+        """Mean nats per token of `values` for every cell and task, and for all (`*`); groups of one item are left out."""
+        everything: dict[Group, list[Example]] = {**self.groups, ("*", None): list(self.items)}
+        found = []
+        for (task, level), items in everything.items():
+            parts = [values(self.logprobs[item.id]) for item in items]
+            totals = np.array([part.sum() for part in parts])
+            estimate = rate(totals, np.array([len(part) for part in parts], dtype=float))
+            if estimate is not None:
+                low, high = max(0.0, estimate.low), estimate.high
+                found.append(Measurement(probe, task, name, estimate.value, low, high, estimate.n, "nats per token", level))
+        return found
+
+    def _joined(
+        self,
+        item: Example,
+        read: dict[tuple[str, tuple[int, ...]], tuple[NDArray[np.float64], NDArray[np.float64] | None]],
+    ) -> TokenReadings:
+        """Readings of all samples of an item, repeated samples as often as they were drawn."""
+        parts = [read[item.id, sample.token_ids] for sample in self.rollouts[item.id].samples]
+        divergences = [part for _, part in parts if part is not None]
+        return TokenReadings(
+            np.concatenate([part for part, _ in parts]), np.concatenate(divergences) if divergences else None
+        )
+
+    def _check_start(self) -> None:
+        if self.start is None or self.start is self.learner:
+            return
+        ours, theirs = self.learner, self.start
+        sizes = [side.model.config.get_text_config().vocab_size for side in (ours, theirs)]
+        if sizes[0] != sizes[1] or ours.tokenizer.get_vocab() != theirs.tokenizer.get_vocab():
+            raise InputError(
+                "a starting model with the same tokenizer, because drift compares token probabilities",
+                f"{theirs.name} beside {ours.name}",
+                "Give the checkpoint that training started from.",
+            )

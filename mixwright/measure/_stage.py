@@ -1,0 +1,78 @@
+"""The measure stage: every probe of the configuration over one set of shared passes."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mixwright import catalog
+from mixwright.corpus import plain
+from mixwright.measure._passes import Passes
+from mixwright.records import Measurement
+
+if TYPE_CHECKING:
+    from mixwright.config import MeasureConfig
+    from mixwright.corpus import Corpus
+    from mixwright.learner.learner import Learner
+
+
+@dataclass(frozen=True)
+class MeasureResult:
+    """What was measured, and what it cost."""
+
+    measurements: tuple[Measurement, ...]
+    """Of all probes, long format."""
+    completions: tuple[Mapping[str, Any], ...]
+    """Greedy completions: example, task, level, prompt, answer, completion, score."""
+    rollouts: int
+    """Completions that were written, greedy and sampled; they are charged."""
+
+
+def measure_learner(
+    learner: Learner,
+    corpus: Corpus,
+    config: MeasureConfig,
+    *,
+    start: Learner | None = None,
+    seed: int,
+    progress: Callable[[str], None] | None = None,
+) -> MeasureResult:
+    """Run the probes of `config` on `learner`.
+
+    Args:
+        learner: left as it was.
+        corpus: its eval split is measured (all of it when there is none); its train split, if there, gives the luck.
+        config: probes and sizes.
+        start: the model that training began with, for drift.
+        seed: of samples and probes; one seed before and after couples the two.
+        progress: told the name of each probe before it runs.
+
+    Raises:
+        InputError: unknown probe, nothing to grade, prompts too long, or a starting model with another tokenizer.
+    """
+    probes = {name: catalog.create("probes", name) for name in config.probes}
+    passes = Passes(learner, start, config, corpus, seed)
+    measurements: list[Measurement] = []
+    for name, probe in probes.items():
+        if progress:
+            progress(name)
+        measurements += probe.measure(passes, corpus, np.random.default_rng([seed, zlib.crc32(name.encode())]))
+    completions = []
+    for item in passes.items:
+        best = passes.rollouts[item.id]
+        completions.append(
+            {
+                "example": item.id,
+                "task": item.task,
+                "level": item.level,
+                "prompt": plain(item.prompt),
+                "answer": item.answer,
+                "completion": best.greedy.text,
+                "score": best.greedy_score,
+            }
+        )
+    return MeasureResult(tuple(measurements), tuple(completions), len(passes.items) * (1 + config.samples))

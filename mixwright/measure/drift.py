@@ -1,0 +1,43 @@
+"""How far the model has moved from where it started: KL(now || start) on its own samples.
+
+Source: exact over the vocabulary at every token of the sampled completions, at temperature 1; forgetting grows with it,
+2509.04259.
+Unit: nats per token
+Cost: one forward pass of each model over the sampled completions; the current model's is shared with entropy.
+Blind spot: sees only texts the current model writes on the measured prompts; at a sampling temperature other than 1
+it is no longer the KL of whole completions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixwright.contracts import Probe
+from mixwright.records import Measurement
+
+if TYPE_CHECKING:
+    from mixwright.corpus import Corpus
+    from mixwright.measure._passes import Passes, TokenReadings
+
+NEEDS = ("torch", "transformers")
+
+
+class Drift(Probe):
+    """`kl` per cell, per task and over all (`*`); nothing without a starting model. Independent of the trainer's beta."""
+
+    PASSES: ClassVar[tuple[str, ...]] = ("rollouts", "logprobs")
+
+    def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
+        """See the class. Raises InputError when the starting model has another tokenizer."""
+        if passes.start is None:
+            return []
+        rows = passes.per_token("drift", "kl", _divergence)
+        return [replace(row, null=0.0, null_of="the starting model itself") for row in rows]
+
+
+def _divergence(readings: TokenReadings) -> NDArray[np.float64]:
+    return readings.divergence if readings.divergence is not None else np.zeros(0)

@@ -1,0 +1,92 @@
+"""Which forms the answers take, how often each, and how right each is.
+
+Source: concentration of answer formats under reinforcement learning (2504.07912).
+Unit: share
+Cost: reads the sampled completions; none of its own.
+Blind spot: two ways of reasoning that end in one form are one form; forms beyond the commonest are told as one row.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixwright.contracts import Probe
+from mixwright.measure._estimates import clustered_share, jackknife, wilson
+from mixwright.records import Example, Interval, Measurement
+from mixwright.skeleton import skeleton
+
+if TYPE_CHECKING:
+    from mixwright.corpus import Corpus
+    from mixwright.measure._passes import Passes
+
+NEEDS = ("torch", "transformers")
+
+OTHER = "(other forms)"
+"""Row of all forms beyond the commonest."""
+
+
+class Formats(Probe):
+    """Per task: `share:<form>` and `accuracy:<form>` of the commonest forms, and `format_entropy`.
+
+    Forms are skeletons (`mixwright.skeleton`). Entropy is in shares of its largest value for the forms seen: 0 is one
+    form only, 1 is all forms equally often. The nulls: a form's share among gold answers, the task's accuracy, and the
+    entropy of the gold answers' forms.
+    """
+
+    PASSES: ClassVar[tuple[str, ...]] = ("rollouts",)
+
+    def __init__(self, *, top: int = 5) -> None:
+        """`top`: how many forms per task get rows of their own."""
+        self.top = top
+
+    def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
+        """See the class."""
+        tasks: dict[str, list[Example]] = defaultdict(list)
+        for item in passes.items:
+            tasks[item.task].append(item)
+        return [row for task, items in tasks.items() for row in self._task(passes, task, items)]
+
+    def _task(self, passes: Passes, task: str, items: list[Example]) -> list[Measurement]:
+        rollouts = [passes.rollouts[item.id] for item in items]
+        forms = np.array([[skeleton(sample.text) for sample in rollout.samples] for rollout in rollouts], dtype=object)
+        correct = np.array([rollout.correct for rollout in rollouts])
+        gold = Counter(skeleton(item.answer or "") for item in items)
+        counts = Counter(forms.ravel().tolist())
+        ranked = sorted(counts, key=lambda form: (-counts[form], form))
+        found = [_entropy(task, forms, ranked, gold)] if len(items) > 1 else []
+        kept = ranked[: self.top]
+        for form in [*kept, OTHER] if len(ranked) > self.top else kept:
+            inside = ~np.isin(forms, kept) if form == OTHER else forms == form
+            share = clustered_share(inside.mean(1), inside.shape[1])
+            expected = sum(n for known, n in gold.items() if (known not in kept if form == OTHER else known == form))
+            found.append(_row(task, f"share:{form}", share, expected / len(items), "gold answers"))
+            right = float(correct[inside].mean())
+            bounds = wilson(right, int(inside.any(1).sum()))  # items are the unit: samples of one are not independent
+            accuracy = Interval(right, *bounds, n=int(inside.sum()))
+            found.append(_row(task, f"accuracy:{form}", accuracy, float(correct.mean()), "accuracy over all forms"))
+        return found
+
+
+def _entropy(task: str, forms: NDArray[np.object_], ranked: list[str], gold: Counter[str]) -> Measurement:
+    counts = np.array([[float((row == form).sum()) for form in ranked] for row in forms])
+    estimate = jackknife(counts, normalised_entropy)
+    if estimate is None:
+        raise ValueError(f"format entropy of {task} needs two items")
+    low, high = max(0.0, estimate.low), min(1.0, estimate.high)
+    null = normalised_entropy(np.array(list(gold.values()), dtype=float))
+    return _row(task, "format_entropy", Interval(estimate.value, low, high, forms.size), null, "gold answers")
+
+
+def normalised_entropy(counts: NDArray[np.float64]) -> float:
+    """Entropy of the shares over the logarithm of how many kinds there are; 0 for one kind."""
+    shares = counts[counts > 0] / counts.sum()
+    return float(-(shares * np.log(shares)).sum() / np.log(len(counts))) if len(counts) > 1 else 0.0
+
+
+def _row(task: str, name: str, estimate: Interval, null: float, null_of: str) -> Measurement:
+    interval = (estimate.value, estimate.low, estimate.high, estimate.n)
+    return Measurement("formats", task, name, *interval, "share", None, None, null, null_of)
