@@ -1,6 +1,6 @@
 """How often each task is seen: rows, target tokens, and the gaps between sightings.
 
-Source: own; gaps because what is not seen for long is forgotten (replay literature), target tokens because SFT averages over them.
+Source: own; gaps because what is long unseen is forgotten (replay literature), target tokens because SFT averages over them.
 Unit: rows, shares 0..1, gaps in rows; tokens are estimated without a tokenizer as words + digits + signs.
 Cost: one pass, 4 bytes per row.
 Blind spot: how a sampler really orders the rows, and real token counts (long words are several tokens).
@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mixwright.audit._rows import rows
+from mixwright.audit._rows import SHOWN, rows
 from mixwright.contracts import Check
 from mixwright.records import Observation
 
@@ -37,7 +37,7 @@ class Frequency(Check):
         self.lopsided = lopsided
 
     def check(self, corpus: Corpus) -> list[Observation]:
-        """One info per task; warnings for rare tasks, for shares of target tokens unlike shares of rows, and for long gaps."""
+        """One info per task; warnings for rare tasks, for token shares unlike row shares, and for rows sorted by task."""
         codes: dict[str, int] = {}
         order = np.zeros(len(corpus), np.int32)
         tokens: list[int] = []
@@ -53,18 +53,21 @@ class Frequency(Check):
             total += 1
         order = order[:total]
         seen: list[Observation] = []
+        gaps: list[dict[str, Any]] = []
         for name, code in sorted(codes.items()):
             places = np.flatnonzero(order == code)
             token_share = tokens[code] / max(sum(tokens), 1)
             seen += self._shares(name, len(places), total, len(codes), tokens[code], token_share)
-            seen += self._gap(name, places, total)
-        return seen
+            usual = longest_gap_quantile(len(places) / total, len(places) + 1, 0.99)
+            gaps.append({"task": name, "rows_without": longest_gap(places, total), "shuffled": usual})
+        return seen + _order(gaps, total)
 
     def _shares(self, name: str, count: int, total: int, tasks: int, tokens: int, token_share: float) -> list[Observation]:
         share = count / total
         text = f"{count} rows ({share:.1%}), about {tokens} target tokens ({token_share:.1%})."
         if share < 1:
-            text += f" Shuffled, it is seen every {1 / share:.3g} rows on average, every {gap_quantile(share, 0.95)} in 95 of 100 cases."
+            late = gap_quantile(share, 0.95)
+            text += f" Shuffled, it comes every {1 / share:.3g} rows on average, and within {late} in 95 of 100 cases."
         null = f"uniform: {1 / tasks:.1%} of rows for each of {tasks} tasks; gaps of shuffled rows are geometric"
         seen = [Observation("frequency", name, "info", count, total, text, "", null)]
         if share < self.rare / tasks:
@@ -77,16 +80,20 @@ class Frequency(Check):
             seen.append(Observation("frequency", name, "warning", count, total, text, remedy, "equal shares of both"))
         return seen
 
-    def _gap(self, name: str, places: np.ndarray, total: int) -> list[Observation]:
-        share = len(places) / total
-        longest = longest_gap(places, total)
-        usual = longest_gap_quantile(share, len(places) + 1, 0.99)
-        if longest <= usual:
-            return []
-        text = f"In file order {longest} rows in a row are without it."
-        remedy = "Shuffle, or let a steered trainer draw: its gaps are the shortest the shares allow."
-        null = f"shuffled, the longest such run would be {usual} rows or less in 99 of 100 cases"
-        return [Observation("frequency", name, "warning", longest, total, text, remedy, null)]
+
+def _order(gaps: list[dict[str, Any]], total: int) -> list[Observation]:
+    """One warning when tasks are missing for longer than in shuffled rows."""
+    long = sorted((gap for gap in gaps if gap["rows_without"] > gap["shuffled"]), key=lambda gap: -gap["rows_without"])
+    if not long:
+        return []
+    worst = long[0]
+    text = (
+        f"In file order, {worst['task']} is missing from {worst['rows_without']} of {total} rows in a row; {len(long)} of "
+    )
+    text += f"{len(gaps)} tasks are missing for longer than shuffled rows would have it."
+    remedy = "Shuffle, or let a steered trainer draw: its gaps are the shortest that the shares allow."
+    null = f"shuffled, that run would be {worst['shuffled']} rows or less in 99 of 100 cases"
+    return [Observation("frequency", None, "warning", len(long), len(gaps), text, remedy, null, tuple(long[:SHOWN]))]
 
 
 def count_tokens(text: str) -> int:
@@ -95,7 +102,7 @@ def count_tokens(text: str) -> int:
 
 
 def gap_quantile(share: float, probability: float) -> int:
-    """Rows from one sighting to the next, at that probability, when each row is of the task with probability `share` (< 1)."""
+    """Rows from one sighting to the next, at that probability, when a row is of the task with probability `share` < 1."""
     return math.ceil(math.log(1 - probability) / math.log1p(-share) - 1e-9)
 
 
