@@ -45,7 +45,7 @@ class Engine:
         self._options = from_data(EngineOptions, dict(self._stage.options.get("engine", {})))
         self._index = {name: index for index, name in enumerate(pool.ids)}
         self._keys = [cell.key for cell in pool.cells]
-        states = dict.fromkeys(self._keys, "unknown") | {cell.key: cell.state for cell in plan.cells}
+        self._states = states = dict.fromkeys(self._keys, "unknown") | {cell.key: cell.state for cell in plan.cells}
         self.canaries: tuple[int, ...] = self._watched(states)
         """Pool indices of the fixed items that are watched and never drawn."""
         self._ledger = Ledger(pool, self.canaries)
@@ -226,7 +226,7 @@ class Engine:
         self._weights = weights / weights.sum()
 
     def _judge(self, group: GroupOutcome) -> Action | None:
-        """Ask the gates; log only when the answer for the cell changes, with the count of groups the old answer held for."""
+        """Ask the gates. Logged per cell, not per group: a refusal, an unknown cell's first answer, every change."""
         if not self._gates:
             return None
         answers = [gate.admit(group) for gate in self._gates]
@@ -234,7 +234,7 @@ class Engine:
         key = self._keys[self._pool.cell_of[self._index[group.example]]]
         word = "refused" if not answer.admitted else "admitted"
         before, refused, held = self._verdicts.get(key, [None, 0, 0])
-        if word != before and (before is not None or answer.reason):
+        if word != before and (before or word == "refused" or self._states[key] == "unknown"):
             since = f"; {before} for {held} groups" if before else ""
             self._note(group.step, f"refuse.{key}", before, word, answer.reason + since)
         self._verdicts[key] = [word, refused + (not answer.admitted), held + 1 if word == before else 1]
@@ -246,12 +246,13 @@ class Engine:
         kl_nats = signals.kl_nats if signals.kl_nats is not None or not known else float(np.mean(known))
         signals = replace(signals, kl_nats=kl_nats, lr_factor=self._policy.steady)
         actions: list[Action] = []
-        beta, because = signals.beta, [scaled_because]
+        beta, because, leash = signals.beta, [scaled_because], []
         for controller in self._controllers:
             for action in controller.propose(replace(signals, beta=beta)):
                 if action.kind == "coefficient" and action.value is not None:
                     self._note(signals.step, action.target, beta, action.value, action.because)
                     beta = action.value
+                    leash.append(action.because)
                 elif action.kind == "lr_factor" and action.value is not None:
                     self._policy.steady = action.value
                     because.append(action.because)
@@ -264,10 +265,11 @@ class Engine:
         after, reason, last = self._policy.alarms(alarms, bool(signals.canaries), beta)
         if after != beta:
             self._note(signals.step, "beta", beta, after, reason)
+            leash.append(reason)
         elif reason:
             because.append(reason)
         if after != signals.beta:
-            actions.append(Action("coefficient", "beta", after, "; ".join(filter(None, [reason])) or "drift"))
+            actions.append(Action("coefficient", "beta", after, "; ".join(leash)))
         if self._policy.lr_factor != self._policy.told:
             text = "; ".join(filter(None, because)) or "enough groups teach again"
             self._note(signals.step, "lr_factor", self._policy.told, self._policy.lr_factor, text)

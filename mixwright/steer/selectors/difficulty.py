@@ -1,6 +1,6 @@
 """Draws what the model can just do: success above luck inside the band, by Thompson sampling, without extra rollouts.
 
-A cell of the task is chosen by one draw from each cell's posterior: weight 4u(1 - u) when the drawn success above luck u lies
+A cell of the task is chosen by one draw from each posterior: weight 4u(1 - u) when the drawn success above luck u lies
 in the band, `anchor` above it, `below` under it (a lucky cell has u near 0 and lands there). Then, of `candidates` random
 examples of the cell not drawn a moment ago, the one whose own posterior draw lies nearest the middle of the band. A share
 `explore` ignores all this, so that nothing starves.
@@ -30,7 +30,7 @@ class Difficulty(Selector):
     """
 
     def __init__(
-        self, *, candidates: int = 8, explore: float = 0.05, anchor: float = 0.05, below: float = 0.02, rest: int = 64
+        self, *, candidates: int = 8, explore: float = 0.05, anchor: float = 0.05, below: float = 0.005, rest: int = 64
     ) -> None:
         self.candidates, self.explore, self.anchor, self.below, self.rest = candidates, explore, anchor, below, rest
 

@@ -1,0 +1,51 @@
+"""What the baseline planners share: weights only, every example of a task equally often, no levers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from mixwright.errors import InputError
+from mixwright.records import Cell, Plan, Stage
+
+Objective = Literal["sft", "grpo", "dpo"]
+
+
+def task_counts(cells: Sequence[Cell]) -> dict[str, int]:
+    """Training examples per task, tasks sorted.
+
+    Raises:
+        InputError: no examples at all.
+    """
+    counts: dict[str, int] = {}
+    for cell in sorted(cells, key=lambda cell: cell.key):
+        counts[cell.task] = counts.get(cell.task, 0) + cell.count
+    if sum(counts.values()) == 0:
+        raise InputError("training examples to plan for", "none", "Check corpus.train and the split column.")
+    return dict(sorted(counts.items()))
+
+
+def shares(weights: Mapping[str, float]) -> dict[str, float]:
+    """Weights scaled to sum to 1, rounded to 4 places so that a plan is readable; the largest takes the rounding error."""
+    total = sum(weights.values())
+    rounded = {task: round(weight / total, 4) for task, weight in weights.items()}
+    largest = max(rounded, key=lambda task: rounded[task])
+    rounded[largest] = round(rounded[largest] + 1 - sum(rounded.values()), 4)
+    return rounded
+
+
+def weights_only(
+    planner: str, weights: Mapping[str, float], reasons: Mapping[str, str], objective: Objective, steps: int
+) -> Plan:
+    """A plan of one stage with these weights (scaled to shares) and nothing else.
+
+    Args:
+        planner: name of the planner.
+        weights: per task, non-negative.
+        reasons: per task, why that weight.
+        objective: which trainer runs it.
+        steps: optimiser steps.
+    """
+    stage = Stage("training", objective, steps, shares(weights))
+    why = {f"stages.0.weights.{task}": reasons[task] for task in weights}
+    return Plan(planner, (stage,), why=why | {"stages.0.steps": "asked for", "stages.0.selector": "baseline: no lever"})

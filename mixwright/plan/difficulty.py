@@ -1,0 +1,126 @@
+"""Spends the run where success above luck leaves room: weights, band and guards from what was measured.
+
+Each cell (task x level) is mastered, reachable, hopeless, lucky or unknown by its success above luck with its interval. A
+task's worth is the room u(1 - u) of its best reachable cell (half of the most for one with only unknown cells). Every
+task keeps a floor, mastered tasks share an anchor, the rest follows worth. Within a task the selector finds the cells.
+
+Source: learnability u(1 - u) of LILO 2502.12272, counted above luck; the anchor from pilots (25 % solvable prompts kept easy
+    skills that hard-only training lost).
+Unit: share of draws; success above luck.
+Cost: none beyond the competence probe.
+Blind spot: knows the model at the start only; the weights stay while the model moves (the selector follows it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mixwright.contracts import Planner
+from mixwright.errors import InputError
+from mixwright.plan._baseline import Objective, shares, task_counts
+from mixwright.plan._evidence import plan_cells, reason_of
+from mixwright.plan._forecast import forecast, room
+from mixwright.records import Cell, CellPlan, Measurement, Observation, Plan, Stage
+
+LEVERS = {
+    "selector": "difficulty: draws towards the band from the rewards of the run itself, without extra rollouts",
+    "gates": "too_hard: cells shown to be below the band, or right by luck only, must not teach noise",
+    "controllers": "drift: a leash on KL kept most of what over-hard data destroyed in pilots",
+    "monitors": "canary: what is mastered is watched, so that a loss is seen while it can be stopped",
+}
+
+
+class Difficulty(Planner):
+    """Weights by room above luck.
+
+    Args:
+        band: success above luck to aim for, (low, high).
+        floor: least share of a task; lowered where the tasks are so many that floors would take over a fifth.
+        anchor: share that mastered tasks get together.
+        objective: which trainer runs the plan; without rewards (sft) only the guards that need none are used.
+    """
+
+    def __init__(
+        self,
+        *,
+        band: tuple[float, float] = (0.1, 0.9),
+        floor: float = 0.02,
+        anchor: float = 0.1,
+        objective: Objective = "grpo",
+    ) -> None:
+        self.band, self.floor, self.anchor = (band[0], band[1]), floor, anchor
+        self.objective: Objective = objective
+
+    def plan(
+        self, cells: Sequence[Cell], audit: Sequence[Observation], competence: Sequence[Measurement], *, steps: int
+    ) -> Plan:
+        """The plan. Raises InputError when a task was not measured, there are no examples, or an option makes no sense."""
+        if not (0 <= self.band[0] < self.band[1] <= 1 and 0 <= self.floor <= 1 and 0 <= self.anchor <= 0.8):
+            got = f"band {self.band}, floor {self.floor:g}, anchor {self.anchor:g}"
+            raise InputError("0 <= low < high <= 1, a floor in 0..1, an anchor in 0..0.8", got, "Correct plan.options.")
+        known = plan_cells(cells, competence, self.band)
+        weights, reasons = self._weights(known, task_counts(cells))
+        levers = self.objective == "grpo"
+        stage = Stage(
+            "training",
+            self.objective,
+            steps,
+            weights,
+            self.band,
+            selector="difficulty" if levers else "uniform",
+            gates=("too_hard",) if levers else (),
+            controllers=("drift",),
+            monitors=("canary",),
+        )
+        expected = forecast(known, competence, weights, steps)
+        why = {f"stages.0.weights.{task}": reason for task, reason in reasons.items()}
+        why |= {
+            "stages.0.steps": "asked for",
+            "stages.0.band": "rewards of a group differ most often inside it; planner option",
+        }
+        why |= {f"stages.0.{name}": reason for name, reason in LEVERS.items() if getattr(stage, name) not in ((), "uniform")}
+        why |= {f"cells.{number}.state": reason_of(cell) for number, cell in enumerate(known)}
+        why |= {f"forecast.{number}.expected": _told(item.task, known) for number, item in enumerate(expected)}
+        return Plan("difficulty", (stage,), known, expected, why)
+
+    def _weights(self, known: Sequence[CellPlan], counts: dict[str, int]) -> tuple[dict[str, float], dict[str, str]]:
+        """Share and reason per task."""
+        floor = min(self.floor, 0.2 / len(counts))
+        worth = {task: _worth([cell for cell in known if cell.task == task]) for task in counts}
+        mastered = [t for t in counts if not worth[t][0] and any(c.state == "mastered" for c in known if c.task == t)]
+        total = sum(value for value, _ in worth.values())
+        anchor = self.anchor if mastered else 0.0
+        left = 1 - floor * len(counts) - anchor
+        weights, reasons = {}, {}
+        for task, count in counts.items():
+            value, reason = worth[task]
+            weights[task], reasons[task] = floor, f"floor {floor:g}; {reason}"
+            if task in mastered:
+                weights[task] += (anchor if total else anchor + left) / len(mastered)
+                reasons[task] = f"anchor: {reason}" + (
+                    "" if total else "; no task is within reach, so nothing else is trained"
+                )
+            elif total:
+                weights[task] += left * value / total
+            elif not mastered:
+                weights[task] += left * count / sum(counts.values())
+                reasons[task] = f"share of examples; {reason}; no task is within reach: rewards will teach little"
+        return shares(weights), reasons
+
+
+def _worth(cells: Sequence[CellPlan]) -> tuple[float, str]:
+    """Worth of a task in 0..1 and its reason: 4u(1 - u) of its best reachable cell, 0.5 for unknown cells only."""
+    best = max(cells, key=room)
+    if room(best):
+        return 4 * room(best), f"worth {4 * room(best):.2f} from its best cell {best.key}: {reason_of(best)}"
+    if any(cell.state == "unknown" for cell in cells):
+        return 0.5, "worth 0.5: it has cells that are unknown and none known to be reachable"
+    return 0.0, "worth 0: its cells are " + ", ".join(f"{cell.key} {cell.state}" for cell in cells)
+
+
+def _told(task: str, known: Sequence[CellPlan]) -> str:
+    """How the forecast came about."""
+    inside = [cell.key for cell in known if cell.task == task and room(cell)]
+    if not inside:
+        return "no reachable cell: it stays, within sampling error and 2 points"
+    return f"{', '.join(inside)} gain u(1 - u) x (1 - exp(-steps' worth of draws / 40)); the range is none to twice the gain"

@@ -1,0 +1,40 @@
+"""Between proportional and uniform: weights are example counts to the power 1 / temperature.
+
+Source: temperature sampling of multilingual pre-training (1907.05019).
+Unit: share of draws.
+Cost: none.
+Blind spot: knows sizes only, not what the model can do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mixwright.contracts import Planner
+from mixwright.errors import InputError
+from mixwright.plan._baseline import Objective, task_counts, weights_only
+from mixwright.records import Cell, Measurement, Observation, Plan
+
+
+class Temperature(Planner):
+    """Baseline.
+
+    Args:
+        temperature: 1 is proportional, large is uniform; at least 1.
+        objective: which trainer runs the plan.
+    """
+
+    def __init__(self, *, temperature: float = 2.0, objective: Objective = "grpo") -> None:
+        self.temperature = temperature
+        self.objective: Objective = objective
+
+    def plan(
+        self, cells: Sequence[Cell], audit: Sequence[Observation], competence: Sequence[Measurement], *, steps: int
+    ) -> Plan:
+        """Flattened weights. Raises InputError when there are no examples or the temperature is below 1."""
+        if not self.temperature >= 1:
+            raise InputError("a temperature of at least 1", f"{self.temperature:g}", "Correct plan.options.temperature.")
+        counts = task_counts(cells)
+        weights = {task: count ** (1 / self.temperature) for task, count in counts.items()}
+        reasons = {task: f"{count} examples to the power 1/{self.temperature:g}" for task, count in counts.items()}
+        return weights_only("temperature", weights, reasons, self.objective, steps)

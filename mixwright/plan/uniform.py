@@ -1,0 +1,34 @@
+"""Every task equally often, however many examples it has.
+
+Source: common baseline of multi-task training.
+Unit: share of draws.
+Cost: none.
+Blind spot: repeats small tasks often; spends as much on mastered and hopeless tasks as on the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mixwright.contracts import Planner
+from mixwright.plan._baseline import Objective, task_counts, weights_only
+from mixwright.records import Cell, Measurement, Observation, Plan
+
+
+class Uniform(Planner):
+    """Baseline.
+
+    Args:
+        objective: which trainer runs the plan.
+    """
+
+    def __init__(self, *, objective: Objective = "grpo") -> None:
+        self.objective: Objective = objective
+
+    def plan(
+        self, cells: Sequence[Cell], audit: Sequence[Observation], competence: Sequence[Measurement], *, steps: int
+    ) -> Plan:
+        """Equal weights. Raises InputError when there are no examples."""
+        counts = task_counts(cells)
+        reasons = dict.fromkeys(counts, f"one of {len(counts)} tasks")
+        return weights_only("uniform", dict.fromkeys(counts, 1.0), reasons, self.objective, steps)

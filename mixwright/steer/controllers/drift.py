@@ -1,0 +1,84 @@
+"""Keeps the model near where it started: moves beta, or the learning rate, when the KL leaves a dead band.
+
+The KL (nats per token, from the trainer when beta > 0, else from the canaries) is smoothed. Above `target` x `dead_band`
+beta is multiplied by `factor`; below `target` / `dead_band` it is divided by it, at most back to where it began. Where
+beta is 0 there is no leash to tighten: the learning-rate factor is divided instead, not under `least`, and comes back up
+to 1 the same way. Beta is never moved to 0 nor from 0. At most one move in `rest` steps.
+
+Source: adaptive KL coefficient of 1909.08593; pilots: KL 0.1 kept most of what over-hard data destroyed, dropping groups
+    did not.
+Unit: nats per token.
+Cost: none beyond the KL, which the trainer or the canary pass measures anyway.
+Blind spot: one coefficient for all tasks; with beta 0 and no canaries it sees nothing and does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mixwright.contracts import Controller
+from mixwright.records import Action, Signals
+
+
+class Drift(Controller):
+    """Multiplicative control with a dead band.
+
+    Args:
+        target: KL from the start to aim under, nats per token.
+        dead_band: factor around the target within which nothing is done.
+        factor: how much one move multiplies or divides.
+        smooth: weight of the newest KL in the running mean, 0..1.
+        rest: steps between two moves.
+        most: beta is never raised above this many times its first value.
+        least: the learning-rate factor is never lowered under this.
+    """
+
+    def __init__(
+        self,
+        *,
+        target: float = 0.1,
+        dead_band: float = 1.5,
+        factor: float = 1.5,
+        smooth: float = 0.3,
+        rest: int = 5,
+        most: float = 64.0,
+        least: float = 0.1,
+    ) -> None:
+        self.target, self.dead_band, self.factor, self.smooth = target, dead_band, factor, smooth
+        self.rest, self.most, self.least = rest, most, least
+        self._kl: float | None = None
+        self._moved: int | None = None
+        self._first: float | None = None
+
+    def propose(self, signals: Signals) -> list[Action]:
+        """One action when the smoothed KL is outside the dead band and the last move is long enough ago."""
+        if signals.kl_nats is None:
+            return []
+        self._kl = signals.kl_nats if self._kl is None else (1 - self.smooth) * self._kl + self.smooth * signals.kl_nats
+        if self._first is None:
+            self._first = signals.beta
+        far, near = self._kl > self.target * self.dead_band, self._kl < self.target / self.dead_band
+        if not (far or near) or (self._moved is not None and signals.step - self._moved < self.rest):
+            return []
+        if signals.beta > 0:
+            first = self._first or signals.beta
+            old, new = signals.beta, signals.beta * self.factor if far else signals.beta / self.factor
+            new = min(max(new, min(first, old)), max(first * self.most, old))
+        else:
+            old = signals.lr_factor
+            new = max(old / self.factor, min(self.least, old)) if far else min(old * self.factor, 1.0)
+        if new == old:
+            return []
+        self._moved = signals.step
+        side = "above" if far else "below"
+        because = f"KL {self._kl:.3g} nats per token, {side} {self.target:g} by more than a factor of {self.dead_band:g}"
+        return [Action("coefficient", "beta", new, because) if signals.beta > 0 else Action("lr_factor", "lr", new, because)]
+
+    def state(self) -> dict[str, Any]:
+        """Running mean, last move, first beta."""
+        return {"kl": self._kl, "moved": self._moved, "first": self._first}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue."""
+        self._kl, self._moved, self._first = state["kl"], state["moved"], state["first"]
