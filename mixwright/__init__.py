@@ -1,3 +1,39 @@
-"""Decide what a language model trains on, and prove what that did to it."""
+"""Decide what a language model trains on, and prove what that did to it.
 
+The trainers' names are looked up on first use, so that importing this package imports no torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mixwright.trainers._steering import Steering
+    from mixwright.trainers.callback import SteeringCallback
+    from mixwright.trainers.grpo import SteeredGRPOTrainer
+    from mixwright.trainers.sft import SteeredSFTTrainer
+
+__all__ = ["SteeredGRPOTrainer", "SteeredSFTTrainer", "Steering", "SteeringCallback"]
 __version__ = "0.1.0"
+
+_PLACES = {
+    "SteeredGRPOTrainer": "mixwright.trainers.grpo",
+    "SteeredSFTTrainer": "mixwright.trainers.sft",
+    "Steering": "mixwright.trainers._steering",
+    "SteeringCallback": "mixwright.trainers.callback",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """A trainer's name, imported now. Raises InputError when the packages it needs are not installed."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name != "Steering":
+        from mixwright.errors import missing_extra
+
+        missing = [need for need in ("torch", "transformers", "trl") if importlib.util.find_spec(need) is None]
+        if missing:
+            raise missing_extra(name, missing, "train")
+    return getattr(importlib.import_module(_PLACES[name]), name)

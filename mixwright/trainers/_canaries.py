@@ -1,0 +1,159 @@
+"""The canary pass: fixed items of mastered tasks, answered greedily by the model itself and judged by the user's rewards.
+
+The first pass also samples one completion per item from the starting model; how far later models have moved is the KL
+from start to now per token of those completions, estimated by exp(d) - 1 - d with d = log now - log start (never negative
+and unbiased, because the tokens were drawn from the start).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+from trl.trainer.utils import is_async_callable
+
+from mixwright.contracts import Pool
+from mixwright.learner.learner import Learner
+from mixwright.records import CanaryOutcome
+from mixwright.trainers._rewards import weighted_sum
+from mixwright.trainers._steering import INDEX
+
+if TYPE_CHECKING:
+    from mixwright.trainers._run import RunSteering
+    from mixwright.trainers._steering import Steering
+
+Grade = Callable[[Sequence[int], Sequence[str], Sequence[Sequence[int]]], list[float]]
+"""(pool indices, completions, their token ids) -> reward per completion."""
+
+
+class CanaryPass:
+    """Runs canaries for one training run.
+
+    Args:
+        learner: the model in training, as it is at the time of each pass.
+        pool: names the items.
+        items: pool indices.
+        prompts: prompt per item.
+        grade: rewards of completions.
+        success: reward -> 0..1.
+        max_new_tokens: longest completion.
+        seed: of the one sampled completion per item.
+    """
+
+    def __init__(
+        self,
+        learner: Learner,
+        pool: Pool,
+        items: Sequence[int],
+        prompts: Sequence[Any],
+        grade: Grade,
+        *,
+        success: Callable[[float], float],
+        max_new_tokens: int,
+        seed: int,
+    ) -> None:
+        self.success = success
+        self.learner, self.pool, self.items, self.prompts, self.grade = learner, pool, items, prompts, grade
+        self.max_new_tokens, self.seed = max_new_tokens, seed
+        self.start: list[tuple[list[int], list[float]]] = []
+        """Per item: tokens that the starting model sampled, and their log-probabilities then (nats)."""
+
+    def remember_start(self) -> int:
+        """Sample the completions that drift is measured on; returns the rollouts to charge. No-op when already done."""
+        if self.start:
+            return 0
+        settings = {"count": 1, "temperature": 1.0, "max_new_tokens": self.max_new_tokens, "seed": self.seed}
+        sampled = [group[0] for group in self.learner.sample(self.prompts, **settings)]
+        self.start = [(list(completion.token_ids), list(completion.logprobs)) for completion in sampled]
+        return len(self.items)
+
+    def run(self, step: int) -> tuple[list[CanaryOutcome], int]:
+        """Outcomes of all items now, and the rollouts to charge."""
+        groups = self.learner.sample(
+            self.prompts, count=1, temperature=0.0, max_new_tokens=self.max_new_tokens, seed=self.seed
+        )
+        answers = [group[0] for group in groups]
+        rewards = self.grade(self.items, [a.text for a in answers], [list(a.token_ids) for a in answers])
+        now = self.learner.logprobs(self.prompts, [tokens for tokens, _ in self.start]) if self.start else []
+        outcomes = []
+        for place, item in enumerate(self.items):
+            if math.isnan(rewards[place]):
+                continue  # no reward function could judge it
+            cell = self.pool.cells[self.pool.cell_of[item]]
+            kl = kl_per_token(self.start[place][1], now[place]) if self.start else None
+            outcomes.append(
+                CanaryOutcome(self.pool.ids[item], cell.task, cell.level, step, self.success(rewards[place]), kl)
+            )
+        return outcomes, len(self.items)
+
+
+def kl_per_token(start: Sequence[float], now: Sequence[float]) -> float | None:
+    """KL(start || now) in nats per token from log-probabilities of tokens that start drew; None without tokens."""
+    gaps = [b - a for a, b in zip(start, now, strict=True)]
+    return sum(math.exp(gap) - 1 - gap for gap in gaps) / len(gaps) if gaps else None
+
+
+def make_canaries(trainer: Any, run: RunSteering, steering: Steering) -> CanaryPass | None:
+    """The canary pass of a GRPO trainer, or None with the reason logged when there can be none."""
+    if steering.canary_every <= 0:
+        return None
+    reason = _why_none(trainer)
+    if reason:
+        run.note(0, "canaries off", reason)
+        return None
+    items = list(run.engine.canaries)
+    if not items:
+        run.note(0, "canaries off", "the plan knows no mastered task, so nothing is guarded")
+        return None
+    rows = [trainer.train_dataset[item] for item in items]
+    model = trainer.accelerator.unwrap_model(trainer.model)
+    return CanaryPass(
+        Learner(model, trainer.processing_class, "the model in training"),
+        run.pool,
+        items,
+        [row["prompt"] for row in rows],
+        lambda indices, texts, ids: grade(trainer, indices, texts, ids),
+        success=run.success,
+        max_new_tokens=trainer.max_completion_length,
+        seed=trainer.args.seed,
+    )
+
+
+def grade(trainer: Any, indices: Sequence[int], texts: Sequence[str], token_ids: Sequence[Sequence[int]]) -> list[float]:
+    """The trainer's own reward functions on completions of rows, weighted and summed; NaN where none could judge."""
+    rows = [trainer.train_dataset[index] for index in indices]
+    columns = {key: [row[key] for row in rows] for key in rows[0] if key not in (INDEX, "prompt", "completion")}
+    chat = not isinstance(rows[0]["prompt"], str)
+    completions = [[{"role": "assistant", "content": text}] for text in texts] if chat else list(texts)
+    table = torch.full((len(rows), len(trainer.reward_funcs)), torch.nan)
+    for number, function in enumerate(trainer.reward_funcs):
+        rewards = function(
+            prompts=[row["prompt"] for row in rows],
+            completions=completions,
+            completion_ids=[list(ids) for ids in token_ids],
+            trainer_state=trainer.state,
+            log_extra=lambda column, values: None,
+            log_metric=lambda name, value: None,
+            **columns,
+        )
+        table[:, number] = torch.tensor([math.nan if reward is None else float(reward) for reward in rewards])
+    return weighted_sum(table, trainer.reward_weights.cpu()).tolist()
+
+
+def _why_none(trainer: Any) -> str:
+    """Why no canary pass can run beside this trainer; empty when it can."""
+    for function in trainer.reward_funcs:
+        if isinstance(function, nn.Module):
+            return "a reward is a model; canaries need functions that can be called directly"
+        if is_async_callable(function):
+            return "a reward function is async; canaries need functions that can be called directly"
+    if trainer.tools or trainer.environment_factories is not None or trainer.rollout_func is not None:
+        return "tools, environments or a rollout function answer the prompts, not the model alone"
+    if trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled:
+        return "parameters may be sharded, so one process cannot generate alone"
+    if hasattr(trainer.processing_class, "image_processor"):
+        return "prompts may hold images"
+    return ""

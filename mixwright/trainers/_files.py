@@ -1,0 +1,85 @@
+"""The files a steered run leaves: decisions.jsonl, steps.jsonl, draws.parquet, proof.json."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mixwright.contracts import Pool
+from mixwright.records import Decision, to_data
+from mixwright.runs import write_json
+
+
+class SteeringFiles:
+    """Writes into one folder; on every rank but the first it writes nothing.
+
+    Args:
+        folder: made on first write.
+        write: False on ranks that must not write.
+    """
+
+    LINES = ("decisions.jsonl", "steps.jsonl")
+
+    def __init__(self, folder: Path, *, write: bool = True) -> None:
+        self.folder, self.write = folder, write
+
+    def clear(self) -> None:
+        """A new run starts in this folder: line files begin empty."""
+        self.cut(dict.fromkeys(self.LINES, 0))
+
+    def decisions(self, decisions: Sequence[Decision]) -> None:
+        """One line per decision."""
+        self._append("decisions.jsonl", [to_data(decision) for decision in decisions])
+
+    def step(self, line: Mapping[str, Any]) -> None:
+        """One line per generation batch."""
+        self._append("steps.jsonl", [line])
+
+    def proof(self, proof: Mapping[str, Any]) -> None:
+        """The whole proof, replaced."""
+        if self.write:
+            write_json(self.folder / "proof.json", dict(proof))
+
+    def draws(self, pool: Pool, rows: Sequence[int], steps: Sequence[int | None]) -> None:
+        """All draws, replaced: position, optimiser step they were generated for (null: drawn ahead, not used), row, cell."""
+        if not self.write:
+            return
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        cells = [pool.cells[pool.cell_of[row]] for row in rows]
+        table = pa.table(
+            {
+                "draw": pa.array(range(len(rows)), pa.int64()),
+                "step": pa.array(steps, pa.int64()),
+                "example": pa.array([pool.ids[row] for row in rows], pa.string()),
+                "task": pa.array([cell.task for cell in cells], pa.string()),
+                "level": pa.array([cell.level for cell in cells], pa.float64()),
+            }
+        )
+        self.folder.mkdir(parents=True, exist_ok=True)
+        temporary = self.folder / f".draws.parquet.{os.getpid()}"
+        pq.write_table(table, temporary)
+        temporary.replace(self.folder / "draws.parquet")
+
+    def sizes(self) -> dict[str, int]:
+        """Bytes of each line file, for a checkpoint."""
+        paths = {name: self.folder / name for name in self.LINES}
+        return {name: path.stat().st_size if path.exists() else 0 for name, path in paths.items()}
+
+    def cut(self, sizes: Mapping[str, int]) -> None:
+        """Drop what was written after a checkpoint, so that a resumed run continues the same lines."""
+        for name, size in sizes.items():
+            path = self.folder / name
+            if self.write and path.exists() and path.stat().st_size > size:
+                os.truncate(path, size)
+
+    def _append(self, name: str, lines: Sequence[Mapping[str, Any]]) -> None:
+        if not self.write or not lines:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / name).open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps(line, allow_nan=False, default=float) + "\n" for line in lines)

@@ -1,0 +1,71 @@
+"""What cannot be steered is refused before training, with the reason; so is a TRL whose inner names have changed."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from mixwright.errors import InputError
+
+GRPO_NAMES = {
+    "_get_train_sampler": ("dataset",),
+    "_calculate_rewards": ("inputs", "prompts", "completions", "completion_ids_list"),
+    "_generate_and_score_completions": ("inputs",),
+}
+"""Private methods of TRL's GRPOTrainer that are extended through super(), with the arguments relied on."""
+SFT_NAMES = {"_get_train_sampler": (), "compute_loss": ("model", "inputs"), "_set_signature_columns_if_needed": ()}
+"""The same for SFTTrainer."""
+
+
+def check_names(parent: type, names: dict[str, tuple[str, ...]]) -> None:
+    """Raises InputError when a private method is missing or takes other arguments than those relied on."""
+    import trl
+
+    for name, wanted in names.items():
+        method = getattr(parent, name, None)
+        found = tuple(inspect.signature(method).parameters)[1:] if callable(method) else None
+        if found is None or found[: len(wanted)] != wanted:
+            shown = "no such method" if found is None else f"({', '.join(found)})"
+            raise InputError(
+                f"{parent.__name__}.{name}({', '.join(wanted)}) in TRL",
+                f"TRL {trl.__version__} with {shown}",
+                "Install a TRL version of the range in Mixwright's pyproject.toml, or train with steering=None.",
+            )
+
+
+def refuse_sft(trainer: Any) -> None:
+    """Raises InputError for SFT settings under which a row's own loss cannot be seen."""
+    args = trainer.args
+    if args.packing:
+        _refuse("packing=False", "packing=True", "Packed rows mix tasks, so a task's weight and loss cannot be told apart.")
+    if trainer.padding_free:
+        _refuse("padding_free=False", "padding_free=True", "Flattened batches hide where an example ends.")
+    if args.dataset_kwargs and args.dataset_kwargs.get("skip_prepare_dataset"):
+        _refuse("a dataset that TRL prepares", "skip_prepare_dataset", "Leave the preparation to TRL.")
+    if getattr(trainer, "_is_vision_dataset", False):
+        _refuse("a text dataset", "images", "Vision rows are prepared in the collator; train them with steering=None.")
+    if args.train_sampling_strategy not in ("random", "sequential"):
+        _refuse(
+            "train_sampling_strategy 'random'", repr(args.train_sampling_strategy), "Steering decides the order of rows."
+        )
+    refuse_dataloader(trainer)
+
+
+def no_lr_reason(trainer: Any) -> str:
+    """Why the learning rate of a single step cannot be scaled in this set-up; empty when it can."""
+    if trainer.is_deepspeed_enabled:
+        return "DeepSpeed steps its optimiser inside backward, before the learning rate can be scaled"
+    return ""
+
+
+def refuse_dataloader(trainer: Any) -> None:
+    """Raises InputError for dataloader settings under which the processes would not draw the same."""
+    settings = trainer.args.accelerator_config
+    if getattr(settings, "dispatch_batches", None):
+        _refuse("dispatch_batches=None", "True", "Every process must draw for itself, so that all draw the same.")
+    if getattr(settings, "split_batches", False):
+        _refuse("split_batches=False", "True", "Batches must reach the processes as TRL lays them out.")
+
+
+def _refuse(expected: str, got: str, remedy: str) -> None:
+    raise InputError(expected, got, remedy)

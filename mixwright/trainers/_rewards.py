@@ -1,0 +1,59 @@
+"""Reward tables: what a group earned, refusing it, and permuting it. Pure tensor functions, no trainer."""
+
+# ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+
+def weighted_sum(
+    rewards: Float[Tensor, "completions functions"], weights: Float[Tensor, " functions"]
+) -> Float[Tensor, " completions"]:
+    """Reward per completion; functions that gave None (NaN) are left out; NaN where all of them did."""
+    total = (rewards * weights.to(rewards.device)).nansum(dim=1)
+    total[torch.isnan(rewards).all(dim=1)] = torch.nan
+    return total
+
+
+def group_rows(indices: Sequence[int], size: int) -> list[int]:
+    """The row each group of `size` consecutive completions belongs to.
+
+    Raises:
+        RuntimeError: a group mixes rows, so its rewards cannot be compared; nothing of ours may go on then.
+    """
+    if len(indices) % size:
+        raise RuntimeError(f"{len(indices)} completions are no whole number of groups of {size}")
+    groups = [indices[start : start + size] for start in range(0, len(indices), size)]
+    for position, group in enumerate(groups):
+        if len(set(group)) != 1:
+            raise RuntimeError(f"group {position} of the generation batch mixes rows {sorted(set(group))}")
+    return [group[0] for group in groups]
+
+
+def refuse(
+    rewards: Float[Tensor, "completions functions"], groups: Collection[int], size: int
+) -> Float[Tensor, "completions functions"]:
+    """A copy in which the rows of `groups` are NaN: TRL leaves them out of every mean and gives them advantage 0."""
+    rewards = rewards.clone()
+    for group in groups:
+        rewards[group * size : (group + 1) * size] = torch.nan
+    return rewards
+
+
+def permute(
+    rewards: Float[Tensor, "completions functions"], size: int, seed: Sequence[int]
+) -> Float[Tensor, "completions functions"]:
+    """Rows shuffled inside each group of `size`, each group with its own generator seeded (*seed, group).
+
+    Whole rows move, so the multiset of reward vectors of each group, hence its mean and spread, stays exactly the same.
+    """
+    order = np.arange(len(rewards)).reshape(-1, size)
+    for group in range(len(order)):
+        order[group] = np.random.default_rng([*seed, group]).permutation(order[group])
+    return rewards[torch.from_numpy(order.reshape(-1)).to(rewards.device)]

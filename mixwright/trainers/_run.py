@@ -1,0 +1,272 @@
+"""What lives beside a trainer: the engine, the draws, the coefficients, and the files of one run. Knows no TRL.
+
+A trainer hands in outcomes and asks for rows; what the engine answers becomes coefficients here, which the trainer reads.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mixwright.contracts import Pool
+from mixwright.records import Action, CanaryOutcome, Decision, GroupOutcome, Outcome, Signals, cell_key
+from mixwright.trainers._draws import DrawLog
+from mixwright.trainers._files import SteeringFiles
+
+if TYPE_CHECKING:
+    from mixwright.steer._engine import Engine
+
+NOT_OURS = {
+    "replay": "this trainer does not replay; the mixture raises the task's share instead",
+    "weights": "weights are the engine's own; the sampler follows them",
+}
+"""Action kinds that are logged but not executed, with the reason."""
+
+
+class RunSteering:
+    """One steered run.
+
+    Args:
+        engine: decides.
+        pool: what may be drawn.
+        files: where lines go.
+        beta: the trainer's KL coefficient at the start; 0 means there is no reference model and it cannot be moved.
+        lr_reason: why the learning rate cannot be scaled; empty when it can.
+        reward_range: reward of a wrong and of a right answer, as the plan says.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        pool: Pool,
+        files: SteeringFiles,
+        *,
+        beta: float,
+        lr_reason: str = "",
+        reward_range: Sequence[float] = (0.0, 1.0),
+    ) -> None:
+        self.engine, self.pool, self.files = engine, pool, files
+        self.low, self.high = reward_range
+        self.beta, self.lr_reason = beta, lr_reason
+        self.lr_factor = 1.0
+        self.stop = ""
+        """Why training must stop; empty while it may go on."""
+        self.log = DrawLog(self._draw)
+        self.rollouts = 0
+        """Completions charged, canaries included."""
+        self.batches = 0
+        """Generation batches observed."""
+        self.metrics: dict[str, list[float]] = {}
+        """Since the trainer last logged."""
+        self.checks: list[str] = []
+        """Start-up checks passed."""
+        self._counts: Counter[str] = Counter()
+        self._expected: defaultdict[str, float] = defaultdict(float)
+        self._used: list[tuple[int, int]] = []
+        self._lines: list[dict[str, Any]] = []
+        self._skips: list[bool] = []
+        self._fresh = True
+
+    def observe(
+        self, step: int, groups: Sequence[GroupOutcome], *, rows: int, kl: float | None, entropy: float | None
+    ) -> set[str]:
+        """Hand a generation batch of GRPO to the engine and take over what it decides.
+
+        Args:
+            step: optimiser steps done.
+            groups: outcomes with true rewards.
+            rows: rows of the batch, unscorable ones included.
+            kl: nats per token since the last call, if the trainer measured it.
+            entropy: nats per token since the last call.
+
+        Returns:
+            Example ids whose groups are refused.
+        """
+        actions = self.engine.observe(groups, self._signals(step, kl=kl, entropy=entropy, groups=len(groups)))
+        refused = {action.target for action in actions if action.kind == "refuse"}
+        self.rollouts += sum(len(group.rewards) for group in groups)
+        line = self._line(step, groups, rows)
+        line["zero_signal"] = sum(group.no_signal for group in groups)
+        line["refused"] = sum(group.example in refused for group in groups)
+        rewards = [reward for group in groups for reward in group.rewards]
+        line["reward"] = sum(rewards) / len(rewards) if rewards else None
+        line["success"] = self._success(groups)
+        self._finish(step, actions, line)
+        self.metrics.setdefault("steering/zero_signal_share", []).append(line["zero_signal"] / max(1, len(groups)))
+        self.metrics.setdefault("steering/refused_share", []).append(line["refused"] / max(1, len(groups)))
+        return refused
+
+    def observe_losses(self, step: int, outcomes: Sequence[Outcome], *, entropy: float | None) -> None:
+        """Hand a step of SFT to the engine. Outcomes with losses in nats per target token."""
+        actions = self.engine.observe(outcomes, self._signals(step, entropy=entropy))
+        line = self._line(step, outcomes, len(outcomes))
+        tokens = sum(outcome.tokens for outcome in outcomes)
+        line["loss"] = sum(outcome.loss * outcome.tokens for outcome in outcomes) / max(1, tokens)
+        self._finish(step, actions, line)
+
+    def watch(self, step: int, canaries: Sequence[CanaryOutcome], *, rollouts: int) -> None:
+        """Hand fresh canary results to the engine; their rollouts are charged."""
+        self.charge(rollouts)
+        measured = [canary.kl_nats for canary in canaries if canary.kl_nats is not None]
+        kl = sum(measured) / len(measured) if measured else None
+        self._take(step, self.engine.watch(self._signals(step, kl=kl, canaries=tuple(canaries))))
+        self.metrics["steering/canary_success"] = [sum(canary.success for canary in canaries) / len(canaries)]
+        if kl is not None:
+            self.metrics["steering/canary_kl"] = [kl]
+
+    def charge(self, rollouts: int) -> None:
+        """Count completions that were made for watching, not for learning."""
+        self.rollouts += rollouts
+        self._counts["canary_rollouts"] += rollouts
+
+    def note(self, step: int, what: str, because: str) -> None:
+        """Log something that is not (or cannot be) done."""
+        self.files.decisions([Decision(step, what, None, None, because)])
+
+    @property
+    def skip(self) -> bool:
+        """Whether the coming optimiser step is skipped: every generation batch that feeds it said so."""
+        return bool(self._skips) and all(self._skips)
+
+    def stepped(self, *, kl: float | None, entropy: float | None) -> None:
+        """An optimiser step was made: write the lines of its generation batches, with what the loss showed."""
+        self._fresh = True
+        for line in self._lines:
+            self.files.step(line | {"entropy": entropy, "kl_nats": kl})
+        self._lines.clear()
+
+    def drain_metrics(self) -> dict[str, float]:
+        """Means since the last call, for the trainer's own log."""
+        means = {name: sum(values) / len(values) for name, values in self.metrics.items() if values}
+        self.metrics.clear()
+        return means
+
+    def write(self) -> None:
+        """Draws and proof as they stand now."""
+        steps: list[int | None] = [step for step, count in self._used for _ in range(count)]
+        self.files.draws(self.pool, self.log.rows, [*steps, *[None] * (len(self.log) - len(steps))][: len(self.log)])
+        self.files.proof(self.proof())
+
+    def proof(self) -> dict[str, Any]:
+        """Drawn against wanted, zero-signal share, refused, rollouts: the numbers that show steering did what it says."""
+        total = sum(self._expected.values()) or 1
+        drawn = Counter(self.pool.tasks[self.pool.task_of[row]] for row in self.log.rows)
+        groups = self._counts["groups"]
+        return {
+            "draws": len(self.log),
+            "drawn": {task: drawn[task] / max(1, len(self.log)) for task in self.pool.tasks},
+            "wanted": {task: self._expected[task] / total for task in self.pool.tasks},
+            "largest_lag": self._counts["largest_lag"],
+            "groups": groups,
+            "zero_signal": self._counts["zero_signal"],
+            "zero_signal_share": self._counts["zero_signal"] / max(1, groups),
+            "refused": self._counts["refused"],
+            "rollouts": self.rollouts,
+            "canary_rollouts": self._counts["canary_rollouts"],
+            "skipped_steps": self._counts["skipped_steps"],
+            "self_test": self.checks,
+        }
+
+    def skipped(self) -> None:
+        """An optimiser step was skipped."""
+        self._counts["skipped_steps"] += 1
+
+    def state(self) -> dict[str, Any]:
+        """JSON-ready; `restore(state())` on a fresh object continues exactly."""
+        return {
+            "engine": self.engine.state(),
+            "draws": self.log.state(),
+            "coefficients": {"beta": self.beta, "lr_factor": self.lr_factor, "stop": self.stop},
+            "progress": {"rollouts": self.rollouts, "batches": self.batches, "skips": self._skips, "used": self._used},
+            "counts": dict(self._counts),
+            "expected": dict(self._expected),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` returned."""
+        self.engine.restore(state["engine"])
+        self.log.restore(state["draws"])
+        coefficients, progress = state["coefficients"], state["progress"]
+        self.beta, self.lr_factor, self.stop = coefficients["beta"], coefficients["lr_factor"], coefficients["stop"]
+        self.rollouts, self.batches = progress["rollouts"], progress["batches"]
+        self._skips, self._used = list(progress["skips"]), [tuple(pair) for pair in progress["used"]]
+        self._counts, self._expected = Counter(state["counts"]), defaultdict(float, state["expected"])
+
+    def _draw(self, count: int) -> Sequence[int]:
+        for task, weight in self.engine.wanted().items():
+            self._expected[task] += weight * count
+        used = sum(rows for _, rows in self._used)
+        self._counts["largest_lag"] = max(self._counts["largest_lag"], len(self.log) - used)
+        return self.engine.draw(count)
+
+    def _signals(
+        self,
+        step: int,
+        *,
+        kl: float | None = None,
+        entropy: float | None = None,
+        groups: int = 0,
+        canaries: tuple[CanaryOutcome, ...] = (),
+    ) -> Signals:
+        return Signals(step, self.beta, self.lr_factor, kl, entropy, groups, 0, canaries)
+
+    def _line(self, step: int, outcomes: Sequence[GroupOutcome | Outcome], rows: int) -> dict[str, Any]:
+        self._used.append((step, rows))
+        self.batches += 1
+        drawn = Counter(outcome.task for outcome in outcomes)
+        for task in self.pool.tasks:
+            self.metrics.setdefault(f"steering/share/{task}", []).append(drawn[task] / max(1, len(outcomes)))
+        return {
+            "step": step,
+            "rollouts": self.rollouts,
+            "groups": len(outcomes),
+            "drawn": dict(drawn),
+            "wanted": self.engine.wanted(),
+            "cells": {cell: shown["success_above_luck"] for cell, shown in self.engine.snapshot().items()},
+        }
+
+    def _finish(self, step: int, actions: Sequence[Action], line: dict[str, Any]) -> None:
+        if self._fresh:
+            self._skips, self._fresh = [], False
+        self._skips.append(any(action.kind == "skip_step" for action in actions))
+        self._take(step, actions)
+        for name in ("groups", "zero_signal", "refused"):
+            self._counts[name] += line.get(name, 0)
+        self._lines.append(line | {"beta": self.beta, "lr_factor": self.lr_factor})
+
+    def _take(self, step: int, actions: Sequence[Action]) -> None:
+        """Turn actions into coefficients; what cannot be executed is logged with the reason."""
+        self.files.decisions(self.engine.take_decisions())
+        for action in actions:
+            if action.kind == "coefficient" and action.target == "beta" and action.value is not None:
+                if self.beta > 0 and action.value > 0:
+                    self.beta = action.value
+                else:
+                    self.note(step, "not executed: beta", "beta was 0 at the start, so there is no reference model")
+            elif action.kind == "lr_factor" and action.value is not None:
+                if self.lr_reason:
+                    self.note(step, "not executed: lr_factor", self.lr_reason)
+                else:
+                    self.lr_factor = action.value
+            elif action.kind in ("stop", "restore"):
+                self.stop = action.because
+                if action.kind == "restore":
+                    reason = "a running trainer cannot go back: training stops; resume from that checkpoint"
+                    self.note(step, f"stop instead of restore: {action.target}", reason)
+            elif action.kind in NOT_OURS:
+                self.note(step, f"not executed: {action.kind}.{action.target}", NOT_OURS[action.kind])
+        self.metrics["steering/beta"], self.metrics["steering/lr_factor"] = [self.beta], [self.lr_factor]
+
+    def success(self, reward: float) -> float:
+        """A reward as success, 0..1."""
+        return min(1.0, max(0.0, (reward - self.low) / (self.high - self.low)))
+
+    def _success(self, groups: Sequence[GroupOutcome]) -> dict[str, list[float]]:
+        """Cell -> [sum of successes, completions]."""
+        found: dict[str, list[float]] = {}
+        for group in groups:
+            entry = found.setdefault(cell_key(group.task, group.level), [0.0, 0])
+            entry[0] += sum(map(self.success, group.rewards))
+            entry[1] += len(group.rewards)
+        return found

@@ -1,0 +1,96 @@
+"""Before training: does the machinery really do what it says? Any failed check stops the run and names itself.
+
+Draws come from the engine's own state, which is put back afterwards.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from trl.trainer.utils import RepeatSampler
+
+from mixwright.trainers._draws import DrawLog, SteeredSampler
+from mixwright.trainers._run import RunSteering
+
+SHARE_DRAWS = 512
+"""Draws that the shares are compared on."""
+
+
+def check_draws(run: RunSteering, sampler: SteeredSampler) -> list[str]:
+    """Two batches in TRL's order with whole groups, and shares as wanted; returns the names of the checks passed.
+
+    Raises:
+        RuntimeError: naming the check that failed.
+    """
+    before = run.engine.state()
+    try:
+        _order(run.engine.draw, sampler)
+        wanted = run.engine.wanted()
+        drawn = Counter(run.pool.tasks[run.pool.task_of[row]] for row in run.engine.draw(SHARE_DRAWS))
+    finally:
+        run.engine.restore(before)
+    _require("state restored", run.engine.state() == before, "the engine's state after the test differs from before")
+    for task, weight in wanted.items():
+        gap = abs(drawn[task] - weight * SHARE_DRAWS)
+        # Low-discrepancy drawing stays within 1 of the share while weights stand still; 2 % allows for a start mid-cycle.
+        message = f"{task}: {drawn[task]} of {SHARE_DRAWS} draws, wanted {weight:.3f}"
+        _require("shares as wanted", gap <= 3 + 0.02 * SHARE_DRAWS, message)
+    return ["groups whole", "TRL's order", "shares as wanted", "state restored"]
+
+
+def _order(draw: Callable[[int], Sequence[int]], sampler: SteeredSampler) -> None:
+    """Two batches through a sampler like the live one, against TRL's own RepeatSampler on the same rows."""
+    size, repeats, served = sampler.batch_size, sampler.mini_repeat_count, sampler.repeat_count
+    log = DrawLog(draw)
+    ours = list(SteeredSampler(log, 2 * size, batch_size=size, mini_repeat_count=repeats, repeat_count=served))
+    groups = [ours[start : start + repeats] for start in range(0, len(ours), repeats)]
+    _require("groups whole", all(len(set(group)) == 1 for group in groups), f"{repeats} completions do not share a row")
+    places = RepeatSampler(range(2 * size), mini_repeat_count=repeats, batch_size=size, repeat_count=served, shuffle=False)
+    _require("TRL's order", ours == [log.rows[place] for place in places], "the index order differs from RepeatSampler's")
+
+
+def check_refusal(trainer: Any) -> str:
+    """Push a made-up generation batch through TRL's own scoring: a refused group has advantage 0, another has not.
+
+    One-token completions stand in for generation, made-up rewards for the user's functions; the trainer's metrics, logs
+    and token counts are put back.
+
+    Raises:
+        RuntimeError: naming the check.
+    """
+    if trainer.tools or trainer.environment_factories is not None or not hasattr(trainer, "rollout_func"):
+        return "refused group has advantage 0 (checked on the first batch instead: tools or environments are in use)"
+    size, world = trainer.num_generations, trainer.accelerator.num_processes
+    local = trainer.args.generation_batch_size // world
+    if local * world < 2 * size:
+        return "refused group has advantage 0 (checked when the first group is refused: one group per batch)"
+    rewards = (torch.arange(local * world) % 2).float()[:, None].repeat(1, len(trainer.reward_funcs))
+    rewards[:size] = torch.nan
+    rows = [dict(trainer.train_dataset[0]) for _ in range(local)]
+    end = trainer.eos_token_ids[0]
+    made_up = {"prompt_ids": [[end]] * local, "completion_ids": [[end]] * local, "logprobs": [[0.0]] * local}
+    kept = (trainer._metrics, trainer._logs, trainer.rollout_func, trainer.model.training)
+    tokens = trainer.state.num_input_tokens_seen
+    trainer._metrics, trainer._logs = copy.deepcopy(kept[:2])
+    trainer.rollout_func, trainer.made_up_rewards = (lambda prompts, _: dict(made_up)), rewards
+    trainer.model.train()
+    try:
+        advantages = trainer._generate_and_score_completions(rows)["advantages"]
+        advantages = trainer.accelerator.gather(advantages)
+    finally:
+        trainer._metrics, trainer._logs, trainer.rollout_func = kept[:3]
+        trainer.made_up_rewards, trainer.state.num_input_tokens_seen = None, tokens
+        trainer.model.train(kept[3])
+    zero = bool((advantages[:size] == 0).all())
+    _require("refused group has advantage 0", zero, f"{advantages[:size].tolist()}")
+    _require("admitted group has a signal", bool((advantages[size : 2 * size] != 0).all()), "its advantages are 0")
+    return "refused group has advantage 0"
+
+
+def _require(name: str, passed: bool, message: str) -> None:
+    if not passed:
+        raise RuntimeError(f"start-up self-test {name!r} failed: {message}. Train with steering=None or report this.")

@@ -1,0 +1,182 @@
+"""What a user says about steering, and what is built from it: plan, pool and run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mixwright.contracts import Pool
+from mixwright.errors import InputError
+from mixwright.records import Plan, Stage
+from mixwright.runs import read_plan
+from mixwright.trainers._files import SteeringFiles
+from mixwright.trainers._run import RunSteering
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+INDEX = "mixwright_index"
+"""Column that carries a row's pool index through the trainer; taken out before reward functions see the row."""
+COLUMNS = ("id", "task", "level", "answer")
+"""Columns of a dataset that steering reads."""
+
+
+@dataclass
+class Steering:
+    """How a trainer is steered. `True` and a path stand for `Steering()` and `Steering(plan=path)`."""
+
+    plan: Plan | str | Path | None = None
+    """A plan or the path of a plan.yaml; None steers by difficulty, weights by rows, without prior measurements."""
+    folder: str | Path | None = None
+    """Where decisions, steps, draws and proof go; None is `<output_dir>/steering`."""
+    seed: int | None = None
+    """Seed of draws; None takes the trainer's seed."""
+    permute_rewards: bool = False
+    """A null for trials: true rewards are permuted inside each group after the engine has seen them."""
+    canary_every: int = 20
+    """Steps between canary passes; 0 turns them off."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Our name (id, task, level, answer) -> the dataset's column, where they differ; an empty name leaves it out."""
+
+
+def read_steering(steering: Steering | str | Path | bool | None) -> Steering | None:
+    """A `Steering` with its plan read, or None when nothing is steered.
+
+    Raises:
+        InputError: not one of the accepted forms, or a plan file that cannot be read.
+    """
+    if steering is None or steering is False:
+        return None
+    if steering is True:
+        return Steering()
+    if isinstance(steering, str | Path):
+        steering = Steering(plan=steering)
+    if not isinstance(steering, Steering):
+        raise InputError(
+            "steering: None, True, the path of a plan.yaml, or a Steering", type(steering).__name__, "Give one of them."
+        )
+    if isinstance(steering.plan, str | Path):
+        return replace(steering, plan=read_plan(Path(steering.plan)))
+    return steering
+
+
+def indexed(dataset: Any, trainer: str) -> Dataset:
+    """The dataset with its row numbers as a column.
+
+    Raises:
+        InputError: no map-style dataset, or an empty one.
+    """
+    from datasets import Dataset
+
+    if not isinstance(dataset, Dataset):
+        raise InputError(
+            f"a datasets.Dataset as train_dataset of {trainer}",
+            type(dataset).__name__,
+            "Steering chooses rows by number. For a stream, use SteeringCallback with its live dataset.",
+        )
+    if len(dataset) == 0:
+        raise InputError("a train_dataset with rows", "none", "Check how it was filtered.")
+    dataset = dataset.remove_columns(INDEX) if INDEX in dataset.column_names else dataset
+    return dataset.add_column(INDEX, np.arange(len(dataset)))  # type: ignore[call-arg]
+
+
+def pool_of(dataset: Dataset, columns: Mapping[str, str], rows: Sequence[int] | None = None) -> Pool:
+    """The pool of a dataset: its task, level, id and answer columns, or one task `all` and row numbers as ids.
+
+    Args:
+        dataset: map-style.
+        columns: our name -> the dataset's column.
+        rows: which rows may be drawn, in pool order; None for all.
+
+    Raises:
+        InputError: a column named in `columns` that is not there, or values that cannot be used.
+    """
+    from mixwright.steer._pool import make_pool
+
+    for name, column in columns.items():
+        if name not in COLUMNS:
+            raise InputError(f"columns for {', '.join(COLUMNS)}", repr(name), "Correct Steering.columns.")
+        if column and column not in dataset.column_names:
+            raise InputError(f"a column {column!r} ({name})", ", ".join(dataset.column_names), "Correct Steering.columns.")
+    count = len(rows) if rows is not None else len(dataset)
+    found = {name: _column(dataset, columns.get(name, name), rows) for name in COLUMNS}
+    ids = found["id"] or (rows if rows is not None else range(count))
+    tasks = [str(task) for task in found["task"] or ["all"] * count]
+    return make_pool([str(i) for i in ids], tasks, _levels(found["level"]), found["answer"])
+
+
+def _column(dataset: Dataset, column: str, rows: Sequence[int] | None) -> list[Any] | None:
+    if column not in dataset.column_names:
+        return None
+    values = list(dataset[column])
+    return values if rows is None else [values[row] for row in rows]
+
+
+def _levels(values: list[Any] | None) -> list[float | None] | None:
+    if values is None:
+        return None
+    try:
+        return [None if value is None else float(value) for value in values]
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            "numbers in the level column",
+            str(error)[:120],
+            "Make them numbers, name another column with Steering(columns={'level': ...}), or leave it out with ''.",
+        ) from None
+
+
+def default_plan(pool: Pool, objective: str, steps: int) -> Plan:
+    """Weights by rows; for GRPO the levers that need no prior measurement."""
+    counts = np.bincount(pool.task_of, minlength=len(pool.tasks))
+    weights = {task: float(count / counts.sum()) for task, count in zip(pool.tasks, counts, strict=True)}
+    stage = Stage("training", objective, steps, weights)  # type: ignore[arg-type]
+    if objective == "grpo":
+        stage = replace(stage, selector="difficulty", gates=("too_hard",), controllers=("drift",), monitors=("canary",))
+    return Plan("default", (stage,), why={"stages.0.weights": "the share of each task's rows; no plan was given"})
+
+
+def stage_of(plan: Plan, objective: str) -> int:
+    """The first stage with that objective. Raises InputError when there is none."""
+    for place, stage in enumerate(plan.stages):
+        if stage.objective == objective:
+            return place
+    raise InputError(
+        f"a plan with a stage whose objective is {objective}",
+        ", ".join(stage.objective for stage in plan.stages) or "no stage",
+        "Add that stage or use the trainer of the plan's objective.",
+    )
+
+
+def make_run(
+    steering: Steering, pool: Pool, *, objective: str, args: Any, beta: float, lr_reason: str = "", main: bool = True
+) -> RunSteering:
+    """The run beside a trainer.
+
+    Args:
+        steering: as read by `read_steering`.
+        pool: what may be drawn.
+        objective: sft or grpo.
+        args: the trainer's arguments (seed, output_dir).
+        beta: its KL coefficient.
+        lr_reason: why its learning rate cannot be scaled, if it cannot.
+        main: whether this process writes files.
+
+    Raises:
+        InputError: a plan that does not fit the pool, or a plug-in that does not exist.
+    """
+    from mixwright.plan._validate import validate_plan
+    from mixwright.steer._engine import Engine
+
+    plan = steering.plan if isinstance(steering.plan, Plan) else default_plan(pool, objective, max(1, args.max_steps))
+    place = stage_of(plan, objective)
+    validate_plan(plan, pool.cells)
+    seed = args.seed if steering.seed is None else steering.seed
+    folder = Path(steering.folder) if steering.folder is not None else Path(args.output_dir) / "steering"
+    engine = Engine(plan, pool, seed=seed, stage=place)
+    reward_range = plan.stages[place].options.get("engine", {}).get("reward_range", (0.0, 1.0))
+    files = SteeringFiles(folder, write=main)
+    return RunSteering(engine, pool, files, beta=beta, lr_reason=lr_reason, reward_range=reward_range)
