@@ -5,15 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from mixwright._cells import find_cells
 from mixwright._columns import check_mapping, example_of
 from mixwright._identity import gather
 from mixwright._reading import read_rows
@@ -30,10 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Corpus", "plain", "read_corpus", "read_source", "texts"]
 
-LUCK_ROWS = 4096
-"""Rows of a cell that luck is worked out on; larger cells are thinned evenly (standard error below 0.008)."""
-LUCK_ANSWERS = 5
-"""How many of the commonest answers are tried as the one that is always given."""
+CHECKED = 200
+"""Answers per task that reading tries on the grader."""
 
 
 class Corpus:
@@ -59,6 +56,7 @@ class Corpus:
         self.notes = tuple(notes)
         self._folder = folder
         self._graders: dict[str, Grader] = {}
+        self._cells: tuple[Cell, ...] | None = None
 
     def __len__(self) -> int:
         return self.table.num_rows
@@ -109,34 +107,9 @@ class Corpus:
 
     def cells(self) -> tuple[Cell, ...]:
         """Every task x level of the train split (of all rows when there is none), sorted by key, with its luck."""
-        train = self.select(split="train")
-        rows = train if len(train) else self
-        keys = list(zip(rows.table["task"].to_pylist(), rows.table["level"].to_pylist(), strict=True))
-        names = sorted(set(keys), key=lambda key: (key[0], -1e308 if key[1] is None else key[1]))
-        index = {name: position for position, name in enumerate(names)}
-        codes = np.fromiter((index[key] for key in keys), np.int64, len(keys))
-        order = np.argsort(codes, kind="stable")
-        bounds = np.searchsorted(codes[order], np.arange(len(names) + 1))
-        cells = []
-        for position, (task, level) in enumerate(names):
-            members = order[bounds[position] : bounds[position + 1]]
-            luck, origin = rows._luck(task, members)
-            cells.append(Cell(task, level, len(members), luck, origin))
-        return tuple(sorted(cells, key=lambda cell: cell.key))
-
-    def _luck(self, task: str, members: np.ndarray) -> tuple[float, str]:
-        """The best of blind choice and always giving one of the commonest answers, and which of them it was."""
-        if self.tasks[task].kind != "verifiable":
-            return 0.0, "no answers"
-        answers = Counter(self.table["answer"].take(pa.array(members)).to_pylist())
-        thinned = members[:: max(1, -(-len(members) // LUCK_ROWS))]
-        examples = [decode(row) for row in self.table.take(pa.array(thinned)).to_pylist()]
-        grader = self.grader(task)
-        best, origin = 0.0, "majority answer"
-        for answer, _ in sorted(answers.items(), key=lambda item: (-item[1], item[0]))[:LUCK_ANSWERS]:
-            best = max(best, sum(grader.grade(example, answer) for example in examples) / len(examples))
-        chance = grader.luck(examples)
-        return (chance, "chance") if chance is not None and chance > best else (best, origin)
+        if self._cells is None:
+            self._cells = find_cells(self)
+        return self._cells
 
     def digest(self) -> str:
         """SHA-256 of rows and graders, in hex; the same wherever they were read from and however they are chunked."""
@@ -221,7 +194,8 @@ def read_corpus(config: CorpusConfig, *, base: Path = Path()) -> Corpus:
     parts = [(config.train, "train" if config.eval else ""), *([(config.eval, "eval")] if config.eval else [])]
     examples = (row for source, split in parts for row in _examples(source, split, config, base, notes))
     table = gather(examples, config.eval_share)
-    folder = (base / config.train).parent if (base / config.train).exists() else None
+    path = base / config.train
+    folder = (path if path.is_dir() else path.parent) if path.exists() else None
     names = pc.unique(table["task"]).to_pylist()
     for task in config.graders:
         if task not in names:
@@ -229,7 +203,8 @@ def read_corpus(config: CorpusConfig, *, base: Path = Path()) -> Corpus:
     corpus = Corpus(table, dict.fromkeys(names, config.grader) | dict(config.graders), notes=notes, folder=folder)
     for task in corpus.tasks.values():
         corpus.grader(task.name)
-        _check_answers(table, task)
+        if task.kind == "verifiable":
+            _check_answers(corpus, task)
     return corpus
 
 
@@ -276,18 +251,27 @@ def _tasks(table: pa.Table, graders: Mapping[str, str]) -> dict[str, Task]:
     return tasks
 
 
-def _check_answers(table: pa.Table, task: Task) -> None:
-    """Raise InputError when only a part of a verifiable task's rows have answers: the rest could never be right."""
-    if task.kind != "verifiable":
-        return
-    lacking = table.filter(pc.and_(pc.equal(table["task"], task.name), pc.is_null(table["answer"])))
+def _check_answers(corpus: Corpus, task: Task) -> None:
+    """Raise InputError when rows of a verifiable task lack answers, or its grader refuses one of the first answers.
+
+    A function of the user's may want more than the bare answer (a box around it), so only its failing counts.
+    """
+    rows = corpus.table.filter(pc.equal(corpus.table["task"], task.name))
+    lacking = rows.filter(pc.is_null(rows["answer"]))
     if len(lacking):
-        row = lacking.slice(0, 1).to_pylist()[0]
         raise InputError(
             f"an answer in every row of task {task.name!r} or in none",
-            f"{len(lacking)} rows without, the first at {row['source']}",
+            f"{len(lacking)} rows without, the first at {lacking['source'][0]}",
             "Add the answers or give those rows another task.",
         )
+    for example in map(decode, rows.slice(0, CHECKED).to_pylist()):
+        score = corpus.grade(example, example.answer or "")
+        if score != 1.0 and ":" not in task.grader:
+            raise InputError(
+                f"answers that grader {task.grader} can give 1.0",
+                f"{example.answer!r:.60} at {example.source}, which gets {score:g}",
+                "Correct the answer or name another grader: corpus.graders.",
+            )
 
 
 def _for_trl(text: Any) -> Any:
