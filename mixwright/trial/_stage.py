@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from mixwright import catalog
 from mixwright.config import RunConfig
 from mixwright.errors import InputError
+from mixwright.plan._validate import validate_plan
 from mixwright.records import Plan, TrialResult, to_data
 from mixwright.runs import RunFolder, read_plan, write_json
 from mixwright.trial._before import MeasureJob, base_name, measure_base
@@ -64,6 +65,7 @@ def run_trial(
 
 def _check(config: RunConfig, plan: Plan, corpus: Corpus, bases: Sequence[str | Path]) -> None:
     """Everything that can be refused before hours of training. Raises InputError."""
+    validate_plan(plan, corpus.cells())
     if config.trial.seeds < 1 or not config.trial.arms:
         got = f"{config.trial.seeds} seeds, {len(config.trial.arms)} arms"
         raise InputError("at least one seed and one arm", got, "Correct trial.seeds and trial.arms.")

@@ -58,7 +58,7 @@ NOTES = (
     "Noise floor: size that the mean difference of two identical arms stays below in 95 % of trials, from the spread of "
     "runs within arm and starting model.",
     "Success of a class: mean sampled pass@1 over its held-out cells, each cell counted once, classes as the plan sorted "
-    "them. Cells sorted by a noisy measurement drift back to their mean: on mastered and hopeless cells compare arms, not gains.",
+    "them. Cells sorted by a noisy measurement drift back to their mean: compare arms, not gains, on mastered and hopeless.",
     "rollouts_to_target charges training, canaries, evaluations on the way and, to arms that follow the plan, the measuring "
     "it rests on; training_rollouts_to_target leaves that measuring out. Differences are over the seeds where both arms "
     "arrived; first_to_target counts the others too.",

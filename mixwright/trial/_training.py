@@ -26,7 +26,7 @@ def make_trainer(learner: Learner, train: Corpus, branch: Branch, config: RunCon
         InputError: an objective without a trainer, or a field that TRL's config does not know.
     """
     stage = branch.plan.stages[0]
-    from mixwright.trainers import SteeredGRPOTrainer, SteeredSFTTrainer, Steering
+    from mixwright.trainers._steering import Steering
 
     steering = Steering(
         plan=branch.plan,
@@ -37,6 +37,8 @@ def make_trainer(learner: Learner, train: Corpus, branch: Branch, config: RunCon
     )
     shared = _shared_settings(config, learner, stage.steps, seed, folder)
     if stage.objective == "grpo":
+        from mixwright.trainers.grpo import SteeredGRPOTrainer
+
         return SteeredGRPOTrainer(
             model=learner.model,
             processing_class=learner.tokenizer,
@@ -46,6 +48,8 @@ def make_trainer(learner: Learner, train: Corpus, branch: Branch, config: RunCon
             steering=steering,
         )
     if stage.objective == "sft":
+        from mixwright.trainers.sft import SteeredSFTTrainer
+
         return SteeredSFTTrainer(
             model=learner.model,
             processing_class=learner.tokenizer,
