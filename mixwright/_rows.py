@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
@@ -122,6 +123,13 @@ def _spill(kept: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> pa.Tab
         return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
     finally:
         path.unlink()  # the mapping keeps the data until the table goes
+
+
+def pick(table: pa.Table, rows: np.ndarray) -> pa.Table:
+    """The rows of those indices, in the table's order; only they are copied (`take` would copy whole columns)."""
+    mask = np.zeros(len(table), bool)
+    mask[rows] = True
+    return table.filter(pa.array(mask))
 
 
 def chunks(examples: Iterable[Example], size: int = BATCH) -> Iterator[list[Example]]:

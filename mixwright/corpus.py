@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -16,7 +17,7 @@ from mixwright._cells import find_cells
 from mixwright._columns import check_mapping, example_of
 from mixwright._identity import gather
 from mixwright._reading import read_rows
-from mixwright._rows import BATCH, SCHEMA, decode, pc, plain, store, texts
+from mixwright._rows import BATCH, SCHEMA, decode, pc, pick, plain, store, texts
 from mixwright.config import CorpusConfig
 from mixwright.contracts import Grader
 from mixwright.errors import InputError, unknown_name
@@ -81,11 +82,17 @@ class Corpus:
         self, *, split: str | None = None, tasks: Collection[str] | None = None, ids: Collection[str] | None = None
     ) -> Corpus:
         """The rows that meet every condition given, in order, with the shares of their tasks worked out anew."""
-        conditions = [(name, list(values)) for name, values in (("task", tasks), ("id", ids)) if values is not None]
-        conditions += [("split", [split])] if split is not None else []
-        table = self.table
-        for name, values in conditions:
-            table = table.filter(pc.is_in(table[name], value_set=pa.array(values, pa.string())))
+        given = {"task": tasks, "id": ids, "split": None if split is None else [split]}
+        conditions = [(name, pa.array(list(values), pa.string())) for name, values in given.items() if values is not None]
+
+        def chosen() -> Iterator[pa.RecordBatch]:
+            for batch in self.batches():
+                masks = [
+                    pc.is_in(batch.column(name), value_set=pa.array(values, pa.string())) for name, values in conditions
+                ]
+                yield batch.filter(functools.reduce(pc.and_, masks))
+
+        table = store(chosen()) if conditions else self.table
         graders = {task.name: task.grader for task in self.tasks.values()}
         return Corpus(table, graders, notes=self.notes, folder=self._folder)
 
@@ -256,15 +263,16 @@ def _check_answers(corpus: Corpus, task: Task) -> None:
 
     A function of the user's may want more than the bare answer (a box around it), so only its failing counts.
     """
-    rows = corpus.table.filter(pc.equal(corpus.table["task"], task.name))
-    lacking = rows.filter(pc.is_null(rows["answer"]))
+    mine = pc.equal(corpus.table["task"], task.name)
+    lacking = pc.indices_nonzero(pc.and_(mine, pc.is_null(corpus.table["answer"])))
     if len(lacking):
         raise InputError(
             f"an answer in every row of task {task.name!r} or in none",
-            f"{len(lacking)} rows without, the first at {lacking['source'][0]}",
+            f"{len(lacking)} rows without, the first at {corpus.table['source'][lacking[0].as_py()]}",
             "Add the answers or give those rows another task.",
         )
-    for example in map(decode, rows.slice(0, CHECKED).to_pylist()):
+    rows = pick(corpus.table, pc.indices_nonzero(mine).slice(0, CHECKED).to_numpy())
+    for example in map(decode, rows.to_pylist()):
         score = corpus.grade(example, example.answer or "")
         if score != 1.0 and ":" not in task.grader:
             raise InputError(

@@ -3,7 +3,7 @@
 Source: https://arxiv.org/abs/2505.24760
 Unit: 0..1; its scorers pay partial credit, many of them for text that merely contains the answer.
 Cost: one call of the task's scorer.
-Blind spot: rewards depend on format (a leading space can cost two thirds) and can be gamed; `exact` where one answer is right.
+Blind spot: rewards depend on format (a leading space can cost two thirds) and can be gamed; `exact` for one right answer.
 """
 
 from __future__ import annotations
