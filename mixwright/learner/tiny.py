@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +57,7 @@ def build_tiny(corpus_texts: Iterable[str], config: ModelConfig, seed: int) -> L
         num_attention_heads=config.heads,
         num_key_value_heads=config.heads,
         max_position_embeddings=CONTEXT,
+        initializer_range=0.5 / math.sqrt(config.width),  # transformers' 0.02 suits widths in thousands; here it stalls
         tie_word_embeddings=True,
         dtype="float32",
         **ids,
