@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mixwright.records import to_data
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def plain(value: object) -> str:
@@ -34,7 +37,6 @@ def out_json(data: Any) -> None:
 def out_rows(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """A table to stdout: aligned columns, folded to the terminal's width; wide and unfolded when stdout is no terminal."""
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
@@ -43,8 +45,15 @@ def out_rows(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         table.add_column(name, overflow="fold")
     for row in rows:
         table.add_row(*(escape(plain(value)) for value in row))
-    console = Console(highlight=False)
-    Console(highlight=False, width=console.width if console.is_terminal else 200).print(table)
+    console().print(table)
+
+
+def console() -> Console:
+    """A console on stdout: as wide as the terminal, or 160 columns when stdout is none."""
+    from rich.console import Console
+
+    found = Console(highlight=False)
+    return found if found.is_terminal else Console(highlight=False, width=160)
 
 
 def out_yaml(record: Any) -> None:

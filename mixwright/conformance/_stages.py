@@ -156,7 +156,6 @@ def check_section(cls: type[Section], place: Path) -> None:
         place: an empty folder that may be written to.
     """
     section = check_plugin(cls)
-    require(bool(cls.TITLE), "a section has a TITLE")
     for name, full in (("empty", False), ("full", True)):
         run = _samples.run_folder(place / name, full=full)
         before = _samples.contents(run.path)

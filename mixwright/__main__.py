@@ -1,0 +1,292 @@
+"""The command line: one verb per stage, in the order of the flow.
+
+Results go to stdout, everything else to stderr. Exit code 0: fine; 1: something in your input; 2: a bug of ours;
+3: `verdict --gate` found damage. Nothing heavy is imported before a command needs it.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mixwright import _cli_output as output
+from mixwright.errors import InputError
+
+if TYPE_CHECKING:
+    from mixwright.config import RunConfig
+    from mixwright.runs import RunFolder
+
+YOUR_INPUT, OUR_BUG = 1, 2
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Decide what a language model trains on, and prove what that did to it. "
+    "Flow: audit -> measure -> plan -> steer -> trial -> verdict.",
+)
+
+Config = Annotated[Path, typer.Argument(metavar="RUN.YAML", help="Settings, as `mixwright run --init` writes them.")]
+Folder = Annotated[Path | None, typer.Option(help="Run folder; default: runs/<name of RUN.YAML>.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")]
+
+
+@app.command()
+def audit(
+    train: Annotated[
+        str, typer.Argument(help="Examples: JSONL, JSON, Parquet, datasets folder, hub name, reasoning-gym:...")
+    ],
+    held_out: Annotated[str | None, typer.Option("--eval", help="Held-out examples, same forms.")] = None,
+    column: Annotated[list[str] | None, typer.Option(metavar="OURS=THEIRS", help="Column mapping; repeatable.")] = None,
+    task: Annotated[str, typer.Option(help="Task name of rows without a task column.")] = "all",
+    grader: Annotated[str, typer.Option(help="Grader of every task.")] = "exact",
+    check: Annotated[list[str] | None, typer.Option(help="Only this check; repeatable.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Look at the data: what is in it, and what should not be. No model needed."""
+    from mixwright.audit._stage import run_audit
+    from mixwright.config import CorpusConfig
+    from mixwright.corpus import read_corpus
+
+    pairs = [pair.partition("=") for pair in column or ()]
+    for ours, equals, theirs in pairs:
+        if not (ours and equals and theirs):
+            raise InputError("--column OURS=THEIRS", ours or "nothing", "Write for example --column prompt=question.")
+    columns = {ours: theirs for ours, _, theirs in pairs}
+    config = CorpusConfig(train, held_out, eval_share=0.0, columns=columns, task=task, grader=grader)
+    observations = run_audit(read_corpus(config), check)
+    if as_json:
+        output.out_json({"observations": observations})
+        return
+    output.out_rows(
+        ("severity", "check", "task", "count", "what was seen", "what to do"),
+        [(o.severity, o.check, o.task or "*", f"{o.count} of {o.total}", o.message, o.remedy) for o in observations],
+    )
+
+
+@app.command()
+def measure(config: Config, folder: Folder = None, as_json: Json = False) -> None:
+    """Measure what the model can do now, per task and level, beside luck."""
+    from mixwright import pipeline
+
+    settings, run = _load(config, folder)
+    with pipeline.opened(settings, run, base=config.parent), pipeline.workers(settings) as pool:
+        rows = [row for row in pipeline.measure(settings, run, pool) if row.example is None]
+    if as_json:
+        output.out_json({"measurements": rows})
+        return
+    output.out_rows(
+        ("task", "level", "probe", "number", "value", "95 % interval", "null", "n", "unit"),
+        [
+            (
+                r.task,
+                _number(r.level),
+                r.probe,
+                r.name,
+                _number(r.value),
+                f"{r.low:.3g} .. {r.high:.3g}",
+                _number(r.null),
+                r.n,
+                r.unit,
+            )
+            for r in rows
+        ],
+    )
+
+
+@app.command()
+def plan(config: Config, folder: Folder = None, dry_run: DryRun = False) -> None:
+    """Decide weights, order, band and levers, with a reason for each number."""
+    from mixwright import pipeline
+
+    settings, run = _load(config, folder)
+    with pipeline.opened(settings, run, base=config.parent) as corpus:
+        if dry_run:
+            output.out_yaml(pipeline.make_plan(settings, run, corpus))
+        else:
+            pipeline.plan(settings, run, corpus)
+            output.out(str(run.plan))
+
+
+@app.command()
+def steer(config: Config, folder: Folder = None, dry_run: DryRun = False) -> None:
+    """Train once under the plan; --dry-run shows what would be drawn."""
+    from mixwright import pipeline
+
+    settings, run = _load(config, folder)
+    if dry_run:
+        output.out_rows(("task", "planned share", "drawn", "of draws"), pipeline.rehearse(settings, run))
+        return
+    with pipeline.opened(settings, run, base=config.parent), pipeline.workers(settings) as pool:
+        output.out(str(pipeline.steer(settings, run, pool)))
+
+
+@app.command()
+def trial(config: Config, folder: Folder = None) -> None:
+    """Try the plan against uniform sampling and its nulls, paired by seed."""
+    from mixwright import pipeline
+
+    settings, run = _load(config, folder)
+    with pipeline.opened(settings, run, base=config.parent), pipeline.workers(settings) as pool:
+        result = pipeline.trial(settings, run, pool)
+    output.out_rows(
+        ("arm", "against", "number", "difference", "95 % interval", "noise floor", "verdict"),
+        [
+            (
+                e.arm,
+                e.against,
+                e.name,
+                f"{e.difference.value:+.3g}",
+                f"{e.difference.low:+.3g} .. {e.difference.high:+.3g}",
+                f"{e.noise_floor:.3g}",
+                e.word,
+            )
+            for e in result.effects
+        ],
+    )
+
+
+@app.command()
+def verdict(
+    before: Annotated[str, typer.Argument(metavar="RUN|BEFORE", help="Run folder; or, with AFTER, a checkpoint.")],
+    after: Annotated[str | None, typer.Argument(metavar="AFTER", help="Checkpoint to compare with BEFORE.")] = None,
+    corpus: Annotated[str | None, typer.Option(help="What both checkpoints are measured on.")] = None,
+    grader: Annotated[str, typer.Option(help="Grader of every task of --corpus.")] = "exact",
+    items: Annotated[int, typer.Option(help="Items measured per task and level of --corpus.")] = 32,
+    folder: Annotated[Path, typer.Option(help="Where a comparison is written.")] = Path("runs/comparison"),
+    gate: Annotated[bool, typer.Option("--gate", help="Exit with 3 when something protected was damaged.")] = False,
+    protect: Annotated[list[str] | None, typer.Option(help="Task or cell; default: what was mastered. Repeatable.")] = None,
+    full: Annotated[bool, typer.Option("--full", help="Print all of the page, not only its first screen.")] = False,
+) -> None:
+    """Say what was learnt and what was damaged; write the page."""
+    from mixwright.runs import RunFolder
+    from mixwright.verdict import _claims as claims
+
+    run = RunFolder(folder if after else before)
+    if after:
+        from mixwright._comparison import compare
+        from mixwright.config import CorpusConfig
+
+        if corpus is None:
+            raise InputError("--corpus", "nothing", "Name the examples that both checkpoints are measured on.")
+        compare(before, after, CorpusConfig(corpus, eval_share=0.0, grader=grader), run, items=items, say=output.say)
+    _conclude(run, full=full)
+    if gate:
+        found = claims.claims_of(run)
+        protected = protect or claims.mastered(found)
+        output.out("\n".join(f"gate: {output.plain(line)}" for line in claims.gate_lines(found, protected)))
+        raise typer.Exit(claims.gate(found, protected))
+
+
+@app.command()
+def run(
+    source: Annotated[Path | None, typer.Argument(metavar="RUN.YAML|TRAIN", help="Settings; with --init, examples.")] = None,
+    init: Annotated[bool, typer.Option("--init", help="Write a commented run.yaml for TRAIN instead.")] = False,
+    output_file: Annotated[Path, typer.Option("--output", help="File that --init writes.")] = Path("run.yaml"),
+    folder: Folder = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Do the whole line, corpus to verdict; continues where it stopped."""
+    from mixwright import pipeline
+
+    if init:
+        from mixwright._cli_init import write_settings
+
+        for note in write_settings(str(source) if source else None, output_file):
+            output.say(note)
+        output.say(f"Edit {output_file}, then: mixwright run {output_file}")
+        return
+    if source is None:
+        raise InputError("RUN.YAML", "nothing", "Write one with: mixwright run --init TRAIN.jsonl")
+    settings, place = _load(source, folder)
+    if dry_run:
+        output.out_rows(("stage", "what would be done"), pipeline.outline(settings, place, base=source.parent))
+        return
+    pipeline.run(settings, place, base=source.parent, say=output.say)
+    _conclude(place)
+
+
+@app.command("list")
+def list_(
+    kind: Annotated[str | None, typer.Argument(help="checks, probes, planners ...; default: all kinds.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List every plug-in; imports none of them."""
+    from mixwright.catalog import KINDS, listing
+
+    entries = [entry for name in ([kind] if kind else KINDS) for entry in listing(name).values()]
+    if as_json:
+        output.out_json([{"kind": e.kind, "name": e.name, "summary": e.summary, "needs": list(e.needs)} for e in entries])
+        return
+    width = max((len(entry.name) for entry in entries), default=0)
+    for name in dict.fromkeys(entry.kind for entry in entries):
+        output.out(name)
+        for entry in (entry for entry in entries if entry.kind == name):
+            extra = f"  [{entry.extra}]" if entry.needs else ""
+            output.out(f"  {entry.name:<{width}}  {output.plain(entry.summary)}{extra}")
+
+
+@app.command()
+def explain(name: Annotated[str, typer.Argument(help="A name from `mixwright list`, for example formats.")]) -> None:
+    """Explain a phenomenon: every plug-in of that name, in the order of the flow."""
+    from mixwright.catalog import KINDS, listing, row
+    from mixwright.errors import unknown_name
+
+    entries = row(name)
+    if not entries:
+        raise unknown_name("plug-in", name, {known for kind in KINDS for known in listing(kind)})
+    for entry in entries:
+        output.out(f"{entry.kind}.{entry.name}  ({entry.module})")
+        for line in (entry.docstring or entry.summary).splitlines():
+            output.out(f"  {output.plain(line)}".rstrip())
+        output.out("")
+
+
+def _conclude(run: RunFolder, *, full: bool = False) -> None:
+    """Write the page, print its first screen (or all of it), and say where the page is."""
+    from mixwright.verdict._stage import render, summarise
+
+    page = render(run)
+    summarise(run, output.console(), full=full)
+    output.out(f"verdict: {page}")
+
+
+def _load(config: Path, folder: Path | None) -> tuple[RunConfig, RunFolder]:
+    """The settings and the run folder that belongs to them; nothing is made."""
+    from mixwright.config import RunConfig
+    from mixwright.runs import RunFolder, read_yaml
+
+    return read_yaml(config, RunConfig), RunFolder(folder or Path("runs") / config.stem)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave with its exit code."""
+    try:
+        app(list(sys.argv[1:] if arguments is None else arguments), prog_name="mixwright")
+    except InputError as error:
+        output.say(f"error: {output.plain(error)}")
+        sys.exit(YOUR_INPUT)
+    except SystemExit as leaving:  # the parser leaves with 2 when an argument is wrong; here 2 means a bug
+        sys.exit(YOUR_INPUT if leaving.code == 2 else leaving.code)
+    except PermissionError as error:
+        output.say(f"error: {output.plain(error)}. Choose a place that may be written to.")
+        sys.exit(YOUR_INPUT)
+    except Exception:
+        traceback.print_exc()
+        output.say("This is a bug in Mixwright, not in your input. Please report it with the lines above.")
+        sys.exit(OUR_BUG)
+
+
+if __name__ == "__main__":
+    main()

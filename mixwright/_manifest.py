@@ -1,0 +1,147 @@
+"""What is checked before a run folder is made, and what is noted in it about the run as a whole."""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+import shlex
+import sys
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from mixwright import catalog
+from mixwright.config import RunConfig
+from mixwright.errors import InputError, missing_extra, unknown_name
+from mixwright.records import RunManifest, to_data
+from mixwright.runs import RunFolder, read_yaml, write_json, write_text
+
+if TYPE_CHECKING:
+    from mixwright.corpus import Corpus
+
+PACKAGES = (
+    "mixwright",
+    "numpy",
+    "pyarrow",
+    "torch",
+    "transformers",
+    "trl",
+    "datasets",
+    "peft",
+    "accelerate",
+    "reasoning-gym",
+)
+TRAINING = ("torch", "transformers", "trl", "datasets")
+FREE = ("trial",)
+"""Sections of the settings that may change in a folder that was begun: finished branches are taken over."""
+
+
+def settings_file(folder: RunFolder) -> Path:
+    """The settings the run was begun with, as resolved."""
+    return folder.path / "run.yaml"
+
+
+def same_settings(config: RunConfig, folder: RunFolder) -> None:
+    """Refuse a folder that was begun with other settings.
+
+    Raises:
+        InputError: naming the sections that differ.
+    """
+    path = settings_file(folder)
+    if not path.exists():
+        return
+    old, new = to_data(read_yaml(path, RunConfig)), to_data(config)
+    differing = [name for name in new if name not in FREE and old[name] != new[name]]
+    if differing:
+        raise InputError(
+            "the settings that this run was begun with",
+            f"another {', '.join(differing)}",
+            "Choose another --folder, or remove this one.",
+            file=folder.path,
+        )
+
+
+def check_settings(config: RunConfig, corpus: Corpus) -> None:
+    """Everything that can be refused from settings and corpus alone.
+
+    Raises:
+        InputError: an unknown plug-in or option, packages missing, a grader that cannot be loaded, no such model folder.
+    """
+    for kind, names in (
+        ("probes", config.measure.probes),
+        ("planners", (config.plan.planner,)),
+        ("arms", config.trial.arms),
+    ):
+        entries = catalog.listing(kind)
+        for name in names:
+            if name not in entries:
+                raise unknown_name(kind.rstrip("s"), name, entries)
+    catalog.create("planners", config.plan.planner, dict(config.plan.options))
+    missing = [name for name in TRAINING if importlib.util.find_spec(name) is None]
+    if missing:
+        raise missing_extra("measuring and training", missing, "train")
+    if config.train.objective not in ("grpo", "sft"):
+        raise InputError("train.objective grpo or sft", repr(config.train.objective), "Correct train.objective.")
+    for name, task in corpus.tasks.items():
+        if task.kind == "verifiable":
+            corpus.grader(name)
+    model = Path(config.model.path)
+    if config.model.path.startswith((".", "/", "~")) and not model.is_dir():
+        raise InputError("the folder of a model", f"{config.model.path!r}, which does not exist", "Correct model.path.")
+
+
+def write_settings(config: RunConfig, folder: RunFolder) -> None:
+    """Note the resolved settings, unless they are there already: an untouched file keeps its time."""
+    path = settings_file(folder)
+    text = yaml.safe_dump(to_data(config), sort_keys=False, allow_unicode=True)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        write_text(path, text)
+
+
+def write_manifest(config: RunConfig, folder: RunFolder, corpus: Corpus, settings: dict[str, Any] | None = None) -> None:
+    """Note seeds, versions, input hashes and settings.
+
+    Args:
+        config: the settings.
+        folder: where to.
+        corpus: hashed.
+        settings: what the trainer made of them, once that is known.
+    """
+    train = config.train
+    known: dict[str, Any] = {
+        "objective": train.objective,
+        "beta": train.beta,
+        "learning_rate": train.learning_rate,
+        "num_generations": train.generations,
+        "max_completion_length": train.max_new_tokens,
+        "temperature": train.temperature,
+        "steps": train.steps,
+        "prompts_per_step": train.prompts,
+        "planner": config.plan.planner,
+        **to_data(train.settings),
+    }
+    write_json(
+        folder.manifest,
+        RunManifest(
+            seeds={"run": config.seed, "trial seeds": config.trial.seeds, "bases": config.model.bases},
+            versions={"python": platform.python_version(), **_versions()},
+            inputs={"corpus": corpus.digest()},
+            settings=known | (settings or {}),
+            parent=config.model.path,
+            command=shlex.join(["mixwright", *sys.argv[1:]]) if Path(sys.argv[0]).stem in ("mixwright", "__main__") else "",
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+        ),
+    )
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,210 @@
+"""The whole flow as a line: corpus -> audit -> measure -> plan -> trial (which steers) -> verdict.
+
+Each stage reads records from the run folder and writes its own there, so any stage can be re-run, inspected or hand-edited
+alone; `run` keeps what is there and newer than what it was made from. Nothing is written before the input was checked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mixwright._manifest import check_settings, same_settings, settings_file, write_manifest, write_settings
+from mixwright.catalog import create
+from mixwright.records import Measurement, Observation, Plan, TrialResult
+from mixwright.runs import RunFolder, read_list, read_measurements, read_plan, write_json, write_measurements, write_plan
+
+if TYPE_CHECKING:
+    from mixwright.config import RunConfig
+    from mixwright.corpus import Corpus
+    from mixwright.trial._pool import Pool
+
+Say = Callable[[str], None]
+"""Takes one line for people."""
+
+
+def quiet(_: str) -> None:
+    """Say nothing."""
+
+
+def run(config: RunConfig, folder: RunFolder, *, base: Path = Path(), say: Say = quiet) -> Path:
+    """Corpus to verdict; returns the page.
+
+    Args:
+        config: the settings.
+        folder: where everything is written; a stage whose output is there and up to date is not done again.
+        base: folder that relative paths in the settings start from.
+        say: told what is being done.
+
+    Raises:
+        InputError: something in the settings or the data; before the folder is made where that can be known.
+    """
+    with opened(config, folder, base=base) as corpus, workers(config) as pool:
+        before, result = folder.measurements("before"), folder.result
+        if stale(folder.audit, folder.corpus / "rows.parquet"):
+            say("audit: looking at the data")
+            audit(corpus, folder)
+        if stale(before, folder.corpus / "rows.parquet"):
+            say("measure: what the model can do now")
+            measure(config, folder, pool)
+        if stale(folder.plan, before, folder.audit):
+            say("plan: weights, band and levers")
+            plan(config, folder, corpus)
+        if stale(result, folder.plan, settings_file(folder)):
+            say(f"trial: {', '.join(config.trial.arms)} on {config.trial.seeds} seeds")
+            trial(config, folder, pool)
+    return verdict(folder)
+
+
+def stale(output: Path, *sources: Path) -> bool:
+    """Whether `output` is missing or older than a file it was made from (a plan edited by hand makes the trial stale)."""
+    return not output.exists() or any(source.stat().st_mtime > output.stat().st_mtime for source in sources)
+
+
+@contextlib.contextmanager
+def opened(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> Iterator[Corpus]:
+    """The run's corpus with the folder locked. Everything that can be refused is refused before the folder is made.
+
+    Raises:
+        InputError: wrong settings or data, a folder of another run, or one that is in use.
+    """
+    from mixwright.corpus import Corpus, read_corpus
+
+    same_settings(config, folder)
+    begun = folder.manifest.exists()
+    corpus = Corpus.load(folder.corpus) if begun else read_corpus(config.corpus, base=base)
+    check_settings(config, corpus)
+    with folder.lock():
+        write_settings(config, folder)
+        if not begun:
+            corpus.save(folder.corpus)
+            write_manifest(config, folder, corpus)
+        yield corpus
+
+
+@contextlib.contextmanager
+def workers(config: RunConfig) -> Iterator[Pool]:
+    """The worker processes that every heavy stage shares."""
+    from mixwright.trial._pool import Pool
+
+    with Pool(config.trial.workers) as pool:
+        yield pool
+
+
+def audit(corpus: Corpus, folder: RunFolder) -> list[Observation]:
+    """What the checks see; writes audit.json."""
+    from mixwright.audit._stage import run_audit
+
+    observations = run_audit(corpus)
+    write_json(folder.audit, observations)
+    return observations
+
+
+def measure(config: RunConfig, folder: RunFolder, pool: Pool) -> list[Measurement]:
+    """Build and measure every starting model; writes measure/<base>.parquet and, all together, before.parquet."""
+    from mixwright._bases import bases_of, build_bases, pooled, trainer_settings
+    from mixwright.corpus import Corpus
+    from mixwright.records import to_data
+    from mixwright.trial._before import MeasureJob, base_name, measure_base
+    from mixwright.trial._pool import Job
+
+    build_bases(config, folder, pool)
+    bases, data = bases_of(config, folder), to_data(config)
+    jobs = [Job(f"measure {base_name(b)}", measure_base, MeasureJob(str(folder.path), b, base_name(b), data)) for b in bases]
+    jobs.append(Job("settings", trainer_settings, data, cost=0.2))
+    *_, settings = pool.run(jobs, title="measure")
+    write_manifest(config, folder, Corpus.load(folder.corpus), settings)
+    rows = pooled([read_measurements(folder.measurements(base_name(b))) for b in bases])
+    write_measurements(folder.measurements("before"), rows)
+    return rows
+
+
+def make_plan(config: RunConfig, folder: RunFolder, corpus: Corpus) -> Plan:
+    """The planner's plan from what is in the folder; writes nothing. Raises InputError when nothing was measured yet."""
+    from mixwright.audit._stage import run_audit
+
+    competence = read_measurements(folder.measurements("before"))
+    observations = read_list(folder.audit, Observation) if folder.audit.exists() else run_audit(corpus)
+    planner = create("planners", config.plan.planner, dict(config.plan.options))
+    return planner.plan(corpus.cells(), observations, competence, steps=config.train.steps)
+
+
+def plan(config: RunConfig, folder: RunFolder, corpus: Corpus) -> Plan:
+    """The planner's plan; writes plan.yaml, which may be edited by hand."""
+    made = make_plan(config, folder, corpus)
+    write_plan(folder.plan, made)
+    return made
+
+
+def trial(config: RunConfig, folder: RunFolder, pool: Pool) -> TrialResult:
+    """Train and compare all arms, paired by seed; writes trial/."""
+    from mixwright._bases import bases_of, build_bases
+    from mixwright.trial._stage import run_trial
+
+    build_bases(config, folder, pool)
+    return run_trial(folder, config, bases_of(config, folder), pool=pool)
+
+
+def steer(config: RunConfig, folder: RunFolder, pool: Pool) -> Path:
+    """Train once under the plan as it stands; returns the branch folder, which a later trial takes over."""
+    from mixwright._bases import bases_of, build_bases
+    from mixwright.corpus import Corpus
+    from mixwright.trial._stage import Job, _branch_jobs, train_branch
+
+    build_bases(config, folder, pool)
+    one = replace(config, trial=replace(config.trial, arms=("steered",), seeds=1))
+    job = _branch_jobs(folder, one, read_plan(folder.plan), Corpus.load(folder.corpus), bases_of(config, folder))[0]
+    log = folder.path / "trial" / "logs" / "steered.0.log"
+    return Path(pool.run([Job("steered, seed 0", train_branch, job, log=log)], title="steer")[0])
+
+
+def rehearse(config: RunConfig, folder: RunFolder) -> list[Sequence[Any]]:
+    """What a steered run would draw before it has seen anything: (task, planned share, drawn, of draws). Trains nothing."""
+    from mixwright.corpus import Corpus
+    from mixwright.steer._engine import Engine
+    from mixwright.steer._pool import corpus_pool
+
+    chosen = read_plan(folder.plan)
+    pool = corpus_pool(Corpus.load(folder.corpus).select(split="train"))
+    count = config.train.prompts * sum(stage.steps for stage in chosen.stages)
+    drawn = Counter(pool.tasks[pool.task_of[index]] for index in Engine(chosen, pool, seed=config.seed).draw(count))
+    weights = chosen.stages[0].weights
+    return [(task, f"{weights.get(task, 0):.3f}", drawn[task], count) for task in pool.tasks]
+
+
+def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> list[tuple[str, str]]:
+    """(stage, what `run` would do), from the data itself; writes nothing. Raises InputError as `run` would."""
+    from mixwright._bases import bases_of
+    from mixwright.catalog import listing
+    from mixwright.corpus import read_corpus
+
+    same_settings(config, folder)
+    corpus = read_corpus(config.corpus, base=base)
+    check_settings(config, corpus)
+    train, held_out = (corpus.select(split=name) for name in ("train", "eval"))
+    sizes, steps, bases = config.measure, config.train, len(bases_of(config, folder))
+    items = sum(min(cell.count, sizes.items) for cell in held_out.cells()) if len(held_out) else 0
+    branches, rollouts = len(config.trial.arms) * config.trial.seeds, steps.steps * steps.prompts * steps.generations
+    tasks = ", ".join(f"{name} ({task.grader})" for name, task in corpus.tasks.items())
+    return [
+        ("corpus", f"{len(train)} training and {len(held_out)} held-out examples; tasks and graders: {tasks}"),
+        ("audit", f"checks: {', '.join(listing('checks'))}"),
+        (
+            "measure",
+            f"{bases} x {items} items, greedy and {sizes.samples} samples: {bases * items * (1 + sizes.samples)} rollouts",
+        ),
+        ("plan", f"planner {config.plan.planner}, {steps.steps} steps of {steps.prompts} groups of {steps.generations}"),
+        ("trial", f"{branches} branches ({', '.join(config.trial.arms)}), each {rollouts} rollouts, then measured again"),
+        ("verdict", str(folder.page)),
+    ]
+
+
+def verdict(folder: RunFolder) -> Path:
+    """Judge what the folder holds; writes claims.json and verdict.html. Needs no torch. Raises InputError without a run."""
+    from mixwright.verdict._stage import render
+
+    return render(folder)
