@@ -105,3 +105,7 @@ class Claim:
     """What it rests on, in one sentence."""
     arm: str = ""
     """Arm of the trial it is about; empty for a plain before/after."""
+    luck: float = 0.0
+    """Success in the cell without the skill, 0..1."""
+    adjusted_p: float | None = None
+    """p value of the difference after Holm's correction over the claims of its arm; None when it was not computed."""

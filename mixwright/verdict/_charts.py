@@ -1,0 +1,185 @@
+"""Charts as inline SVG: no scripts, nothing external, colours as CSS variables so that light and dark both work.
+
+One unit of a chart is one CSS pixel at 340 px width, so that its text stays readable on a phone; wider screens show
+several side by side. The same block always gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mixwright.verdict._blocks import Chart, Forest, Lines, Strips
+from mixwright.verdict._text import line
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+WIDTH = 340
+"""CSS pixels; a chart is never drawn narrower than its text allows."""
+COLOURS = {
+    "#0a0001": "var(--ink)",
+    "#0a0002": "var(--quiet)",
+    "#0a0003": "var(--rule)",
+    "#0a0004": "var(--page)",
+    "#0a0005": "var(--noise)",
+    "#0a0011": "var(--series-1)",
+    "#0a0012": "var(--series-2)",
+    "#0a0013": "var(--series-3)",
+    "#0a0014": "var(--series-4)",
+}
+"""Stand-ins that matplotlib draws with -> what the page's style sheet defines."""
+INK, QUIET, RULE, PAGE, NOISE, *SERIES = COLOURS
+STYLES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)))
+MARKS = ("o", "s", "^", "D")
+SETTINGS = {
+    "svg.fonttype": "none",
+    "font.size": 12,
+    "axes.edgecolor": RULE,
+    "axes.labelcolor": QUIET,
+    "xtick.color": RULE,
+    "ytick.color": RULE,
+    "xtick.labelcolor": QUIET,
+    "ytick.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "text.color": INK,
+    "text.parse_math": False,
+    "legend.frameon": False,
+}
+
+
+def svg(chart: Chart) -> str:
+    """The chart as an `<svg>` element to put into HTML as it is; its strings are escaped by matplotlib."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    salt = hashlib.sha256(repr(chart).encode("utf-8", "replace")).hexdigest()[:12]
+    with matplotlib.rc_context({**SETTINGS, "svg.hashsalt": salt}), warnings.catch_warnings():  # type: ignore[arg-type]
+        warnings.filterwarnings("ignore", message="Glyph .* missing", category=UserWarning)
+        figure = Figure(figsize=(WIDTH / 72, _height(chart) / 72), dpi=72, layout="constrained")
+        axes = figure.add_subplot()
+        {Lines: _lines, Forest: _forest, Strips: _strips}[type(chart)](axes, chart)
+        out = io.StringIO()
+        figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    return _inline(out.getvalue(), line(chart.alternative, limit=1000))
+
+
+def _height(chart: Chart) -> int:
+    if isinstance(chart, Lines):
+        return 250 + 16 * len(chart.series)
+    return 60 + (34 if isinstance(chart, Forest) else 19) * len(chart.rows) + (24 if isinstance(chart, Strips) else 0)
+
+
+def _inline(text: str, alternative: str) -> str:
+    """The element alone, sized by its box, with the page's colours and font."""
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r"<style[^>]*>.*?</style>", "", text, count=1, flags=re.DOTALL)
+    text = re.sub(r'<g id="[^"]*">', "<g>", text)
+    text = re.sub(r"font: ([0-9.]+)px [^;\"]*", r"font-size: \1px", text)
+    for stand_in, variable in COLOURS.items():
+        text = text.replace(stand_in, variable)
+    box = re.search(r'viewBox="[^"]*"', text)
+    head = f'<svg role="img" aria-label="{_attribute(alternative)}" {box.group() if box else ""}>'
+    return head + text[text.index(">") + 1 :].replace("\n", " ").strip()
+
+
+def _attribute(text: str) -> str:
+    for letter, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
+        text = text.replace(letter, entity)
+    return text
+
+
+def _name(text: str) -> str:
+    return line(text, limit=24)
+
+
+def _lines(axes: Axes, chart: Lines) -> None:
+    for place, series in enumerate(chart.series):
+        colour, style, mark = SERIES[place % 4], STYLES[place % 4], MARKS[place % 4]
+        y, low, high = ([100 * value for value in values] for values in (series.y, series.low, series.high))
+        axes.fill_between(series.x, low, high, color=colour, alpha=0.16, linewidth=0)
+        axes.plot(
+            series.x, y, color=colour, linestyle=style, marker=mark, markersize=4, linewidth=1.8, label=_name(series.name)
+        )
+    axes.set_ylim(0, 100)
+    axes.set_xlim(left=0)
+    axes.set_xlabel(chart.x_label)
+    axes.set_ylabel(chart.y_label)
+    axes.grid(axis="y", color=RULE, linewidth=0.6)
+    axes.set_axisbelow(True)
+    if len(chart.series) > 1:
+        axes.figure.legend(
+            loc="outside lower center", ncols=1 if len(chart.series) > 3 else len(chart.series), handlelength=2.6
+        )
+
+
+def _forest(axes: Axes, chart: Forest) -> None:
+    rows = chart.rows[::-1]
+    edges = [chart.scale * end for row in rows if row.value is not None for end in (row.low, row.high, *row.points)]
+    if chart.noise is not None:
+        edges += [-chart.scale * chart.noise, chart.scale * chart.noise]
+        axes.axvspan(-chart.scale * chart.noise, chart.scale * chart.noise, color=NOISE, linewidth=0)
+        for edge in (-chart.scale * chart.noise, chart.scale * chart.noise):
+            axes.axvline(edge, color=QUIET, linewidth=0.8, linestyle=(0, (2, 2)))
+        axes.axvline(0, color=QUIET, linewidth=1)
+    for y, row in enumerate(rows):
+        if row.value is None:
+            axes.text(0.5, y, "no estimate", transform=axes.get_yaxis_transform(), ha="center", va="center", color=QUIET)
+            continue
+        low, value, high = chart.scale * row.low, chart.scale * row.value, chart.scale * row.high
+        axes.plot([low, high], [y, y], color=SERIES[0], linewidth=2.4, solid_capstyle="round")
+        axes.plot([value], [y], color=SERIES[0], marker="D" if chart.noise is not None else "|", markersize=7)
+        axes.plot(
+            [chart.scale * point for point in row.points], [y - 0.27 * (chart.noise is not None)] * len(row.points),
+            linestyle="", marker="o", markersize=4 if chart.noise is not None else 8, color=SERIES[1], markeredgecolor=PAGE,
+        )  # fmt: skip
+    axes.set_yticks(range(len(rows)), [_name(row.label) for row in rows])
+    axes.set_ylim(-0.6, len(rows) - 0.4)
+    span = (max(edges) - min(edges) or 1.0) if edges else 1.0
+    if edges:
+        axes.set_xlim(min(edges) - 0.06 * span, max(edges) + 0.06 * span)
+    axes.set_xlabel(chart.x_label)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    axes.locator_params(axis="x", nbins=5)
+
+
+def _strips(axes: Axes, chart: Strips) -> None:
+    rows = chart.rows[::-1]
+    looks = (
+        {"height": 0.1, "color": QUIET},
+        {"height": 0.72, "color": SERIES[0]},
+        {"height": 0.64, "facecolor": NOISE, "edgecolor": QUIET, "linewidth": 1},
+    )
+    for state, look in enumerate(looks):
+        parts = [(y, left, right) for y, (_, states) in enumerate(rows) for left, right in _runs(states, chart.x, state)]
+        axes.barh(
+            [y for y, _, _ in parts], [right - left for _, left, right in parts], left=[left for _, left, _ in parts],
+            label=chart.names[state].replace(" the band", ""), **look,
+        )  # fmt: skip
+    axes.set_yticks(range(len(rows)), [_name(name) for name, _ in rows])
+    axes.set_ylim(-0.7, len(rows) - 0.3)
+    axes.set_xlim(chart.x[0], chart.x[-1])
+    axes.set_xlabel(chart.x_label)
+    axes.tick_params(axis="y", length=0)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_visible(False)
+    axes.figure.legend(loc="outside lower center", ncols=3, handlelength=1.4, columnspacing=1.2)
+
+
+def _runs(states: Sequence[int | None], edges: Sequence[float], wanted: int) -> list[tuple[float, float]]:
+    """Stretches of `edges` where the state is `wanted`, neighbours joined."""
+    found: list[tuple[float, float]] = []
+    for state, left, right in zip(states, edges, edges[1:], strict=False):
+        if state == wanted:
+            if found and found[-1][1] == left:
+                found[-1] = (found[-1][0], right)
+            else:
+                found.append((left, right))
+    return found

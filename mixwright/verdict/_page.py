@@ -1,0 +1,119 @@
+"""Blocks as one self-contained HTML page: no scripts, no network; every string passes `visible` and jinja's escaping."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from markupsafe import Markup
+
+from mixwright.records import Claim
+from mixwright.verdict import _text
+from mixwright.verdict._blocks import Block, Chart, Forest, Headline, Lines, Strips, Table
+from mixwright.verdict._charts import svg
+
+HEATS = 6
+"""Colours of the heat map, each with its own text colour."""
+FIRST_SCREEN = 20
+"""Sections below this order stand above the fold."""
+
+Part = tuple[str, str, int, list[Block]]
+"""(id, title, order, blocks) of one section."""
+
+
+def page(title: str, about: str, parts: Sequence[Part]) -> str:
+    """The whole page.
+
+    Args:
+        title: of the browser's tab.
+        about: one line on what run this is.
+        parts: sections in order.
+    """
+    headline = next((b for _, _, _, blocks in parts for b in blocks if isinstance(b, Headline)), None)
+    first = [part for part in parts if part[2] < FIRST_SCREEN]
+    return _template().render(
+        title=title,
+        about=about,
+        headline=headline,
+        top=[part for part in first if not part[1]],
+        columns=[part for part in first if part[1]],
+        rest=[part for part in parts if part[2] >= FIRST_SCREEN],
+        css=Markup(Path(__file__).with_name("page.css").read_text(encoding="utf-8")),
+    )
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: value if isinstance(value, Markup) else _text.visible(str(value), limit=20_000),
+    )
+    environment.filters |= {
+        "kind": lambda block: type(block).__name__,
+        "line": _text.line,
+        "name": lambda text: Markup("_<wbr>").join(_text.line(text).split("_")),
+        "visible": lambda text: _text.visible(text, limit=2000),
+        "percent": _text.percent,
+        "points": _text.points,
+        "between": lambda interval: _text.between(interval.low, interval.high),
+        "level": _text.level,
+        "svg": lambda chart: Markup(svg(chart)),
+        "numbers": numbers,
+        "heat": lambda share: min(int(share * HEATS), HEATS - 1) if share is not None else "none",
+        "axis": axis,
+        "narrow": lambda blocks: all(isinstance(block, Lines | Forest | Strips) for block in blocks),
+    }
+    return environment.get_template("page.html")
+
+
+def numbers(chart: Chart) -> Table:
+    """The chart's numbers as a table, for those who read rather than look."""
+    if isinstance(chart, Lines):
+        rows = [
+            (series.name, f"{x:g}", _text.percent(y), f"{_text.percent(low)} to {_text.percent(high)}")
+            for series in chart.series
+            for x, y, low, high in zip(series.x, series.y, series.low, series.high, strict=True)
+        ]
+        return Table(chart.caption, ("series", chart.x_label, chart.y_label, "95 % interval"), rows, (1, 2, 3))
+    if isinstance(chart, Forest):
+        rows = [
+            (
+                row.label,
+                _text.NONE if row.value is None else f"{chart.scale * row.value:.4g}",
+                f"{chart.scale * row.low:.4g} to {chart.scale * row.high:.4g}",
+                ", ".join(f"{chart.scale * point:.4g}" for point in row.points),
+                row.note,
+            )
+            for row in chart.rows
+        ]
+        return Table(chart.caption, ("row", "value", "range", "points", "note"), rows, (1, 2))
+    rows = []
+    for name, states in chart.rows:
+        shares = [sum(state == wanted for state in states) for wanted in range(3)]
+        rows.append((name, *(f"{share} of {len(states)}" for share in shares)))
+    return Table(chart.caption, ("row", *chart.names), rows, (1, 2, 3))
+
+
+def axis(claims: Sequence[Claim]) -> list[dict[str, float]]:
+    """Where the interval, the estimate and 0 of each claim lie on one shared axis of 0..100."""
+    low = min(0.0, *(claim.difference.low for claim in claims))
+    high = max(0.0, *(claim.difference.high for claim in claims))
+    span = (high - low) or 1.0
+    return [
+        {
+            name: round(4 + 92 * (value - low) / span, 1)
+            for name, value in (
+                ("low", claim.difference.low),
+                ("value", claim.difference.value),
+                ("high", claim.difference.high),
+                ("zero", 0.0),
+            )
+        }
+        for claim in claims
+    ]

@@ -1,0 +1,69 @@
+"""The verdict stage: claims to claims.json, sections to one page and to the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mixwright import catalog
+from mixwright.runs import RunFolder, write_json, write_text
+from mixwright.verdict._blocks import Block
+from mixwright.verdict._claims import judge
+from mixwright.verdict._evidence import trial_of
+from mixwright.verdict._text import count
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.console import Console
+
+
+def render(run: RunFolder) -> Path:
+    """Judge the run, write claims.json and verdict.html, and return the page's path. Needs the core packages only.
+
+    Raises:
+        InputError: the run folder does not exist, or a file in it is broken.
+    """
+    from mixwright.verdict._page import page
+
+    _judge_again(run)
+    parts = sections(run)
+    write_text(run.page, page(f"Verdict: {run.path.resolve().name}", _about(run), parts))
+    return run.page
+
+
+def summarise(run: RunFolder, console: Console, *, full: bool = False) -> None:
+    """Print what the page says: its first screen, or with `full` all of it. Raises InputError as `render` does."""
+    from mixwright.verdict._page import FIRST_SCREEN
+    from mixwright.verdict._terminal import show
+
+    for _, title, order, blocks in sections(run):
+        if full or order < FIRST_SCREEN:
+            show(console, title, blocks)
+
+
+def sections(run: RunFolder) -> list[tuple[str, str, int, list[Block]]]:
+    """(name, title, order, blocks) of every section that has something to say, in page order."""
+    found = []
+    for name in catalog.listing("sections"):
+        section = catalog.create("sections", name)
+        blocks = section.blocks(run)
+        if blocks:
+            found.append((name, section.TITLE, section.ORDER, blocks))
+    return sorted(found, key=lambda part: (part[2], part[0]))
+
+
+def _judge_again(run: RunFolder) -> None:
+    """Old claims stay only where there is nothing left to judge from."""
+    if not run.path.is_dir():
+        from mixwright.errors import InputError
+
+        raise InputError("a run folder", "nothing", "Name the folder that `mixwright run` wrote.", file=run.path)
+    claims = judge(run)
+    if claims:
+        write_json(run.claims, claims)
+
+
+def _about(run: RunFolder) -> str:
+    result = trial_of(run)
+    trial = f" · trial of {count(len(result.arms), 'arm')} over {count(len(result.seeds), 'seed')}" if result else ""
+    return f"{run.path.resolve().name}{trial}"

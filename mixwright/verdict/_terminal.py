@@ -1,0 +1,103 @@
+"""Blocks in a terminal: the same words as on the page, never markup or control characters from data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console
+from rich.rule import Rule
+from rich.table import Table as Rich
+from rich.text import Text
+
+from mixwright.verdict._blocks import (
+    Block,
+    Claims,
+    Code,
+    Fold,
+    Forest,
+    Grid,
+    Headline,
+    HeatMap,
+    Lines,
+    Paragraph,
+    Strips,
+    Table,
+    Texts,
+    Tone,
+)
+from mixwright.verdict._text import between, level, line, percent, points
+
+STYLES: dict[Tone, str] = {"plain": "", "good": "cyan", "bad": "red", "caution": "yellow"}
+KINDS = {"learnt": "cyan", "damaged": "red", "unchanged": "", "unmeasurable": "dim"}
+MOST = 40
+"""Rows of a table."""
+
+
+def show(console: Console, title: str, blocks: Sequence[Block]) -> None:
+    """Print one section; folded details and charts as one line each."""
+    if title:
+        console.print(Rule(Text(line(title), style="bold"), align="left", style="dim"))
+    for block in blocks:
+        _block(console, block)
+
+
+def _block(console: Console, block: Block) -> None:
+    if isinstance(block, Headline):
+        console.print(Text(line(block.text, limit=600), style=f"bold {STYLES[block.tone]}"))
+        for fact in block.facts:
+            console.print(
+                Text.assemble("  ", line(fact.label), "  ", (line(fact.value), STYLES[fact.tone]), f"  {line(fact.note)}")
+            )
+    elif isinstance(block, Paragraph):
+        console.print(Text(line(block.text, limit=1000), style=STYLES[block.tone]))
+    elif isinstance(block, Claims):
+        console.print(_claims(block))
+    elif isinstance(block, HeatMap):
+        rows = [
+            (name, *("" if c is None else f"{percent(c.before)} → {percent(c.after)}" for c in cells))
+            for name, cells in block.rows
+        ]
+        console.print(_table(Table(block.caption, ("task", *block.columns), rows)))
+    elif isinstance(block, Table):
+        console.print(_table(block))
+    elif isinstance(block, Lines | Forest | Strips):
+        console.print(Text(f"{line(block.caption)}: {line(block.alternative, limit=1000)}"))
+    elif isinstance(block, Texts):
+        for pair in block.pairs:
+            console.print(Text(f"{line(pair.title)}: {line(pair.prompt)} (answer {line(pair.answer)})"))
+            console.print(Text(f"  before {pair.score_before:.2g}: {line(pair.before)}"))
+            console.print(Text(f"  after  {pair.score_after:.2g}: {line(pair.after)}"))
+    elif isinstance(block, Code):
+        console.print(Text(f"{line(block.caption)}: {line(block.text, limit=1000)}"))
+    elif isinstance(block, Fold):
+        console.print(Text(f"({line(block.summary)}: on the page)", style="dim"))
+    elif isinstance(block, Grid):
+        for inner in block.blocks:
+            _block(console, inner)
+
+
+def _claims(block: Claims) -> Rich:
+    table = _empty(("task", "before", "after", "change", "95 % interval"), (1, 2, 3, 4))
+    for claim in block.claims:
+        name = " ".join(part for part in (line(claim.task), level(claim.level)) if part)
+        cells = (percent(claim.before), percent(claim.after), points(claim.difference.value))
+        interval = between(claim.difference.low, claim.difference.high)
+        table.add_row(*(Text(text, style=KINDS[claim.kind]) for text in (name, *cells, interval)))
+    return table
+
+
+def _table(block: Table) -> Rich:
+    table = _empty(block.columns, block.numeric)
+    for row in block.rows[:MOST]:
+        table.add_row(*(Text(line(text)) for text in row))
+    if len(block.rows) > MOST:
+        table.caption = f"{len(block.rows) - MOST} more rows on the page"
+    return table
+
+
+def _empty(columns: Sequence[str], numeric: Sequence[int]) -> Rich:
+    table = Rich(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
+    for place, column in enumerate(columns):
+        table.add_column(Text(line(column)), justify="right" if place in numeric else "left", overflow="fold")
+    return table

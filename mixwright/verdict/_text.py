@@ -1,0 +1,83 @@
+"""Numbers and strings as people read them; hostile characters made visible."""
+
+from __future__ import annotations
+
+import unicodedata
+
+JOINERS = "\u200c\u200d"  # ordinary letters of Persian and Indic scripts, harmless elsewhere
+MINUS, NONE = "\u2212", "\u2013"
+
+
+def visible(text: str, *, limit: int = 4000) -> str:
+    """`text` with control, bidi and invisible characters written as `⟨U+202E⟩`, cut to `limit` characters.
+
+    Newlines and tabs stay. What is left can neither steer a terminal nor reorder or hide its neighbours.
+    """
+    cut = len(text) - limit
+    shown = text[:limit]
+    if not shown.isascii() or not shown.isprintable():
+        shown = "".join(map(_letter, shown))
+    return shown if cut <= 0 else f"{shown}… ({cut} more characters)"
+
+
+def _letter(letter: str) -> str:
+    if letter in "\n\t" or letter in JOINERS:
+        return letter
+    hidden = unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp")
+    return f"⟨U+{ord(letter):04X}⟩" if hidden else letter
+
+
+def line(text: str, *, limit: int = 200) -> str:
+    """`visible` on one line: for names, labels and table cells."""
+    return " ".join(visible(text, limit=limit).split())
+
+
+def percent(share: float | None) -> str:
+    """`41 %`; a dash for None."""
+    return NONE if share is None else f"{round(100 * share)} %"
+
+
+def points(difference: float) -> str:
+    """A difference of shares in points with its sign, one decimal below 10: `+37`, `+4.2`, `0`."""
+    value = round(100 * difference, 1)
+    text = f"{value:+.0f}" if abs(value) >= 10 else f"{value:+.1f}"
+    return text.replace("-", MINUS) if value else "0"
+
+
+def amount(value: float | None, unit: str) -> str:
+    """A value in its unit: shares as percent, counts with thousands, others with 3 digits."""
+    if value is None:
+        return "censored"
+    if unit == "share":
+        return percent(value)
+    return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.3g}"
+
+
+def change(value: float, unit: str) -> str:
+    """A difference in its unit, signed: shares in points."""
+    if unit == "share":
+        return points(value)
+    text = amount(abs(value), unit)
+    return text if text == "0" else ("+" if value > 0 else MINUS) + text
+
+
+def between(low: float, high: float, unit: str = "share") -> str:
+    """An interval of differences: `[+29, +45]`."""
+    return f"[{change(low, unit)}, {change(high, unit)}]"
+
+
+def level(value: float | None) -> str:
+    """`level 2`, or nothing for a task without levels."""
+    return "" if value is None else f"level {value:g}"
+
+
+def name_of(number: str) -> str:
+    """A measured name in words: `success.reachable` is `success on reachable cells`."""
+    head, *rest = (part.replace("_", " ") for part in number.split("."))
+    words = {"zero signal share": "zero-signal share"}.get(head, head)
+    return ", ".join([f"{words} on {rest[0]} cells", *rest[1:]]) if rest else words
+
+
+def count(number: int, thing: str) -> str:
+    """`1 cell`, `3 cells`."""
+    return f"{number:,} {thing}" + ("" if number == 1 else "s")

@@ -1,0 +1,62 @@
+"""What is wrong with the data: errors first, and every other observation behind them.
+
+Source: every audit*.json of the run folder.
+Unit: rows, cells or pairs, as each check counts them.
+Cost: reads small files.
+Blind spot: what no check looks for.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from mixwright.contracts import Section
+from mixwright.records import Observation
+from mixwright.runs import RunFolder, read_list
+from mixwright.verdict._blocks import Block, Fold, Paragraph, Table
+from mixwright.verdict._text import count
+
+MOST = 4
+"""Errors that stay open per file."""
+
+
+class AuditSection(Section):
+    """Errors of the audit in full, warnings and infos folded."""
+
+    ORDER: ClassVar[int] = 12
+    TITLE: ClassVar[str] = "Data"
+
+    def blocks(self, run: RunFolder) -> list[Block]:
+        """One group per audit file."""
+        files = sorted(run.path.glob("audit*.json"), key=lambda path: (path.name != "audit.json", path.name))
+        if not files:
+            return []
+        errors: list[Block] = []
+        others: list[Block] = []
+        for path in files:
+            name = path.stem.removeprefix("audit").strip("_-. ").replace("_", " ")
+            about = f"{name[:1].upper()}{name[1:]}: " if name else ""
+            observations = read_list(path, Observation)
+            wrong = [o for o in observations if o.severity == "error"]
+            errors += [Paragraph(f"{about}{_place(o)}{o.message} {o.remedy}".strip(), "bad") for o in wrong[:MOST]]
+            others += _others(about, wrong[MOST:] + [o for o in observations if o.severity != "error"])
+        return [*(errors or [Paragraph("No error found.")]), *others]
+
+
+def _others(about: str, observations: list[Observation]) -> list[Block]:
+    """What does not stand open: warnings, then infos."""
+    if not observations:
+        return []
+    order = ("error", "warning", "info")
+    rows = [
+        (o.severity, o.check, o.task or "all", f"{o.count:,} of {o.total:,}", o.message, o.remedy)
+        for o in sorted(observations, key=lambda o: order.index(o.severity))
+    ]
+    counts = {word: sum(row[0] == word for row in rows) for word in order}
+    summary = ", ".join(count(number, word) for word, number in counts.items() if number)
+    columns = ("severity", "check", "task", "seen", "what", "remedy")
+    return [Fold(f"{about}{summary}", (Table("Observations of the audit", columns, rows),))]
+
+
+def _place(observation: Observation) -> str:
+    return f"{observation.check} in {observation.task}: " if observation.task else f"{observation.check}: "

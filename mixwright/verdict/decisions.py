@@ -1,0 +1,100 @@
+"""What steering changed and what it was alarmed by, grouped: how often, when, and because of what.
+
+Source: decisions.jsonl of every branch of the leading arm (or of steering/ in the run folder).
+Unit: decisions.
+Cost: reads one line per decision.
+Blind spot: shows the first and the last reason of each group; all of them are in the files.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from mixwright.contracts import Section
+from mixwright.runs import RunFolder
+from mixwright.verdict._blocks import Block, Fold, Paragraph, Table
+from mixwright.verdict._evidence import arms, json_lines, lead, number
+from mixwright.verdict._text import NONE, count
+
+FIRST = 12
+"""Groups that stay open."""
+
+
+@dataclass(slots=True)
+class _Group:
+    times: int
+    first: float
+    last: float
+    old: Any
+    new: Any
+    because: str
+    seeds: set[int]
+
+
+class Decisions(Section):
+    """Alarms first, then decisions by how often they were taken."""
+
+    ORDER: ClassVar[int] = 40
+    TITLE: ClassVar[str] = "Decisions and alarms"
+
+    def blocks(self, run: RunFolder) -> list[Block]:
+        """One table of alarms, one of decisions, the long tail folded."""
+        arm = lead(run)
+        branches = arms(run).get(arm, [])
+        if not branches:
+            branches = [(0, path) for path in (run.path / "steering", run.path) if (path / "decisions.jsonl").is_file()][:1]
+        groups: dict[str, _Group] = {}
+        for seed, folder in branches:
+            _collect(groups, seed, folder / "decisions.jsonl")
+        if not groups:
+            files = any((folder / "decisions.jsonl").is_file() for _, folder in branches)
+            return [Paragraph(f"{arm or 'The run'} took no decision and raised no alarm.")] if files else []
+        alarms = [(what, group) for what, group in groups.items() if what.startswith("alarm.")]
+        others = sorted(((w, g) for w, g in groups.items() if not w.startswith("alarm.")), key=lambda item: -item[1].times)
+        total = sum(group.times for _, group in others)
+        over = f" over {count(len(branches), 'seed')} of arm {arm}" if arm else ""
+        rung = sum(group.times for _, group in alarms)
+        blocks: list[Block] = [Paragraph(f"{count(total, 'decision')} and {count(rung, 'alarm')}{over}.")]
+        if alarms:
+            blocks.append(_table("Alarms", alarms))
+        if others:
+            blocks.append(_table("Decisions", others[:FIRST]))
+        if others[FIRST:]:
+            blocks.append(Fold(f"{len(others) - FIRST} more kinds", (_table("Rarer decisions", others[FIRST:]),)))
+        return blocks
+
+
+def _collect(groups: dict[str, _Group], seed: int, path: Path) -> None:
+    for item in json_lines(path):
+        what, step = str(item.get("what", "?")), number(item, "step") or 0.0
+        because, old, new = str(item.get("because", "")), item.get("old"), item.get("new")
+        group = groups.setdefault(what, _Group(0, step, step, old, new, because, set()))
+        group.times += 1
+        group.seeds.add(seed)
+        if step < group.first:
+            group.first, group.old = step, old
+        if step >= group.last:
+            group.last, group.new, group.because = step, new, because
+
+
+def _table(caption: str, groups: list[tuple[str, _Group]]) -> Table:
+    rows = [
+        (
+            what,
+            str(g.times),
+            str(len(g.seeds)),
+            f"{g.first:g} to {g.last:g}",
+            f"{_short(g.old)} → {_short(g.new)}",
+            g.because,
+        )
+        for what, g in groups
+    ]
+    return Table(caption, ("what", "times", "seeds", "steps", "first → last", "because (last)"), rows, (1, 2, 3))
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return NONE if value is None else str(value)[:60]
+    return f"{value:.3g}"
