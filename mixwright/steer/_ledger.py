@@ -33,32 +33,38 @@ class CellEvidence:
     Args:
         count: number of cells.
         memory: rollouts that evidence is worth at most, about.
+        half_life: steps without a new rollout after which the posterior counts the evidence half; None: it never fades.
     """
 
-    def __init__(self, count: int, memory: float) -> None:
-        self.memory = memory
+    def __init__(self, count: int, memory: float, half_life: float | None = None) -> None:
+        self.memory, self.half_life = memory, half_life
+        self.step = 0
         self.wins = np.zeros(count)
         self.tries = np.zeros(count)
+        self.seen = np.zeros(count, dtype=np.int64)
 
     def start(self, cell: int, success: float, n: float) -> None:
         """Take a measurement made before the run as evidence, worth at most `memory` rollouts."""
         self.tries[cell] = min(n, self.memory)
         self.wins[cell] = success * self.tries[cell]
 
-    def add(self, cell: int, wins: float, tries: float) -> None:
-        """One group: `wins` is the sum of its successes in 0..1."""
+    def add(self, cell: int, step: int, wins: float, tries: float) -> None:
+        """One group of a step: `wins` is the sum of its successes in 0..1."""
+        self.step = max(self.step, step)
+        self.seen[cell] = step
         keep = np.exp(-tries / self.memory)
         self.wins[cell] = self.wins[cell] * keep + wins
         self.tries[cell] = self.tries[cell] * keep + tries
 
     def beta(self, cells: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
-        """Parameters of the Beta posterior under a flat prior."""
-        return 1 + self.wins[cells], 1 + self.tries[cells] - self.wins[cells]
+        """Parameters of the Beta posterior under a flat prior, evidence faded by the steps since it was seen."""
+        age = np.maximum(self.step - self.seen[cells], 0)
+        keep = 0.5 ** (age / self.half_life) if self.half_life else 1.0
+        return 1 + self.wins[cells] * keep, 1 + (self.tries[cells] - self.wins[cells]) * keep
 
     def mean(self, cells: np.ndarray | int) -> np.ndarray:
-        """Posterior mean of success."""
-        a, b = self.beta(cells)
-        return a / (a + b)
+        """Posterior mean of success under a flat prior, not faded: the last that is known."""
+        return (1 + self.wins[cells]) / (2 + self.tries[cells])
 
     def interval(self, cells: np.ndarray | int, z: float = 1.96) -> tuple[np.ndarray, np.ndarray]:
         """Wilson interval of success on the discounted counts."""
@@ -75,6 +81,7 @@ class Ledger:
         half_life: steps after which an example's own evidence counts half.
         recent: memory in rollouts of the evidence that choosing reads: short, because band membership goes stale in steps.
         lasting: memory in rollouts of the evidence that refusing reads: long, because telling success from luck needs it.
+        cell_half_life: steps after which recent evidence of a cell that is not drawn counts half, so that it is tried again.
     """
 
     def __init__(
@@ -86,6 +93,7 @@ class Ledger:
         half_life: float = 20.0,
         recent: float = 128.0,
         lasting: float = 512.0,
+        cell_half_life: float = 40.0,
     ) -> None:
         size = len(pool.ids)
         self.pool = pool
@@ -95,7 +103,7 @@ class Ledger:
         self.seen = np.full(size, -1, dtype=np.int32)
         self.drawn = np.full(size, -1, dtype=np.int32)
         self.luck = np.array([min(cell.luck, 0.99) for cell in pool.cells], dtype=float)
-        self.recent = CellEvidence(len(pool.cells), recent)
+        self.recent = CellEvidence(len(pool.cells), recent, cell_half_life)
         self.lasting = CellEvidence(len(pool.cells), lasting)
         self.step = 0
         self.draws = 0
@@ -134,8 +142,8 @@ class Ledger:
         self.seen[index] = step
         self.step = max(self.step, step)
         cell = int(self.pool.cell_of[index])
-        self.recent.add(cell, wins, tries)
-        self.lasting.add(cell, wins, tries)
+        for evidence in self._evidence().values():
+            evidence.add(cell, step, wins, tries)
 
     def beta(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Beta posterior of examples: own evidence faded by age, plus `strength` rollouts at the cell's recent mean."""
@@ -155,7 +163,7 @@ class Ledger:
     def state(self) -> dict[str, Any]:
         """JSON-ready: examples that were touched (index and values), cells, counters."""
         touched = np.flatnonzero((self.seen >= 0) | (self.drawn >= 0))
-        cells = {name: [e.wins.tolist(), e.tries.tolist()] for name, e in self._evidence().items()}
+        cells = {name: [e.wins.tolist(), e.tries.tolist(), e.seen.tolist()] for name, e in self._evidence().items()}
         examples = {name: array[touched].tolist() for name, array in self.arrays().items()}
         return {"step": self.step, "draws": self.draws, "index": touched.tolist(), **examples, "cells": cells}
 
@@ -166,7 +174,8 @@ class Ledger:
             array[:] = -1 if array.dtype == np.int32 else 0
             array[touched] = np.asarray(state[name], dtype=array.dtype)
         for name, evidence in self._evidence().items():
-            evidence.wins[:], evidence.tries[:] = state["cells"][name]
+            evidence.wins[:], evidence.tries[:], evidence.seen[:] = state["cells"][name]
+            evidence.step = int(state["step"])
         self.step, self.draws = int(state["step"]), int(state["draws"])
 
     def _evidence(self) -> dict[str, CellEvidence]:

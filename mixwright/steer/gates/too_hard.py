@@ -3,8 +3,8 @@
 A cell is refused when the upper end of the one-sided 95 % Wilson interval of its success above luck lies under `floor`
 (default: the lower edge of the stage's band), on the cell's lasting evidence (about 512 rollouts, older ones fading), the
 current groups included. A cell without evidence is admitted and the reason says so. Groups stay seen while refused, so a
-cell whose success rises comes back: at luck 0, two groups of 8 with 3 right each lift a cell that had none right in 128
-rollouts.
+cell whose success rises comes back: at luck 0, three groups of 8 with 4 right each lift a cell that had none right in
+128 rollouts.
 
 Power (4,000 simulated cells, groups of 8, floor 0.1; share refused after 64 / 128 / 512 rollouts):
     success above luck 0:    luck 0 1.00 / 1.00 / 1.00, luck 0.1 .55 / .88 / 1.00, luck 0.3 .31 / .46 / .89

@@ -1,0 +1,93 @@
+"""A bandit-like world for steering tests: cells with known success, some of it luck, that training can raise."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mixwright.contracts import Planner, Pool
+from mixwright.plan._validate import validate_plan
+from mixwright.records import Action, Cell, Decision, GroupOutcome, Measurement, Plan, Signals
+from mixwright.steer._engine import Engine
+from mixwright.steer._ledger import wilson
+from mixwright.steer._pool import make_pool
+
+SUCCESS = {
+    "chain@1": 0.97,
+    "chain@2": 0.45,
+    "chain@3": 0.0,
+    "spell@1": 0.97,
+    "spell@2": 0.3,
+    "gcd@1": 0.98,
+    "gcd@3": 0.0,
+    "lcm@1": 0.01,
+    "lcm@2": 0.0,
+    "prime@1": 0.0,
+    "count@1": 0.3,
+    "count@2": 0.3,
+}
+LUCK = {"count": 0.3}
+GROUP = 8
+
+
+def cells(examples: int = 60) -> tuple[Cell, ...]:
+    split = [key.split("@") for key in SUCCESS]
+    return tuple(Cell(task, float(level), examples, LUCK.get(task, 0.0)) for task, level in split)
+
+
+def pool(examples: int = 60) -> Pool:
+    every = [cell for cell in cells(examples) for _ in range(examples)]
+    ids = [f"{cell.key}#{place % examples}" for place, cell in enumerate(every)]
+    return make_pool(ids, [c.task for c in every], [c.level for c in every], cells=cells(examples))
+
+
+def competence(rng: np.random.Generator, n: int = 256) -> list[Measurement]:
+    rows = []
+    for cell in cells():
+        wins = int(rng.binomial(n, SUCCESS[cell.key]))
+        low, high = (float(end) for end in wilson(np.array(wins), np.array(n)))
+        rows.append(row(cell.task, cell.level, wins / n, min(low, wins / n), max(high, wins / n), n))
+    return rows
+
+
+def row(task: str, level: float | None, value: float, low: float, high: float, n: int = 256) -> Measurement:
+    return Measurement("competence", task, "pass@1", value, low, high, n, "share", level)
+
+
+@dataclass
+class Run:
+    plan: Plan
+    engine: Engine
+    drawn: Counter[str] = field(default_factory=Counter)
+    zero_signal: int = 0
+    groups: int = 0
+    decisions: list[Decision] = field(default_factory=list)
+    actions: list[Action] = field(default_factory=list)
+
+
+def train(
+    planner: Planner, seed: int, *, steps: int = 60, prompts: int = 8, revive: tuple[str, int, float] | None = None
+) -> Run:
+    """Steer a learner that does not learn, except that cell `revive[0]` jumps to success `revive[2]` at step `revive[1]`."""
+    rng, here = np.random.default_rng((99, seed)), pool()
+    plan = planner.plan(cells(), [], competence(rng), steps=steps)
+    validate_plan(plan, here.cells)
+    run, success = Run(plan, Engine(plan, here, seed=seed)), dict(SUCCESS)
+    for step in range(steps):
+        if revive and step == revive[1]:
+            success[revive[0]] = revive[2]
+        outcomes = [outcome(here, index, step, success, rng) for index in run.engine.draw(prompts)]
+        run.actions += run.engine.observe(outcomes, Signals(step))
+        run.decisions += run.engine.take_decisions()
+        run.drawn.update(f"{o.task}@{o.level:g}" for o in outcomes)
+        run.zero_signal += sum(o.no_signal for o in outcomes)
+        run.groups += len(outcomes)
+    return run
+
+
+def outcome(here: Pool, index: int, step: int, success: dict[str, float], rng: np.random.Generator) -> GroupOutcome:
+    cell = here.cells[here.cell_of[index]]
+    rewards = tuple(float(win) for win in rng.random(GROUP) < success[cell.key])
+    return GroupOutcome(here.ids[index], cell.task, cell.level, step, rewards)

@@ -1,0 +1,259 @@
+"""The engine on simulated learners: where it draws, what it refuses, what it does about alarms, and how it continues."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from steer_world import SUCCESS, cells, competence, outcome, pool, train
+
+from mixwright.errors import InputError
+from mixwright.plan.difficulty import Difficulty
+from mixwright.plan.proportional import Proportional
+from mixwright.records import Action, CanaryOutcome, GroupOutcome, Outcome, Plan, Signals, Stage
+from mixwright.steer._engine import Engine
+
+IN_BAND = ("chain@2", "spell@2")
+
+
+@pytest.fixture(scope="module")
+def steered():
+    return [train(Difficulty(), seed) for seed in range(3)]
+
+
+def test_draws_concentrate_on_the_band_and_waste_less(steered):
+    for seed, run in enumerate(steered):
+        plain = train(Proportional(), seed)
+        total = run.groups
+        assert sum(run.drawn[key] for key in IN_BAND) / total > 0.6
+        assert sum(plain.drawn[key] for key in IN_BAND) / total < 0.25
+        # the luck trap always carries signal, so even a share of 1/6 of it flatters the plain run
+        assert run.zero_signal / total < 0.6 * plain.zero_signal / total
+        assert sum(run.drawn[key] for key in SUCCESS if key.startswith("count")) / total < 0.05
+
+
+def test_nothing_starves_and_mastered_tasks_keep_an_anchor(steered):
+    drawn = sum((run.drawn for run in steered), start=type(steered[0].drawn)())
+    total = sum(drawn.values())
+    assert all(drawn[key] > 0 for key in SUCCESS)
+    assert drawn["gcd@1"] / total > 0.05
+
+
+def test_luck_traps_are_refused_by_name(steered):
+    named = {d.what: d for run in steered for d in run.decisions if d.new == "refused"}
+    traps = [d for what, d in named.items() if what.startswith("refuse.count")]
+    assert traps
+    assert all(d.because.startswith("lucky: ") and "by luck" in d.because for d in traps)
+    assert named["refuse.prime@1"].because.startswith("too hard: ")
+    for run in steered:
+        refusals = [d.what for d in run.decisions if d.new == "refused"]
+        assert not {"refuse.chain@2", "refuse.spell@2"} & set(refusals)
+        assert len(refusals) == len(set(refusals)) < sum(a.kind == "refuse" for a in run.actions)
+
+
+def test_a_cell_that_becomes_reachable_comes_back():
+    run = train(Difficulty(), 0, steps=150, revive=("chain@3", 30, 0.5))
+    told = [(d.old, d.new) for d in run.decisions if d.what == "refuse.chain@3"]
+    assert told == [(None, "refused"), ("refused", "admitted")]
+    assert run.drawn["chain@3"] > 60  # 1200 draws; a hopeless cell gets about 1 % of them
+    assert run.engine.snapshot()["chain@3"]["state"] == "reachable"
+    assert run.engine.snapshot()["chain@3"]["refused"] >= 1
+
+
+def test_snapshot_knows_the_cells(steered):
+    for run in steered:
+        shown = run.engine.snapshot()
+        assert shown["chain@2"]["state"] == "reachable"
+        assert shown["chain@2"]["success_above_luck"] == pytest.approx(0.45, abs=0.15)
+        assert abs(shown["count@1"]["success_above_luck"]) < 0.15
+        assert shown["prime@1"]["state"] == "hopeless"
+
+
+def play(engine, tape_seed, steps, ahead=()):
+    """Actions, draws and decisions over steps whose outcomes depend only on the tape seed and what was drawn."""
+    here, seen = pool(), []
+    for step in steps:
+        rng = np.random.default_rng((tape_seed, step))
+        drawn = engine.draw(6)
+        outcomes = [outcome(here, index, step, SUCCESS, rng) for index in drawn]
+        signals = Signals(step, beta=0.04, kl_nats=float(rng.random() * 0.5))
+        acts = engine.observe(outcomes, signals)
+        fresh = tuple(CanaryOutcome(here.ids[i], "chain", None, step, float(rng.random() < 0.7)) for i in engine.canaries)
+        acts += engine.watch(Signals(step, beta=0.04, canaries=fresh))
+        seen.append((drawn, acts, engine.take_decisions(), engine.snapshot(), engine.wanted()))
+    return seen
+
+
+@settings(deadline=None, max_examples=12)
+@given(st.integers(0, 2**40), st.integers(0, 12), st.sampled_from(["difficulty", "uniform"]))
+def test_round_trip_continues_exactly(seed, cut, selector):
+    plan = Difficulty().plan(cells(), [], competence(np.random.default_rng(seed)), steps=12)
+    plan = replace(plan, stages=(replace(plan.stages[0], selector=selector),))
+    whole = Engine(plan, pool(), seed=seed)
+    before = play(whole, seed, range(cut))
+    saved = json.dumps(whole.state(), allow_nan=False)
+    resumed = Engine(plan, pool(), seed=seed)
+    resumed.restore(json.loads(saved))
+    assert resumed.canaries == whole.canaries
+    assert json.dumps(resumed.state()) == saved
+    assert play(resumed, seed, range(cut, 12)) == play(whole, seed, range(cut, 12))
+    if selector == "difficulty" and cut:
+        again = Engine(plan, pool(), seed=seed)
+        assert play(again, seed, range(cut)) == before  # and the same tape gives the same actions
+
+
+def test_untaken_decisions_survive_too():
+    plan = Difficulty().plan(cells(), [], competence(np.random.default_rng(0)), steps=5)
+    one, other = Engine(plan, pool(), seed=0), Engine(plan, pool(), seed=0)
+    one.observe([GroupOutcome("prime@1#0", "prime", 1.0, 0, (0.0,) * 8)], Signals(0))
+    other.restore(json.loads(json.dumps(one.state())))
+    assert other.take_decisions() == one.take_decisions() != []
+
+
+def test_state_of_another_run_is_refused():
+    plan = Difficulty().plan(cells(), [], competence(np.random.default_rng(0)), steps=5)
+    state = Engine(plan, pool(), seed=0).state()
+    for other in (Engine(plan, pool(), seed=1), Engine(plan, pool(50), seed=0)):
+        with pytest.raises(InputError, match="same seed, data and plan"):
+            other.restore(state)
+
+
+def test_canaries_are_mastered_items_that_are_never_drawn():
+    plan = Difficulty().plan(cells(), [], competence(np.random.default_rng(0)), steps=5)
+    engine, here = Engine(plan, pool(), seed=3), pool()
+    keys = [here.cells[here.cell_of[index]].key for index in engine.canaries]
+    assert {"chain@1", "spell@1", "gcd@1"} == set(keys)
+    assert len(keys) == 3 * 15  # a quarter of 60
+    assert not set(engine.draw(3000)) & set(engine.canaries)
+    assert engine.canaries == Engine(plan, here, seed=3).canaries != Engine(plan, here, seed=4).canaries
+
+
+def stage(**changes) -> Plan:
+    base = Stage("s", "grpo", 10, {"chain": 0.5, "gcd": 0.5}, selector="uniform")
+    return Plan("hand", (replace(base, **changes),))
+
+
+def test_without_levers_nothing_happens():
+    engine = Engine(stage(), pool(), seed=0)
+    here = pool()
+    for step in range(5):
+        outcomes = [outcome(here, i, step, dict.fromkeys(SUCCESS, 0.0), np.random.default_rng(0)) for i in engine.draw(8)]
+        assert engine.observe(outcomes, Signals(step, kl_nats=9.0)) == []
+    assert engine.take_decisions() == []
+    assert engine.canaries == ()
+    assert engine.wanted() == {"chain": 0.5, "count": 0, "gcd": 0.5, "lcm": 0, "prime": 0, "spell": 0}
+
+
+def groups(*wins, cell="chain@2", step=0):
+    task, level = cell.split("@")
+    return [GroupOutcome(f"{cell}#{i}", task, float(level), step, (1.0,) * w + (0.0,) * (8 - w)) for i, w in enumerate(wins)]
+
+
+def test_few_survivors_scale_or_skip_the_step_and_it_is_restored():
+    engine = Engine(stage(gates=("too_hard",)), pool(), seed=0)
+    (scaled,) = engine.observe(groups(4, 8, 8, 8, 8, 8, 8, 8), Signals(0))
+    assert (scaled.kind, scaled.value) == ("lr_factor", 0.5)  # 1 of 8 is half of 25 %
+    (skipped,) = [a for a in engine.observe(groups(8, 8, 8, 8), Signals(1)) if a.kind == "skip_step"]
+    assert "0 of 4 groups teach" in skipped.because
+    (restored,) = engine.observe(groups(4, 4), Signals(2)) or [None]
+    assert restored is None  # already told when the step was skipped: the factor stands at 1
+    engine.observe(groups(4, 8, 8, 8, 8, 8, 8, 8), Signals(3))
+    (restored,) = engine.observe(groups(4, 4), Signals(4))
+    assert (restored.kind, restored.value) == ("lr_factor", 1.0)
+    what = [(d.step, d.what, d.old, d.new) for d in engine.take_decisions() if not d.what.startswith("refuse")]
+    assert what == [
+        (0, "lr_factor", 1.0, 0.5),
+        (1, "skip_step", False, True),
+        (1, "lr_factor", 0.5, 1.0),
+        (3, "lr_factor", 1.0, 0.5),
+        (4, "lr_factor", 0.5, 1.0),
+    ]
+
+
+def canaries(engine, success, step):
+    here = pool()
+    return tuple(
+        CanaryOutcome(here.ids[i], here.cells[here.cell_of[i]].task, None, step, success, 0.05) for i in engine.canaries
+    )
+
+
+def alarms_of(engine, beta):
+    """First pass good, three bad, two good; what the engine asks for after each."""
+    asked = []
+    for step, success in enumerate((1.0, 0.0, 0.0, 0.0, 1.0, 1.0)):
+        acts = engine.watch(Signals(20 * step, beta=beta, canaries=canaries(engine, success, step)))
+        beta = next((a.value for a in acts if a.kind == "coefficient"), beta)
+        asked.append([(a.kind, a.value) for a in acts])
+    return asked
+
+
+def test_alarms_tighten_and_clean_passes_undo():
+    engine = Engine(stage(monitors=("canary",)), pool(), seed=0)
+    assert alarms_of(engine, 0.0) == [
+        [],
+        [("lr_factor", 0.5)],
+        [("lr_factor", 0.25)],
+        [("lr_factor", 0.125)],
+        [("lr_factor", 0.25)],
+        [("lr_factor", 0.5)],
+    ]
+    told = engine.take_decisions()
+    assert {d.what for d in told} == {"alarm.canary", "lr_factor"}
+    assert sum(d.what == "alarm.canary" for d in told) == 3 * 6  # three passes; all six tasks are watched, trained on or not
+
+
+def test_alarms_double_beta_where_there_is_one():
+    engine = Engine(stage(monitors=("canary",)), pool(), seed=0)
+    assert [pair for step in alarms_of(engine, 0.04) for pair in step] == [
+        ("coefficient", 0.08),
+        ("coefficient", 0.16),
+        ("coefficient", 0.32),
+        ("coefficient", 0.16),
+        ("coefficient", 0.08),
+    ]
+
+
+def test_stop_only_where_the_policy_says_so():
+    policy = {"engine": {"patience": 2, "then": "stop"}}
+    engine = Engine(stage(monitors=("canary",), options=policy), pool(), seed=0)
+    kinds = [[kind for kind, _ in step] for step in alarms_of(engine, 0.0)]
+    assert kinds == [[], ["lr_factor"], ["lr_factor", "stop"], ["lr_factor", "stop"], ["lr_factor"], ["lr_factor"]]
+    quiet = Engine(stage(monitors=("canary",), options={"engine": {"on_alarm": "log"}}), pool(), seed=0)
+    assert alarms_of(quiet, 0.0) == [[]] * 6
+    assert sum(d.what == "alarm.canary" for d in quiet.take_decisions()) == 3 * 6
+
+
+def test_drift_is_seen_through_the_canaries_when_the_trainer_has_no_kl():
+    engine = Engine(stage(controllers=("drift",), options={"controllers.drift": {"target": 0.01}}), pool(), seed=0)
+    (action,) = engine.watch(Signals(0, canaries=canaries(engine, 1.0, 0)))
+    assert action == Action("lr_factor", "lr", 1 / 1.5, action.because)
+    assert "KL 0.05 nats per token" in action.because
+
+
+def test_rewards_are_mapped_to_shares():
+    engine = Engine(stage(options={"engine": {"reward_range": [-1, 1]}}), pool(), seed=0)
+    engine.observe([GroupOutcome("chain@2#0", "chain", 2.0, 0, (-1.0, 0.0, 1.0, 5.0))], Signals(0))
+    shown = engine.snapshot()["chain@2"]
+    assert shown["evidence"] == 4
+    assert shown["success_above_luck"] == pytest.approx((0 + 0.5 + 1 + 1 + 1) / (4 + 2))
+
+
+def test_losses_of_sft_are_taken_in():
+    engine = Engine(stage(objective="sft"), pool(), seed=0)
+    assert engine.observe([Outcome("chain@2#0", "chain", 2.0, 0, 1.5, 10)], Signals(0)) == []
+    assert engine.snapshot()["chain@2"]["evidence"] == 0
+
+
+def test_wrong_input_is_an_input_error():
+    with pytest.raises(InputError, match="'chian'"):
+        Engine(stage(weights={"chian": 1.0}), pool(), seed=0)
+    with pytest.raises(InputError, match="patiense"):
+        Engine(stage(options={"engine": {"patiense": 1}}), pool(), seed=0)
+    with pytest.raises(InputError, match="candidats"):
+        Engine(stage(selector="difficulty", options={"selectors.difficulty": {"candidats": 1}}), pool(), seed=0)
+    with pytest.raises(InputError, match="an example of the pool"):
+        Engine(stage(), pool(), seed=0).observe([GroupOutcome("no", "chain", 2.0, 0, (1.0,))], Signals(0))

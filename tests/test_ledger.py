@@ -1,0 +1,135 @@
+"""The ledger's numbers by hand, its memory, its size and its state."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mixwright.errors import InputError
+from mixwright.records import Cell
+from mixwright.steer._ledger import CellEvidence, Ledger, wilson
+from mixwright.steer._pool import majority_luck, make_pool
+
+
+def small() -> Ledger:
+    return Ledger(
+        make_pool(["a1", "a2", "b1"], ["a", "a", "b"], [1, 1, None], cells=[Cell("a", 1.0, 2, 0.25)]),
+        strength=8,
+        half_life=20,
+        recent=128,
+        cell_half_life=40,
+    )
+
+
+def test_wilson_by_hand():
+    # 8 of 10 at z = 1.96: centre (0.8 + 0.19208) / 1.38416, half 1.96 / 1.38416 * sqrt(0.016 + 0.009604)
+    low, high = wilson(np.array(8.0), np.array(10.0))
+    assert float(low) == pytest.approx(0.4902, abs=1e-4)
+    assert float(high) == pytest.approx(0.9433, abs=1e-4)
+    assert [float(end) for end in wilson(np.array(0.0), np.array(0.0))] == [0, 1]
+
+
+def test_cell_evidence_fades_with_new_rollouts():
+    evidence = CellEvidence(1, memory=16)
+    evidence.add(0, 0, 8, 8)
+    evidence.add(0, 1, 0, 8)
+    keep = math.exp(-0.5)
+    assert evidence.wins[0] == pytest.approx(8 * keep)
+    assert evidence.tries[0] == pytest.approx(8 * keep + 8)
+
+
+def test_cell_evidence_is_worth_at_most_its_memory_about():
+    evidence = CellEvidence(1, memory=128)
+    for step in range(500):
+        evidence.add(0, step, 4, 8)
+    assert 128 < evidence.tries[0] < 128 + 8
+    evidence.start(0, 0.25, 4096)
+    assert (evidence.wins[0], evidence.tries[0]) == (32, 128)
+
+
+def test_posterior_of_an_unseen_example_is_its_cell():
+    ledger = small()
+    ledger.add(0, 0, 6, 8)
+    a, b = ledger.beta(np.array([0, 1]))
+    mean = (6 + 1) / (8 + 2)
+    assert a == pytest.approx([8 * mean + 6, 8 * mean])
+    assert b == pytest.approx([8 * (1 - mean) + 2, 8 * (1 - mean)])
+
+
+def test_own_evidence_halves_in_a_half_life_and_the_cells_posterior_widens():
+    ledger = small()
+    ledger.add(0, 0, 6, 8)
+    ledger.add(2, 20, 0, 8)  # another cell: only time passes for the first
+    a, b = ledger.beta(np.array([0]))
+    assert a[0] == pytest.approx(8 * 0.7 + 3)
+    assert b[0] == pytest.approx(8 * 0.3 + 1)
+    keep = 0.5 ** (20 / 40)
+    assert ledger.recent.beta(0) == (pytest.approx(1 + 6 * keep), pytest.approx(1 + 2 * keep))
+    assert ledger.recent.mean(0) == pytest.approx(0.7)
+    ledger.add(0, 20, 8, 8)
+    assert ledger.wins[0] == pytest.approx(6 * 0.5 + 8)
+
+
+def test_above_luck():
+    ledger = small()
+    assert ledger.above(np.array([0.25, 1.0, 0.0]), 0) == pytest.approx([0, 1, -1 / 3])
+
+
+def test_size_per_example():
+    ledger = Ledger(make_pool([str(i) for i in range(1000)], ["t"] * 1000))
+    arrays = [*ledger.arrays().values(), ledger.task_members(0), ledger.pool.task_of, ledger.pool.cell_of]
+    assert sum(array.nbytes for array in arrays) / 1000 <= 32
+
+
+def test_members_leave_out_what_is_held():
+    pool = make_pool(["x", "y", "z", "w"], ["b", "a", "b", "a"], [2, 1, 1, 1])
+    ledger = Ledger(pool, held=[2])
+    assert ledger.task_members(0).tolist() == [1, 3]
+    assert ledger.task_members(1).tolist() == [0]
+    assert [cell.key for cell in pool.cells] == ["a@1", "b@1", "b@2"]
+    assert ledger.members(1).tolist() == []
+    assert ledger.task_cells(1).tolist() == [2]
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 5), st.floats(0, 8, width=32)), max_size=30), st.data())
+def test_state_round_trip_is_exact(tape, data):
+    one, other, step = small(), small(), 0
+    cut = data.draw(st.integers(0, len(tape)))
+    for place, (index, gap, wins) in enumerate(tape):
+        step += gap
+        if place == cut:
+            other.restore(json.loads(json.dumps(one.state())))
+        for ledger in (one, other) if place >= cut else (one,):
+            ledger.mark_drawn(index)
+            ledger.add(index, step, wins, 8)
+    if cut < len(tape):
+        assert one.state() == other.state()
+        for left, right in zip(one.beta(np.arange(3)), other.beta(np.arange(3)), strict=True):
+            assert left.tolist() == right.tolist()
+
+
+def test_majority_luck_does_not_punish_small_cells():
+    assert majority_luck(["1", "2", "3"]) == 0
+    assert majority_luck([1, 1, 1, 2]) == pytest.approx(2 / 3)
+    assert majority_luck(["only"]) == 0
+    assert majority_luck([None, None]) == 0
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        (([], []), "at least 1"),
+        ((["a", "a"], ["t", "t"]), "'a' more than once"),
+        ((["a", "b"], ["t"]), "one length"),
+        ((["a"], ["t"], [math.nan]), "finite level of example 'a'"),
+    ],
+)
+def test_wrong_columns_are_refused(columns, told):
+    with pytest.raises(InputError, match=told):
+        make_pool(*columns)

@@ -1,0 +1,231 @@
+"""Task order, selectors, gate, controller and monitor alone, against hand values and their stated error rates."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from steer_world import pool
+
+from mixwright.contracts import Scene
+from mixwright.records import CanaryOutcome, Cell, GroupOutcome, Signals, Stage
+from mixwright.steer._ledger import Ledger
+from mixwright.steer._order import TaskOrder
+from mixwright.steer._pool import make_pool
+from mixwright.steer.controllers.drift import Drift
+from mixwright.steer.gates.too_hard import TooHard
+from mixwright.steer.monitors.canary import Canary
+from mixwright.steer.selectors.difficulty import Difficulty
+from mixwright.steer.selectors.uniform import Uniform
+
+
+def scene(here=None, band=(0.1, 0.9)) -> Scene:
+    here = here or pool()
+    stage = Stage("s", "grpo", 10, {task: 1 / len(here.tasks) for task in here.tasks}, band)
+    return Scene(here, Ledger(here), stage, {})
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=12).filter(any))
+def test_every_prefix_is_within_one_of_the_shares_and_gaps_are_bounded(parts):
+    weights = np.array(parts) / sum(parts)
+    order, counts, last = TaskOrder(len(parts)), np.zeros(len(parts)), {}
+    for draw in range(1, 400):
+        task = order.next(weights)
+        counts[task] += 1
+        assert weights[task] > 0
+        assert draw - last.get(task, 0) <= 1 + 2 / weights[task]
+        last[task] = draw
+        assert np.all(np.abs(counts - weights * draw) < 1)
+
+
+def test_order_is_far_more_even_than_drawing_at_random():
+    weights, rng = np.array([0.6, 0.35, 0.05]), np.random.default_rng(0)
+    order = TaskOrder(3)
+
+    def longest(tasks):
+        places = [place for place, task in enumerate(tasks) if task == 2]
+        return max(np.diff(places))
+
+    assert longest([order.next(weights) for _ in range(4000)]) <= 21
+    assert longest(rng.choice(3, size=4000, p=weights)) > 60
+
+
+def test_uniform_selector_passes_through_everything_once():
+    place = scene(make_pool([str(i) for i in range(7)], ["a"] * 5 + ["b"] * 2))
+    selector, rng = Uniform(), np.random.default_rng(0)
+    selector.begin(place)
+    passes = [[selector.pick(0, rng) for _ in range(5)] for _ in range(3)]
+    assert all(sorted(drawn) == [0, 1, 2, 3, 4] for drawn in passes)
+    assert len({tuple(drawn) for drawn in passes}) > 1
+    assert {selector.pick(1, rng) for _ in range(2)} == {5, 6}
+
+
+def test_difficulty_selector_shares_by_cell():
+    here = make_pool(
+        [str(i) for i in range(200)],
+        ["t"] * 200,
+        np.repeat([1.0, 2.0, 3.0, 4.0], 50).tolist(),
+        cells=[Cell("t", 4.0, 50, 0.4)],
+    )
+    place = scene(here)
+    for cell, success in enumerate((0.98, 0.5, 0.0, 0.4)):  # mastered, reachable, hopeless, lucky
+        place.ledger.recent.start(cell, success, 256)
+    selector, rng = Difficulty(), np.random.default_rng(1)
+    selector.begin(place)
+    drawn = Counter(int(here.cell_of[selector.pick(0, rng)]) for _ in range(3000))
+    assert drawn[1] > 0.8 * 3000
+    for rare in (0, 2, 3):
+        assert 0.005 * 3000 < drawn[rare] < 0.1 * 3000  # neither starved nor chased
+
+
+def test_difficulty_selector_prefers_the_items_in_the_band_and_lets_them_rest():
+    here = make_pool([str(i) for i in range(40)], ["t"] * 40)
+    place = scene(here)
+    for index in range(40):
+        for _ in range(3):
+            place.ledger.add(index, 0, 4.0 if index < 20 else 8.0 * (index % 2), 8)
+    selector, rng = Difficulty(explore=0.0, rest=5), np.random.default_rng(0)
+    selector.begin(place)
+    drawn = []
+    for _ in range(400):
+        drawn.append(selector.pick(0, rng))
+        place.ledger.mark_drawn(drawn[-1])
+    assert np.mean(np.array(drawn) < 20) > 0.9
+    assert all(drawn[i] not in drawn[max(0, i - 4) : i] for i in range(len(drawn)))
+
+
+def test_unmeasured_cells_are_tried():
+    here = make_pool([str(i) for i in range(100)], ["t"] * 100, [1.0] * 50 + [2.0] * 50)
+    place = scene(here)
+    place.ledger.recent.start(0, 0.5, 256)
+    selector, rng = Difficulty(explore=0.0), np.random.default_rng(0)
+    selector.begin(place)
+    assert 0.2 < np.mean([here.cell_of[selector.pick(0, rng)] for _ in range(1000)]) < 0.6
+
+
+def group(task="t", level=None, wins=0) -> GroupOutcome:
+    return GroupOutcome("0", task, level, 0, (1.0,) * wins + (0.0,) * (8 - wins))
+
+
+def refused_share(above: float, luck: float, rollouts: int, cells: int = 600) -> float:
+    """Share of simulated cells that the gate refuses after that many rollouts."""
+    here = make_pool([str(i) for i in range(cells)], [f"t{i}" for i in range(cells)])
+    here = type(here)(
+        here.ids, here.tasks, here.task_of, tuple(Cell(c.task, None, 1, luck) for c in here.cells), here.cell_of
+    )
+    place, rng = scene(here), np.random.default_rng(5)
+    gate = TooHard()
+    gate.begin(place)
+    for step in range(rollouts // 8):
+        for cell, wins in enumerate(rng.binomial(8, luck + above * (1 - luck), cells)):
+            place.ledger.lasting.add(cell, step, float(wins), 8)
+    return float(np.mean([not gate.admit(group(cell.task)).admitted for cell in here.cells]))
+
+
+@pytest.mark.parametrize(
+    ("above", "luck", "rollouts", "least", "most"),
+    [  # the figures of the gate's docstring, +- 3 standard errors of 600 cells
+        (0.0, 0.0, 64, 1.0, 1.0),
+        (0.0, 0.1, 128, 0.83, 0.92),
+        (0.0, 0.3, 128, 0.40, 0.52),
+        (0.0, 0.3, 512, 0.85, 0.93),
+        (0.1, 0.0, 128, 0.0, 0.06),
+        (0.1, 0.3, 64, 0.01, 0.08),
+        (0.2, 0.3, 128, 0.0, 0.01),
+    ],
+)
+def test_the_gates_error_rates_are_as_stated(above, luck, rollouts, least, most):
+    assert least <= refused_share(above, luck, rollouts) <= most
+
+
+def test_gate_admits_the_unknown_names_the_lucky_and_takes_cells_back():
+    here = make_pool(["0", "1"], ["hard", "trap"], cells=[Cell("trap", None, 1, 0.4)])
+    place, gate = scene(here), TooHard()
+    gate.begin(place)
+    assert gate.admit(group("hard")) == (True, "no evidence yet: 0 of 24 rollouts")
+    place.ledger.lasting.start(0, 0.0, 128)
+    place.ledger.lasting.start(1, 0.38, 512)
+    assert gate.admit(group("hard")).reason.startswith("too hard: 0% right in 128 rollouts")
+    assert gate.admit(group("trap")).reason.startswith("lucky: 38% right in 512 rollouts, 40% by luck")
+    admitted = []
+    for _ in range(3):
+        place.ledger.lasting.add(0, 1, 4, 8)
+        admitted.append(gate.admit(group("hard", wins=4)).admitted)
+    assert admitted == [False, False, True]
+
+
+def test_drift_moves_beta_outside_the_dead_band_only():
+    drift = Drift(target=0.1, dead_band=1.5, factor=2.0, smooth=1.0, rest=5)
+    assert drift.propose(Signals(0, beta=0.04)) == []
+    assert drift.propose(Signals(1, beta=0.04, kl_nats=0.14)) == []
+    (tighter,) = drift.propose(Signals(2, beta=0.04, kl_nats=0.3))
+    assert (tighter.kind, tighter.target, tighter.value) == ("coefficient", "beta", 0.08)
+    assert drift.propose(Signals(3, beta=0.08, kl_nats=0.3)) == []  # resting
+    (looser,) = drift.propose(Signals(7, beta=0.08, kl_nats=0.01))
+    assert looser.value == 0.04
+    assert drift.propose(Signals(12, beta=0.04, kl_nats=0.01)) == []  # never under where it began
+
+
+def test_drift_never_touches_a_beta_of_zero():
+    drift, factor = Drift(target=0.1, factor=2.0, smooth=1.0, rest=1, least=0.1), 1.0
+    for step in range(10):
+        for action in drift.propose(Signals(step, beta=0.0, lr_factor=factor, kl_nats=5.0)):
+            assert action.kind == "lr_factor"
+            factor = action.value
+    assert factor == 0.1
+    for step in range(10, 20):
+        for action in drift.propose(Signals(step, beta=0.0, lr_factor=factor, kl_nats=0.0)):
+            factor = action.value
+    assert factor == 1.0
+
+
+@settings(deadline=None)
+@given(st.floats(1e-4, 1.0), st.lists(st.floats(0, 10), max_size=40))
+def test_beta_stays_within_its_bounds(first, tape):
+    drift, beta = Drift(rest=1), first
+    for step, kl in enumerate(tape):
+        for action in drift.propose(Signals(step, beta=beta, kl_nats=kl)):
+            assert action.kind == "coefficient"
+            beta = action.value
+    assert first * 0.999 <= beta <= first * 64 * 1.001
+
+
+def canaries(successes, step, task="t"):
+    return tuple(CanaryOutcome(f"{task}{i}", task, None, step, float(s)) for i, s in enumerate(successes))
+
+
+def test_canary_by_hand():
+    monitor = Canary()
+    assert monitor.inspect(Signals(0, canaries=canaries([1] * 16, 0))) == []
+    assert monitor.inspect(Signals(1)) == []
+    assert monitor.inspect(Signals(20, canaries=canaries([0] * 3 + [1] * 13, 20))) == []  # 0.19, error 0.10
+    (alarm,) = monitor.inspect(Signals(40, canaries=canaries([0] * 4 + [1] * 12, 40)))
+    assert (alarm.monitor, alarm.task, alarm.value) == ("canary", "t", 0.25)
+    assert alarm.threshold == pytest.approx(2 * np.std([1] * 4 + [0] * 12, ddof=1) / 4)
+
+
+def test_canary_compares_with_the_first_pass_and_by_task():
+    monitor = Canary()
+    monitor.inspect(Signals(0, canaries=canaries([1] * 8, 0, "a") + canaries([0, 1] * 4, 0, "b")))
+    alarms = monitor.inspect(Signals(5, canaries=canaries([0] * 8, 5, "a") + canaries([1, 0] * 4, 5, "b")))
+    assert [alarm.task for alarm in alarms] == ["a"]
+
+
+def test_canary_rates_are_as_stated():
+    rng = np.random.default_rng(0)
+
+    def rate(before, after, passes=2000):
+        fired = 0
+        for _ in range(passes):
+            monitor = Canary()
+            monitor.inspect(Signals(0, canaries=canaries(rng.random(16) < before, 0)))
+            fired += bool(monitor.inspect(Signals(1, canaries=canaries(rng.random(16) < after, 1))))
+        return fired / passes
+
+    assert rate(0.95, 0.95) < 0.012
+    assert rate(0.8, 0.8) < 0.045
+    assert 0.70 < rate(0.95, 0.6) < 0.80
