@@ -7,7 +7,7 @@ import time
 import pytest
 
 from mixwright.errors import InputError
-from mixwright.trial._pool import Job, JobFailed, run_jobs
+from mixwright.trial._pool import Job, JobFailed, Pool, run_jobs
 from mixwright.trial._progress import progress_line, time_left
 
 
@@ -87,6 +87,23 @@ def test_ctrl_c_stops_all_workers():
     with pytest.raises(KeyboardInterrupt):
         run_jobs([Job("quick", double, 1, cost=2), Job("long", sleep, 600)], workers=2, progress=interrupt)
     assert multiprocessing.active_children() == []
+
+
+def test_a_pool_keeps_its_workers_between_batches():
+    with Pool(1) as pool:
+        first = pool.run([Job("one", whoami, None)], progress=quiet)
+        assert pool.run([Job("two", whoami, None)], progress=quiet) == first
+        assert pool.run([], progress=quiet) == []
+    assert multiprocessing.active_children() == []
+
+
+def test_a_worker_ends_when_its_parent_is_gone():
+    with Pool(1) as pool:
+        pool.run([Job("one", double, 1)], progress=quiet)
+        (child,) = multiprocessing.active_children()
+        pool._workers[0].link.close()  # what the death of the parent does
+        child.join(10)
+        assert child.exitcode == 0
 
 
 def test_the_environment_of_this_process_is_left_alone(monkeypatch):

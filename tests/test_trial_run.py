@@ -20,7 +20,7 @@ PLAN = Plan(
             "main",
             "grpo",
             3,
-            {"copy": 0.75, "flip": 0.25},
+            {"copy": 0.5, "flip": 0.5},
             selector="difficulty",
             gates=("too_hard",),
             monitors=("canary",),
@@ -29,30 +29,27 @@ PLAN = Plan(
     (
         CellPlan("copy", 1.0, "mastered", 0.9, 0.1, 64, 20),
         CellPlan("copy", 2.0, "reachable", 0.4, 0.1, 64, 20),
-        CellPlan("flip", None, "hopeless", 0.0, 0.1, 64, 20),
+        CellPlan("flip", None, "reachable", 0.4, 0.1, 64, 20),
     ),
 )
 CONFIG = RunConfig(
     CorpusConfig("unused"),
     ModelConfig(width=16, depth=1, heads=2, vocabulary=264),
     MeasureConfig(items=4, samples=2, max_new_tokens=3, probes=("competence",)),
-    train=TrainConfig(steps=3, prompts=2, generations=4, max_new_tokens=3, canary_every=2),
+    train=TrainConfig(steps=3, prompts=4, generations=4, max_new_tokens=3, canary_every=2),
     trial=TrialConfig(("uniform", "steered"), seeds=2, workers=1, progress_every=1),
 )
 
 
 def make_corpus():
-    def example(task, level, number, split):
-        text = str(number)
-        answer = text if task == "copy" else text[::-1]
-        return Example(
-            f"{task}-{level}-{split}-{number}", task, f"{task} {text} = ", answer=answer, level=level, split=split
-        )
-
+    """One answer at level 1, two at level 2, three for flip: a few steps of warm-up earn some reward."""
+    cells = (("copy", 1.0, 10, 1), ("copy", 2.0, 100, 2), ("flip", None, 10, 3))
     rows = []
-    for (task, level), split in itertools.product((("copy", 1.0), ("copy", 2.0), ("flip", None)), ("train", "eval")):
-        low = {"train": 10, "eval": 40}[split] if level != 2.0 else {"train": 100, "eval": 400}[split]
-        rows += [example(task, level, number, split) for number in range(low, low + 20)]
+    for (task, level, first, answers), split in itertools.product(cells, ("train", "eval")):
+        start = first * (1 if split == "train" else 4)
+        for number in range(start, start + 20):
+            name = f"{task}-{level}-{split}-{number}"
+            rows.append(Example(name, task, f"{task} {number} = ", answer=str(number % answers), level=level, split=split))
     return Corpus.from_examples(rows)
 
 
@@ -67,7 +64,7 @@ def finished(tmp_path_factory):
     corpus.save(run.corpus)
     write_plan(run.plan, PLAN)
     learner = build_tiny((f"{e.prompt}{e.answer}" for e in corpus), CONFIG.model, 0)
-    warm_up(learner, corpus, WarmupConfig(steps=20, batch_size=16), seed=0)
+    warm_up(learner, corpus, WarmupConfig(steps=60, batch_size=16, learning_rate=1e-2), seed=0)
     base = run.path / "bases" / "base-0"
     learner.save(base)
     return run, base, run_trial(run, CONFIG, [base], progress=lambda *_: None)
@@ -109,12 +106,16 @@ def test_paired_branches_start_alike_and_are_charged_in_full(finished):
     branches = {(arm, seed): read_branch(folder) for arm, seed, folder in run.branches()}
     starts = {branch.progress[0]["success"]["reachable"] for branch in branches.values()}
     assert len(starts) == 1
+    assert 0 < starts.pop() < 1
+    (weights,) = {(base / "model.safetensors").read_bytes() for base in (run.path / "bases").iterdir()}
+    models = {weights, *((folder / "model" / "model.safetensors").read_bytes() for _, _, folder in run.branches())}
+    assert len(models) == 5  # every branch has learnt something of its own
     assert [point["step"] for point in branches["uniform", 0].progress] == [0, 1, 2, 3]
-    # 3 steps of 8 rollouts, no canaries; 4 evaluations: 6 per reachable item (20 items), one per item of 16 elsewhere
-    evaluations = 4 * (120 + 16 + 16)
-    assert branches["uniform", 0].charged == 24 + evaluations + 3 * 4 * 3
+    # 3 steps of 16 rollouts, no canaries; 4 evaluations: 3 for each of 40 reachable items, 1 for each of 16 mastered ones
+    evaluations = 4 * (120 + 16)
+    assert branches["uniform", 0].charged == 48 + evaluations + 3 * 4 * 3
     assert branches["steered", 0].charged > branches["uniform", 0].charged  # canaries
-    assert result.rollouts["uniform"] == 2 * (24 + evaluations + 36) + 36
+    assert result.rollouts["uniform"] == 2 * (48 + evaluations + 36) + 36
     shares = {row.arm: row.value for row in result.rows if row.name == "zero_signal_share"}
     assert set(shares) == {"uniform", "steered"}
     assert {effect.word for effect in result.effects} == {"inconclusive"}
@@ -137,7 +138,7 @@ def test_another_plan_needs_other_branches(finished):
     def digest(plan=PLAN, config=CONFIG, arm="steered", seed=0, base_content="x"):
         return branch_digest(branch_of(arm, plan, corpus), config, corpus="c", base=base_content, arm=arm, seed=seed)
 
-    weights = dataclasses.replace(PLAN.stages[0], weights={"copy": 0.5, "flip": 0.5})
+    weights = dataclasses.replace(PLAN.stages[0], weights={"copy": 0.75, "flip": 0.25})
     faster = dataclasses.replace(CONFIG, train=dataclasses.replace(CONFIG.train, learning_rate=1.0))
     more_seeds = dataclasses.replace(CONFIG, trial=dataclasses.replace(CONFIG.trial, seeds=9))
     different = [

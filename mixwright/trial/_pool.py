@@ -134,7 +134,7 @@ class Pool:
                 results[place] = _receive(worker, jobs[place])
                 _give(worker, jobs, order)
                 done = sum(jobs[place].cost for place in results)
-                show(len(results), len(jobs), (time.monotonic() - start) * (total - done) / done)
+                show(len(results), len(jobs), (time.monotonic() - start) * (total - done) / max(done, 1e-9))
         return [results[place] for place in range(len(jobs))]
 
     def _stop(self, *, kill: bool) -> None:
