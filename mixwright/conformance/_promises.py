@@ -24,10 +24,15 @@ def require(kept: bool, promise: str) -> None:
         raise AssertionError(promise)
 
 
+def docstring(cls: type[Any]) -> list[str]:
+    """Lines of the docstring of the module that a plug-in is written in."""
+    return (inspect.getdoc(sys.modules[cls.__module__]) or "").splitlines()
+
+
 def check_plugin(cls: type[Any]) -> Any:
     """What every kind promises: a documented module, options that are keywords with defaults. Returns an instance."""
     where = f"{cls.__module__}.{cls.__name__}"
-    lines = (inspect.getdoc(sys.modules[cls.__module__]) or "").splitlines()
+    lines = docstring(cls)
     require(bool(lines and lines[0]), f"{where}: the module docstring starts with a summary")
     for start in LINES:
         require(

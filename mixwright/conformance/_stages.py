@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mixwright.conformance import _samples
-from mixwright.conformance._promises import check_plugin, require, round_trip, same_randomness, valid_plan
+from mixwright.conformance._promises import check_plugin, docstring, require, round_trip, same_randomness, valid_plan
 from mixwright.errors import InputError
 from mixwright.records import Example, Measurement, Observation
 
@@ -36,21 +36,28 @@ HOSTILE = (
 def check_grader(cls: type[Grader], examples: Sequence[Example] | None = None) -> None:
     """Gold earns 1, everything else 0, containing the answer earns nothing, no text makes it raise, luck is a share.
 
+    A grader whose `Unit:` line says "partial credit" may pay less than 1 for what is wrong.
+
     Args:
         cls: the grader.
         examples: examples it can grade; default: answers that are numbers, words and choices.
     """
     grader = check_plugin(cls)
+    examples = list(examples or _samples.graded())
+    unit = next(line for line in docstring(cls) if line.startswith("Unit:"))
+    strict = "partial credit" not in unit
+    grader.grade(examples[0], "")  # libraries that it imports on first use may touch the random state; its grading may not
     with same_randomness():
-        for example in examples or _samples.graded():
+        for example in examples:
             gold = example.answer or ""
             require(grader.grade(example, gold) == 1.0, f"the gold answer {gold!r} earns 1.0")
-            require(grader.grade(example, f" {gold}\n") == 1.0, "blanks around the gold answer do not matter")
+            require(not strict or grader.grade(example, f" {gold}\n") == 1.0, "blanks around the gold answer do not matter")
             for wrong in _samples.wrong(gold):
-                require(grader.grade(example, wrong) == 0.0, f"{wrong!r} earns nothing where {gold!r} is right")
+                earned = grader.grade(example, wrong)
+                require(earned == 0.0 or (not strict and earned < 1.0), f"{wrong!r} earns nothing where {gold!r} is right")
             for text in HOSTILE:
                 require(0.0 <= grader.grade(example, text) <= 1.0, f"{text[:20]!r} is graded within 0..1")
-        luck = grader.luck(list(examples or _samples.graded()))
+        luck = grader.luck(examples)
         require(luck is None or 0.0 <= luck <= 1.0, "luck is None or a share")
 
 
