@@ -87,10 +87,8 @@ def _order(gaps: list[dict[str, Any]], total: int) -> list[Observation]:
     if not long:
         return []
     worst = long[0]
-    text = (
-        f"In file order, {worst['task']} is missing from {worst['rows_without']} of {total} rows in a row; {len(long)} of "
-    )
-    text += f"{len(gaps)} tasks are missing for longer than shuffled rows would have it."
+    text = f"In file order, {worst['task']} is missing from {worst['rows_without']} of {total} rows in a row; {len(long)} "
+    text += f"of {len(gaps)} tasks are missing for longer than shuffled rows would have it."
     remedy = "Shuffle, or let a steered trainer draw: its gaps are the shortest that the shares allow."
     null = f"shuffled, that run would be {worst['shuffled']} rows or less in 99 of 100 cases"
     return [Observation("frequency", None, "warning", len(long), len(gaps), text, remedy, null, tuple(long[:SHOWN]))]

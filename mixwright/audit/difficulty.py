@@ -1,0 +1,115 @@
+"""Levels of difficulty per task, and cells where luck looks like skill.
+
+Source: own; success must be read above luck, or plans chase guessers (in Reasoning Gym, gcd's answer is often 1).
+Unit: rows per level; luck is success without the skill, 0..1, per cell (task and level).
+Cost: one pass, and the grader on at most 4096 rows of each cell.
+Blind spot: whether a higher level really is harder (measure says), and guesses that read the prompt.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any
+
+from mixwright.audit._rows import EXCERPT, SHOWN
+from mixwright.contracts import Check
+from mixwright.records import Observation, cell_key
+
+if TYPE_CHECKING:
+    from mixwright.corpus import Corpus
+
+ANSWERS = 256
+"""Different answers counted per cell; answers that first come later are not considered for the majority."""
+
+Levels = dict[str, Counter[float | None]]
+
+
+class Difficulty(Check):
+    """Looks at the train split's levels, and at the luck of its cells.
+
+    Args:
+        lucky: luck from which on a cell is warned about, 0..1.
+        least: rows below which a cell is too small to judge.
+    """
+
+    def __init__(self, *, lucky: float = 0.25, least: int = 20) -> None:
+        self.lucky = lucky
+        self.least = least
+
+    def check(self, corpus: Corpus) -> list[Observation]:
+        """Levels per task, rows without one, levels that only eval has, and lucky cells with their majority answer."""
+        train: Levels = defaultdict(Counter)
+        held_out: Levels = defaultdict(Counter)
+        answers: dict[str, Counter[str]] = defaultdict(Counter)
+        for batch in corpus.batches():
+            columns = (batch.column(name).to_pylist() for name in ("task", "split", "level", "answer"))
+            for task, split, level, answer in zip(*columns, strict=True):
+                if split == "eval":
+                    held_out[task][level] += 1
+                    continue
+                train[task][level] += 1
+                seen = answers[cell_key(task, level)]
+                if answer is not None and (answer in seen or len(seen) < ANSWERS):
+                    seen[answer] += 1
+        found = [self._levels(task, levels) for task, levels in sorted(train.items())]
+        found += _without(train)
+        found += [
+            _new(task, levels, train[task]) for task, levels in sorted(held_out.items()) if _unseen(levels, train[task])
+        ]
+        return found + self._lucky(corpus, answers)
+
+    def _levels(self, task: str, levels: Counter[float | None]) -> Observation:
+        total = levels.total()
+        known = sorted((level, n) for level, n in levels.items() if level is not None)
+        shares = ", ".join(f"{level:g} ({n / total:.1%})" for level, n in known[:SHOWN])
+        more = f" and {len(known) - SHOWN} more" if len(known) > SHOWN else ""
+        text = f"{len(known)} levels: {shares}{more}." if known else "No levels: all rows are one cell."
+        null = f"uniform: {1 / len(known):.1%} for each level" if known else ""
+        shown = tuple({"level": level, "rows": n} for level, n in known[:50])
+        return Observation("difficulty", task, "info", total - levels[None], total, text, "", null, shown)
+
+    def _lucky(self, corpus: Corpus, answers: dict[str, Counter[str]]) -> list[Observation]:
+        found = []
+        for cell in corpus.cells() if answers else ():
+            if cell.count < self.least or cell.luck < self.lucky or cell.key not in answers:
+                continue
+            text = f"{cell.key}: {cell.luck:.1%} are right without the skill ({cell.luck_from})."
+            shown: tuple[dict[str, Any], ...] = ()
+            if answers[cell.key]:
+                answer, n = answers[cell.key].most_common(1)[0]
+                answer = answer[:EXCERPT]
+                text += f" The majority answer is {answer!r}: {n} of {cell.count} rows."
+                shown = ({"level": cell.level, "answer": answer, "rows": n, "luck": cell.luck},)
+            remedy = "Read success above luck (measure does); vary the answers, or keep the task out of reward training."
+            null = f"were all answers different: {1 / cell.count:.2%}"
+            count = round(cell.luck * cell.count)
+            found.append(Observation("difficulty", cell.task, "warning", count, cell.count, text, remedy, null, shown))
+        return found
+
+
+def _unseen(held_out: Counter[float | None], train: Counter[float | None]) -> list[float]:
+    """Levels of eval that train lacks; none when train has no levels at all."""
+    known = {level for level in train if level is not None}
+    return sorted(level for level in held_out if level is not None and level not in known) if known else []
+
+
+def _new(task: str, held_out: Counter[float | None], train: Counter[float | None]) -> Observation:
+    levels = _unseen(held_out, train)
+    count, total = sum(held_out[level] for level in levels), held_out.total()
+    text = f"{count} of {total} held-out rows are at levels that train lacks ({', '.join(f'{level:g}' for level in levels[:SHOWN])})."
+    return Observation("difficulty", task, "info", count, total, text, "", "they measure reach beyond the training levels")
+
+
+def _without(train: Levels) -> list[Observation]:
+    """One observation for tasks without any level, one for each task with levels in only some rows."""
+    bare = sorted(task for task, levels in train.items() if set(levels) == {None})
+    found = []
+    if bare:
+        text = f"{len(bare)} of {len(train)} tasks have no levels ({', '.join(bare[:SHOWN])}): they are steered as one cell each."
+        found.append(Observation("difficulty", None, "info", len(bare), len(train), text, ""))
+    for task, levels in sorted(train.items()):
+        if None in levels and task not in bare:
+            text = f"{levels[None]} of {levels.total()} training rows have no level, the others have."
+            remedy = "Fill in the level column, or leave it out for the whole task."
+            found.append(Observation("difficulty", task, "warning", levels[None], levels.total(), text, remedy))
+    return found

@@ -1,0 +1,142 @@
+"""How answers look, task by task: their skeletons, and forms that are about to be eaten by a commoner one.
+
+Source: own; that training collapses to the commonest of several formats is shown for RL by Zhao et al. 2025 (arXiv 2504.07912).
+Unit: share of training rows per form; evenness is normalised entropy, 0 (one form) to 1 (all equally common).
+Cost: one pass; at most 256 forms kept per task.
+Blind spot: what the prompt asks for, and forms inside long answers (of those above 200 characters the last line is read).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from mixwright.audit._rows import SHOWN, rows
+from mixwright.contracts import Check
+from mixwright.records import Observation
+from mixwright.skeleton import skeleton
+
+if TYPE_CHECKING:
+    from mixwright.corpus import Corpus
+
+KEPT = 256
+LONG = 200
+_NUMBER = re.compile(r"[+-]?9(?:[.,]9)*")
+_RUN = re.compile(r"[9a]*9[9a]*")
+_MARKUP = re.compile(r"</?[A-Za-z][\w-]*/?>|\\[A-Za-z]+|[a-z ]*(?:answer|result|solution|output) ?(?::|=|is)|[#$*_`{}\"']")
+
+
+class Formats(Check):
+    """Finds the forms of answers in the train split.
+
+    Args:
+        minority: a form with less than this share of its task's rows, 0..1, is in danger.
+        least: forms below this share are noise and not reported.
+        covered: forms are taken for a choice of formats when the five commonest cover this share; else for content.
+    """
+
+    def __init__(self, *, minority: float = 0.2, least: float = 0.02, covered: float = 0.9) -> None:
+        self.minority = minority
+        self.least = least
+        self.covered = covered
+
+    def check(self, corpus: Corpus) -> list[Observation]:
+        """One info per task, a warning for tasks with a minority form, and one for tasks that disagree with each other."""
+        counts: dict[str, FormCounts] = {}
+        for row in rows(corpus.batches()):
+            if row.split != "eval" and row.answer:
+                counts.setdefault(row.task, FormCounts()).add(form(row.answer))
+        seen: list[Observation] = []
+        for name, forms in sorted(counts.items()):
+            seen += self._task(name, forms)
+        return seen + self._tasks({name: forms.kept.most_common(1)[0][0] for name, forms in counts.items()})
+
+    def _task(self, name: str, forms: FormCounts) -> list[Observation]:
+        common = forms.kept.most_common(SHOWN)
+        top, count = common[0]
+        total = forms.total
+        text = f"{forms.found} forms of answer; the commonest, {top!r}, has {count / total:.1%}; evenness {forms.evenness():.2f}."
+        if forms.spilled:
+            text += f" Rare forms of {forms.spilled} rows were not kept apart."
+        shown = tuple({"form": form, "rows": rows_, "share": round(rows_ / total, 4)} for form, rows_ in common)
+        null = "one form for all: share 100 %, evenness 0"
+        seen = [Observation("formats", name, "info", count, total, text, "", null, shown)]
+        few = [(form, n) for form, n in common[1:] if self.least <= n / total < self.minority and n >= 3]
+        if few and sum(n for _, n in common) >= self.covered * total:
+            rare = sum(n for _, n in few)
+            names = ", ".join(f"{form!r} ({n / total:.1%})" for form, n in few)
+            text = f"Formats are mixed: {names} beside {top!r} ({count / total:.1%}). Training may let the commoner one eat them."
+            remedy = "Bring answers into one form; if the question decides the form, watch these rows apart."
+            seen.append(Observation("formats", name, "warning", rare, total, text, remedy, null, shown))
+        return seen
+
+    def _tasks(self, top: dict[str, str]) -> list[Observation]:
+        groups: dict[str, dict[str, list[str]]] = {}
+        for name, form in sorted(top.items()):
+            groups.setdefault(content(form), {}).setdefault(form, []).append(name)
+        seen = []
+        for kind, by_form in sorted(groups.items()):
+            if len(by_form) < 2 or not kind:
+                continue
+            tasks = sum(map(len, by_form.values()))
+            most = max(map(len, by_form.values()))
+            ways = ", ".join(f"{form!r} ({', '.join(names[:3])})" for form, names in sorted(by_form.items())[:SHOWN])
+            text = f"Answers of the same kind ({kind!r}) are written in {len(by_form)} ways: {ways}."
+            remedy = "Use one way in all tasks, or say the wanted form in each prompt; they compete otherwise."
+            null = "one way for one kind of answer"
+            shown = tuple({"form": form, "tasks": names} for form, names in sorted(by_form.items())[:SHOWN])
+            seen.append(Observation("formats", None, "warning", tasks - most, tasks, text, remedy, null, shown))
+        return seen
+
+
+class FormCounts:
+    """Rows per form in bounded memory: above `KEPT` forms the rarer half is let go and counted together.
+
+    Counts of kept forms are then lower bounds, short by at most `spilled`.
+    """
+
+    def __init__(self) -> None:
+        self.kept: Counter[str] = Counter()
+        self.total = 0
+        self.spilled = 0
+
+    def add(self, form: str) -> None:
+        """Count one row."""
+        self.total += 1
+        self.kept[form] += 1
+        if len(self.kept) > KEPT:
+            common = Counter(dict(self.kept.most_common(KEPT // 2)))
+            self.spilled += self.kept.total() - common.total()
+            self.kept = common
+
+    @property
+    def found(self) -> str:
+        """Number of forms; with a plus where some were let go."""
+        return f"{len(self.kept)}+" if self.spilled else str(len(self.kept))
+
+    def evenness(self) -> float:
+        """Entropy of the shares over that of as many equal ones, 0..1; spilled rows count as one form."""
+        return evenness([*self.kept.values(), *([self.spilled] if self.spilled else [])])
+
+
+def evenness(counts: list[int]) -> float:
+    """Normalised entropy of counts: 0 for one form, 1 for equal ones."""
+    total = sum(counts)
+    entropy = -sum(n / total * math.log(n / total) for n in counts if n)
+    return entropy / math.log(len(counts)) if len(counts) > 1 else 0.0
+
+
+def form(answer: str) -> str:
+    """The skeleton of an answer without what is content: signs and decimals of numbers, how many words."""
+    text = answer.strip()
+    if len(text) > LONG:
+        text = text.splitlines()[-1]
+    short = skeleton(text).replace("…", "").replace("a+", "a")
+    return _RUN.sub("9", _NUMBER.sub("9", short))
+
+
+def content(form: str) -> str:
+    """A form without markup: what kind of answer it is."""
+    return " ".join(_MARKUP.sub(" ", form).strip().rstrip(".").split())
