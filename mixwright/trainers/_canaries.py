@@ -100,13 +100,11 @@ def make_canaries(trainer: Any, run: RunSteering, steering: Steering) -> CanaryP
     """The canary pass of a GRPO trainer, or None with the reason logged when there can be none."""
     if steering.canary_every <= 0:
         return None
-    reason = _why_none(trainer)
-    if reason:
-        run.note(0, "canaries off", reason)
-        return None
     items = list(run.engine.canaries)
-    if not items:
-        run.note(0, "canaries off", "the plan knows no mastered task, so nothing is guarded")
+    reason = _why_none(trainer) if items else "no stage lever reads them, or the data is too small to hold any back"
+    if reason:
+        if run.batches == 0:
+            run.note(0, "canaries off", reason)
         return None
     rows = [trainer.train_dataset[item] for item in items]
     model = trainer.accelerator.unwrap_model(trainer.model)

@@ -27,8 +27,11 @@ class SteeringFiles:
         self.folder, self.write = folder, write
 
     def clear(self) -> None:
-        """A new run starts in this folder: line files begin empty."""
-        self.cut(dict.fromkeys(self.LINES, 0))
+        """A new run starts in this folder: line files exist and are empty."""
+        if self.write:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            for name in self.LINES:
+                (self.folder / name).write_bytes(b"")
 
     def decisions(self, decisions: Sequence[Decision]) -> None:
         """One line per decision."""

@@ -14,6 +14,7 @@ import torch
 from trl.trainer.utils import RepeatSampler
 
 from mixwright.trainers._draws import DrawLog, SteeredSampler
+from mixwright.trainers._rewards import refuse
 from mixwright.trainers._run import RunSteering
 
 SHARE_DRAWS = 512
@@ -54,7 +55,7 @@ def _order(draw: Callable[[int], Sequence[int]], sampler: SteeredSampler) -> Non
 
 
 def check_refusal(trainer: Any) -> str:
-    """Push a made-up generation batch through TRL's own scoring: a refused group has advantage 0, another has not.
+    """Push made-up generation batches through TRL's own scoring: a refused group has advantage 0, an admitted one has not.
 
     One-token completions stand in for generation, made-up rewards for the user's functions; the trainer's metrics, logs
     and token counts are put back.
@@ -62,16 +63,21 @@ def check_refusal(trainer: Any) -> str:
     Raises:
         RuntimeError: naming the check.
     """
-    if trainer.tools or trainer.environment_factories is not None or not hasattr(trainer, "rollout_func"):
-        return "refused group has advantage 0 (checked on the first batch instead: tools or environments are in use)"
-    size, world = trainer.num_generations, trainer.accelerator.num_processes
-    local = trainer.args.generation_batch_size // world
-    if local * world < 2 * size:
-        return "refused group has advantage 0 (checked when the first group is refused: one group per batch)"
-    rewards = (torch.arange(local * world) % 2).float()[:, None].repeat(1, len(trainer.reward_funcs))
-    rewards[:size] = torch.nan
+    if trainer.tools or trainer.environment_factories is not None:
+        return "refused group has advantage 0 (checked at each refusal instead: tools or environments are in use)"
+    size = trainer.num_generations
+    rewards = (torch.arange(trainer.args.generation_batch_size) % 2).float()[:, None].repeat(1, len(trainer.reward_funcs))
+    admitted = _advantages(trainer, rewards)
+    _require("admitted group has a signal", bool((admitted != 0).all()), f"{admitted[:size].tolist()}")
+    refused = _advantages(trainer, refuse(rewards, [0], size))[:size]
+    _require("refused group has advantage 0", bool((refused == 0).all()), f"{refused.tolist()}")
+    return "refused group has advantage 0"
+
+
+def _advantages(trainer: Any, rewards: torch.Tensor) -> torch.Tensor:
+    """Advantages that TRL gives to a reward table, gathered over processes."""
+    local, end = len(rewards) // trainer.accelerator.num_processes, trainer.eos_token_ids[0]
     rows = [dict(trainer.train_dataset[0]) for _ in range(local)]
-    end = trainer.eos_token_ids[0]
     made_up = {"prompt_ids": [[end]] * local, "completion_ids": [[end]] * local, "logprobs": [[0.0]] * local}
     kept = (trainer._metrics, trainer._logs, trainer.rollout_func, trainer.model.training)
     tokens = trainer.state.num_input_tokens_seen
@@ -79,16 +85,11 @@ def check_refusal(trainer: Any) -> str:
     trainer.rollout_func, trainer.made_up_rewards = (lambda prompts, _: dict(made_up)), rewards
     trainer.model.train()
     try:
-        advantages = trainer._generate_and_score_completions(rows)["advantages"]
-        advantages = trainer.accelerator.gather(advantages)
+        return trainer.accelerator.gather(trainer._generate_and_score_completions(rows)["advantages"])
     finally:
         trainer._metrics, trainer._logs, trainer.rollout_func = kept[:3]
         trainer.made_up_rewards, trainer.state.num_input_tokens_seen = None, tokens
         trainer.model.train(kept[3])
-    zero = bool((advantages[:size] == 0).all())
-    _require("refused group has advantage 0", zero, f"{advantages[:size].tolist()}")
-    _require("admitted group has a signal", bool((advantages[size : 2 * size] != 0).all()), "its advantages are 0")
-    return "refused group has advantage 0"
 
 
 def _require(name: str, passed: bool, message: str) -> None:

@@ -49,6 +49,7 @@ class SteeredGRPOTrainer(GRPOTrainer):
     def __init__(self, *args: Any, steering: Steering | str | Path | bool | None = None, **kwargs: Any) -> None:
         self.steered: RunSteering | None = None
         self.made_up_rewards: torch.Tensor | None = None
+        self._refused_rows: torch.Tensor | None = None
         wanted = read_steering(steering)
         if wanted is None:
             super().__init__(*args, **kwargs)
@@ -72,7 +73,6 @@ class SteeredGRPOTrainer(GRPOTrainer):
         )
         settings: Any = self.args
         self._canaries: CanaryPass | None = None
-        self._refused_rows: torch.Tensor | None = None
         self._hooks = SteeringHooks(
             self.steered,
             micro_steps=settings.steps_per_generation * self.num_iterations,
@@ -86,8 +86,8 @@ class SteeredGRPOTrainer(GRPOTrainer):
     def train(self, resume_from_checkpoint: str | bool | None = None, *args: Any, **kwargs: Any) -> Any:
         """As TRL's; resuming also brings draws, evidence and coefficients back to the checkpoint."""
         if self.steered is not None:
-            self._canaries = make_canaries(self, self.steered, self.steering)
             start = load_run(self.steered, resume_from_checkpoint, str(self.args.output_dir))
+            self._canaries = make_canaries(self, self.steered, self.steering)
             if self._canaries is not None and start is not None:
                 self._canaries.start = [(tokens, logprobs) for tokens, logprobs in start]
             self.beta = self.steered.beta

@@ -1,0 +1,331 @@
+"""SteeredGRPOTrainer against TRL's own trainer on a tiny Llama."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+from trainers_tiny import grpo_config, losses, model, parameters, rows, tokenizer, vowels
+from trl import GRPOTrainer
+
+from mixwright import SteeredGRPOTrainer, Steering
+from mixwright.errors import InputError
+from mixwright.records import Action, CellPlan, Plan, Stage
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*gradient_checkpointing.*:FutureWarning"  # TRL 1.16 still sets transformers' older name
+)
+
+UNIFORM = Plan("test", (Stage("grpo", "grpo", 10, {"letters": 0.75, "sums": 0.25}),))
+SETTINGS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "accumulated": {"gradient_accumulation_steps": 2, "per_device_train_batch_size": 4},
+    "reused": {"steps_per_generation": 2, "num_iterations": 2, "gradient_accumulation_steps": 2, "max_steps": 4},
+    "two generations per step": {
+        "steps_per_generation": 1,
+        "gradient_accumulation_steps": 2,
+        "per_device_train_batch_size": 4,
+    },
+}
+
+
+def make(cls: type, folder: Path, settings: dict[str, Any] | None = None, **kwargs: Any) -> Any:
+    kwargs = {"reward_funcs": vowels, "train_dataset": rows(), "processing_class": tokenizer()} | kwargs
+    return cls(model(), args=grpo_config(folder, **(settings or {})), **kwargs)
+
+
+def read(folder: Path, name: str) -> list[dict[str, Any]]:
+    path = folder / "steering" / name
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def script(trainer: Any, actions: Any) -> list[Any]:
+    """Replace what the engine answers by `actions(groups)`; returns the list of batches it saw."""
+    seen: list[Any] = []
+    observe = trainer.steered.engine.observe
+
+    def scripted(groups: Any, signals: Any) -> list[Action]:
+        observe(groups, signals)
+        seen.append(groups)
+        return actions(groups)
+
+    trainer.steered.engine.observe = scripted
+    return seen
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_without_steering_it_is_trl_to_the_bit(tmp_path: Path, name: str) -> None:
+    theirs = make(GRPOTrainer, tmp_path / "a", SETTINGS[name])
+    theirs.train()
+    ours = make(SteeredGRPOTrainer, tmp_path / "b", SETTINGS[name])
+    ours.train()
+    assert losses(ours) == losses(theirs)
+    assert torch.equal(parameters(ours), parameters(theirs))
+    assert not torch.equal(parameters(ours), torch.cat([p.detach().reshape(-1) for p in model().parameters()]))
+    assert not (tmp_path / "b" / "steering").exists()
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_groups_are_whole_and_shares_as_planned(tmp_path: Path, name: str) -> None:
+    settings = {"max_steps": 8} | SETTINGS[name] | {"max_steps": 8}
+    trainer = make(SteeredGRPOTrainer, tmp_path, settings, steering=Steering(UNIFORM))
+    seen = script(trainer, lambda groups: [])
+    trainer.train()
+    groups = [group for batch in seen for group in batch]
+    assert all(len(group.rewards) == 4 for group in groups)
+    steps = read(tmp_path, "steps.jsonl")
+    assert len(steps) == len(seen)
+    assert steps[-1]["rollouts"] == 4 * len(groups)
+    letters = sum(group.task == "letters" for group in groups)
+    assert abs(letters - 0.75 * len(groups)) <= 1
+    drawn = pq.read_table(tmp_path / "steering" / "draws.parquet").to_pylist()
+    used = [row["example"] for row in drawn if row["step"] is not None]
+    assert used == [group.example for group in groups]
+    proof = json.loads((tmp_path / "steering" / "proof.json").read_text())
+    assert proof["groups"] == len(groups)
+    assert proof["wanted"] == pytest.approx({"letters": 0.75, "sums": 0.25})
+    assert "refused group has advantage 0" in proof["self_test"]
+
+
+def distinct(completions: list[str], **kwargs: Any) -> list[float]:
+    """A reward that hardly ever ties."""
+    return [sum(ord(c) * 31**i for i, c in enumerate(text)) % 1009 / 1009 for text in completions]
+
+
+def watch_advantages(trainer: Any) -> list[torch.Tensor]:
+    """Advantages of every generation batch, in row order."""
+    found: list[torch.Tensor] = []
+    score = trainer._generate_and_score_completions
+
+    def watched(inputs: Any) -> Any:
+        output = score(inputs)
+        found.append(output["advantages"].clone())
+        return output
+
+    trainer._generate_and_score_completions = watched
+    return found
+
+
+@pytest.mark.parametrize("scale", ["group", "batch", "none"])
+def test_a_refused_group_has_advantage_zero_and_others_do_not(tmp_path: Path, scale: str) -> None:
+    settings = {"per_device_train_batch_size": 16, "scale_rewards": scale, "max_steps": 2}
+    trainer = make(SteeredGRPOTrainer, tmp_path, settings, steering=Steering(UNIFORM), reward_funcs=distinct)
+    seen = script(trainer, lambda groups: [Action("refuse", groups[1].example, None, "test")])
+    trainer._hooks.begin = lambda step: None  # the self-test would be watched too
+    advantages = watch_advantages(trainer)
+    trainer.train()
+    assert len(advantages) == 2
+    for groups, values in zip(seen, advantages, strict=True):
+        refused = {place for place, group in enumerate(groups) if group.example == groups[1].example}
+        for place, group in enumerate(groups):
+            mine = values[4 * place : 4 * place + 4]
+            if place in refused:
+                assert torch.equal(mine, torch.zeros(4))
+            else:
+                assert (mine != 0).any()
+            assert not group.no_signal
+    steps = read(tmp_path, "steps.jsonl")
+    assert [line["refused"] for line in steps] == [sum(g.example == b[1].example for g in b) for b in seen]
+
+
+def test_a_step_without_survivors_moves_nothing(tmp_path: Path) -> None:
+    trainer = make(SteeredGRPOTrainer, tmp_path, {"max_steps": 4}, steering=Steering(UNIFORM))
+    script(trainer, lambda groups: [Action("skip_step", "step", None, "test")] if trainer.state.global_step == 2 else [])
+    values: list[torch.Tensor] = []
+    moments: list[torch.Tensor] = []
+    step_end = trainer._hooks.on_step_end
+
+    def record(args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+        values.append(parameters(trainer))
+        moments.append(torch.cat([s["exp_avg"].reshape(-1) for s in trainer.optimizer.state.values()]))
+        return step_end(args, state, control, **kwargs)
+
+    trainer._hooks.on_step_end = record
+    trainer.train()
+    assert torch.equal(values[2], values[1])
+    assert torch.equal(moments[2], moments[1])
+    assert not torch.equal(values[1], values[0])
+    assert not torch.equal(values[3], values[2])
+    assert json.loads((tmp_path / "steering" / "proof.json").read_text())["skipped_steps"] == 1
+
+
+def test_lr_factor_scales_the_step_and_leaves_the_schedule_alone(tmp_path: Path) -> None:
+    settings = {"max_steps": 1, "optim": "sgd", "max_grad_norm": 0.0, "lr_scheduler_type": "constant"}
+    moved = []
+    for factor in (1.0, 0.25):
+        trainer = make(SteeredGRPOTrainer, tmp_path / str(factor), settings, steering=Steering(UNIFORM))
+        script(trainer, lambda groups, factor=factor: [Action("lr_factor", "lr", factor, "test")])
+        before = parameters(trainer)
+        trainer.train()
+        moved.append(parameters(trainer) - before)
+        assert trainer.optimizer.param_groups[0]["lr"] == 1e-3
+    # SGD moves by learning rate times gradient, so a quarter of the rate is a quarter of the way (up to float rounding).
+    torch.testing.assert_close(moved[1], moved[0] / 4, rtol=1e-2, atol=1e-7)
+
+
+def test_beta_moves_only_when_there_is_a_reference_model(tmp_path: Path) -> None:
+    model().save_pretrained(tmp_path / "base")
+    tokenizer().save_pretrained(tmp_path / "base")
+    raised = [Action("coefficient", "beta", 0.5, "test")]
+    with_beta = SteeredGRPOTrainer(
+        str(tmp_path / "base"),
+        vowels,
+        grpo_config(tmp_path / "a", beta=0.1, max_steps=2),
+        train_dataset=rows(),
+        steering=Steering(UNIFORM),
+    )
+    script(with_beta, lambda groups: raised)
+    with_beta.train()
+    assert with_beta.beta == 0.5
+    assert read(tmp_path / "a", "steps.jsonl")[-1]["kl_nats"] is not None
+    without = make(SteeredGRPOTrainer, tmp_path / "b", {"max_steps": 1}, steering=Steering(UNIFORM))
+    script(without, lambda groups: raised)
+    without.train()
+    assert without.beta == 0.0
+    assert [d["what"] for d in read(tmp_path / "b", "decisions.jsonl")] == ["canaries off", "not executed: beta"]
+
+
+@pytest.mark.parametrize("kind", ["stop", "restore"])
+def test_stop_ends_the_run(tmp_path: Path, kind: Any) -> None:
+    trainer = make(SteeredGRPOTrainer, tmp_path, {"max_steps": 6}, steering=Steering(UNIFORM))
+    script(trainer, lambda groups: [Action(kind, "run", None, "test")] if trainer.state.global_step == 1 else [])
+    trainer.train()
+    assert trainer.state.global_step == 2
+
+
+def test_permuting_keeps_every_group_but_not_the_pairing(tmp_path: Path) -> None:
+    """Advantages of a permuted run are those of the true rewards, shuffled inside each group."""
+
+    found = []
+    for permuted in (False, True):
+        steering = Steering(UNIFORM, permute_rewards=permuted)
+        trainer = make(
+            SteeredGRPOTrainer, tmp_path / str(permuted), {"max_steps": 1}, steering=steering, reward_funcs=distinct
+        )
+        seen = script(trainer, lambda groups: [])
+        trainer._hooks.begin = lambda step: None
+        advantages = watch_advantages(trainer)
+        trainer.train()
+        found.append((seen, advantages[0]))
+    (true_groups, true), (permuted_groups, shuffled) = found
+    assert [g.rewards for g in true_groups[0]] == [g.rewards for g in permuted_groups[0]]
+    for start in (0, 4):
+        torch.testing.assert_close(true[start : start + 4].sort().values, shuffled[start : start + 4].sort().values)
+    assert not torch.equal(true, shuffled)
+
+
+def test_several_rewards_are_weighted_and_none_is_left_out(tmp_path: Path) -> None:
+    def sums_only(task: list[str], **kwargs: Any) -> list[float | None]:
+        return [1.0 if name == "sums" else None for name in task]
+
+    def half(completions: list[str], **kwargs: Any) -> list[float]:
+        assert "mixwright_index" not in kwargs
+        return [0.5] * len(completions)
+
+    trainer = make(
+        SteeredGRPOTrainer,
+        tmp_path,
+        {"reward_weights": [2.0, 1.0], "max_steps": 4},
+        steering=Steering(UNIFORM),
+        reward_funcs=[sums_only, half],
+    )
+    seen = script(trainer, lambda groups: [])
+    trainer.train()
+    rewards = {group.task: set(group.rewards) for batch in seen for group in batch}
+    assert rewards == {"letters": {0.5}, "sums": {2.5}}
+    assert read(tmp_path, "steps.jsonl")[0]["zero_signal"] == 2
+
+
+def test_an_easy_reward_is_learnt(tmp_path: Path) -> None:
+    settings = {"max_steps": 40, "learning_rate": 1e-2, "per_device_train_batch_size": 32, "num_generations": 8}
+    trainer = make(SteeredGRPOTrainer, tmp_path, settings, steering=True)
+    trainer.train()
+    reward = [line["reward"] for line in read(tmp_path, "steps.jsonl")]
+    assert sum(reward[-5:]) / 5 > sum(reward[:5]) / 5 + 0.3
+
+
+def mastered_plan() -> Plan:
+    cells = (
+        CellPlan("letters", 1.0, "mastered", 0.9, 0.0, 64, 12),
+        CellPlan("sums", 2.0, "reachable", 0.3, 0.0, 64, 12),
+    )
+    stage = Stage("grpo", "grpo", 10, {"letters": 0.5, "sums": 0.5}, monitors=("canary",), controllers=("drift",))
+    return Plan("test", (stage,), cells)
+
+
+def test_canaries_are_charged_reproducible_and_leave_the_run_alone(tmp_path: Path) -> None:
+    results = []
+    for every in (2, 1000):
+        trainer = make(
+            SteeredGRPOTrainer,
+            tmp_path / str(every),
+            {"max_steps": 4},
+            steering=Steering(mastered_plan(), canary_every=every),
+        )
+        watched: list[Any] = []
+        watch = trainer.steered.engine.watch
+        trainer.steered.engine.watch = lambda signals, watch=watch, watched=watched: (
+            watched.append(signals),
+            watch(signals),
+            [],
+        )[2]
+        trainer.train()
+        results.append((trainer, watched))
+    (often, signals), (once, first) = results
+    count = len(often.steered.engine.canaries)
+    assert count == 3  # a quarter of the 12 items of the mastered cell
+    assert [s.step for s in signals] == [0, 2, 4]
+    assert [s.step for s in first] == [0]
+    assert signals[0].kl_nats == pytest.approx(0, abs=1e-9)
+    assert all(c.kl_nats > 0 for c in signals[2].canaries)
+    assert signals[2].canaries[0].task == "letters"
+    assert often.steered.rollouts == 4 * 8 + count * 4  # one sampled and three greedy passes
+    assert torch.equal(parameters(often), parameters(once))  # probing moves neither weights nor random state
+    drawn = set(often.steered.log.rows)
+    assert not drawn & set(often.steered.engine.canaries)
+
+
+def test_unusable_input_is_refused_before_training(tmp_path: Path) -> None:
+    absent = Plan("test", (Stage("grpo", "grpo", 10, {"letters": 0.5, "poems": 0.5}),))
+    with pytest.raises(InputError, match="poems"):
+        make(SteeredGRPOTrainer, tmp_path, steering=Steering(absent))
+    with pytest.raises(InputError, match="IterableDataset"):
+        make(SteeredGRPOTrainer, tmp_path, steering=True, train_dataset=rows().to_iterable_dataset())
+    sft = Plan("test", (Stage("sft", "sft", 10, {"letters": 1.0}),))
+    with pytest.raises(InputError, match="objective is grpo"):
+        make(SteeredGRPOTrainer, tmp_path, steering=Steering(sft))
+    with pytest.raises(InputError, match="nowhere"):
+        make(SteeredGRPOTrainer, tmp_path, steering=Steering(columns={"task": "nowhere"}))
+    levels = rows().remove_columns("level").add_column("level", ["Level 5"] * 24)
+    with pytest.raises(InputError, match="level column"):
+        make(SteeredGRPOTrainer, tmp_path, steering=True, train_dataset=levels)
+    with pytest.raises(InputError, match="Steering"):
+        make(SteeredGRPOTrainer, tmp_path, steering=3)
+    with pytest.raises(InputError, match=r"plan\.yaml"):
+        make(SteeredGRPOTrainer, tmp_path, steering=str(tmp_path / "plan.yaml"))
+    assert not (tmp_path / "steering").exists()
+
+
+def test_a_changed_trl_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delattr(GRPOTrainer, "_get_train_sampler")
+    with pytest.raises(InputError, match="_get_train_sampler"):
+        make(SteeredGRPOTrainer, tmp_path, steering=True)
+
+
+def test_the_self_test_stops_a_run_whose_refusals_do_not_hold(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    trainer = make(SteeredGRPOTrainer, tmp_path, steering=True)
+    monkeypatch.setattr("mixwright.trainers._selftest.refuse", lambda rewards, groups, size: rewards)
+    with pytest.raises(RuntimeError, match="refused group has advantage 0"):
+        trainer.train()
+    assert trainer.state.global_step == 0
+
+
+def test_the_self_test_stops_a_run_whose_draws_ignore_the_weights(tmp_path: Path) -> None:
+    trainer = make(SteeredGRPOTrainer, tmp_path, steering=Steering(UNIFORM))
+    trainer.steered.engine.draw = lambda count: [0] * count
+    with pytest.raises(RuntimeError, match="shares as wanted"):
+        trainer.train()

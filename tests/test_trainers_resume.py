@@ -1,0 +1,112 @@
+"""A resumed run draws and decides as the uninterrupted one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from datasets import Dataset
+from trainers_tiny import grpo_config, model, rows, tokenizer, vowels
+
+from mixwright import SteeredGRPOTrainer, Steering
+from mixwright.errors import InputError
+from mixwright.records import CellPlan, Plan, Stage
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*gradient_checkpointing.*:FutureWarning"  # TRL 1.16 still sets transformers' older name
+)
+
+CELLS = (
+    CellPlan("letters", 1.0, "reachable", 0.3, 0.0, 64, 12),
+    CellPlan("sums", 2.0, "mastered", 0.9, 0.0, 64, 12),
+)
+PLAN = Plan(
+    "test",
+    (
+        Stage(
+            "grpo",
+            "grpo",
+            10,
+            {"letters": 0.75, "sums": 0.25},
+            selector="difficulty",
+            gates=("too_hard",),
+            controllers=("drift",),
+            monitors=("canary",),
+        ),
+    ),
+    CELLS,
+)
+
+
+def lucky_rows() -> Dataset:
+    """One answer fits all letters: their rewards are below luck, so the gate refuses them and the step is scaled."""
+    data = rows()
+    answers = ["a" if task == "letters" else answer for task, answer in zip(data["task"], data["answer"], strict=True)]
+    return data.remove_columns("answer").add_column("answer", answers)
+
+
+def run(folder: Path, resume: str | None = None, **settings: Any) -> Any:
+    defaults = {"save_strategy": "steps", "save_steps": 1, "max_steps": 14}
+    config = grpo_config(folder, **(defaults | settings))
+    trainer = SteeredGRPOTrainer(
+        model(),
+        vowels,
+        config,
+        train_dataset=lucky_rows(),
+        processing_class=tokenizer(),
+        steering=Steering(PLAN, canary_every=3),
+    )
+    trainer.train(resume_from_checkpoint=resume)
+    return trainer
+
+
+@pytest.mark.parametrize(
+    ("settings", "step"),
+    [
+        ({}, 3),  # inside the first epoch (12 steps)
+        ({}, 12),  # at its end
+        ({}, 13),  # inside the second
+        ({"steps_per_generation": 2, "num_iterations": 2, "gradient_accumulation_steps": 2}, 4),
+        ({"steps_per_generation": 1, "gradient_accumulation_steps": 2}, 5),
+    ],
+)
+def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path: Path, settings: dict[str, Any], step: int) -> None:
+    whole = run(tmp_path / "whole", **settings)
+    shutil.copytree(tmp_path / "whole", tmp_path / "broken")
+    resumed = run(tmp_path / "broken", str(tmp_path / "broken" / f"checkpoint-{step}"), **settings)
+    assert resumed.steered.log.rows == whole.steered.log.rows
+    assert resumed.steered.state() == whole.steered.state()
+    for name in ("steps.jsonl", "decisions.jsonl", "draws.parquet"):
+        one, two = (tmp_path / side / "steering" / name for side in ("whole", "broken"))
+        assert one.read_bytes() == two.read_bytes(), name
+    assert {"refuse.letters@1", "skip_step", "lr_factor"} & {
+        json.loads(line)["what"] for line in (tmp_path / "whole" / "steering" / "decisions.jsonl").read_text().splitlines()
+    }
+    proofs = [json.loads((tmp_path / side / "steering" / "proof.json").read_text()) for side in ("whole", "broken")]
+    assert proofs[0] == proofs[1]
+
+
+def test_saves_wait_for_the_end_of_a_generation_batch(tmp_path: Path) -> None:
+    run(tmp_path, steps_per_generation=4, gradient_accumulation_steps=1, num_iterations=1, max_steps=8)
+    assert sorted(path.name for path in tmp_path.glob("checkpoint-*")) == ["checkpoint-4", "checkpoint-8"]
+
+
+def test_training_again_goes_on_from_what_was_learnt(tmp_path: Path) -> None:
+    trainer = run(tmp_path, max_steps=2, save_strategy="no")
+    drawn = len(trainer.steered.log)
+    trainer.train()
+    assert trainer.steered.log.start == drawn
+    assert trainer.steered.batches == 4
+
+
+def test_a_checkpoint_without_steering_is_refused(tmp_path: Path) -> None:
+    run(tmp_path, max_steps=2)
+    (tmp_path / "checkpoint-2" / "steering.json").unlink()
+    with pytest.raises(InputError, match=r"no steering\.json"):
+        run(tmp_path, str(tmp_path / "checkpoint-2"))
+    (tmp_path / "checkpoint-2" / "steering.json").write_text("{")
+    with pytest.raises(InputError, match="whole steering state"):
+        run(tmp_path, str(tmp_path / "checkpoint-2"))
