@@ -129,6 +129,16 @@ def test_a_second_call_takes_finished_branches_over(finished):
     assert {folder: (folder / "branch.json").stat().st_mtime_ns for folder in before} == before
 
 
+def test_a_branch_that_fails_leaves_nothing_and_keeps_what_was_finished(finished):
+    run, base, _ = finished
+    before = {folder: (folder / "branch.json").read_bytes() for _, _, folder in run.branches()}
+    settings = dataclasses.replace(CONFIG.train, settings={"learning_rte": 1})
+    with pytest.raises(InputError, match="learning_rte"):
+        run_trial(run, dataclasses.replace(CONFIG, train=settings), [base], progress=lambda *_: None)
+    assert not list((run.path / "trial").glob(".*"))
+    assert {folder: (folder / "branch.json").read_bytes() for _, _, folder in run.branches()} == before
+
+
 def test_another_plan_needs_other_branches(finished):
     from mixwright.trial._branch import base_digest, branch_digest, branch_of
 

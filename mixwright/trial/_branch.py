@@ -115,8 +115,7 @@ def train_branch(job: BranchJob) -> str:
     run, config = RunFolder(job.run), from_data(RunConfig, dict(job.config))
     final = run.branch(job.arm, job.seed)
     folder = final.with_name(f".{final.name}.partial")
-    for old in (folder, final):
-        shutil.rmtree(old, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     from mixwright.corpus import Corpus
 
@@ -129,6 +128,7 @@ def train_branch(job: BranchJob) -> str:
         folder / "branch.json",
         BranchInfo(job.arm, job.seed, job.base_name, objective, branch.plan == plan, job.digest),
     )
+    shutil.rmtree(final, ignore_errors=True)
     folder.rename(final)
     return str(final)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,11 +54,15 @@ def run_trial(
     _check(config, plan, corpus, bases)
     jobs = _branch_jobs(run, config, plan, corpus, bases)
     todo = [job for job in jobs if not is_complete(run.branch(job.arm, job.seed), job.digest)]
-    if pool is not None:
-        _work(pool, run, config, bases, todo, plan, progress)
-    elif todo:
-        with Pool(min(config.trial.workers or processors(), len(todo))) as own:
-            _work(own, run, config, bases, todo, plan, progress)
+    try:
+        if pool is not None:
+            _work(pool, run, config, bases, todo, plan, progress)
+        elif todo:
+            with Pool(min(config.trial.workers or processors(), len(todo))) as own:
+                _work(own, run, config, bases, todo, plan, progress)
+    finally:
+        for partial in run.result.parent.glob(".*.partial"):  # all workers have stopped
+            shutil.rmtree(partial, ignore_errors=True)
     result = summarise(run, config, plan)
     write_json(run.result, result)
     return result
