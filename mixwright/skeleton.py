@@ -6,6 +6,7 @@ during the run has one name. Left out on purpose: meaning, and the length of wor
 
 from __future__ import annotations
 
+import itertools
 import re
 
 MAX_LENGTH = 80
@@ -25,7 +26,7 @@ _TOKEN = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _WORDS = re.compile(r"a(?:[ '-]a)+")
-_REPEAT = re.compile(r"(.{1,32}?)\1+", re.DOTALL)
+_REPEAT = re.compile(r"(.{1,32}?)\1+")
 
 
 def skeleton(text: str) -> str:
@@ -40,7 +41,10 @@ def skeleton(text: str) -> str:
     if len(text) > 2 * _WINDOW:
         text = f"{text[:_WINDOW]}…{text[-_WINDOW:]}"
     form = "".join(_symbol(match) for match in _TOKEN.finditer(text))
-    form = _REPEAT.sub(r"\1…", _WORDS.sub("a+", form))
+    lines: list[str] = []
+    for line, alike in itertools.groupby(_REPEAT.sub(r"\1…", line) for line in _WORDS.sub("a+", form).split("\n")):
+        lines += [line, "…"] if len(list(alike)) > 1 else [line]
+    form = "\n".join(lines)
     if len(form) > MAX_LENGTH:
         half = (MAX_LENGTH - 1) // 2
         form = f"{form[:half]}…{form[-half:]}"
