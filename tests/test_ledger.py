@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mixwright.errors import InputError
 from mixwright.records import Cell
-from mixwright.steer._ledger import CellEvidence, Ledger, wilson
+from mixwright.steer._ledger import CellEvidence, Ledger, effective_rollouts, wilson
 from mixwright.steer._pool import majority_luck, make_pool
 
 
@@ -50,6 +50,29 @@ def test_cell_evidence_is_worth_at_most_its_memory_about():
     assert 128 < evidence.tries[0] < 128 + 8
     evidence.start(0, 0.25, 4096)
     assert (evidence.wins[0], evidence.tries[0]) == (32, 128)
+
+
+def test_rollouts_of_one_prompt_count_for_what_they_are_worth():
+    evidence = CellEvidence(3, memory=1e9)
+    for step in range(400):
+        evidence.add(0, step, 4, 8)  # every group half right: nothing lies between groups
+        evidence.add(1, step, 8.0 * (step % 2), 8)  # all or nothing: a rollout says what its group says
+    for _ in range(10):
+        evidence.add(2, 0, 0, 8)
+    for cell, worth in ((0, 3200), (1, 400)):
+        low, high = evidence.interval(cell)
+        assert effective_rollouts(0.5, float(low), float(high)) == pytest.approx(worth, rel=0.03)
+    assert evidence.interval(2) == (0, pytest.approx(float(wilson(np.array(0.0), np.array(10.0))[1])))
+
+
+def test_a_measured_interval_is_taken_over():
+    low, high = (float(end) for end in wilson(np.array(0.3 * 77), np.array(77.0)))
+    assert effective_rollouts(0.3, low, high) == pytest.approx(77)
+    evidence = CellEvidence(1, memory=512)
+    evidence.start(0, 0.3, 256, 77)
+    got = evidence.interval(0)
+    assert float(got[0]) == pytest.approx(low, abs=0.02)
+    assert float(got[1]) == pytest.approx(high, abs=0.02)
 
 
 def test_posterior_of_an_unseen_example_is_its_cell():

@@ -36,7 +36,7 @@ def plan_cells(cells: Sequence[Cell], competence: Sequence[Measurement], band: t
             found.append(CellPlan(cell.task, cell.level, "unknown", None, cell.luck, 0, cell.count))
             continue
         state = classify(row.value, row.low, row.high, cell.luck, row.n, band)
-        found.append(CellPlan(cell.task, cell.level, state, row.value, cell.luck, row.n, cell.count))
+        found.append(CellPlan(cell.task, cell.level, state, row.value, cell.luck, row.n, cell.count, row.low, row.high))
     return tuple(found)
 
 

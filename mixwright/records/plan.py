@@ -65,6 +65,10 @@ class CellPlan:
     """Graded samples behind `success`."""
     examples: int
     """Training examples in the cell."""
+    low: float | None = None
+    """Lower end of the 95 % interval of `success`; None when it is not known."""
+    high: float | None = None
+    """Upper end of it."""
 
     @property
     def key(self) -> str:

@@ -20,7 +20,7 @@ from mixwright.plan._states import classify
 from mixwright.plan._validate import validate_plan
 from mixwright.records import Action, Decision, GroupOutcome, Outcome, PairOutcome, Plan, Signals, from_data
 from mixwright.steer._canaries import choose_canaries
-from mixwright.steer._ledger import Ledger
+from mixwright.steer._ledger import Ledger, effective_rollouts
 from mixwright.steer._order import TaskOrder
 from mixwright.steer._policy import EngineOptions, Policy
 
@@ -204,8 +204,11 @@ class Engine:
         places = {key: number for number, key in enumerate(self._keys)}
         for cell in plan.cells:
             if cell.key in places and cell.success is not None:
-                self._ledger.recent.start(places[cell.key], cell.success, cell.n)
-                self._ledger.lasting.start(places[cell.key], cell.success, cell.n)
+                worth = None
+                if cell.low is not None and cell.high is not None:
+                    worth = effective_rollouts(cell.success, cell.low, cell.high)
+                for evidence in (self._ledger.recent, self._ledger.lasting):
+                    evidence.start(places[cell.key], cell.success, cell.n, worth)
 
     def _watched(self, states: dict[str, str]) -> tuple[int, ...]:
         """Canaries, when some lever may read them."""

@@ -6,6 +6,7 @@ numbers. Reading an example's posterior costs nothing but arithmetic; nothing he
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -13,7 +14,22 @@ import numpy as np
 
 from mixwright.contracts import Pool
 
+START_GROUP = 8.0
+"""Rollouts per prompt that a measurement is taken to have had; only how it mixes with later groups depends on it."""
+PRIOR_WEIGHT = 2.0
+"""Evidence, in groups at success one half, that stands for "rollouts of a prompt are alike" until data says otherwise."""
+CELL_ARRAYS = ("wins", "tries", "groups", "squares", "seen")
 EXAMPLE_ARRAYS = ("wins", "tries", "seen", "drawn")
+
+
+def effective_rollouts(success: float, low: float, high: float) -> float:
+    """Independent rollouts whose 95 % Wilson interval is as wide as (low, high); what an interval is worth as evidence."""
+    few, many = 1e-3, 1e7
+    for _ in range(60):
+        middle = math.sqrt(few * many)
+        ends = wilson(np.array(success * middle), np.array(middle))
+        few, many = (middle, many) if ends[1] - ends[0] > high - low else (few, middle)
+    return few
 
 
 def wilson(wins: np.ndarray, tries: np.ndarray, z: float = 1.96) -> tuple[np.ndarray, np.ndarray]:
@@ -41,12 +57,24 @@ class CellEvidence:
         self.step = 0
         self.wins = np.zeros(count)
         self.tries = np.zeros(count)
+        self.groups = np.zeros(count)
+        self.squares = np.zeros(count)
         self.seen = np.zeros(count, dtype=np.int64)
 
-    def start(self, cell: int, success: float, n: float) -> None:
-        """Take a measurement made before the run as evidence, worth at most `memory` rollouts."""
-        self.tries[cell] = min(n, self.memory)
-        self.wins[cell] = success * self.tries[cell]
+    def start(self, cell: int, success: float, n: float, effective: float | None = None) -> None:
+        """Take a measurement made before the run as evidence, worth at most `memory` rollouts.
+
+        Args:
+            cell: number of the cell.
+            success: share right, 0..1.
+            n: rollouts behind it; taken as groups of `START_GROUP`.
+            effective: independent rollouts that its interval is worth; None when they count in full.
+        """
+        tries = min(n, self.memory)
+        groups = tries / START_GROUP
+        alike = 1 / START_GROUP if effective is None else min(max(n / START_GROUP / effective, 1 / START_GROUP), 1.0)
+        self.wins[cell], self.tries[cell], self.groups[cell] = success * tries, tries, groups
+        self.squares[cell] = groups * (success**2 + alike * success * (1 - success))
 
     def add(self, cell: int, step: int, wins: float, tries: float) -> None:
         """One group of a step: `wins` is the sum of its successes in 0..1."""
@@ -55,6 +83,8 @@ class CellEvidence:
         keep = np.exp(-tries / self.memory)
         self.wins[cell] = self.wins[cell] * keep + wins
         self.tries[cell] = self.tries[cell] * keep + tries
+        self.groups[cell] = self.groups[cell] * keep + 1
+        self.squares[cell] = self.squares[cell] * keep + (wins / tries) ** 2
 
     def beta(self, cells: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
         """Parameters of the Beta posterior under a flat prior, evidence faded by the steps since it was seen."""
@@ -67,8 +97,20 @@ class CellEvidence:
         return (1 + self.wins[cells]) / (2 + self.tries[cells])
 
     def interval(self, cells: np.ndarray | int, z: float = 1.96) -> tuple[np.ndarray, np.ndarray]:
-        """Wilson interval of success on the discounted counts."""
-        return wilson(self.wins[cells], self.tries[cells], z)
+        """Wilson interval of success at the effective number of rollouts: rollouts of one prompt are alike.
+
+        rho is the share of the variance that lies between groups, from 1 / group size (rollouts as good as independent) to 1
+        (those of a prompt all alike); it is drawn towards 1 while few successes or failures were seen. The effective number
+        is groups / rho: 0 right in 10 groups of 8 is told as 0 of 10, as `mixwright measure` tells it.
+        """
+        groups, tries = np.maximum(self.groups[cells], 1e-12), np.maximum(self.tries[cells], 1e-12)
+        mean = np.clip(self.wins[cells] / tries, 0, 1)
+        spread = np.maximum(mean * (1 - mean), 1e-12)
+        between = np.maximum(self.squares[cells] / groups - mean**2, 0) * groups / np.maximum(groups - 1, 1)
+        evidence = 4 * groups * spread
+        rho = np.clip((evidence * between / spread + PRIOR_WEIGHT) / (evidence + PRIOR_WEIGHT), groups / tries, 1.0)
+        effective = np.where(self.tries[cells] > 0, groups / rho, 0.0)
+        return wilson(mean * effective, effective, z)
 
 
 class Ledger:
@@ -163,7 +205,7 @@ class Ledger:
     def state(self) -> dict[str, Any]:
         """JSON-ready: examples that were touched (index and values), cells, counters."""
         touched = np.flatnonzero((self.seen >= 0) | (self.drawn >= 0))
-        cells = {name: [e.wins.tolist(), e.tries.tolist(), e.seen.tolist()] for name, e in self._evidence().items()}
+        cells = {name: {part: getattr(e, part).tolist() for part in CELL_ARRAYS} for name, e in self._evidence().items()}
         examples = {name: array[touched].tolist() for name, array in self.arrays().items()}
         return {"step": self.step, "draws": self.draws, "index": touched.tolist(), **examples, "cells": cells}
 
@@ -174,7 +216,8 @@ class Ledger:
             array[:] = -1 if array.dtype == np.int32 else 0
             array[touched] = np.asarray(state[name], dtype=array.dtype)
         for name, evidence in self._evidence().items():
-            evidence.wins[:], evidence.tries[:], evidence.seen[:] = state["cells"][name]
+            for part in CELL_ARRAYS:
+                getattr(evidence, part)[:] = state["cells"][name][part]
             evidence.step = int(state["step"])
         self.step, self.draws = int(state["step"]), int(state["draws"])
 

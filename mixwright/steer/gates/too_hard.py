@@ -1,20 +1,22 @@
 """Refuses groups of cells that are right no more often than luck, or hardly ever: their gradient is noise.
 
 A cell is refused when the upper end of the one-sided 95 % Wilson interval of its success above luck lies under `floor`
-(default: the lower edge of the stage's band), on the cell's lasting evidence (about 512 rollouts, older ones fading), the
-current groups included. A cell without evidence is admitted and the reason says so. Groups stay seen while refused, so a
-cell whose success rises comes back: at luck 0, three groups of 8 with 4 right each lift a cell that had none right in
-128 rollouts.
+(default: the lower edge of the stage's band), on the cell's lasting evidence (about 512 rollouts, older ones fading, those
+of one prompt counted for what they are worth), the current groups included. A cell without evidence is admitted and the
+reason says so. Groups stay seen while refused, so a cell whose success rises comes back: one measured at 0 of 256 rollouts
+(32 items) and luck 0 does after two groups of 8 with 4 right each.
 
-Power (4,000 simulated cells, groups of 8, floor 0.1; share refused after 64 / 128 / 512 rollouts):
-    success above luck 0:    luck 0 1.00 / 1.00 / 1.00, luck 0.1 .55 / .88 / 1.00, luck 0.3 .31 / .46 / .89
-    at the floor, 0.1:       luck 0 .04 / .03 / .02,    luck 0.1 .03 / .03 / .02,  luck 0.3 .05 / .04 / .02
-    success above luck 0.2:  luck 0 .00 / .00 / .00,    luck 0.1 .00 / .00 / .00,  luck 0.3 .00 / .00 / .00
+Power: share of 3,000 simulated cells refused after 128 / 256 / 512 rollouts, none measured before, groups of 8, floor 0.1.
+rho is how much of the variance lies between prompts (0: every prompt alike, 0.5: half of it).
+    success above luck 0, rho 0:    luck 0  .00 / 1.0 / 1.0    luck 0.1  .25 / .91 / 1.0    luck 0.3  .18 / .50 / .82
+    success above luck 0, rho 0.2:  luck 0  .00 / 1.0 / 1.0    luck 0.1  .23 / .62 / .88    luck 0.3  .17 / .30 / .48
+    at the floor, rho 0 to 0.5:     wrongly refused .00 to .04 at any time;  success above luck 0.2: .00 to .01
+So a lucky cell whose prompts differ much in luck is often let through: the selector's low share for it is the other guard.
 
 Source: 2605.28388 (over-hard samples harm); the shortcut posterior h / (h + s): success that luck explains teaches luck.
 Unit: success above luck, 0..1.
 Cost: one interval per group; refused groups have cost their rollouts.
-Blind spot: a cell of a few easy items among many impossible ones looks hard until one of the easy ones is drawn.
+Blind spot: a cell of a few easy prompts among many impossible ones looks hard until easy ones are drawn.
 """
 
 from __future__ import annotations
@@ -53,6 +55,6 @@ class TooHard(Gate):
         success = float(evidence.wins[cell]) / tries
         seen = f"{success:.0%} right in {tries:.0f} rollouts, {luck:.0%} by luck; at most {upper:.0%} above luck"
         if upper >= self._floor:
-            return Admission(True, f"within reach: {seen}")
+            return Admission(True, f"not ruled out: {seen}")
         word = "lucky" if luck > ABOVE_LUCK and success > ABOVE_LUCK else "too hard"
         return Admission(False, f"{word}: {seen}, under {self._floor:.0%}")
