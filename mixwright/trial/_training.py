@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixwright.errors import InputError
 from mixwright.learner.settings import cheap_settings
-from mixwright.records import to_data
+from mixwright.trainers._configs import grpo_config as _grpo_config
+from mixwright.trainers._configs import sft_config as _sft_config
 
 if TYPE_CHECKING:
     from mixwright.config import RunConfig
@@ -78,38 +79,6 @@ def _shared_settings(config: RunConfig, learner: Learner, steps: int, seed: int,
         "report_to": "none",
         "disable_tqdm": True,
     }
-
-
-def _grpo_config(config: RunConfig, shared: Mapping[str, Any]) -> Any:
-    from trl.trainer.grpo_config import GRPOConfig
-
-    train = config.train
-    own = {
-        "per_device_train_batch_size": train.prompts * train.generations,
-        "num_generations": train.generations,
-        "max_completion_length": train.max_new_tokens,
-        "temperature": train.temperature,
-        "beta": train.beta,
-    }
-    return _checked(GRPOConfig, {**shared, **own, **to_data(train.settings)})
-
-
-def _sft_config(config: RunConfig, shared: Mapping[str, Any]) -> Any:
-    from trl.trainer.sft_config import SFTConfig
-
-    return _checked(
-        SFTConfig, {**shared, "per_device_train_batch_size": config.train.prompts, **to_data(config.train.settings)}
-    )
-
-
-def _checked(cls: type[Any], settings: Mapping[str, Any]) -> Any:
-    """TRL's config, its complaints about a field as an InputError."""
-    try:
-        return cls(**settings)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"train settings that {cls.__name__} accepts", str(error).splitlines()[0][:200], "Correct train.settings."
-        ) from error
 
 
 def corpus_reward(corpus: Corpus) -> Reward:
