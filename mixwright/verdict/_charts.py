@@ -96,7 +96,9 @@ def _attribute(text: str) -> str:
 
 
 def _name(text: str) -> str:
-    return line(text, limit=24)
+    """A label short enough to leave the chart most of the width; the table under the chart has the whole name."""
+    shown = line(text)
+    return shown if len(shown) <= 24 else shown[:23] + "…"
 
 
 def _lines(axes: Axes, chart: Lines) -> None:
@@ -141,8 +143,8 @@ def _forest(axes: Axes, chart: Forest) -> None:
         )  # fmt: skip
     axes.set_yticks(range(len(rows)), [_name(row.label) for row in rows])
     axes.set_ylim(-0.6, len(rows) - 0.4)
-    span = (max(edges) - min(edges) or 1.0) if edges else 1.0
     if edges:
+        span = max(max(edges) - min(edges), 0.02 * chart.scale)  # an axis of thousandths would magnify nothing
         axes.set_xlim(min(edges) - 0.06 * span, max(edges) + 0.06 * span)
     axes.set_xlabel(chart.x_label)
     axes.tick_params(axis="y", length=0)
@@ -151,6 +153,8 @@ def _forest(axes: Axes, chart: Forest) -> None:
 
 
 def _strips(axes: Axes, chart: Strips) -> None:
+    from matplotlib.patches import Patch
+
     rows = chart.rows[::-1]
     looks = (
         {"height": 0.1, "color": QUIET},
@@ -158,11 +162,9 @@ def _strips(axes: Axes, chart: Strips) -> None:
         {"height": 0.64, "facecolor": NOISE, "edgecolor": QUIET, "linewidth": 1},
     )
     for state, look in enumerate(looks):
-        parts = [(y, left, right) for y, (_, states) in enumerate(rows) for left, right in _runs(states, chart.x, state)]
-        axes.barh(
-            [y for y, _, _ in parts], [right - left for _, left, right in parts], left=[left for _, left, _ in parts],
-            label=chart.names[state].replace(" the band", ""), **look,
-        )  # fmt: skip
+        for y, (_, states) in enumerate(rows):
+            for left, right in _runs(states, chart.x, state):
+                axes.barh(y, right - left, left=left, **look)
     axes.set_yticks(range(len(rows)), [_name(name) for name, _ in rows])
     axes.set_ylim(-0.7, len(rows) - 0.3)
     axes.set_xlim(chart.x[0], chart.x[-1])
@@ -170,7 +172,9 @@ def _strips(axes: Axes, chart: Strips) -> None:
     axes.tick_params(axis="y", length=0)
     for side in ("left", "bottom"):
         axes.spines[side].set_visible(False)
-    axes.figure.legend(loc="outside lower center", ncols=3, handlelength=1.4, columnspacing=1.2)
+    keys = [Patch(**{name: value for name, value in look.items() if name != "height"}) for look in looks]
+    names = [name.removesuffix(" the band") for name in chart.names]
+    axes.figure.legend(keys, names, loc="outside lower center", ncols=3, handlelength=1.4, columnspacing=1.2)
 
 
 def _runs(states: Sequence[int | None], edges: Sequence[float], wanted: int) -> list[tuple[float, float]]:

@@ -20,6 +20,8 @@ from mixwright.verdict._evidence import lead, trial_of
 from mixwright.verdict._text import between, change, count, name_of
 
 MOST_FACTS = 4
+FEWEST_SEEDS = 5
+"""Below this many, a trial's words are all inconclusive."""
 
 
 class HeadlineSection(Section):
@@ -61,7 +63,8 @@ def _sentence(result: TrialResult, arm: str, effects: list[Effect]) -> tuple[str
         tail = f"; not shown for {listed(rest)}" if rest else ""
         return f"Against {against}, {arm} improves {listed(named['helps'])}{tail}.", "good"
     if named["inconclusive"]:
-        return f"Inconclusive: {count(len(result.seeds), 'seed')} cannot tell {arm} from {against}.", "plain"
+        needed = "" if len(result.seeds) >= FEWEST_SEEDS else f"; {FEWEST_SEEDS} are the least that can"
+        return f"Inconclusive: {count(len(result.seeds), 'seed')} cannot tell {arm} from {against}{needed}.", "plain"
     return f"No measurable effect of {arm} here: keep {against}.", "plain"
 
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from mixwright.contracts import Section
 from mixwright.records import RunManifest
 from mixwright.runs import RunFolder, read_json
-from mixwright.verdict._blocks import Block, Code, Fold, Paragraph, Table
+from mixwright.verdict._blocks import Block, Code, Fold, Table
 
 FIRST = (
     "loss_type",
@@ -42,15 +42,11 @@ class Settings(Section):
         manifest = read_json(run.manifest, RunManifest)
         order = {name: place for place, name in enumerate(FIRST)}
         settings = dict(sorted(manifest.settings.items(), key=lambda item: (order.get(item[0], len(order)), item[0])))
+        about = {"made": manifest.created, "starting model": manifest.parent}
+        settings = {name: value for name, value in about.items() if value} | settings
         blocks: list[Block] = []
         if manifest.command:
             blocks.append(Code("Repeat", manifest.command))
-        made = [
-            f"Made {manifest.created}." if manifest.created else "",
-            f"From {manifest.parent}." if manifest.parent else "",
-        ]
-        if any(made):
-            blocks.append(Paragraph(" ".join(part for part in made if part)))
         parts = (("Settings", settings), ("Seeds", manifest.seeds), ("Versions", manifest.versions))
         blocks += [_table(name, values) for name, values in parts[:1] if values]
         folded = [_table(name, values) for name, values in (*parts[1:], ("Inputs, sha256", manifest.inputs)) if values]

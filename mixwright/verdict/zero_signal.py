@@ -42,7 +42,7 @@ class ZeroSignal(Section):
 
 def _chart(series: tuple[Series, ...]) -> Lines:
     ends = "; ".join(f"{line.name} from {_share_at(line, 0)} to {_share_at(line, -1)}" for line in series)
-    caption = "Zero-signal share of groups" if len(series) > 1 else f"Zero-signal share of groups: {series[0].name}"
+    caption = "Zero-signal share of groups" + (f": {series[0].name}" if len(series) == 1 else "")
     return Lines(caption, f"Zero-signal share over training steps: {ends}.", "step", "groups without signal, %", series)
 
 

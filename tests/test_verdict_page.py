@@ -1,0 +1,289 @@
+"""The page: self-contained, escaped, readable by contrast, complete, reproducible, and made without torch."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from _example_run import CELLS, build, build_pair
+from rich.console import Console
+
+import mixwright.verdict
+from mixwright.catalog import listing
+from mixwright.errors import InputError
+from mixwright.records import Claim, TrialResult
+from mixwright.runs import RunFolder, read_json, read_list, write_json
+from mixwright.verdict._blocks import Forest, ForestRow
+from mixwright.verdict._charts import COLOURS, svg
+from mixwright.verdict._page import HEATS
+from mixwright.verdict._stage import render, sections, summarise
+from mixwright.verdict._text import visible
+
+CSS = Path(mixwright.verdict.__file__).with_name("page.css").read_text(encoding="utf-8")
+HOSTILE = {
+    "chain_sum": "<script>alert(1)</script>",
+    "gcd": "</style></title><img src=x onerror=alert(1)>",
+    "products": "{{7*7}}{% raw %}$\\frac{1}{2}$",
+    "spell_backward": "\u202eevil\x1b[31m\x00\u200b\ud800",
+    "count_bits": '" onmouseover="alert(1)',
+    "lcm": "[bold red]loud[/] " + "long" * 80,
+}
+VOID = {"meta", "br", "wbr", "img", "line", "use", "path", "hr", "link"}
+
+
+class Reader(HTMLParser):
+    """Collects tags and text, and refuses what is not balanced."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.open: list[str] = []
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return render(build(tmp_path_factory.mktemp("run"))).read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> str:
+    names = {name: text.replace("\ud800", "") for name, text in HOSTILE.items()}
+    return render(build(tmp_path_factory.mktemp("hostile"), seeds=2, rename=names)).read_text(encoding="utf-8")
+
+
+def test_nothing_comes_from_outside_and_nothing_runs(page: str, hostile: str) -> None:
+    for text in (page, hostile):
+        reader = Reader(text)
+        policy = next(a for t, a in reader.tags if t == "meta" and a.get("http-equiv") == "Content-Security-Policy")
+        assert (policy["content"] or "").startswith("default-src 'none'; style-src 'unsafe-inline'; img-src data:")
+        names = {tag for tag, _ in reader.tags}
+        assert not names & {"script", "img", "iframe", "link", "object", "embed", "form", "base", "foreignobject", "image"}
+        for _, attributes in reader.tags:
+            assert not [name for name in attributes if name.startswith("on") or name in ("src", "srcset", "action")]
+            references = [v for k, v in attributes.items() if k in ("href", "xlink:href")]
+            assert all(value and value.startswith("#") for value in references)
+        assert "@import" not in text
+        assert not re.search(r"url\((?!#)", text)
+
+
+def test_strings_from_data_are_escaped_and_hidden_characters_shown(hostile: str) -> None:
+    words = "".join(Reader(hostile).texts)
+    assert "<script>alert(1)</script>" in words
+    assert "{{7*7}}" in words
+    assert "⟨U+202E⟩evil⟨U+001B⟩[31m⟨U+0000⟩⟨U+200B⟩" in words
+    assert not re.search("[\u0000-\u0008\u000e-\u001f\u202a-\u202e\u2066-\u2069]", hostile)
+    assert "<script" not in hostile.lower()
+
+
+def test_visible_keeps_lone_surrogates_writable() -> None:
+    assert visible("a\ud800b\tc\nd") == "a⟨U+D800⟩b\tc\nd"
+    assert visible("héllo 日本 ✓") == "héllo 日本 ✓"
+    assert visible("x" * 10, limit=4) == "xxxx… (6 more characters)"
+
+
+def test_the_terminal_gets_neither_markup_nor_control_characters(tmp_path: Path) -> None:
+    names = {name: text.replace("\ud800", "") for name, text in HOSTILE.items()}
+    run = build(tmp_path, seeds=2, rename=names)
+    console = Console(record=True, width=400, file=(tmp_path / "out.txt").open("w", encoding="utf-8"))
+    summarise(run, console, full=True)
+    text = console.export_text()
+    console.file.close()
+    assert "[bold red]loud[/]" in text
+    assert "\x1b[31m" not in text
+    assert "\u202e" not in text
+
+
+def test_the_terminal_says_what_the_page_says(tmp_path: Path) -> None:
+    run = build(tmp_path, seeds=2)
+    console = Console(record=True, width=120, file=(tmp_path / "out.txt").open("w", encoding="utf-8"))
+    summarise(run, console)
+    console.file.close()
+    text = console.export_text()
+    assert "Learnt" in text
+    assert "chain_sum level 2" in text
+    assert "499 of 500" in text
+    assert "Settings" not in text
+
+
+def test_first_screen(page: str) -> None:
+    first, _, rest = page.partition('class="rest')
+    words = ("steered improves zero-signal share", "Learnt", "Damaged", "499 of 500 eval items", "Null arm permuted")
+    for word in words:
+        assert word in first
+    assert "Competence before and after" in rest
+    names = (
+        "Trial arms",
+        "The moving band",
+        "Forecast against outcome",
+        "loss_type",
+        "scale_rewards",
+        "Decisions and alarms",
+    )
+    for word in (*names, "Completions before and after", "mixwright run demo.yaml", "refuse.count_bits@1", "Rollouts that"):
+        assert word in rest
+
+
+def test_numbers_on_the_page_are_those_of_the_claims(tmp_path: Path) -> None:
+    run = build(tmp_path, seeds=3)
+    words = " ".join("".join(Reader(render(run).read_text(encoding="utf-8")).texts).split())
+    claims = [c for c in read_list(run.claims, Claim) if c.arm == "steered" and c.kind in ("learnt", "damaged")]
+    assert claims
+    for claim in claims:
+        assert f"{round(100 * claim.before)} → {round(100 * claim.after)} %" in words
+
+
+def test_tables_have_captions_and_scopes(page: str) -> None:
+    tags = [tag for tag, _ in Reader(page).tags]
+    assert tags.count("h1") == 1
+    assert tags.count("caption") == tags.count("table")
+    assert all(attributes.get("scope") in ("col", "row") for tag, attributes in Reader(page).tags if tag == "th")
+    charts = [attributes for tag, attributes in Reader(page).tags if tag == "svg" and "aria-hidden" not in attributes]
+    assert charts
+    assert all(chart.get("role") == "img" and chart.get("aria-label") for chart in charts)
+
+
+def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
+    run = build(tmp_path, seeds=2)
+    first = render(run).read_bytes()
+    run.page.unlink()
+    assert render(run).read_bytes() == first
+
+
+def test_an_unproven_run_is_called_unproven(tmp_path: Path) -> None:
+    run = build(tmp_path, seeds=2)
+    write_json(run.result, dataclasses.replace(read_json(run.result, TrialResult), unproven=True))
+    first = render(run).read_text(encoding="utf-8").partition('class="rest')[0]
+    assert "Every lever of this run is unproven" in first
+    assert 'class="tone-caution"' in first
+    assert "improves" not in first
+
+
+@pytest.mark.parametrize("part", ["audit.json", "plan.yaml", "manifest.json", "trial/result.json", "trial"])
+def test_every_part_may_be_missing(tmp_path: Path, part: str) -> None:
+    run = build(tmp_path, seeds=2)
+    path = run.path / part
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    Reader(render(run).read_text(encoding="utf-8"))
+
+
+def test_an_empty_folder_has_a_page_that_says_so_and_no_folder_is_an_error(tmp_path: Path) -> None:
+    assert "nothing to show" in render(RunFolder(tmp_path)).read_text(encoding="utf-8")
+    with pytest.raises(InputError, match="a run folder"):
+        render(RunFolder(tmp_path / "absent"))
+    assert not (tmp_path / "absent").exists()
+
+
+def test_a_broken_line_is_named(tmp_path: Path) -> None:
+    run = build(tmp_path, seeds=1)
+    with (run.branch("steered", 0) / "steps.jsonl").open("a") as file:
+        file.write("{broken\n")
+    with pytest.raises(InputError, match=r"steps\.jsonl, line 61"):
+        render(run)
+    assert not run.page.exists()
+
+
+def test_a_plain_pair_of_checkpoints(tmp_path: Path) -> None:
+    text = render(build_pair(tmp_path)).read_text(encoding="utf-8")
+    assert re.search(r"\d+ learnt, 1 damaged", text)
+    assert "Trial arms" not in text
+
+
+def test_every_section_is_silent_without_files(tmp_path: Path) -> None:
+    assert len(listing("sections")) >= 12
+    assert sections(RunFolder(tmp_path)) == []
+
+
+def test_rendering_needs_the_core_packages_only(tmp_path: Path) -> None:
+    run = build(tmp_path, seeds=1)
+    code = (
+        "import sys\n"
+        "for name in ('torch', 'transformers', 'trl', 'datasets', 'scipy', 'peft', 'reasoning_gym'):\n"
+        "    sys.modules[name] = None\n"
+        "from mixwright.runs import RunFolder\n"
+        "from mixwright.verdict._stage import render\n"
+        f"print(render(RunFolder({str(run.path)!r})))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert run.page.stat().st_size > 10_000
+
+
+def _palettes() -> dict[str, dict[str, str]]:
+    light = dict(re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{6})", CSS[: CSS.index("@media")]))
+    dark = dict(re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{6})", CSS[CSS.index("@media") : CSS.index("* { box-sizing")]))
+    return {"light": light, "dark": dark}
+
+
+def _contrast(one: str, other: str) -> float:
+    """WCAG 2.1 contrast ratio."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_contrast_by_hand() -> None:
+    assert _contrast("#ffffff", "#000000") == pytest.approx(21)
+    assert _contrast("#777777", "#ffffff") == pytest.approx(4.478, abs=0.001)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_contrast_is_aa(scheme: str) -> None:
+    palette = _palettes()[scheme]
+    assert palette.keys() == _palettes()["light"].keys()
+    for ground in ("page", "panel"):
+        for text in ("ink", "quiet", "good", "bad", "caution"):
+            assert _contrast(palette[text], palette[ground]) >= 4.5, (text, ground)
+        for mark in ("series-1", "series-2", "series-3", "series-4", "quiet", "focus"):
+            assert _contrast(palette[mark], palette[ground]) >= 3, (mark, ground)
+    assert _contrast(palette["series-1"], palette["noise"]) >= 3
+    assert _contrast(palette["series-2"], palette["noise"]) >= 3
+    assert _contrast(palette["quiet"], palette["noise"]) >= 4.5
+    for heat in range(HEATS):
+        assert _contrast(palette[f"heat-ink-{heat}"], palette[f"heat-{heat}"]) >= 4.5, heat
+
+
+def test_every_colour_of_a_chart_is_the_pages() -> None:
+    text = svg(Forest("c", "a", "x", (ForestRow("<b>&", 0.1, 0.0, 0.2, (0.1,)),), 0.05))
+    assert "&lt;b&gt;&amp;" in text
+    assert set(re.findall(r"#[0-9a-fA-F]{6}\b", text)) == set()
+    variables = set(re.findall(r"var\(--([a-z0-9-]+)\)", text))
+    assert variables <= {value[6:-1] for value in COLOURS.values()} & _palettes()["light"].keys()
+
+
+def test_many_tasks_stay_bounded(tmp_path: Path) -> None:
+    run = build(tmp_path, seeds=1)
+    lines = [json.dumps({"step": s, "cells": {f"task{i}@1": 0.5 for i in range(300)}}) for s in range(5)]
+    (run.branch("steered", 0) / "steps.jsonl").write_text("\n".join(lines))
+    text = render(run).read_text(encoding="utf-8")
+    assert "30 of 300 cells" in text
+    assert len(CELLS) == 16
