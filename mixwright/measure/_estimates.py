@@ -22,7 +22,7 @@ def wilson(share: float, n: float) -> tuple[float, float]:
         return 0.0, 1.0
     centre = (share + Z * Z / (2 * n)) / (1 + Z * Z / n)
     half = Z / (1 + Z * Z / n) * np.sqrt(share * (1 - share) / n + Z * Z / (4 * n * n))
-    return max(0.0, float(centre - half)), min(1.0, float(centre + half))
+    return max(0.0, min(share, float(centre - half))), min(1.0, max(share, float(centre + half)))
 
 
 def pass_at_k(n: int, correct: int, k: int) -> float:

@@ -3,7 +3,8 @@
 Source: concentration of answer formats under reinforcement learning (2504.07912).
 Unit: share
 Cost: reads the sampled completions; none of its own.
-Blind spot: two ways of reasoning that end in one form are one form; forms beyond the commonest are told as one row.
+Blind spot: two ways of reasoning that end in one form are one form; forms beyond the commonest are told as one row;
+where nearly every sample has a form of its own, the interval of the entropy is too narrow.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def _entropy(task: str, forms: NDArray[np.object_], ranked: list[str], gold: Cou
 def normalised_entropy(counts: NDArray[np.float64]) -> float:
     """Entropy of the shares over the logarithm of how many kinds there are; 0 for one kind."""
     shares = counts[counts > 0] / counts.sum()
-    return float(-(shares * np.log(shares)).sum() / np.log(len(counts))) if len(counts) > 1 else 0.0
+    return min(1.0, float(-(shares * np.log(shares)).sum() / np.log(len(counts)))) if len(counts) > 1 else 0.0
 
 
 def _row(task: str, name: str, estimate: Interval, null: float, null_of: str) -> Measurement:
