@@ -212,11 +212,11 @@ def test_an_arm_without_its_number_is_passed_over():
     assert all_effects(table, {"uniform": "", "steered": "uniform"}) == ([], [])
 
 
-def test_sft_has_no_rollouts_to_a_target(tmp_path):
+def test_sft_has_no_rollouts_to_a_target_and_no_reward_signal(tmp_path):
     run = RunFolder(tmp_path)
     write_branch(run, "uniform", 0, {}, EARLY, objective="sft")
     names = {row.name for row in branch_rows(read_branch(run.branch("uniform", 0)), CELLS, 0.1)}
-    assert "rollouts_to_target" not in names
+    assert not names & {"rollouts_to_target", "zero_signal_share", "refused_share"}
     assert "success.reachable" in names
 
 

@@ -130,7 +130,7 @@ def branch_rows(branch: BranchFiles, cells: Sequence[CellPlan], gain: float) -> 
     """The numbers of one branch: shares, rollouts, and success before, after and gained per cell class."""
     values: dict[str, tuple[float | None, str]] = {}
     groups = sum(line.get("groups", 0) for line in branch.steps)
-    if groups:
+    if groups and branch.info.objective == "grpo":
         for name, key in (("zero_signal_share", "zero_signal"), ("refused_share", "refused")):
             values[name] = (sum(line.get(key, 0) for line in branch.steps) / groups, "share")
     before, after = class_success(branch.before, cells), class_success(branch.after, cells)
