@@ -1,0 +1,276 @@
+"""The command line: flags, exit codes, what goes to stdout, and wrong inputs told in one line."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from mixwright.__main__ import app, main
+from mixwright._bases import pooled
+from mixwright.config import RunConfig
+from mixwright.records import Measurement
+from mixwright.runs import RunFolder, read_plan, read_yaml, write_measurements, write_plan
+
+FLAGS = {
+    "audit": "TRAIN --check --column --eval --grader --json --task",
+    "measure": "RUN.YAML --folder --json",
+    "plan": "RUN.YAML --dry-run --folder",
+    "steer": "RUN.YAML --dry-run --folder",
+    "trial": "RUN.YAML --folder",
+    "verdict": "RUN|BEFORE AFTER --corpus --folder --full --gate --grader --items --protect",
+    "run": "RUN.YAML|TRAIN --dry-run --folder --init --output",
+    "list": "KIND --json",
+    "explain": "NAME",
+}
+"""Frozen on purpose: scripts depend on them. A change here is a line in the CHANGELOG."""
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Run a command in an empty folder; returns exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code: Any = 0
+        try:
+            main(arguments)
+        except SystemExit as leaving:
+            code = leaving.code or 0
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def write(name: str, rows: list[dict[str, Any]]) -> str:
+    Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return name
+
+
+def sums(count: int = 40, start: int = 0) -> list[dict[str, Any]]:
+    return [{"task": "sum", "prompt": f"{n}+1=", "answer": str(n + 1)} for n in range(start, start + count)]
+
+
+def test_the_flags_are_frozen() -> None:
+    command: Any = typer.main.get_command(app)
+    found = {}
+    for name, verb in command.commands.items():
+        options = [p for p in verb.params if p.param_type_name == "option" and p.name != "help"]
+        words = [p.metavar or p.name.upper() for p in verb.params if p.param_type_name == "argument"]
+        found[name] = " ".join([*words, *sorted(option.opts[0] for option in options)])
+    assert found == FLAGS
+    assert list(found) == list(FLAGS), "the verbs come in the order of the flow"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["list"], ["explain", "formats"]])
+def test_help_list_and_explain_are_quick(arguments: list[str]) -> None:
+    seconds = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run([sys.executable, "-m", "mixwright", *arguments], capture_output=True, text=True, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        assert done.stdout
+    assert min(seconds) < 0.5, "CPU seconds, not wall-clock"
+
+
+def test_usage_errors_are_the_users(call: Call) -> None:
+    for arguments in (
+        ["no-such-verb"],
+        ["audit"],
+        ["audit", "x.jsonl", "--no-such-flag"],
+        ["verdict", "x", "y", "--items", "z"],
+    ):
+        code, out, err = call(*arguments)
+        assert (code, out) == (1, ""), arguments
+        assert err
+
+
+def test_a_bug_of_ours_is_exit_code_2_with_its_traceback(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mixwright.audit._stage.run_audit", lambda *_: 1 / 0)
+    code, out, err = call("audit", write("a.jsonl", sums()))
+    assert (code, out) == (2, "")
+    assert "ZeroDivisionError" in err
+    assert err.rstrip().endswith("report it with the lines above.")
+
+
+def test_audit_prints_observations_and_nothing_else(call: Call) -> None:
+    code, out, _ = call("audit", write("train.jsonl", sums()), "--eval", write("eval.jsonl", sums(10, 35)), "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert list(found) == ["observations"]
+    assert {"check", "task", "severity", "count", "total", "message", "remedy"} <= set(found["observations"][0])
+    leaks = [o for o in found["observations"] if o["severity"] == "error" and o["check"] == "contamination"]
+    assert [o["count"] for o in leaks] == [5]
+
+
+def test_audit_maps_columns_and_takes_one_check(call: Call) -> None:
+    name = write("odd.jsonl", [{"frage": f"{n}+1=", "antwort": str(n)} for n in range(9)])
+    code, out, _ = call(
+        "audit", name, "--column", "prompt=frage", "--column", "answer=antwort", "--check", "frequency", "--json"
+    )
+    assert code == 0
+    assert {o["check"] for o in json.loads(out)["observations"]} == {"frequency"}
+    assert call("audit", name, "--column", "prompt")[0] == 1
+
+
+def test_control_characters_of_the_data_do_not_reach_the_terminal(call: Call) -> None:
+    rows = [{"task": "evil\x1b[31m[red]", "prompt": f"{n}", "answer": "1"} for n in range(9)]
+    code, out, _ = call("audit", write("evil.jsonl", rows))
+    assert code == 0
+    assert "\x1b" not in out
+    assert "[red]" in out
+
+
+def test_list_and_explain_know_every_kind(call: Call) -> None:
+    entries = json.loads(call("list", "--json")[1])
+    assert {"checks", "probes", "planners", "selectors", "gates", "arms", "sections"} <= {entry["kind"] for entry in entries}
+    code, out, _ = call("explain", "formats")
+    assert code == 0
+    assert out.index("checks.formats") < out.index("probes.formats")
+    assert "Blind spot:" in out
+    code, _, err = call("explain", "formatz")
+    assert code == 1
+    assert "formats" in err
+
+
+SETTINGS = "corpus: {{train: {0}{1}}}\ntrain: {{steps: 2}}\n"
+BROKEN = {
+    "missing column": ('{"frage": "1+1=", "antwort": "2"}\n', "", "bad.jsonl, line 1"),
+    "empty file": ("", "", "bad.jsonl"),
+    "NaN level": (
+        '{"prompt": "1+1=", "answer": "2"}\n{"prompt": "1", "answer": "2", "level": NaN}\n',
+        "",
+        "bad.jsonl, line 2",
+    ),
+    "unknown grader": ('{"prompt": "1+1=", "answer": "2"}\n', ", grader: exacct", "exact"),
+    "broken JSON": ('{"prompt": "1+1=", "answer": "2"}\n\n{"prompt": "1+1"\n', "", "bad.jsonl, line 3"),
+    "duplicate ids": (
+        '{"id": "a", "prompt": "1", "answer": "2"}\n{"id": "a", "prompt": "2", "answer": "2"}\n',
+        "",
+        "line 2",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_wrong_data_is_told_in_one_line_and_leaves_nothing(call: Call, name: str) -> None:
+    text, more, place = BROKEN[name]
+    Path("bad.jsonl").write_text(text, encoding="utf-8")
+    Path("run.yaml").write_text(SETTINGS.format("bad.jsonl", more), encoding="utf-8")
+    for arguments in (["run", "run.yaml"], ["run", "run.yaml", "--dry-run"], ["measure", "run.yaml"]):
+        code, out, err = call(*arguments)
+        assert (code, out) == (1, ""), err
+        assert err.startswith("error: ")
+        assert err.count("\n") == 1
+        assert place in err
+        assert sorted(path.name for path in Path().iterdir()) == ["bad.jsonl", "run.yaml"]
+
+
+WRONG_SETTINGS = {
+    "corpus: {train: a.jsonl}\ntrain: {stepz: 2}\n": "run.yaml, line 2",
+    "corpus: {train: a.jsonl}\nplan: {planner: dificulty}\n": "difficulty",
+    "corpus: {train: a.jsonl}\nmeasure: {probes: [competense]}\n": "competence",
+    "corpus: {train: a.jsonl}\ntrial: {arms: [uniform, stered]}\n": "steered",
+    "corpus: {train: a.jsonl}\nmodel: {path: ./nowhere}\n": "nowhere",
+    "corpus: {train: nowhere.jsonl}\n": "nowhere.jsonl",
+    "corpus: {train: [\n": "run.yaml",
+    "seed: 1\n": "corpus",
+}
+
+
+@pytest.mark.parametrize("text", WRONG_SETTINGS, ids=WRONG_SETTINGS.values())
+def test_wrong_settings_are_told_in_one_line(call: Call, text: str) -> None:
+    write("a.jsonl", sums())
+    Path("run.yaml").write_text(text, encoding="utf-8")
+    code, out, err = call("run", "run.yaml")
+    assert (code, out) == (1, "")
+    assert WRONG_SETTINGS[text] in err
+    assert err.count("\n") == 1
+    assert not Path("runs").exists()
+
+
+def test_init_writes_settings_that_need_editing_only(call: Call) -> None:
+    Path("data").mkdir()
+    write("data/two.jsonl", [*sums(), {**sums(1)[0], "task": "other", "prompt": "x"}])
+    code, _, err = call("run", "data/two.jsonl", "--init")
+    assert code == 0
+    assert "41 examples of 2 tasks" in err
+    config = read_yaml(Path("run.yaml"), RunConfig)
+    assert config.corpus.train == "data/two.jsonl"
+    assert config.corpus.graders == {"other": "exact", "sum": "exact"}
+    assert "# Completions per prompt (TRL's num_generations)." in Path("run.yaml").read_text(encoding="utf-8")
+    assert call("run", "run.yaml", "--dry-run")[0] == 0
+    assert not Path("runs").exists()
+    assert call("run", "data/two.jsonl", "--init")[0] == 1, "an existing file is never overwritten"
+
+
+def test_init_names_the_columns_it_does_not_know(call: Call) -> None:
+    code, _, err = call("run", write("odd.jsonl", [{"frage": "1+1=", "antwort": "2"}]), "--init")
+    assert code == 0
+    assert "frage, antwort" in err
+    assert read_yaml(Path("run.yaml"), RunConfig).corpus.train == "odd.jsonl"
+
+
+def test_plan_and_steer_rehearse_without_a_model(call: Call) -> None:
+    from mixwright import pipeline
+
+    write("a.jsonl", sums())
+    Path("run.yaml").write_text("corpus: {train: a.jsonl, eval_share: 0.25}\ntrain: {steps: 5}\n", encoding="utf-8")
+    assert "mixwright measure" in call("plan", "run.yaml")[2]
+    rows = [
+        Measurement("competence", "sum", name, 0.4, 0.3, 0.5, 64, "share", null=0.1, null_of="luck")
+        for name in ("pass@1", "greedy")
+    ]
+    config, run = read_yaml(Path("run.yaml"), RunConfig), RunFolder("runs/run")
+    write_measurements(run.measurements("before"), rows)
+    code, out, _ = call("plan", "run.yaml", "--dry-run")
+    assert (code, run.plan.exists()) == (0, False)
+    assert out.startswith("planner: difficulty")
+    assert call("plan", "run.yaml")[0] == 0
+    assert pipeline.rehearse(config, run) == [("sum", "1.000", 40, 40)]
+    plan = read_plan(run.plan)
+    write_plan(run.plan, replace(plan, stages=(replace(plan.stages[0], weights={"summ": 1.0}),)))
+    code, _, err = call("steer", "run.yaml", "--dry-run")
+    assert code == 1
+    assert "summ" in err
+    assert err.count("\n") == 1
+
+
+def test_other_settings_need_another_folder(call: Call) -> None:
+    write("a.jsonl", sums())
+    for steps, expected in ((5, "mixwright measure"), (6, "another train")):
+        Path("run.yaml").write_text(f"corpus: {{train: a.jsonl}}\ntrain: {{steps: {steps}}}\n", encoding="utf-8")
+        code, _, err = call("plan", "run.yaml")
+        assert code == 1
+        assert expected in err
+
+
+def test_the_gate_closes_on_damage(call: Call, tmp_path: Path) -> None:
+    from _example_run import build
+
+    build(tmp_path / "run", seeds=5)
+    code, out, _ = call("verdict", "run", "--gate")
+    assert code == 3
+    assert "gate: damaged: products@1" in out
+    assert call("verdict", "run", "--gate", "--protect", "lcm")[0] == 0
+    assert call("verdict", "nowhere")[0] == 1
+
+
+def test_measurements_of_several_bases_are_pooled() -> None:
+    rows = [Measurement("competence", "a", "pass@1", v, v - 0.1, v + 0.1, n, "share") for v, n in ((0.2, 30), (0.6, 10))]
+    (both,) = pooled([[rows[0]], [rows[1]]])
+    assert (both.value, both.n) == (pytest.approx(0.3), 40)
+    assert both.high - both.value == pytest.approx(0.1 * (0.75**2 + 0.25**2) ** 0.5)
+    assert pooled([rows]) == rows

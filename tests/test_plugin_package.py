@@ -1,0 +1,34 @@
+"""The package in tests/plugin is installed as a user would install it, and used through the command line."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+
+def test_a_plugin_package_is_installed_and_used(tmp_path: Path) -> None:
+    source, place = tmp_path / "source", tmp_path / "installed"
+    shutil.copytree(Path(__file__).parent / "plugin", source)
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+    subprocess.run([*install, "--target", str(place), str(source)], check=True)
+    (tmp_path / "a.jsonl").write_text(
+        "\n".join(json.dumps({"prompt": p, "answer": a}) for p, a in (("x", "Paris"), ("y", "paris")))
+    )
+    environment = {**os.environ, "PYTHONPATH": str(place)}
+
+    def run(*command: str) -> str:
+        done = subprocess.run([sys.executable, *command], cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert "capitals" in run("-m", "mixwright", "list", "checks")
+    assert "round_robin" in run("-m", "mixwright", "explain", "round_robin")
+    seen = json.loads(run("-m", "mixwright", "audit", "a.jsonl", "--check", "capitals", "--json"))["observations"]
+    assert [(o["severity"], o["count"]) for o in seen] == [("warning", 1)]
+    run(
+        "-c",
+        "from mixwright.catalog import load\nfrom mixwright.conformance import check_check, check_selector\n"
+        "check_check(load('checks', 'capitals'))\ncheck_selector(load('selectors', 'round_robin'))",
+    )
