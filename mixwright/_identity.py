@@ -25,7 +25,8 @@ def gather(examples: Iterable[Example], eval_share: float = 0.0) -> pa.Table:
 
     Args:
         examples: read once.
-        eval_share: share of the prompts without a split that go to eval, at least one where there are two.
+        eval_share: share of the prompts (texts, where there is no prompt) without a split that go to eval; at least one where
+            there are two.
 
     Raises:
         InputError: two rows with one id.
@@ -35,7 +36,7 @@ def gather(examples: Iterable[Example], eval_share: float = 0.0) -> pa.Table:
     def batches() -> Iterator[pa.RecordBatch]:
         for chunk in chunks(examples):
             contents.extend(0 if example.id else _content(example) for example in chunk)
-            prompts.extend(0 if example.split else prompt_key(example.prompt) for example in chunk)
+            prompts.extend(0 if example.split else prompt_key(example.prompt or example.target or "") for example in chunk)
             yield encode(chunk)
 
     table = store(batches())

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +31,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Corpus", "plain", "read_corpus", "read_source", "texts"]
 
+GENERATED = "reasoning-gym:"
+"""How sources begin that are generated and not read."""
 CHECKED = 200
 """Answers per task that reading tries on the grader."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """tasks.json of a saved corpus."""
+
+    graders: dict[str, str]
+    notes: tuple[str, ...] = ()
 
 
 class Corpus:
@@ -137,12 +148,13 @@ class Corpus:
             temporary.replace(folder / "rows.parquet")
         finally:
             temporary.unlink(missing_ok=True)
-        write_json(folder / "tasks.json", {"graders": {t.name: t.grader for t in self.tasks.values()}, "notes": self.notes})
+        graders = {task.name: task.grader for task in self.tasks.values()}
+        write_json(folder / "tasks.json", _Settings(graders, self.notes))
 
     @classmethod
     def load(cls, folder: Path) -> Corpus:
         """Read what `save` wrote. Raises InputError when it is missing or not such a folder."""
-        settings: Any = read_json(folder / "tasks.json", dict[str, Any])
+        settings = read_json(folder / "tasks.json", _Settings)
         path = folder / "rows.parquet"
         try:
             with pq.ParquetFile(path) as file:
@@ -151,7 +163,7 @@ class Corpus:
                 table = store(file.iter_batches(BATCH))
         except (FileNotFoundError, pa.ArrowInvalid) as error:
             raise InputError("rows.parquet of a saved corpus", str(error)[:120], "Save it again.", file=path) from None
-        return cls(table, settings["graders"], notes=settings["notes"], folder=folder)
+        return cls(table, settings.graders, notes=settings.notes, folder=folder)
 
     def to_datasets(self) -> datasets.Dataset:
         """A `datasets.Dataset` with id, task, level, prompt and those of completion, answer, chosen and rejected that occur,
@@ -202,7 +214,8 @@ def read_corpus(config: CorpusConfig, *, base: Path = Path()) -> Corpus:
     examples = (row for source, split in parts for row in _examples(source, split, config, base, notes))
     table = gather(examples, config.eval_share)
     path = base / config.train
-    folder = (path if path.is_dir() else path.parent) if path.exists() else None
+    local = not config.train.startswith(GENERATED) and path.exists()
+    folder = (path if path.is_dir() else path.parent) if local else None
     names = pc.unique(table["task"]).to_pylist()
     for task in config.graders:
         if task not in names:
@@ -239,7 +252,7 @@ def _examples(source: str, split: str, config: CorpusConfig, base: Path, notes: 
     check_mapping(config)
     if not 0 <= config.eval_share < 1:
         raise InputError("corpus.eval_share from 0 to below 1", f"{config.eval_share}", "Correct it.")
-    if source.startswith("reasoning-gym:"):
+    if source.startswith(GENERATED):
         from mixwright._gym import generate
 
         yield from generate(source, split, config.eval_share, notes)
