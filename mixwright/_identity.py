@@ -25,8 +25,7 @@ def gather(examples: Iterable[Example], eval_share: float = 0.0) -> pa.Table:
 
     Args:
         examples: read once.
-        eval_share: share of the prompts (texts, where there is no prompt) without a split that go to eval; at least one where
-            there are two.
+        eval_share: share of the prompts (or texts) without a split that go to eval; at least one where there are two.
 
     Raises:
         InputError: two rows with one id.
