@@ -115,7 +115,7 @@ def test_a_refused_group_has_advantage_zero_and_others_do_not(tmp_path: Path, sc
     settings = {"per_device_train_batch_size": 16, "scale_rewards": scale, "max_steps": 2}
     trainer = make(SteeredGRPOTrainer, tmp_path, settings, steering=Steering(UNIFORM), reward_funcs=distinct)
     seen = script(trainer, lambda groups: [Action("refuse", groups[1].example, None, "test")])
-    trainer._hooks.begin = lambda step: None  # the self-test would be watched too
+    trainer.hooks.begin = lambda step: None  # the self-test would be watched too
     advantages = watch_advantages(trainer)
     trainer.train()
     assert len(advantages) == 2
@@ -137,14 +137,14 @@ def test_a_step_without_survivors_moves_nothing(tmp_path: Path) -> None:
     script(trainer, lambda groups: [Action("skip_step", "step", None, "test")] if trainer.state.global_step == 2 else [])
     values: list[torch.Tensor] = []
     moments: list[torch.Tensor] = []
-    step_end = trainer._hooks.on_step_end
+    step_end = trainer.hooks.on_step_end
 
     def record(args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
         values.append(parameters(trainer))
         moments.append(torch.cat([s["exp_avg"].reshape(-1) for s in trainer.optimizer.state.values()]))
         return step_end(args, state, control, **kwargs)
 
-    trainer._hooks.on_step_end = record
+    trainer.hooks.on_step_end = record
     trainer.train()
     assert torch.equal(values[2], values[1])
     assert torch.equal(moments[2], moments[1])
@@ -207,7 +207,7 @@ def test_permuting_keeps_every_group_but_not_the_pairing(tmp_path: Path) -> None
             SteeredGRPOTrainer, tmp_path / str(permuted), {"max_steps": 1}, steering=steering, reward_funcs=distinct
         )
         seen = script(trainer, lambda groups: [])
-        trainer._hooks.begin = lambda step: None
+        trainer.hooks.begin = lambda step: None
         advantages = watch_advantages(trainer)
         trainer.train()
         found.append((seen, advantages[0]))

@@ -22,6 +22,7 @@ class SteeringHooks(TrainerCallback):
         run: what was decided.
         micro_steps: micro-steps that one generation batch feeds; saves wait for a multiple of it.
         begin: called once before the first step.
+        hand_in: called before each optimiser step with the number of steps done; hands in outcomes collected since.
         watch: called after each step with its number; runs canaries when they are due.
         save: called with the checkpoint's folder.
         measured: gives (KL, entropy) in nats per token of the last `count` micro-steps, None where unknown.
@@ -33,12 +34,13 @@ class SteeringHooks(TrainerCallback):
         *,
         micro_steps: int,
         begin: Callable[[int], None],
+        hand_in: Callable[[int], None],
         watch: Callable[[int], None],
         save: Callable[[int], None],
         measured: Callable[[int], tuple[float | None, float | None]],
     ) -> None:
         self.run, self.micro_steps = run, micro_steps
-        self.begin, self.watch, self.save, self.measured = begin, watch, save, measured
+        self.begin, self.hand_in, self.watch, self.save, self.measured = begin, hand_in, watch, save, measured
         self.sampler: Any = None
         self.last: tuple[float | None, float | None] = (None, None)
         """KL and entropy of the last step, not yet handed to the engine."""
@@ -63,6 +65,7 @@ class SteeringHooks(TrainerCallback):
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Scale the learning rate of this step, or drop its gradients."""
+        self.hand_in(state.global_step)
         optimizer, factor = kwargs["optimizer"], self.run.lr_factor
         if self.run.skip:
             self.run.skipped()

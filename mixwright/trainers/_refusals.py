@@ -6,6 +6,7 @@ import inspect
 from typing import Any
 
 from mixwright.errors import InputError
+from mixwright.trainers._steering import INDEX
 
 GRPO_NAMES = {
     "_get_train_sampler": ("dataset",),
@@ -33,22 +34,25 @@ def check_names(parent: type, names: dict[str, tuple[str, ...]]) -> None:
             )
 
 
-def refuse_sft(trainer: Any) -> None:
-    """Raises InputError for SFT settings under which a row's own loss cannot be seen."""
-    args = trainer.args
-    if args.packing:
+def refuse_sft(args: Any) -> None:
+    """Raises InputError for SFT settings under which a row's own loss cannot be seen; `args` is None for TRL's defaults."""
+    if getattr(args, "packing", False):
         _refuse("packing=False", "packing=True", "Packed rows mix tasks, so a task's weight and loss cannot be told apart.")
-    if trainer.padding_free:
+    if getattr(args, "padding_free", False):
         _refuse("padding_free=False", "padding_free=True", "Flattened batches hide where an example ends.")
-    if args.dataset_kwargs and args.dataset_kwargs.get("skip_prepare_dataset"):
+    if (getattr(args, "dataset_kwargs", None) or {}).get("skip_prepare_dataset"):
         _refuse("a dataset that TRL prepares", "skip_prepare_dataset", "Leave the preparation to TRL.")
+    strategy = getattr(args, "train_sampling_strategy", "random")
+    if strategy not in ("random", "sequential"):
+        _refuse("train_sampling_strategy 'random'", repr(strategy), "Under steering the plan decides the order of rows.")
+
+
+def refuse_sft_data(trainer: Any) -> None:
+    """Raises InputError for data that an SFT trainer does not prepare row by row."""
     if getattr(trainer, "_is_vision_dataset", False):
         _refuse("a text dataset", "images", "Vision rows are prepared in the collator; train them with steering=None.")
-    if args.train_sampling_strategy not in ("random", "sequential"):
-        _refuse(
-            "train_sampling_strategy 'random'", repr(args.train_sampling_strategy), "Steering decides the order of rows."
-        )
-    refuse_dataloader(trainer)
+    if INDEX not in trainer.train_dataset.column_names:
+        _refuse("prepared rows that keep their other columns", "row numbers lost", "Train with steering=None.")
 
 
 def no_lr_reason(trainer: Any) -> str:

@@ -43,9 +43,10 @@ def load_run(run: RunSteering, resume: str | bool | None, output_dir: str) -> li
         InputError: the checkpoint has no steering state (it was made without steering), or it cannot be read.
     """
     if not resume:
-        if run.batches == 0:
+        if run.batches:
+            run.log.start = len(run.log)
+        else:
             run.files.clear()
-        run.log.start = len(run.log)
         return None
     folder = get_last_checkpoint(output_dir) if resume is True else resume
     if folder is None:

@@ -59,6 +59,8 @@ class RunSteering:
         """Generation batches observed."""
         self.metrics: dict[str, list[float]] = {}
         """Since the trainer last logged."""
+        self.dropped = 0
+        """Rows of the dataset that cannot be drawn, because the trainer dropped them."""
         self.checks: list[str] = []
         """Start-up checks passed."""
         self._counts: Counter[str] = Counter()
@@ -165,6 +167,7 @@ class RunSteering:
             "rollouts": self.rollouts,
             "canary_rollouts": self._counts["canary_rollouts"],
             "skipped_steps": self._counts["skipped_steps"],
+            "dropped_rows": self.dropped,
             "self_test": self.checks,
         }
 

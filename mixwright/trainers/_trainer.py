@@ -1,0 +1,120 @@
+"""What the steered trainers share: the run beside them, its hooks, its log lines, and resuming it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from transformers import Trainer
+
+from mixwright.contracts import Pool
+from mixwright.trainers._canaries import CanaryPass
+from mixwright.trainers._draws import SteeredSampler
+from mixwright.trainers._hooks import SteeringHooks
+from mixwright.trainers._refusals import no_lr_reason, refuse_dataloader
+from mixwright.trainers._resume import load_run, save_run
+from mixwright.trainers._run import RunSteering
+from mixwright.trainers._selftest import check_draws
+from mixwright.trainers._steering import INDEX, Steering, make_run
+
+
+class SteeredTrainer(Trainer):
+    """Parent beside TRL's class; without a run it changes nothing."""
+
+    steered: RunSteering | None = None
+    """The run; None without steering."""
+    steering: Steering
+    """What the user asked for."""
+    canaries: CanaryPass | None = None
+    """The canary pass; None where there is none."""
+    hooks: SteeringHooks
+    """The callback that executes decisions."""
+
+    def steer(self, steering: Steering, pool: Pool, *, objective: str, beta: float, micro_steps: int) -> RunSteering:
+        """Put a run beside this trainer. Raises InputError when the plan does not fit or a setting cannot be steered."""
+        refuse_dataloader(self)
+        self.steering = steering
+        self.steered = make_run(
+            steering,
+            pool,
+            objective=objective,
+            args=self.args,
+            beta=beta,
+            lr_reason=no_lr_reason(self),
+            main=self.accelerator.is_main_process,
+        )
+        self.hooks = SteeringHooks(
+            self.steered,
+            micro_steps=micro_steps,
+            begin=self._begin_steering,
+            hand_in=self._hand_in,
+            watch=self._watch,
+            save=self._save_steering,
+            measured=self._measured,
+        )
+        self.add_callback(self.hooks)
+        return self.steered
+
+    def train(self, resume_from_checkpoint: str | bool | None = None, *args: Any, **kwargs: Any) -> Any:
+        """As TRL's; resuming also brings draws, evidence and coefficients back to the checkpoint.
+
+        Raises:
+            InputError: a checkpoint without steering state.
+            RuntimeError: a failed start-up check.
+        """
+        if self.steered is not None:
+            start = load_run(self.steered, resume_from_checkpoint, str(self.args.output_dir))
+            self.canaries = self._make_canaries()
+            if self.canaries is not None and start is not None:
+                self.canaries.start = [(tokens, logprobs) for tokens, logprobs in start]
+        return super().train(resume_from_checkpoint, *args, **kwargs)
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """As TRL's, with the steering metrics."""
+        if self.steered is not None and is_training(self):
+            logs.update(self.steered.drain_metrics())
+        super().log(logs, start_time)
+
+    def _set_signature_columns_if_needed(self) -> None:
+        super()._set_signature_columns_if_needed()
+        columns = self._signature_columns or []
+        if self.steered is not None and INDEX not in columns:
+            self._signature_columns = [*columns, INDEX]
+
+    def _serve(self, sampler: SteeredSampler) -> SteeredSampler:
+        """The sampler of this training, known to the hooks."""
+        self.hooks.sampler = sampler
+        return sampler
+
+    def _make_canaries(self) -> CanaryPass | None:
+        return None
+
+    def _begin_steering(self, step: int) -> None:
+        if self.steered is not None:
+            self.steered.checks = check_draws(self.steered, self.hooks.sampler)
+
+    def _hand_in(self, step: int) -> None:
+        """Called before each optimiser step: outcomes that have not been handed to the run yet."""
+
+    def _watch(self, step: int) -> None:
+        """Called after each optimiser step."""
+
+    def _save_steering(self, step: int) -> None:
+        if self.steered is not None:
+            save_run(self.steered, self.canaries, str(self.args.output_dir), step)
+
+    def _measured(self, count: int) -> tuple[float | None, float | None]:
+        """KL and entropy (nats per token) of the last `count` micro-steps, from TRL's own metrics."""
+        return measured(self, count)
+
+
+def is_training(trainer: Any) -> bool:
+    """Whether the model is in train mode, which is how TRL itself tells training from evaluation."""
+    return trainer.model.training
+
+
+def measured(trainer: Any, count: int) -> tuple[float | None, float | None]:
+    """KL and entropy (nats per token) of the last `count` micro-steps; None for what the trainer does not keep."""
+    metrics = getattr(trainer, "_metrics", {}).get("train", {})
+    found = [list(metrics.get(name, []))[-count:] for name in ("kl", "entropy")]
+    kl, entropy = (sum(values) / len(values) if values else None for values in found)
+    return kl, entropy
