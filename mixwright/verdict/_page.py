@@ -57,7 +57,7 @@ def _template() -> Template:
     environment.filters |= {
         "kind": lambda block: type(block).__name__,
         "line": _text.line,
-        "name": lambda text: Markup("_<wbr>").join(_text.line(text).split("_")),
+        "name": lambda text: Markup("_<wbr>").join(_text.line(text, limit=80).split("_")),
         "visible": lambda text: _text.visible(text, limit=2000),
         "percent": _text.percent,
         "points": _text.points,
@@ -87,7 +87,7 @@ def numbers(chart: Chart) -> Table:
                 row.label,
                 _text.NONE if row.value is None else f"{chart.scale * row.value:.4g}",
                 f"{chart.scale * row.low:.4g} to {chart.scale * row.high:.4g}",
-                ", ".join(f"{chart.scale * point:.4g}" for point in row.points),
+                ", ".join(f"{chart.scale * point:.3g}" for point in row.points),
                 row.note,
             )
             for row in chart.rows
