@@ -99,7 +99,7 @@ def seed_of(task: str, level: int | None, split: str, index: int) -> int:
 
 
 def _items(part: Part, make: Callable[[int], dict[str, Any]], split: str, count: int, seen: set[int]) -> Iterator[Example]:
-    others: set[int] = set()  # prompts of the other split
+    others: set[int] = set()  # prompts of the other split, and those whose answer is to say nothing
     found = stale = failed = index = 0
     while found < count and stale < PATIENCE:
         seed = seed_of(part.task, part.level, split, index)
@@ -118,7 +118,7 @@ def _items(part: Part, make: Callable[[int], dict[str, Any]], split: str, count:
             stale += 1
             continue
         stale = 0
-        if ("eval" if key < EVAL_SHARE * 2**64 else "train") != split:
+        if ("eval" if key < EVAL_SHARE * 2**64 else "train") != split or item["answer"] == "":
             others.add(key)
             continue
         seen.add(key)
@@ -128,7 +128,7 @@ def _items(part: Part, make: Callable[[int], dict[str, Any]], split: str, count:
 
 def _example(part: Part, item: dict[str, Any], split: str, index: int, seed: int) -> Example:
     answer, metadata = item["answer"], item.get("metadata") or {}
-    if not isinstance(answer, str) or not answer.strip():
+    if not isinstance(answer, str):
         raise InputError(
             "a task with one right answer",
             f"{part.task}, whose items have none (many answers are right)",

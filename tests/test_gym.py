@@ -133,6 +133,12 @@ def test_what_an_item_carries() -> None:
     assert [corpus.grade(row, row.answer or "") for row in corpus] == [1.0] * 6
 
 
+def test_items_whose_answer_is_empty_are_left_out() -> None:
+    corpus = read("ab@0x40")
+    assert len(corpus) == 40
+    assert all(row.answer for row in corpus)
+
+
 def test_without_reasoning_gym_the_remedy_is_pip(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "reasoning_gym.factory", None)
     with pytest.raises(InputError, match=r"pip install 'mixwright\[lab\]'"):
