@@ -19,7 +19,7 @@ FILES = {
     "CHANGELOG.md": "what changed for users",
     "CONTRIBUTING.md": "three commands, how to add one file, what is refused",
     "LICENSE": "Apache 2.0",
-    "docs/": "the log, the dependencies, and one chapter per verb",
+    "docs/": "the log of what was tried, and what each dependency is for",
     "tests/": "test_<module>.py; test_contracts.py tests every plug-in; plugin/ is a real one",
 }
 """What has no docstring of its own to take the comment from."""
