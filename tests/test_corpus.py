@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mixwright import _rows
 from mixwright.config import CorpusConfig
 from mixwright.corpus import Corpus, plain, read_corpus, read_source, texts
 from mixwright.errors import InputError
@@ -194,17 +191,6 @@ def test_load_refuses_what_is_no_corpus(tmp_path: Path, broken: str) -> None:
         Corpus.load(tmp_path)
 
 
-def test_large_corpora_are_mapped_from_a_file_that_is_gone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(_rows, "MEMORY", 1000)
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    corpus = Corpus.from_examples(example(i, task="ab"[i % 2]) for i in range(30_000))
-    assert list(tmp_path.iterdir()) == []
-    assert len(corpus) == 30_000
-    assert corpus[29_999].prompt == "q29999"
-    assert len(corpus.select(tasks=["b"])) == 15_000
-    assert max(batch.num_rows for batch in corpus.batches(1000)) == 1000
-
-
 def write(path: Path, rows: list[dict[str, object]]) -> str:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return str(path)
@@ -279,29 +265,3 @@ def test_to_datasets_has_trl_columns() -> None:
     text = Corpus.from_examples([example(0, answer=None, prompt="", target="words")]).to_datasets()
     assert text[0]["text"] == "words"
     assert "prompt" not in text.column_names
-
-
-def test_reading_jsonl_is_light_in_imports_and_memory(tmp_path: Path) -> None:
-    """100,000 rows of 300 bytes: read into Python objects at once they would take over 200 MB."""
-    code = """
-import json, resource, sys
-from mixwright.config import CorpusConfig
-from mixwright.corpus import read_corpus
-path = sys.argv[1]
-with open(path, "w") as file:
-    for i in range(100_000):
-        file.write(json.dumps({"prompt": f"{i} " + "word " * 40, "answer": str(i % 9), "note": "x" * 60}) + "\\n")
-peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-before = peak()
-corpus = read_corpus(CorpusConfig(train=path))
-assert sum(batch.num_rows for batch in corpus.batches()) == 100_000
-corpus.cells()
-heavy = {"torch", "datasets", "transformers", "trl", "reasoning_gym", "scipy"} & set(sys.modules)
-print(json.dumps([peak() - before, sorted(heavy)]))
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "a.jsonl")], capture_output=True, text=True, check=True
-    )
-    grown, heavy = json.loads(done.stdout)
-    assert heavy == []
-    assert grown < 200, f"{grown} MB, of which about 40 are the mapped file"
