@@ -81,7 +81,7 @@ class Case:
         self._template = Template.learn(self._seen, self._asked)
         self.expected = self._template.expected_shared(self._seen, self._asked, self.train_rows, self.total)
         space = self.total * self.train_rows / self.expected if self.expected else float("inf")
-        self.null = f"by chance {self.expected:.3g} rows: one prompt equals another with probability 1/{space:.3g}"
+        self.null = f"by chance {self.expected:.3g} rows: two prompts of this task agree once in {space:.3g} pairs"
 
     def worded_alike(self) -> tuple[int, int]:
         """Of the held-out rows looked at, how many have the wording of a train row, slots apart; and how many were."""

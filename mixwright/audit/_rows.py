@@ -27,7 +27,7 @@ SHOWN = 5
 SAMPLE = 2000
 """Rows of a task and split that templates and nulls are worked out on."""
 
-_SENTENCE_MARK = re.compile(r"[.,;:!?]+(?=\s|$)")
+_SENTENCE_MARK = re.compile(r"(?<=[\w)\]}%\"'])[.,;:!?]+(?=\s|$)")
 _QUOTE = re.compile(r"(?<!\w)['\"`\u201c\u201d\u2018\u2019]+|['\"`\u201c\u201d\u2018\u2019]+(?!\w)")
 
 
@@ -47,9 +47,12 @@ class Row(NamedTuple):
 def normal_form(text: str) -> str:
     """`text` without what changes no question: case, runs of space, quotes, marks that end a clause.
 
-    Signs inside numbers and formulas stay, or `4 - 1` would become `4 1`.
+    Signs inside numbers and formulas stay, or `4 - 1` would become `4 1`; so do signs that stand alone. Of drawings and
+    code (two lines or more with three spaces in a row) only case and form of characters are folded: space has meaning there.
     """
     folded = unicodedata.normalize("NFC", text).casefold()
+    if "   " in folded and sum("   " in line for line in folded.splitlines()) > 1:
+        return folded.strip()
     return " ".join(_QUOTE.sub(" ", _SENTENCE_MARK.sub(" ", folded)).split())
 
 

@@ -65,7 +65,7 @@ class Contamination(Check):
         text = f"{count} of {case.total} held-out items stand in train too ({exact} to the character)."
         shift = case.shift(shared)
         if shift is not None:
-            text += f" They come in the same order, shifted by {shift} rows"
+            text += f" They come in the same order, shifted by {shift}"
             text += ", as generators with neighbouring seeds make them." if shift else "."
         return [_observe(case, self._severity(count, case.total, case.expected), count, case.total, text, case.show(shared))]
 

@@ -51,22 +51,9 @@ class Difficulty(Check):
                 seen = answers[cell_key(task, level)]
                 if answer is not None and (answer in seen or len(seen) < ANSWERS):
                     seen[answer] += 1
-        found = [self._levels(task, levels) for task, levels in sorted(train.items())]
-        found += _without(train)
-        found += [
-            _new(task, levels, train[task]) for task, levels in sorted(held_out.items()) if _unseen(levels, train[task])
-        ]
-        return found + self._lucky(corpus, answers)
-
-    def _levels(self, task: str, levels: Counter[float | None]) -> Observation:
-        total = levels.total()
-        known = sorted((level, n) for level, n in levels.items() if level is not None)
-        shares = ", ".join(f"{level:g} ({n / total:.1%})" for level, n in known[:SHOWN])
-        more = f" and {len(known) - SHOWN} more" if len(known) > SHOWN else ""
-        text = f"{len(known)} levels: {shares}{more}." if known else "No levels: all rows are one cell."
-        null = f"uniform: {1 / len(known):.1%} for each level" if known else ""
-        shown = tuple({"level": level, "rows": n} for level, n in known[:50])
-        return Observation("difficulty", task, "info", total - levels[None], total, text, "", null, shown)
+        found = [_levels(task, levels) for task, levels in sorted(train.items()) if set(levels) != {None}]
+        new = [_new(task, levels, train[task]) for task, levels in sorted(held_out.items()) if task in train]
+        return [*found, *_without(train), *(seen for seen in new if seen.count), *self._lucky(corpus, answers)]
 
     def _lucky(self, corpus: Corpus, answers: dict[str, Counter[str]]) -> list[Observation]:
         found = []
@@ -87,6 +74,18 @@ class Difficulty(Check):
         return found
 
 
+def _levels(task: str, levels: Counter[float | None]) -> Observation:
+    """The levels of a task that has some, and their shares."""
+    total = levels.total()
+    known = sorted((level, n) for level, n in levels.items() if level is not None)
+    shares = ", ".join(f"{level:g} ({n / total:.1%})" for level, n in known[:SHOWN])
+    more = f" and {len(known) - SHOWN} more" if len(known) > SHOWN else ""
+    text = f"{len(known)} {'level' if len(known) == 1 else 'levels'}: {shares}{more}."
+    null = f"uniform: {1 / len(known):.1%} for each level"
+    shown = tuple({"level": level, "rows": n} for level, n in known[:50])
+    return Observation("difficulty", task, "info", total - levels[None], total, text, "", null, shown)
+
+
 def _unseen(held_out: Counter[float | None], train: Counter[float | None]) -> list[float]:
     """Levels of eval that train lacks; none when train has no levels at all."""
     known = {level for level in train if level is not None}
@@ -95,8 +94,9 @@ def _unseen(held_out: Counter[float | None], train: Counter[float | None]) -> li
 
 def _new(task: str, held_out: Counter[float | None], train: Counter[float | None]) -> Observation:
     levels = _unseen(held_out, train)
+    names = ", ".join(f"{level:g}" for level in levels[:SHOWN])
     count, total = sum(held_out[level] for level in levels), held_out.total()
-    text = f"{count} of {total} held-out rows are at levels that train lacks ({', '.join(f'{level:g}' for level in levels[:SHOWN])})."
+    text = f"{count} of {total} held-out rows are at levels that train lacks ({names})."
     return Observation("difficulty", task, "info", count, total, text, "", "they measure reach beyond the training levels")
 
 
@@ -105,7 +105,7 @@ def _without(train: Levels) -> list[Observation]:
     bare = sorted(task for task, levels in train.items() if set(levels) == {None})
     found = []
     if bare:
-        text = f"{len(bare)} of {len(train)} tasks have no levels ({', '.join(bare[:SHOWN])}): they are steered as one cell each."
+        text = f"{len(bare)} of {len(train)} tasks have no levels ({', '.join(bare[:SHOWN])}): each is one cell."
         found.append(Observation("difficulty", None, "info", len(bare), len(train), text, ""))
     for task, levels in sorted(train.items()):
         if None in levels and task not in bare:

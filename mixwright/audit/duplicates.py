@@ -48,10 +48,10 @@ class Duplicates(Check):
             name = prints.tasks[code]
             repeats = np.flatnonzero(mine & (same < here))
             exact = int((mine & (same_exactly < here)).sum())
-            pairs = [(train[at], train[same[at]]) for at in repeats[:SHOWN]]
+            pairs = [(int(train[at]), int(train[same[at]])) for at in repeats[:SHOWN]]
             seen += self._repeats(corpus, name, train[mine], len(repeats), exact, pairs)
             clashes = np.flatnonzero(mine & contradicted)
-            later = [(train[at], train[asked_before[at]]) for at in clashes if asked_before[at] < at]
+            later = [(int(train[at]), int(train[asked_before[at]])) for at in clashes if asked_before[at] < at]
             seen += self._clashes(corpus, name, int(mine.sum()), len(clashes), later[:SHOWN])
         return seen or [Observation("duplicates", None, "info", 0, len(train), "No training row repeats another.", "")]
 
@@ -92,7 +92,7 @@ def _first_alike(values: np.ndarray) -> np.ndarray:
 
 
 def _contradicted(prints: Fingerprints, train: np.ndarray) -> np.ndarray:
-    """bool per train row: its prompt, to the character, stands in train with at least two answers."""
+    """Per train row: its prompt, to the character, stands in train with at least two answers."""
     answered = prints.answer[train] != 0
     _, prompt = np.unique(prints.exact[train], return_inverse=True)
     _, first = np.unique(prints.pair(prints.exact)[train][answered], return_index=True)

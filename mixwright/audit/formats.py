@@ -1,6 +1,6 @@
 """How answers look, task by task: their skeletons, and forms that are about to be eaten by a commoner one.
 
-Source: own; that training collapses to the commonest of several formats is shown for RL by Zhao et al. 2025 (arXiv 2504.07912).
+Source: own; that RL lets one of several formats take over: Zhao et al. 2025 (arXiv 2504.07912).
 Unit: share of training rows per form; evenness is normalised entropy, 0 (one form) to 1 (all equally common).
 Cost: one pass; at most 256 forms kept per task.
 Blind spot: what the prompt asks for, and forms inside long answers (of those above 200 characters the last line is read).
@@ -57,7 +57,7 @@ class Formats(Check):
         common = forms.kept.most_common(SHOWN)
         top, count = common[0]
         total = forms.total
-        text = f"{forms.found} forms of answer; the commonest, {top!r}, has {count / total:.1%}; evenness {forms.evenness():.2f}."
+        text = f"Forms of answer: {forms.found}; commonest {top!r} ({count / total:.1%}); evenness {forms.evenness():.2f}."
         if forms.spilled:
             text += f" Rare forms of {forms.spilled} rows were not kept apart."
         shown = tuple({"form": form, "rows": rows_, "share": round(rows_ / total, 4)} for form, rows_ in common)
@@ -67,7 +67,7 @@ class Formats(Check):
         if few and sum(n for _, n in common) >= self.covered * total:
             rare = sum(n for _, n in few)
             names = ", ".join(f"{form!r} ({n / total:.1%})" for form, n in few)
-            text = f"Formats are mixed: {names} beside {top!r} ({count / total:.1%}). Training may let the commoner one eat them."
+            text = f"Formats are mixed: {names} beside {top!r} ({count / total:.1%}). Training may let one eat the others."
             remedy = "Bring answers into one form; if the question decides the form, watch these rows apart."
             seen.append(Observation("formats", name, "warning", rare, total, text, remedy, null, shown))
         return seen
