@@ -50,9 +50,9 @@ def choose(
     if uniform is None:
         tokens = table.argmax(-1)
     else:
-        total = table.double().exp().cumsum(-1)
+        total = table.to(uniform.device).double().exp().cumsum(-1)
         tokens = torch.searchsorted(total, uniform[:, None] * total[:, -1:], right=True)[:, 0]
-        tokens = tokens.clamp_max(table.shape[1] - 1)
+        tokens = tokens.clamp_max(table.shape[1] - 1).to(table.device)
     return tokens, table.gather(1, tokens[:, None])[:, 0]
 
 
@@ -68,7 +68,7 @@ def continue_prompts(
     device = learner.device
     ids, mask = (part.to(device) for part in left_padded(prompts, learner.tokenizer.pad_token_id or 0))
     ends = torch.tensor(sorted(learner.end_ids), device=device)
-    noise = noise.to(device) if noise is not None else None
+    noise = noise.to(device) if noise is not None and device.type != "mps" else noise  # Apple's has no float64
     cached = "past_key_values" in learner.accepts
     output = learner.forward(ids, mask, keep=1, use_cache=cached)
     logits, cache = output.logits[:, -1], getattr(output, "past_key_values", None) if cached else None

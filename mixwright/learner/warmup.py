@@ -59,7 +59,7 @@ def warm_up(learner: Learner, corpus: Corpus, config: WarmupConfig, *, seed: int
     learner.model.train()
     keeps = "logits_to_keep" in learner.accepts
     for step, batch in enumerate(_batches(rows, shares, config, np.random.default_rng(seed)), start=1):
-        decay = 0.55 + 0.45 * math.cos(math.pi * min(1.0, max(0.0, (step - warm) / max(1, config.steps - warm))))
+        decay = min(1.0, (config.steps - step + 1) / (0.3 * config.steps))
         for group in optimizer.param_groups:
             group["lr"] = config.learning_rate * min(1.0, step / warm) * decay
         loss = _loss(learner, [rows[i] for i in batch], keeps)

@@ -147,9 +147,9 @@ class Passes:
             if before is not None:
                 _, old = next(before)
                 terms = chance * (table - old.to(table.device))
-                divergence = terms.nan_to_num(posinf=1e30).sum(-1).clamp_min(0).double().cpu().numpy()
+                divergence = terms.nan_to_num(posinf=1e30).sum(-1).clamp_min(0).cpu().double().numpy()
             item, ids = rows[index]
-            read[item.id, ids] = (entropy.double().cpu().numpy(), divergence)
+            read[item.id, ids] = (entropy.cpu().double().numpy(), divergence)
         return {item.id: self._joined(item, read) for item in self.items}
 
     def per_token(self, probe: str, name: str, values: Callable[[TokenReadings], NDArray[np.float64]]) -> list[Measurement]:
