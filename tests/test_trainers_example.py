@@ -1,0 +1,27 @@
+"""The two-line drop-in, and what importing the package costs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+EXAMPLE = Path(__file__).parent.parent / "examples" / "drop_in_grpo.py"
+
+
+def test_the_drop_in_adds_two_lines_and_runs(tmp_path: Path) -> None:
+    added = [line for line in EXAMPLE.read_text().splitlines() if line.endswith("# mixwright")]
+    assert len(added) == 2
+    subprocess.run([sys.executable, str(EXAMPLE), str(tmp_path)], check=True, capture_output=True, timeout=300)
+    proof = json.loads((tmp_path / "steering" / "proof.json").read_text())
+    assert proof["groups"] == 30 * 4
+    assert proof["self_test"]
+    decisions = [json.loads(line) for line in (tmp_path / "steering" / "decisions.jsonl").read_text().splitlines()]
+    refused = [decision for decision in decisions if decision["what"] == "refuse.double" and decision["new"] == "refused"]
+    assert refused, "the task out of reach is refused by name"
+
+
+def test_importing_the_package_imports_no_torch() -> None:
+    script = "import sys, mixwright; assert not {'torch', 'transformers', 'trl', 'datasets'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", script], check=True)
