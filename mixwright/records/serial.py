@@ -83,6 +83,6 @@ def _siblings(cls: Any, place: Sequence[str | int]) -> list[str]:
     for part in place:
         records = [record for record in _closure(hint) if part in get_type_hints(record)] if isinstance(part, str) else []
         if records:
-            hint = get_type_hints(records[0])[part]
+            hint = get_type_hints(records[0])[str(part)]
     found = [hint] if dataclasses.is_dataclass(hint) else list(_closure(hint))
     return sorted({f.name for record in found[:1] for f in dataclasses.fields(record)})
