@@ -283,6 +283,8 @@ def test_canaries_are_charged_reproducible_and_leave_the_run_alone(tmp_path: Pat
     assert signals[0].kl_nats == pytest.approx(0, abs=1e-9)
     assert all(c.kl_nats > 0 for c in signals[2].canaries)
     assert signals[2].canaries[0].task == "letters"
+    lines = read(tmp_path / "2", "steps.jsonl")
+    assert [line["kl_nats"] for line in lines] == [signals[0].kl_nats, signals[1].kl_nats, None, signals[2].kl_nats]
     assert often.steered.rollouts == 4 * 8 + count * 4  # one sampled and three greedy passes
     assert torch.equal(parameters(often), parameters(once))  # probing moves neither weights nor random state
     drawn = set(often.steered.log.rows)
@@ -329,3 +331,9 @@ def test_the_self_test_stops_a_run_whose_draws_ignore_the_weights(tmp_path: Path
     trainer.steered.engine.draw = lambda count: [0] * count
     with pytest.raises(RuntimeError, match="shares as wanted"):
         trainer.train()
+
+
+def test_the_plans_luck_is_used(tmp_path: Path) -> None:
+    cells = (CellPlan("letters", 1.0, "lucky", 0.5, 0.5, 64, 12), CellPlan("sums", 2.0, "reachable", 0.3, 0.0, 64, 12))
+    trainer = make(SteeredGRPOTrainer, tmp_path, steering=Steering(Plan("test", UNIFORM.stages, cells)))
+    assert [cell.luck for cell in trainer.steered.pool.cells] == [0.5, 0.0]

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from datasets import Dataset
 from trainers_tiny import grpo_config, model, rows, tokenizer, vowels
 
 from mixwright import SteeredGRPOTrainer, Steering
@@ -20,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 CELLS = (
-    CellPlan("letters", 1.0, "reachable", 0.3, 0.0, 64, 12),
+    CellPlan("letters", 1.0, "lucky", 0.3, 0.9, 64, 12),
     CellPlan("sums", 2.0, "mastered", 0.9, 0.0, 64, 12),
 )
 PLAN = Plan(
@@ -41,13 +40,6 @@ PLAN = Plan(
 )
 
 
-def lucky_rows() -> Dataset:
-    """One answer fits all letters: their rewards are below luck, so the gate refuses them and the step is scaled."""
-    data = rows()
-    answers = ["a" if task == "letters" else answer for task, answer in zip(data["task"], data["answer"], strict=True)]
-    return data.remove_columns("answer").add_column("answer", answers)
-
-
 def run(folder: Path, resume: str | None = None, **settings: Any) -> Any:
     defaults = {"save_strategy": "steps", "save_steps": 1, "max_steps": 14}
     config = grpo_config(folder, **(defaults | settings))
@@ -55,7 +47,7 @@ def run(folder: Path, resume: str | None = None, **settings: Any) -> Any:
         model(),
         vowels,
         config,
-        train_dataset=lucky_rows(),
+        train_dataset=rows(),
         processing_class=tokenizer(),
         steering=Steering(PLAN, canary_every=3),
     )

@@ -7,13 +7,13 @@ and unbiased, because the tokens were drawn from the start).
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
-from trl.trainer.utils import is_async_callable
 
 from mixwright.contracts import Pool
 from mixwright.learner.learner import Learner
@@ -141,12 +141,17 @@ def grade(trainer: Any, indices: Sequence[int], texts: Sequence[str], token_ids:
     return weighted_sum(table, trainer.reward_weights.cpu()).tolist()
 
 
+def is_async(function: Any) -> bool:
+    """Whether calling it gives a coroutine: an async function, or an object whose call is one."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+
+
 def _why_none(trainer: Any) -> str:
     """Why no canary pass can run beside this trainer; empty when it can."""
     for function in trainer.reward_funcs:
         if isinstance(function, nn.Module):
             return "a reward is a model; canaries need functions that can be called directly"
-        if is_async_callable(function):
+        if is_async(function):
             return "a reward function is async; canaries need functions that can be called directly"
     if trainer.tools or trainer.environment_factories is not None or trainer.rollout_func is not None:
         return "tools, environments or a rollout function answer the prompts, not the model alone"

@@ -92,8 +92,8 @@ class SteeringHooks(TrainerCallback):
         self._micro += 1
         self.last = self.measured(self._in_step + 1)
         self._in_step = 0
-        self.run.stepped(kl=self.last[0], entropy=self.last[1])
         self.watch(state.global_step)
+        self.run.stepped(kl=self.last[0], entropy=self.last[1])
         if self.run.stop:
             control.should_training_stop = True
         last = control.should_training_stop or state.global_step >= state.max_steps

@@ -68,6 +68,7 @@ class RunSteering:
         self._used: list[tuple[int, int]] = []
         self._lines: list[dict[str, Any]] = []
         self._skips: list[bool] = []
+        self._canary_kl: float | None = None
         self._fresh = True
 
     def observe(
@@ -113,6 +114,9 @@ class RunSteering:
         measured = [canary.kl_nats for canary in canaries if canary.kl_nats is not None]
         kl = sum(measured) / len(measured) if measured else None
         self._take(step, self.engine.watch(self._signals(step, kl=kl, canaries=tuple(canaries))))
+        if not canaries:
+            return
+        self._canary_kl = kl
         self.metrics["steering/canary_success"] = [sum(canary.success for canary in canaries) / len(canaries)]
         if kl is not None:
             self.metrics["steering/canary_kl"] = [kl]
@@ -132,10 +136,17 @@ class RunSteering:
         return bool(self._skips) and all(self._skips)
 
     def stepped(self, *, kl: float | None, entropy: float | None) -> None:
-        """An optimiser step was made: write the lines of its generation batches, with what the loss showed."""
+        """An optimiser step was made: write the lines of its generation batches, with what the loss showed.
+
+        Args:
+            kl: nats per token; where the trainer has none, that of canaries watched after this step stands in.
+            entropy: nats per token.
+        """
         self._fresh = True
+        shown = {"entropy": entropy, "kl_nats": self._canary_kl if kl is None else kl}
         for line in self._lines:
-            self.files.step(line | {"entropy": entropy, "kl_nats": kl})
+            self.files.step(line | shown)
+        self._canary_kl = None
         self._lines.clear()
 
     def drain_metrics(self) -> dict[str, float]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from mixwright.contracts import Pool
 from mixwright.errors import InputError
-from mixwright.records import Plan, Stage
+from mixwright.records import Cell, Plan, Stage
 from mixwright.runs import read_plan
 from mixwright.trainers._files import SteeringFiles
 from mixwright.trainers._run import RunSteering
@@ -84,12 +84,12 @@ def indexed(dataset: Any, trainer: str) -> Dataset:
     return dataset.add_column(INDEX, np.arange(len(dataset)))  # type: ignore[call-arg]
 
 
-def pool_of(dataset: Dataset, columns: Mapping[str, str], rows: Sequence[int] | None = None) -> Pool:
+def pool_of(dataset: Dataset, steering: Steering, rows: Sequence[int] | None = None) -> Pool:
     """The pool of a dataset: its task, level, id and answer columns, or one task `all` and row numbers as ids.
 
     Args:
         dataset: map-style.
-        columns: our name -> the dataset's column.
+        steering: which columns to read, and the luck of cells, where the plan knows it better than the answers do.
         rows: which rows may be drawn, in pool order; None for all.
 
     Raises:
@@ -97,6 +97,7 @@ def pool_of(dataset: Dataset, columns: Mapping[str, str], rows: Sequence[int] | 
     """
     from mixwright.steer._pool import make_pool
 
+    columns = steering.columns
     for name, column in columns.items():
         if name not in COLUMNS:
             raise InputError(f"columns for {', '.join(COLUMNS)}", repr(name), "Correct Steering.columns.")
@@ -106,7 +107,9 @@ def pool_of(dataset: Dataset, columns: Mapping[str, str], rows: Sequence[int] | 
     found = {name: _column(dataset, columns.get(name, name), rows) for name in COLUMNS}
     ids = found["id"] or (rows if rows is not None else range(count))
     tasks = [str(task) for task in found["task"] or ["all"] * count]
-    return make_pool([str(i) for i in ids], tasks, _levels(found["level"]), found["answer"])
+    planned = steering.plan.cells if isinstance(steering.plan, Plan) else ()
+    cells = [Cell(cell.task, cell.level, cell.examples, cell.luck, "plan") for cell in planned]
+    return make_pool([str(i) for i in ids], tasks, _levels(found["level"]), found["answer"], cells=cells)
 
 
 def _column(dataset: Dataset, column: str, rows: Sequence[int] | None) -> list[Any] | None:

@@ -21,10 +21,10 @@ from accelerate.utils import gather_object
 from datasets import IterableDataset
 from torch import nn
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
-from trl.trainer.utils import is_async_callable
 
 from mixwright.errors import InputError
 from mixwright.skeleton import skeleton
+from mixwright.trainers._canaries import is_async
 from mixwright.trainers._draws import SteeredSampler
 from mixwright.trainers._hooks import SteeringHooks
 from mixwright.trainers._resume import load_run, save_run
@@ -67,7 +67,7 @@ class SteeringCallback(SteeringHooks):
         self.trainer: Any = None
         """The trainer, if you want beta moved and KL and entropy seen."""
         rows = indexed(dataset, "SteeringCallback")
-        pool = pool_of(rows, wanted.columns)
+        pool = pool_of(rows, wanted)
         main = PartialState().is_main_process
         run = make_run(wanted, pool, objective="grpo", args=args, beta=float(args.beta), main=main)
         super().__init__(
@@ -163,7 +163,7 @@ def _stream(source: _Source) -> Iterator[dict[str, Any]]:
 def _refuse(functions: Sequence[Any], args: GRPOConfig) -> None:
     """Raises InputError for what cannot be watched through public hooks."""
     for function in functions:
-        if isinstance(function, str | nn.Module) or is_async_callable(function):
+        if isinstance(function, str | nn.Module) or is_async(function):
             raise InputError(
                 "synchronous reward functions", type(function).__name__, "Wrap it in one, or use SteeredGRPOTrainer."
             )

@@ -56,7 +56,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         check_names(GRPOTrainer, GRPO_NAMES)
         bound = inspect.signature(GRPOTrainer.__init__).bind(self, *args, **kwargs)
         dataset = indexed(bound.arguments.get("train_dataset"), "SteeredGRPOTrainer")
-        pool = pool_of(dataset, wanted.columns)
+        pool = pool_of(dataset, wanted)
         bound.arguments["train_dataset"] = dataset
         super().__init__(*bound.args[1:], **bound.kwargs)
         settings: Any = self.args

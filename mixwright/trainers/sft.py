@@ -56,7 +56,7 @@ class SteeredSFTTrainer(SteeredTrainer, SFTTrainer):
         self._seen: list[torch.Tensor] = []
         collate: Any = self.data_collator
         self.data_collator = IndexCollator(collate)
-        run = self.steer(wanted, pool_of(dataset, wanted.columns, rows), objective="sft", beta=0.0, micro_steps=1)
+        run = self.steer(wanted, pool_of(dataset, wanted, rows), objective="sft", beta=0.0, micro_steps=1)
         if len(rows) < len(dataset):
             run.dropped = len(dataset) - len(rows)
 
