@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mixwright._cli_init import longest_answer
@@ -41,7 +42,7 @@ def compare(before: str, after: str, corpus: CorpusConfig, folder: RunFolder, *,
         say(f"measure: {name}")
         found[name] = measure_learner(learner, rows, config.measure, start=origin, seed=config.seed)
     with folder.lock():
-        write_manifest(config, folder, rows)
+        write_manifest(config, folder, rows, Path())
         for name, result in found.items():
             write_measurements(folder.measurements(name), result.measurements)
         write_completions(folder.path / "completions.parquet", found)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import platform
 import shlex
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -17,7 +20,7 @@ from mixwright import catalog
 from mixwright.config import RunConfig
 from mixwright.errors import InputError, missing_extra, unknown_name
 from mixwright.records import RunManifest, to_data
-from mixwright.runs import RunFolder, read_yaml, write_json, write_text
+from mixwright.runs import RunFolder, read_json, read_yaml, write_json, write_text
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
@@ -44,11 +47,11 @@ def settings_file(folder: RunFolder) -> Path:
     return folder.path / "run.yaml"
 
 
-def same_settings(config: RunConfig, folder: RunFolder) -> None:
-    """Refuse a folder that was begun with other settings.
+def same_settings(config: RunConfig, folder: RunFolder, base: Path) -> None:
+    """Refuse a folder that was begun with other settings, or with data that changed since.
 
     Raises:
-        InputError: naming the sections that differ.
+        InputError: naming the sections that differ, or the file that changed.
     """
     path = settings_file(folder)
     if not path.exists():
@@ -62,6 +65,26 @@ def same_settings(config: RunConfig, folder: RunFolder) -> None:
             "Choose another --folder, or remove this one.",
             file=folder.path,
         )
+    if folder.manifest.exists():
+        noted = read_json(folder.manifest, RunManifest).inputs
+        for name, digest in file_digests(config, base).items():
+            if noted.get(name, digest) != digest:
+                raise InputError(
+                    f"the {name} data that this run was begun with",
+                    "a file that changed since",
+                    "Choose another --folder, or remove this one.",
+                    file=folder.path,
+                )
+
+
+def file_digests(config: RunConfig, base: Path) -> dict[str, str]:
+    """SHA-256 of the source files, by split; generated and hub sources have none."""
+    found = {}
+    for name, source in (("train", config.corpus.train), ("eval", config.corpus.eval)):
+        if source and (base / source).is_file():
+            with (base / source).open("rb") as file:
+                found[name] = hashlib.file_digest(file, "sha256").hexdigest()
+    return found
 
 
 def check_settings(config: RunConfig, corpus: Corpus) -> None:
@@ -101,14 +124,14 @@ def write_settings(config: RunConfig, folder: RunFolder) -> None:
         write_text(path, text)
 
 
-def write_manifest(config: RunConfig, folder: RunFolder, corpus: Corpus, settings: dict[str, Any] | None = None) -> None:
+def write_manifest(config: RunConfig, folder: RunFolder, corpus: Corpus, base: Path) -> None:
     """Note seeds, versions, input hashes and settings.
 
     Args:
         config: the settings.
         folder: where to.
         corpus: hashed.
-        settings: what the trainer made of them, once that is known.
+        base: folder that relative paths in the settings start from.
     """
     train = config.train
     known: dict[str, Any] = {
@@ -128,13 +151,19 @@ def write_manifest(config: RunConfig, folder: RunFolder, corpus: Corpus, setting
         RunManifest(
             seeds={"run": config.seed, "trial seeds": config.trial.seeds, "bases": config.model.bases},
             versions={"python": platform.python_version(), **_versions()},
-            inputs={"corpus": corpus.digest()},
-            settings=known | (settings or {}),
+            inputs={"corpus": corpus.digest(), **file_digests(config, base)},
+            settings=known,
             parent=config.model.path,
             command=shlex.join(["mixwright", *sys.argv[1:]]) if Path(sys.argv[0]).stem in ("mixwright", "__main__") else "",
             created=datetime.now(UTC).isoformat(timespec="seconds"),
         ),
     )
+
+
+def note_settings(folder: RunFolder, settings: Mapping[str, Any]) -> None:
+    """Add what the trainer made of the settings, its defaults included, once that is known."""
+    manifest = read_json(folder.manifest, RunManifest)
+    write_json(folder.manifest, replace(manifest, settings={**manifest.settings, **settings}))
 
 
 def _versions() -> dict[str, str]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mixwright._manifest import check_settings, same_settings, settings_file, write_manifest, write_settings
+from mixwright._manifest import check_settings, note_settings, same_settings, settings_file, write_manifest, write_settings
 from mixwright.catalog import create
 from mixwright.records import Measurement, Observation, Plan, TrialResult
 from mixwright.runs import RunFolder, read_list, read_measurements, read_plan, write_json, write_measurements, write_plan
@@ -74,7 +74,7 @@ def opened(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> Iter
     """
     from mixwright.corpus import Corpus, read_corpus
 
-    same_settings(config, folder)
+    same_settings(config, folder, base)
     begun = folder.manifest.exists()
     corpus = Corpus.load(folder.corpus) if begun else read_corpus(config.corpus, base=base)
     check_settings(config, corpus)
@@ -82,7 +82,7 @@ def opened(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> Iter
         write_settings(config, folder)
         if not begun:
             corpus.save(folder.corpus)
-            write_manifest(config, folder, corpus)
+            write_manifest(config, folder, corpus, base)
         yield corpus
 
 
@@ -107,7 +107,6 @@ def audit(corpus: Corpus, folder: RunFolder) -> list[Observation]:
 def measure(config: RunConfig, folder: RunFolder, pool: Pool) -> list[Measurement]:
     """Build and measure every starting model; writes measure/<base>.parquet and, all together, before.parquet."""
     from mixwright._bases import bases_of, build_bases, pooled, trainer_settings
-    from mixwright.corpus import Corpus
     from mixwright.records import to_data
     from mixwright.trial._before import MeasureJob, base_name, measure_base
     from mixwright.trial._pool import Job
@@ -117,7 +116,7 @@ def measure(config: RunConfig, folder: RunFolder, pool: Pool) -> list[Measuremen
     jobs = [Job(f"measure {base_name(b)}", measure_base, MeasureJob(str(folder.path), b, base_name(b), data)) for b in bases]
     jobs.append(Job("settings", trainer_settings, data, cost=0.2))
     *_, settings = pool.run(jobs, title="measure")
-    write_manifest(config, folder, Corpus.load(folder.corpus), settings)
+    note_settings(folder, settings)
     rows = pooled([read_measurements(folder.measurements(base_name(b))) for b in bases])
     write_measurements(folder.measurements("before"), rows)
     return rows
@@ -182,7 +181,7 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
     from mixwright.catalog import listing
     from mixwright.corpus import read_corpus
 
-    same_settings(config, folder)
+    same_settings(config, folder, base)
     corpus = read_corpus(config.corpus, base=base)
     check_settings(config, corpus)
     train, held_out = (corpus.select(split=name) for name in ("train", "eval"))

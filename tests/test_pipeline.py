@@ -1,0 +1,97 @@
+"""A file of two tasks never seen before goes through the whole line, editing only the YAML that `--init` wrote."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from mixwright.__main__ import main
+from mixwright.errors import InputError
+from mixwright.records import RunManifest, TrialResult
+from mixwright.runs import RunFolder, read_json, read_plan, write_plan
+
+EDITS = {
+    "model": {"width": 32, "depth": 2, "heads": 2, "warmup": {"steps": 40}},
+    "measure": {"items": 8, "samples": 2, "max_new_tokens": 3},
+    "train": {"steps": 2, "prompts": 2, "generations": 4, "max_new_tokens": 3, "canary_every": 1},
+    "trial": {"arms": ["uniform", "steered"], "seeds": 1, "workers": 1, "progress_every": 1},
+}
+
+
+def made_up_rows() -> list[dict[str, str]]:
+    """Morse letters, and which of two words comes first: prompt and completion, as TRL takes them."""
+    rng = random.Random(5)
+    morse = {"a": ".-", "b": "-...", "e": ".", "i": "..", "m": "--", "t": "-"}
+    rows = [
+        {"task": "morse", "prompt": f"{n:02d} {a} in morse:", "completion": code}
+        for n in range(9)
+        for a, code in morse.items()
+    ]
+    for n in range(60):
+        one, other = rng.sample(["ant", "bee", "cat", "dog", "eel"], 2)
+        rows.append({"task": "first", "prompt": f"{n:02d} {one} or {other}?", "completion": min(one, other)})
+    return rows
+
+
+def call(*arguments: str) -> int:
+    try:
+        main(arguments)
+    except SystemExit as leaving:
+        return int(leaving.code or 0)
+    return 0
+
+
+def edit(path: Path) -> None:
+    settings = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for section, values in EDITS.items():
+        for name, value in values.items():
+            settings[section][name] = {**settings[section][name], **value} if isinstance(value, dict) else value
+    path.write_text(yaml.safe_dump(settings), encoding="utf-8")
+
+
+def test_from_a_file_to_a_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("two.jsonl").write_text("".join(json.dumps(row) + "\n" for row in made_up_rows()), encoding="utf-8")
+    assert call("run", "--init", "two.jsonl") == 0
+    edit(Path("run.yaml"))
+    assert call("run", "run.yaml") == 0
+    run = RunFolder("runs/run")
+    assert capsys.readouterr().out.rstrip().endswith("verdict: runs/run/verdict.html")
+    assert "<!doctype html>" in run.page.read_text(encoding="utf-8").lower()
+    result = read_json(run.result, TrialResult)
+    assert (result.arms, result.seeds) == (("uniform", "steered"), (0,))
+    assert {effect.word for effect in result.effects} == {"inconclusive"}, "one seed proves nothing"
+    assert set(read_plan(run.plan).stages[0].weights) == {"morse", "first"}
+    settings = read_json(run.manifest, RunManifest).settings
+    assert {"loss_type", "scale_rewards", "beta", "learning_rate", "num_generations"} <= set(settings)
+    assert not list(Path("runs/run").rglob("*.partial"))
+
+    before = {path: path.stat().st_mtime_ns for path in run.path.rglob("*.parquet")}
+    assert call("run", "run.yaml") == 0
+    assert {path: path.stat().st_mtime_ns for path in run.path.rglob("*.parquet")} == before, "nothing is done twice"
+
+    plan = read_plan(run.plan)
+    write_plan(run.plan, replace(plan, stages=(replace(plan.stages[0], weights={"morse": 0.5, "frist": 0.5}),)))
+    capsys.readouterr()
+    assert call("trial", "run.yaml") == 1
+    said = capsys.readouterr().err
+    assert "frist" in said
+    assert "Traceback" not in said
+
+    with Path("two.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(made_up_rows()[0] | {"prompt": "new"}) + "\n")
+    assert call("run", "run.yaml") == 1
+    assert "changed since" in capsys.readouterr().err
+
+
+def test_two_runs_in_one_folder_are_refused(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path / "run")
+    with run.lock(), pytest.raises(InputError, match="nobody else"), run.lock():
+        pass
