@@ -1,7 +1,8 @@
-"""A GRPO script as in TRL's documentation, steered: the two lines marked `# mixwright` are all that was added.
+"""A GRPO script as in TRL's documentation, steered by two added lines.
 
-Runs on a CPU in seconds and needs no network: the model is a new one of 30,000 parameters, the data are made here.
-Afterwards `drop_in_grpo/steering/` holds what was decided, what each batch showed, and the proof of what was drawn.
+The two are marked `# mixwright`. It runs on a CPU in seconds and needs no network: the model is a new one of 30,000
+parameters, the data are made here. Afterwards `drop_in_grpo/steering/` holds what was decided, what each batch showed, and
+the proof of what was drawn.
 """
 
 import random

@@ -9,18 +9,16 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import torch
-from trainers_tiny import grpo_config, losses, model, parameters, rows, tokenizer, vowels
+from trainers_tiny import UNIFORM, grpo_config, losses, make, model, parameters, read, rows, script, tokenizer, vowels
 from trl import GRPOTrainer
 
 from mixwright import SteeredGRPOTrainer, Steering
-from mixwright.errors import InputError
-from mixwright.records import Action, CellPlan, Plan, Stage
+from mixwright.records import Action
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*gradient_checkpointing.*:FutureWarning"  # TRL 1.16 still sets transformers' older name
 )
 
-UNIFORM = Plan("test", (Stage("grpo", "grpo", 10, {"letters": 0.75, "sums": 0.25}),))
 SETTINGS: dict[str, dict[str, Any]] = {
     "plain": {},
     "accumulated": {"gradient_accumulation_steps": 2, "per_device_train_batch_size": 4},
@@ -31,30 +29,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "per_device_train_batch_size": 4,
     },
 }
-
-
-def make(cls: type, folder: Path, settings: dict[str, Any] | None = None, **kwargs: Any) -> Any:
-    kwargs = {"reward_funcs": vowels, "train_dataset": rows(), "processing_class": tokenizer()} | kwargs
-    return cls(model(), args=grpo_config(folder, **(settings or {})), **kwargs)
-
-
-def read(folder: Path, name: str) -> list[dict[str, Any]]:
-    path = folder / "steering" / name
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
-def script(trainer: Any, actions: Any) -> list[Any]:
-    """Replace what the engine answers by `actions(groups)`; returns the list of batches it saw."""
-    seen: list[Any] = []
-    observe = trainer.steered.engine.observe
-
-    def scripted(groups: Any, signals: Any) -> list[Action]:
-        observe(groups, signals)
-        seen.append(groups)
-        return actions(groups)
-
-    trainer.steered.engine.observe = scripted
-    return seen
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -246,94 +220,3 @@ def test_an_easy_reward_is_learnt(tmp_path: Path) -> None:
     trainer.train()
     reward = [line["reward"] for line in read(tmp_path, "steps.jsonl")]
     assert sum(reward[-5:]) / 5 > sum(reward[:5]) / 5 + 0.3
-
-
-def mastered_plan() -> Plan:
-    cells = (
-        CellPlan("letters", 1.0, "mastered", 0.9, 0.0, 64, 12),
-        CellPlan("sums", 2.0, "reachable", 0.3, 0.0, 64, 12),
-    )
-    stage = Stage("grpo", "grpo", 10, {"letters": 0.5, "sums": 0.5}, monitors=("canary",), controllers=("drift",))
-    return Plan("test", (stage,), cells)
-
-
-def test_canaries_are_charged_reproducible_and_leave_the_run_alone(tmp_path: Path) -> None:
-    results = []
-    for every in (2, 1000):
-        trainer = make(
-            SteeredGRPOTrainer,
-            tmp_path / str(every),
-            {"max_steps": 4},
-            steering=Steering(mastered_plan(), canary_every=every),
-        )
-        watched: list[Any] = []
-        watch = trainer.steered.engine.watch
-        trainer.steered.engine.watch = lambda signals, watch=watch, watched=watched: (
-            watched.append(signals),
-            watch(signals),
-            [],
-        )[2]
-        trainer.train()
-        results.append((trainer, watched))
-    (often, signals), (once, first) = results
-    count = len(often.steered.engine.canaries)
-    assert count == 3  # a quarter of the 12 items of the mastered cell
-    assert [s.step for s in signals] == [0, 2, 4]
-    assert [s.step for s in first] == [0]
-    assert signals[0].kl_nats == pytest.approx(0, abs=1e-9)
-    assert all(c.kl_nats > 0 for c in signals[2].canaries)
-    assert signals[2].canaries[0].task == "letters"
-    lines = read(tmp_path / "2", "steps.jsonl")
-    assert [line["kl_nats"] for line in lines] == [signals[0].kl_nats, signals[1].kl_nats, None, signals[2].kl_nats]
-    assert often.steered.rollouts == 4 * 8 + count * 4  # one sampled and three greedy passes
-    assert torch.equal(parameters(often), parameters(once))  # probing moves neither weights nor random state
-    drawn = set(often.steered.log.rows)
-    assert not drawn & set(often.steered.engine.canaries)
-
-
-def test_unusable_input_is_refused_before_training(tmp_path: Path) -> None:
-    absent = Plan("test", (Stage("grpo", "grpo", 10, {"letters": 0.5, "poems": 0.5}),))
-    with pytest.raises(InputError, match="poems"):
-        make(SteeredGRPOTrainer, tmp_path, steering=Steering(absent))
-    with pytest.raises(InputError, match="IterableDataset"):
-        make(SteeredGRPOTrainer, tmp_path, steering=True, train_dataset=rows().to_iterable_dataset())
-    sft = Plan("test", (Stage("sft", "sft", 10, {"letters": 1.0}),))
-    with pytest.raises(InputError, match="objective is grpo"):
-        make(SteeredGRPOTrainer, tmp_path, steering=Steering(sft))
-    with pytest.raises(InputError, match="nowhere"):
-        make(SteeredGRPOTrainer, tmp_path, steering=Steering(columns={"task": "nowhere"}))
-    levels = rows().remove_columns("level").add_column("level", ["Level 5"] * 24)
-    with pytest.raises(InputError, match="level column"):
-        make(SteeredGRPOTrainer, tmp_path, steering=True, train_dataset=levels)
-    with pytest.raises(InputError, match="Steering"):
-        make(SteeredGRPOTrainer, tmp_path, steering=3)
-    with pytest.raises(InputError, match=r"plan\.yaml"):
-        make(SteeredGRPOTrainer, tmp_path, steering=str(tmp_path / "plan.yaml"))
-    assert not (tmp_path / "steering").exists()
-
-
-def test_a_changed_trl_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delattr(GRPOTrainer, "_get_train_sampler")
-    with pytest.raises(InputError, match="_get_train_sampler"):
-        make(SteeredGRPOTrainer, tmp_path, steering=True)
-
-
-def test_the_self_test_stops_a_run_whose_refusals_do_not_hold(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    trainer = make(SteeredGRPOTrainer, tmp_path, steering=True)
-    monkeypatch.setattr("mixwright.trainers._selftest.refuse", lambda rewards, groups, size: rewards)
-    with pytest.raises(RuntimeError, match="refused group has advantage 0"):
-        trainer.train()
-    assert trainer.state.global_step == 0
-
-
-def test_the_self_test_stops_a_run_whose_draws_ignore_the_weights(tmp_path: Path) -> None:
-    trainer = make(SteeredGRPOTrainer, tmp_path, steering=Steering(UNIFORM))
-    trainer.steered.engine.draw = lambda count: [0] * count
-    with pytest.raises(RuntimeError, match="shares as wanted"):
-        trainer.train()
-
-
-def test_the_plans_luck_is_used(tmp_path: Path) -> None:
-    cells = (CellPlan("letters", 1.0, "lucky", 0.5, 0.5, 64, 12), CellPlan("sums", 2.0, "reachable", 0.3, 0.0, 64, 12))
-    trainer = make(SteeredGRPOTrainer, tmp_path, steering=Steering(Plan("test", UNIFORM.stages, cells)))
-    assert [cell.luck for cell in trainer.steered.pool.cells] == [0.5, 0.0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,10 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast, set_seed
 from trl import GRPOConfig, SFTConfig
 
+from mixwright.records import Action, Plan, Stage
+
 CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789+= "
+UNIFORM = Plan("test", (Stage("grpo", "grpo", 10, {"letters": 0.75, "sums": 0.25}),))
 CHEAP = {
     "bf16": False,
     "gradient_checkpointing": False,
@@ -89,3 +93,27 @@ def parameters(trainer: Any) -> torch.Tensor:
 
 def losses(trainer: Any) -> list[float]:
     return [line["loss"] for line in trainer.state.log_history if "loss" in line]
+
+
+def make(cls: type, folder: Path, settings: dict[str, Any] | None = None, **kwargs: Any) -> Any:
+    kwargs = {"reward_funcs": vowels, "train_dataset": rows(), "processing_class": tokenizer()} | kwargs
+    return cls(model(), args=grpo_config(folder, **(settings or {})), **kwargs)
+
+
+def read(folder: Path, name: str) -> list[dict[str, Any]]:
+    path = folder / "steering" / name
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def script(trainer: Any, actions: Any) -> list[Any]:
+    """Replace what the engine answers by `actions(groups)`; returns the list of batches it saw."""
+    seen: list[Any] = []
+    observe = trainer.steered.engine.observe
+
+    def scripted(groups: Any, signals: Any) -> list[Action]:
+        observe(groups, signals)
+        seen.append(groups)
+        return actions(groups)
+
+    trainer.steered.engine.observe = scripted
+    return seen
