@@ -62,10 +62,10 @@ def build_base(job: BaseJob) -> str:
     from mixwright.learner.warmup import warm_up
 
     run, config = RunFolder(job.run), from_data(RunConfig, dict(job.config))
-    corpus, seed = Corpus.load(run.corpus).select(split="train"), config.seed + job.place
-    learner = build_tiny(_texts(corpus), config.model, seed)
+    corpus, seed = Corpus.load(run.corpus), config.seed + job.place
+    learner = build_tiny(_texts(corpus.select(split="train")), config.model, seed)
     if config.model.warmup is not None:
-        warm_up(learner, corpus, config.model.warmup, seed=seed)
+        warm_up(learner, lessons(config, corpus), config.model.warmup, seed=seed)
     final = Path(bases_of(config, run)[job.place])
     partial = final.with_name(f".{final.name}.partial")
     learner.save(partial)
@@ -73,18 +73,31 @@ def build_base(job: BaseJob) -> str:
     return str(final)
 
 
+def lessons(config: RunConfig, corpus: Corpus) -> Corpus:
+    """What a tiny base is taught: the training split, or `model.warmup.source` without the prompts of this corpus."""
+    from mixwright._identity import prompt_key
+    from mixwright.corpus import Corpus, read_source
+
+    source = config.model.warmup.source if config.model.warmup else None
+    if source is None:
+        return corpus.select(split="train")
+    used = {prompt_key(example.prompt) for example in corpus}
+    rows = read_source(source, split="train", config=config.corpus)
+    return Corpus.from_examples((row for row in rows if prompt_key(row.prompt) not in used), config.corpus.graders)
+
+
 def trainer_settings(data: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that matter as the trainer resolves them, defaults included; empty but for GRPO. Runs in a worker."""
     import torch
 
     from mixwright.learner.settings import cheap_settings
-    from mixwright.trial._training import _grpo_config
+    from mixwright.trainers._configs import grpo_config
 
     config = from_data(RunConfig, dict(data))
     if config.train.objective != "grpo":
         return {}
     with tempfile.TemporaryDirectory() as place:
-        resolved = _grpo_config(
+        resolved = grpo_config(
             config, {"output_dir": place, **cheap_settings(torch.accelerator.current_accelerator() or "cpu")}
         )
     names = (

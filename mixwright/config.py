@@ -40,6 +40,9 @@ class WarmupConfig:
     learning_rate: float = 3e-3
     cells: Mapping[str, float] = field(default_factory=dict)
     """`task@level` (or `task`) -> weight of what is taught; empty teaches the whole training split."""
+    source: str | None = None
+    """What is taught, in the forms of `corpus.train`; prompts of the run's own corpus are left out, so that they are new to
+    the model when the run begins. None teaches the run's training split itself."""
 
 
 @dataclass(frozen=True, slots=True)
