@@ -27,7 +27,7 @@ SHOWN = 5
 SAMPLE = 2000
 """Rows of a task and split that templates and nulls are worked out on."""
 
-_SENTENCE_MARK = re.compile(r"(?<=[\w)\]}%\"'])[.,;:!?]+(?=\s|$)")
+_SENTENCE_MARK = re.compile(r"(?<=[\w)\]}%])[.,;:!?]+(?=\s|$)")
 _QUOTE = re.compile(r"(?<!\w)['\"`\u201c\u201d\u2018\u2019]+|['\"`\u201c\u201d\u2018\u2019]+(?!\w)")
 
 
@@ -53,7 +53,7 @@ def normal_form(text: str) -> str:
     folded = unicodedata.normalize("NFC", text).casefold()
     if "   " in folded and sum("   " in line for line in folded.splitlines()) > 1:
         return folded.strip()
-    return " ".join(_QUOTE.sub(" ", _SENTENCE_MARK.sub(" ", folded)).split())
+    return " ".join(_SENTENCE_MARK.sub(" ", _QUOTE.sub("", folded)).split())
 
 
 def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:

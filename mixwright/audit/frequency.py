@@ -58,7 +58,7 @@ class Frequency(Check):
             places = np.flatnonzero(order == code)
             token_share = tokens[code] / max(sum(tokens), 1)
             seen += self._shares(name, len(places), total, len(codes), tokens[code], token_share)
-            usual = longest_gap_quantile(len(places) / total, len(places) + 1, 0.99)
+            usual = longest_gap_quantile(len(places), total, 0.99)
             gaps.append({"task": name, "rows_without": longest_gap(places, total), "shuffled": usual})
         return seen + _order(gaps, total)
 
@@ -110,9 +110,19 @@ def longest_gap(places: np.ndarray, total: int) -> int:
     return int(np.diff(edges).max()) - 1
 
 
-def longest_gap_quantile(share: float, runs: int, probability: float) -> int:
-    """Longest of `runs` runs without the task in shuffled rows, at that probability."""
-    if share >= 1:
-        return 0
-    tail = -math.expm1(math.log(probability) / runs)
-    return math.ceil(math.log(tail) / math.log1p(-share) - 1e-9)
+def longest_gap_quantile(count: int, total: int, probability: float) -> int:
+    """Longest run without the task that shuffled rows stay within, at that probability, for `count` of `total` rows.
+
+    A given one of the count + 1 runs is longer than g with probability C(total - g - 1, count) / C(total, count); their sum
+    bounds the chance that any is, and is close to it where it is small.
+    """
+
+    def exceeded(gap: int) -> float:
+        factors = np.log1p(-(gap + 1) / (total - np.arange(count)))
+        return (count + 1) * math.exp(factors.sum())
+
+    within, beyond = total - count, -1
+    while within - beyond > 1:
+        middle = (within + beyond) // 2
+        within, beyond = (middle, beyond) if exceeded(middle) <= 1 - probability else (within, middle)
+    return within

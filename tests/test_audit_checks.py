@@ -1,0 +1,283 @@
+"""Frequency, formats, difficulty, duplicates and the stage, against values worked out by hand."""
+
+import dataclasses
+import math
+import random
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mixwright.audit._stage import run_audit
+from mixwright.audit.difficulty import Difficulty
+from mixwright.audit.duplicates import Duplicates
+from mixwright.audit.formats import KEPT, Formats, FormCounts, content, evenness, form
+from mixwright.audit.frequency import Frequency, count_tokens, gap_quantile, longest_gap, longest_gap_quantile
+from mixwright.catalog import listing
+from mixwright.corpus import Corpus
+from mixwright.errors import InputError
+from mixwright.records import Example, Observation
+
+
+def corpus(*rows: tuple[str, str, str], levels: list[float | None] | None = None, split: str = "train") -> Corpus:
+    return Corpus.from_examples(
+        Example(f"{split}{i}", task, prompt, answer=answer, split=split, level=levels[i] if levels else None)
+        for i, (task, prompt, answer) in enumerate(rows)
+    )
+
+
+def warnings(seen: list[Observation]) -> list[Observation]:
+    return [observation for observation in seen if observation.severity != "info"]
+
+
+def answered(task: str, answers: list[str]) -> list[tuple[str, str, str]]:
+    return [(task, f"question {task} {i}", answer) for i, answer in enumerate(answers)]
+
+
+# frequency
+
+
+def test_gaps_by_hand() -> None:
+    assert gap_quantile(0.5, 0.95) == 5  # 1 - 0.5^4 = 0.9375, 1 - 0.5^5 = 0.97
+    assert gap_quantile(0.5, 0.75) == 2  # exactly
+    assert longest_gap(np.array([2, 3, 7]), 12) == 4  # rows 8 to 11
+    assert longest_gap(np.array([5]), 6) == 5
+    assert longest_gap(np.array([0, 1]), 2) == 0
+    assert longest_gap_quantile(3, 3, 0.99) == 0
+    # One sighting in 10 rows leaves 0 to 9 rows before it and the rest behind; a given run is above g in 9 - g of 10 cases.
+    assert longest_gap_quantile(1, 10, 0.5) == 7
+    assert longest_gap_quantile(1, 10, 0.99) == 9
+
+
+def test_the_longest_run_of_shuffled_rows_stays_below_its_quantile() -> None:
+    rng = np.random.default_rng(0)
+    longest = [longest_gap(np.flatnonzero(rng.permutation(1000) < 50), 1000) for _ in range(400)]
+    limit = longest_gap_quantile(50, 1000, 0.99)
+    assert np.mean(np.array(longest) <= limit) >= 0.97
+    assert np.quantile(longest, 0.9) < limit < 2 * np.quantile(longest, 0.99)
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=60).filter(any))
+def test_the_longest_gap_agrees_with_counting(rows: list[bool]) -> None:
+    runs = "".join("x" if row else "." for row in rows).split("x")
+    assert longest_gap(np.flatnonzero(rows), len(rows)) == max(map(len, runs))
+
+
+def test_tokens_are_words_digits_and_signs() -> None:
+    assert count_tokens("The sum: -12.5 x_1") == 11  # The sum : - 1 2 . 5 x _ 1
+
+
+def test_shares_are_of_rows_and_of_target_tokens() -> None:
+    rows = answered("short", ["7"] * 60) + answered("long", ["one two three four five six"] * 20)
+    random.Random(0).shuffle(rows)
+    seen = Frequency().check(corpus(*rows))
+    by_task = {o.task: o for o in seen if o.severity == "info"}
+    assert (by_task["short"].count, by_task["short"].total) == (60, 80)
+    assert "75.0%" in by_task["short"].message
+    assert "25.0%), about 120 target tokens (66.7%" in by_task["long"].message
+    assert "every 4 rows" in by_task["long"].message
+    assert f"within {math.ceil(math.log(0.05) / math.log(0.75))} in 95" in by_task["long"].message
+    assert warnings(seen) == []
+
+
+def test_a_task_that_weighs_more_in_tokens_than_in_rows_is_a_warning() -> None:
+    rows = answered("short", ["7"] * 90) + answered("long", ["word " * 100] * 10)
+    random.Random(0).shuffle(rows)
+    found = {o.task: o for o in warnings(Frequency().check(corpus(*rows))) if "target tokens" in o.message}
+    assert set(found) == {"short", "long"}
+
+
+def test_rare_tasks_and_rows_sorted_by_task_are_warnings() -> None:
+    rows = answered("common", ["1"] * 195) + answered("rare", ["1"] * 5)
+    seen = warnings(Frequency().check(corpus(*rows)))
+    assert [(o.task, o.count, o.total) for o in seen] == [("rare", 5, 200), (None, 2, 2)]
+    limit = longest_gap_quantile(5, 200, 0.99)
+    assert seen[1].evidence[0] == {"task": "rare", "rows_without": 195, "shuffled": limit}
+    even = [row for pair in zip(answered("a", ["1"] * 90), answered("b", ["1"] * 90), strict=True) for row in pair]
+    assert warnings(Frequency().check(corpus(*even))) == []
+
+
+def test_eval_rows_are_not_counted_as_seen() -> None:
+    assert Frequency().check(corpus(*answered("t", ["1"] * 5), split="eval")) == []
+
+
+# formats
+
+
+def test_evenness_by_hand() -> None:
+    assert evenness([5]) == 0
+    assert evenness([3, 3, 3]) == pytest.approx(1)
+    assert evenness([3, 1]) == pytest.approx(-(0.75 * math.log2(0.75) + 0.25 * math.log2(0.25)))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("12", "-3.5"), ("one word", "one"), ("7, 8", "7, 8, 9"), ("3e-05", "9e-07"), ("0xff12", "0x1")],
+)
+def test_signs_lengths_and_decimals_are_content(one: str, other: str) -> None:
+    assert form(one) == form(other)
+
+
+@pytest.mark.parametrize(("one", "other"), [("12", r"\boxed{12}"), ("1/2", "$1/2$"), ("12", "#### 12"), ("12", "twelve")])
+def test_markup_and_kind_are_form(one: str, other: str) -> None:
+    assert form(one) != form(other)
+
+
+def test_of_long_answers_the_last_line_counts() -> None:
+    assert form("So first I think about it. " * 20 + "\n#### 42") == form("#### 7")
+
+
+def test_a_minority_form_is_a_warning_with_its_count() -> None:
+    seen = Formats().check(corpus(*answered("t", ["12"] * 90 + [r"\boxed{7}"] * 10)))
+    info, warning = seen
+    assert (info.severity, info.count, info.total) == ("info", 90, 100)
+    assert (warning.severity, warning.count, warning.total, warning.task) == ("warning", 10, 100, "t")
+    assert warnings(Formats().check(corpus(*answered("t", ["12"] * 50 + [r"\boxed{7}"] * 50)))) == []
+
+
+def test_free_text_is_no_choice_of_formats() -> None:
+    signs = "+-*/"
+    rng = random.Random(0)
+    terms = ["".join(f"{rng.randint(1, 9)}{rng.choice(signs)}(" for _ in range(rng.randint(1, 6))) for _ in range(200)]
+    assert warnings(Formats().check(corpus(*answered("t", terms)))) == []
+
+
+def test_tasks_that_write_the_same_kind_of_answer_in_two_ways_are_a_warning() -> None:
+    rows = (
+        answered("a", ["12"] * 5)
+        + answered("b", [r"\boxed{12}"] * 5)
+        + answered("c", ["7"] * 5)
+        + answered("d", ["yes"] * 5)
+    )
+    (warning,) = warnings(Formats().check(corpus(*rows)))
+    assert (warning.task, warning.count, warning.total) == (None, 1, 3)
+    assert content(r"\boxed{9}") == content("#### 9") == content("answer: 9") == "9"
+
+
+def test_many_forms_are_counted_in_bounded_memory() -> None:
+    counts = FormCounts()
+    for i in range(20 * KEPT):
+        counts.add(f"form {i}")
+        counts.add("common")
+    assert len(counts.kept) <= KEPT
+    assert counts.kept["common"] == 20 * KEPT
+    assert counts.kept.total() + counts.spilled == counts.total == 40 * KEPT
+
+
+# difficulty
+
+
+def test_levels_shares_and_tasks_without_any() -> None:
+    rows = answered("t", [str(i) for i in range(10)]) + answered("u", [str(i) for i in range(10)])
+    seen = Difficulty().check(corpus(*rows, levels=[1.0] * 6 + [2.0] * 4 + [None] * 10))
+    assert [(o.task, o.severity, o.count, o.total) for o in seen] == [("t", "info", 10, 10), (None, "info", 1, 2)]
+    assert "2 levels: 1 (60.0%), 2 (40.0%)" in seen[0].message
+    mixed = Difficulty().check(corpus(*rows, levels=[1.0] * 6 + [None] * 4 + [2.0] * 10))
+    assert [(o.task, o.count, o.total) for o in warnings(mixed)] == [("t", 4, 10)]
+
+
+def test_levels_that_only_eval_has_are_said() -> None:
+    train, held_out = (
+        Example("a", "t", "p", answer="1", level=1.0),
+        Example("b", "t", "q", answer="2", level=3.0, split="eval"),
+    )
+    seen = Difficulty().check(Corpus.from_examples([train, held_out]))
+    assert ("t", 1, 1, "info") in [(o.task, o.count, o.total, o.severity) for o in seen if "lacks (3)" in o.message]
+
+
+def test_a_lucky_cell_is_a_warning_that_names_the_majority_answer() -> None:
+    rows = answered("bits", ["16"] * 12 + [str(i) for i in range(100, 118)]) + answered("sums", [str(i) for i in range(30)])
+    (lucky,) = warnings(Difficulty().check(corpus(*rows, levels=[2.0] * 30 + [1.0] * 30)))
+    assert (lucky.task, lucky.count, lucky.total) == ("bits", 12, 30)
+    assert "bits@2: 40.0%" in lucky.message
+    assert "'16': 12 of 30" in lucky.message
+    assert lucky.evidence[0]["answer"] == "16"
+
+
+def test_too_few_rows_are_not_judged_for_luck() -> None:
+    assert warnings(Difficulty().check(corpus(*answered("t", ["1"] * 19)))) == []
+
+
+# duplicates
+
+
+def words(count: int, seed: int = 0) -> list[str]:
+    rng = random.Random(seed)
+    return ["".join(rng.choices("abcdefghijklmnop", k=12)) for _ in range(count)]
+
+
+def test_repeats_are_counted_and_shown() -> None:
+    rows = [("t", f"Say {one} and {two}", one) for one, two in zip(words(60), words(60, 1), strict=True)]
+    again = [(task, f" {prompt.upper()}.", answer) for task, prompt, answer in rows[:7]]
+    (found,) = Duplicates().check(corpus(*rows, *rows[:5], *again))
+    assert (found.severity, found.count, found.total) == ("warning", 12, 72)
+    assert "(5 to the character)" in found.message
+    assert (found.evidence[0]["repeat_id"], found.evidence[0]["first_id"]) == ("train60", "train0")
+
+
+def test_repeats_that_a_small_space_explains_are_an_info() -> None:
+    rng = random.Random(0)
+    pairs = [(rng.randint(10, 40), rng.randint(10, 40)) for _ in range(300)]
+    (found,) = Duplicates().check(corpus(*(("t", f"Add {a} to {b}", str(a + b)) for a, b in pairs)))
+    assert (found.severity, found.count) == ("info", 300 - len(set(pairs)))
+    assert "by chance" in found.null
+
+
+def test_contradictions_are_a_warning_when_few_and_an_error_when_many() -> None:
+    rows = [("t", f"Spell {word}", word[::-1]) for word in words(50)]
+    (few,) = Duplicates().check(corpus(*rows, ("t", rows[3][1], "no")))
+    assert (few.severity, few.count, few.total) == ("warning", 2, 51)
+    (many,) = Duplicates().check(corpus(*rows, *(("t", prompt, "no") for _, prompt, _ in rows[:10])))
+    assert (many.severity, many.count, many.total) == ("error", 20, 60)
+    texts = Corpus.from_examples(Example(str(i), "t", "Write a poem", target=word) for i, word in enumerate(words(10)))
+    assert [o.severity for o in Duplicates().check(texts)] == ["info"]
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz")), min_size=1, max_size=30), st.randoms())
+def test_duplicates_do_not_depend_on_order(rows: list[tuple[str, str]], rng: random.Random) -> None:
+    def counts(items: list[tuple[str, str]]) -> list[tuple[str, int, int]]:
+        seen = Duplicates().check(corpus(*(("t", prompt, answer) for prompt, answer in items)))
+        return [(o.severity, o.count, o.total) for o in seen]
+
+    found = counts(rows)
+    repeats = len(rows) - len(set(rows))
+    prompts = {prompt: {answer for other, answer in rows if other == prompt} for prompt, _ in rows}
+    clashes = sum(len(prompts[prompt]) > 1 for prompt, _ in rows)
+    assert [count for _, count, _ in found] == ([count for count in (repeats, clashes) if count] or [0])
+    assert counts(rng.sample(rows, len(rows))) == found
+
+
+# the stage
+
+
+def test_the_stage_runs_every_check_errors_first() -> None:
+    rows = [Example(f"a{i}", "t", f"What is {i} + 1000?", answer=str(i + 1000)) for i in range(40)]
+    held_out = [dataclasses.replace(row, id=f"eval {row.id}", split="eval") for row in rows]
+    seen = run_audit(Corpus.from_examples([*rows, *held_out]))
+    assert {o.check for o in seen} == set(listing("checks"))
+    ranks = [["error", "warning", "info"].index(o.severity) for o in seen]
+    assert ranks == sorted(ranks)
+    assert ranks[0] == 0
+    with pytest.raises(InputError, match="contamination"):
+        run_audit(Corpus.from_examples(rows), ["contaminaton"])
+
+
+def test_a_hundred_thousand_rows_are_read_in_bounded_memory() -> None:
+    def rows() -> list[Example]:
+        asked = [f"Multiply {i} by {i * 7919 % 10007}." for i in range(100_000)]
+        return [
+            Example(str(i), f"t{i % 5}", prompt, answer=str(i), split="train" if i % 50 else "eval")
+            for i, prompt in enumerate(asked)
+        ]
+
+    whole = Corpus.from_examples(rows())
+    tracemalloc.start()
+    try:
+        seen = run_audit(whole, ["contamination"])
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert {o.severity for o in seen} <= {"info", "warning"}
+    assert peak < 64 * 2**20, peak  # 2.9 MB of fingerprints, one batch, samples and the index of held-out rows
