@@ -19,8 +19,10 @@ def test_steering_wastes_fewer_groups_and_its_null_gains_nothing(tmp_path: Path,
     monkeypatch.setattr(sys, "argv", ["1_audit.py", "data"])
     runpy.run_path(str(examples / "1_audit.py"), run_name="__main__")
     sys.modules.pop("_shared", None)
-    main(["run", "--init", "data/rows.jsonl"])
-    main(["run", "run.yaml"])
+    for arguments in (["run", "--init", "data/rows.jsonl"], ["run", "run.yaml"]):
+        with pytest.raises(SystemExit) as leaving:
+            main(arguments)
+        assert not leaving.value.code
     run = RunFolder("runs/run")
     states = {cell.key: cell.state for cell in read_plan(run.plan).cells}
     assert states["last"] == "mastered"
