@@ -79,9 +79,11 @@ def same_settings(config: RunConfig, folder: RunFolder, base: Path) -> None:
 
 def file_digests(config: RunConfig, base: Path) -> dict[str, str]:
     """SHA-256 of the source files, by split; generated and hub sources have none."""
+    from mixwright.corpus import GENERATED
+
     found = {}
     for name, source in (("train", config.corpus.train), ("eval", config.corpus.eval)):
-        if source and (base / source).is_file():
+        if source and not source.startswith(GENERATED) and (base / source).is_file():
             with (base / source).open("rb") as file:
                 found[name] = hashlib.file_digest(file, "sha256").hexdigest()
     return found
