@@ -157,7 +157,7 @@ def test_drift_and_entropy_equal_an_independent_computation(learner, moved, corp
             tokens += len(sample.token_ids)
     drift = named(run("drift", passes, corpus), "kl", task="*", level=None)
     assert drift.value == pytest.approx(kl / tokens, rel=1e-4)
-    assert drift.value > 0.05
+    assert drift.value > 0.02
     assert (drift.n, drift.null, drift.unit) == (tokens, 0.0, "nats per token")
     assert drift.low <= drift.value <= drift.high
     found = named(run("entropy", passes, corpus), "entropy", task="*", level=None)

@@ -1,7 +1,7 @@
 """How often the model is right, and how much of that is more than luck.
 
-Source: pass@k by the unbiased estimator of Chen et al. (2107.03374); luck is the best of the corpus's (chance or
-majority answer) and how often completions are right for other items of their cell.
+Source: pass@k by the unbiased estimator of Chen et al. (2107.03374); learnability as in LILO (2502.12272); luck is the
+best of the corpus's (chance or majority answer) and how often completions are right for other items of their cell.
 Unit: share
 Cost: one greedy and `samples` sampled completions per item, shared with other probes.
 Blind spot: a right answer reached by a wrong way counts as right; partial credit counts as wrong; luck is taken as
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from mixwright.contracts import Probe
-from mixwright.measure._estimates import above_luck_interval, clustered_share, pass_at_k, wilson
+from mixwright.measure._estimates import above_luck_interval, clustered_share, pass_at_k, rate, wilson
 from mixwright.measure._passes import FULL_MARKS
 from mixwright.records import Cell, Example, Interval, Measurement
 
@@ -28,7 +28,10 @@ NEEDS = ("torch", "transformers")
 
 
 class Competence(Probe):
-    """Greedy, pass@1, pass@k, luck and success above luck per cell and task; greedy and pass@1 per item.
+    """Greedy, pass@1, pass@k, learnability, luck and success above luck per cell and task; greedy and pass@1 per item.
+
+    Learnability is the mean over items of p(1 - p), unbiased: the variance of a 0/1 reward within one prompt, 0..0.25. A
+    cell of prompts that are always right or always wrong has none, whatever its pass@1: its groups carry no signal.
 
     Rows of a cell carry its level; rows of a whole task have level None and exist where a task has levels.
     """
@@ -90,6 +93,10 @@ def _group(passes: Passes, group: Group, items: Sequence[Example], luck: float, 
     if samples > 1:
         chance = 1 - (1 - luck) ** samples
         rows[f"pass@{samples}"] = (clustered_share(best, 1), chance)
+        inside = np.array([part.mean() * (1 - part.mean()) for part in correct]) * samples / (samples - 1)
+        spread = rate(inside, np.ones(len(items)))
+        if spread is not None:
+            rows["learnability"] = (spread, 0.0)
     rows["luck"] = (Interval(luck, *wilson(luck, len(items)), n=len(items)), None)
     rows["success_above_luck"] = (above_luck_interval(first, luck), 0.0)
     return [_row(group, name, estimate, null, origin) for name, (estimate, null) in rows.items()]

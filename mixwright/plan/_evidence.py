@@ -25,6 +25,7 @@ def plan_cells(cells: Sequence[Cell], competence: Sequence[Measurement], band: t
     """
     rows = success_rows(competence)
     measured = {task for task, _ in rows}
+    spread = {(row.task, row.level): max(row.value, 0.0) for row in competence if row.name == "learnability"}
     found = []
     for cell in sorted(cells, key=lambda cell: cell.key):
         if cell.task not in measured:
@@ -35,8 +36,10 @@ def plan_cells(cells: Sequence[Cell], competence: Sequence[Measurement], band: t
         if row is None:
             found.append(CellPlan(cell.task, cell.level, "unknown", None, cell.luck, 0, cell.count))
             continue
+        within = spread.get((cell.task, cell.level))
         state = classify(row.value, row.low, row.high, cell.luck, row.n, band)
-        found.append(CellPlan(cell.task, cell.level, state, row.value, cell.luck, row.n, cell.count, row.low, row.high))
+        numbers = (row.value, cell.luck, row.n, cell.count, row.low, row.high, within)
+        found.append(CellPlan(cell.task, cell.level, state, *numbers))
     return tuple(found)
 
 

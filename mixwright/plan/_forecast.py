@@ -1,8 +1,9 @@
 """What a plan expects of each task: a simple rule, written down before the run and scored after it.
 
-A reachable cell with success above luck u moves by u(1 - u) x (1 - exp(-s / 40)), where s is the number of steps' worth
+A reachable cell moves by its room x (1 - exp(-s / 40)); room is its learnability (the variance of rewards within a prompt),
+or u(1 - u) of its success above luck u where that was not measured, and s is the number of steps' worth
 of draws it gets (steps x its task's weight, split over the task's reachable cells by their room): slow near luck, slow
-near the top, and at most u(1 - u) within one run. Other cells stay. The 80 % range starts at no gain, ends at twice the
+near the top, and at most the room within one run. Other cells stay. The 80 % range starts at no gain, ends at twice the
 gain, and is widened on both sides by the sampling error of two measurements and by 2 points. The 40 comes from pilots on
 chain arithmetic (0.80 to 0.92 in 80 steps); how well it transfers is what the score will show.
 """
@@ -23,9 +24,11 @@ MARGIN = 0.02
 
 
 def room(cell: CellPlan) -> float:
-    """u(1 - u) of a reachable cell, u its success above luck; 0 for every other."""
+    """Learnability of a reachable cell, 0..0.25, else u(1 - u) of its success above luck u; 0 for every other state."""
     if cell.state != "reachable" or cell.success is None:
         return 0.0
+    if cell.learnability is not None:
+        return cell.learnability
     above = min(max(above_luck(cell.success, cell.luck), 0.0), 1.0)
     return above * (1 - above)
 

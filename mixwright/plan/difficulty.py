@@ -1,11 +1,12 @@
 """Spends the run where success above luck leaves room: weights, band and guards from what was measured.
 
 Each cell (task x level) is mastered, reachable, hopeless, lucky or unknown by its success above luck with its interval. A
-task's worth is the room u(1 - u) of its best reachable cell (half of the most for one with only unknown cells). Every
+task's worth is the learnability of its best reachable cell (half of the most for one with only unknown cells), less where
+the cell has few examples, which would only be drilled. Every
 task keeps a floor, mastered tasks share an anchor, the rest follows worth. Within a task the selector finds the cells.
 
-Source: learnability u(1 - u) of LILO 2502.12272, counted above luck; the anchor from pilots (25 % solvable prompts kept easy
-    skills that hard-only training lost).
+Source: learnability p(1 - p) per question of LILO 2502.12272, only of cells that beat luck; the anchor from pilots
+    (25 % solvable prompts kept easy skills that hard-only training lost).
 Unit: share of draws; success above luck.
 Cost: none beyond the competence probe.
 Blind spot: knows the model at the start only; the weights stay while the model moves (the selector follows it).
@@ -21,6 +22,9 @@ from mixwright.plan._baseline import Objective, shares, task_counts
 from mixwright.plan._evidence import plan_cells, reason_of
 from mixwright.plan._forecast import forecast, room
 from mixwright.records import Cell, CellPlan, Measurement, Observation, Plan, Stage
+
+FEW = 64
+"""Examples at which a cell counts half: fewer would be drawn again and again."""
 
 LEVERS = {
     "selector": "difficulty: draws towards the band from the rewards of the run itself, without extra rollouts",
@@ -108,13 +112,24 @@ class Difficulty(Planner):
         return shares(weights), reasons
 
 
+def _value(cell: CellPlan) -> float:
+    """Room of a cell, 0..1, less where its examples are few."""
+    return 4 * room(cell) * cell.examples / (cell.examples + FEW)
+
+
 def _worth(cells: Sequence[CellPlan]) -> tuple[float, str]:
-    """Worth of a task in 0..1 and its reason: 4u(1 - u) of its best reachable cell, 0.5 for unknown cells only."""
-    best = max(cells, key=room)
+    """Worth of a task in 0..1 and its reason: that of its best reachable cell, up to 0.5 for unknown cells only."""
+    best = max(cells, key=_value)
     if room(best):
-        return 4 * room(best), f"worth {4 * room(best):.2f} from its best cell {best.key}: {reason_of(best)}"
+        within = "" if best.learnability is None else f", rewards vary {4 * room(best):.0%} of the most within a prompt"
+        reason = (
+            f"worth {_value(best):.2f} from its best cell {best.key} ({best.examples} examples{within}): {reason_of(best)}"
+        )
+        return _value(best), reason
     if any(cell.state == "unknown" for cell in cells):
-        return 0.5, "worth 0.5: it has cells that are unknown and none known to be reachable"
+        examples = sum(cell.examples for cell in cells if cell.state == "unknown")
+        value = 0.5 * examples / (examples + FEW)
+        return value, f"worth {value:.2f}: {examples} examples of cells that are unknown and none known to be reachable"
     return 0.0, "worth 0: its cells are " + ", ".join(f"{cell.key} {cell.state}" for cell in cells)
 
 
@@ -123,4 +138,6 @@ def _told(task: str, known: Sequence[CellPlan]) -> str:
     inside = [cell.key for cell in known if cell.task == task and room(cell)]
     if not inside:
         return "no reachable cell: it stays, within sampling error and 2 points"
-    return f"{', '.join(inside)} gain u(1 - u) x (1 - exp(-steps' worth of draws / 40)); the range is none to twice the gain"
+    return (
+        f"{', '.join(inside)} gain their room x (1 - exp(-steps' worth of draws / 40)); the range is none to twice the gain"
+    )

@@ -70,6 +70,9 @@ class CellPlan:
     high: float | None = None
     """Upper end of it."""
 
+    learnability: float | None = None
+    """Variance of a 0/1 reward within one prompt, 0..0.25; None when it was not measured."""
+
     @property
     def key(self) -> str:
         """`task@level`."""

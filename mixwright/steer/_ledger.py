@@ -18,6 +18,10 @@ START_GROUP = 8.0
 """Rollouts per prompt that a measurement is taken to have had; only how it mixes with later groups depends on it."""
 PRIOR_WEIGHT = 2.0
 """Evidence, in groups at success one half, that stands for "rollouts of a prompt are alike" until data says otherwise."""
+LEAST_STRENGTH = 0.25
+"""Rollouts that a cell's mean is always worth for its examples."""
+ALIKE = 0.3
+"""Intraclass correlation of a cell that nothing is known of, where choosing asks for it."""
 CELL_ARRAYS = ("wins", "tries", "groups", "squares", "seen")
 EXAMPLE_ARRAYS = ("wins", "tries", "seen", "drawn")
 
@@ -104,13 +108,27 @@ class CellEvidence:
         is groups / rho: 0 right in 10 groups of 8 is told as 0 of 10, as `mixwright measure` tells it.
         """
         groups, tries = np.maximum(self.groups[cells], 1e-12), np.maximum(self.tries[cells], 1e-12)
+        effective = np.where(self.tries[cells] > 0, groups / self._between(cells, 1.0), 0.0)
+        return wilson(np.clip(self.wins[cells] / tries, 0, 1) * effective, effective, z)
+
+    def alike(self, cells: np.ndarray | int) -> np.ndarray:
+        """Intraclass correlation, 0..1: how much of the variance of success lies between prompts.
+
+        1: every prompt is always right or always wrong, so no group carries signal; the variance within a prompt is
+        mean (1 - mean) (1 - alike). Drawn towards `ALIKE` while few successes or failures were seen.
+        """
+        least = np.maximum(self.groups[cells], 1e-12) / np.maximum(self.tries[cells], 1e-12)
+        rho = self._between(cells, ALIKE)
+        return np.where(self.tries[cells] > 0, np.clip((rho - least) / np.maximum(1 - least, 1e-12), 0, 1), ALIKE)
+
+    def _between(self, cells: np.ndarray | int, prior: float) -> np.ndarray:
+        """Share of the variance of group means, from 1 / group size to 1, drawn towards `prior`."""
+        groups, tries = np.maximum(self.groups[cells], 1e-12), np.maximum(self.tries[cells], 1e-12)
         mean = np.clip(self.wins[cells] / tries, 0, 1)
         spread = np.maximum(mean * (1 - mean), 1e-12)
         between = np.maximum(self.squares[cells] / groups - mean**2, 0) * groups / np.maximum(groups - 1, 1)
         evidence = 4 * groups * spread
-        rho = np.clip((evidence * between / spread + PRIOR_WEIGHT) / (evidence + PRIOR_WEIGHT), groups / tries, 1.0)
-        effective = np.where(self.tries[cells] > 0, groups / rho, 0.0)
-        return wilson(mean * effective, effective, z)
+        return np.clip((evidence * between / spread + PRIOR_WEIGHT * prior) / (evidence + PRIOR_WEIGHT), groups / tries, 1.0)
 
 
 class Ledger:
@@ -119,7 +137,8 @@ class Ledger:
     Args:
         pool: what may be drawn.
         held: pool indices that must never be drawn (canaries).
-        strength: rollouts that the cell's mean is worth in the posterior of one of its examples.
+        strength: rollouts, at most, that the cell's mean is worth in the posterior of one of its examples; fewer where
+            prompts of the cell differ: 1 / alike - 1, the concentration of the Beta distribution they come from.
         half_life: steps after which an example's own evidence counts half.
         recent: memory in rollouts of the evidence that choosing reads: short, because band membership goes stale in steps.
         lasting: memory in rollouts of the evidence that refusing reads: long, because telling success from luck needs it.
@@ -188,11 +207,13 @@ class Ledger:
             evidence.add(cell, step, wins, tries)
 
     def beta(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Beta posterior of examples: own evidence faded by age, plus `strength` rollouts at the cell's recent mean."""
-        mean = self.recent.mean(self.pool.cell_of[indices])
+        """Beta posterior of examples: own evidence faded by age, plus up to `strength` rollouts at the cell's mean."""
+        cells = self.pool.cell_of[indices]
+        mean = self.recent.mean(cells)
+        strength = np.clip(1 / np.maximum(self.lasting.alike(cells), 1e-6) - 1, LEAST_STRENGTH, self.strength)
         keep = 0.5 ** (np.maximum(self.step - self.seen[indices], 0) / self.half_life)
         wins, tries = self.wins[indices] * keep, self.tries[indices] * keep
-        return self.strength * mean + wins, self.strength * (1 - mean) + np.maximum(tries - wins, 0)
+        return strength * mean + wins, strength * (1 - mean) + np.maximum(tries - wins, 0)
 
     def above(self, success: np.ndarray, cells: np.ndarray | int) -> np.ndarray:
         """Success above luck: (success - luck) / (1 - luck), negative when worse than luck."""

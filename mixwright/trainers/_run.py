@@ -95,6 +95,9 @@ class RunSteering:
         rewards = [reward for group in groups for reward in group.rewards]
         line["reward"] = sum(rewards) / len(rewards) if rewards else None
         line["success"] = self._success(groups)
+        line["mixed"] = Counter(
+            cell_key(group.task, group.level) for group in groups if not group.no_signal and group.example not in refused
+        )
         self._finish(step, actions, line)
         self.metrics.setdefault("steering/zero_signal_share", []).append(line["zero_signal"] / max(1, len(groups)))
         self.metrics.setdefault("steering/refused_share", []).append(line["refused"] / max(1, len(groups)))

@@ -26,6 +26,7 @@ class Number:
 
 
 NUMBERS = (
+    Number("teaching_share", "higher"),
     Number("zero_signal_share", "lower"),
     *(Number(f"success.{name}", "higher", f"gain.{name}") for name in ("reachable", "mastered", "hopeless", "lucky", "all")),
     Number("rollouts_to_target", "lower", rollouts=True),

@@ -16,6 +16,8 @@ from mixwright.runs import read_json, read_measurements
 
 CLASSES = ("mastered", "reachable", "hopeless", "lucky")
 """Cell classes, fixed by the plan before the run."""
+ABLE = ("mastered", "reachable")
+"""Classes that are right more often than luck: elsewhere rewards that differ teach a trick or noise."""
 SUCCESS = ("competence", "pass@1")
 """Probe and name of the measurement that success is read from."""
 CHARGED = ("pass@1", "greedy")
@@ -95,7 +97,7 @@ def measuring_rollouts(measurements: Iterable[Measurement]) -> int:
 
 
 def class_success(measurements: Iterable[Measurement], cells: Sequence[CellPlan]) -> dict[str, float]:
-    """Mean sampled pass@1 over the cells of each class, every cell counted once; `all` over every cell of the plan.
+    """Mean sampled pass@1 over the cells of each class, every cell counted once; `all` over all that are not lucky.
 
     Classes without a measured cell are left out.
     """
@@ -106,7 +108,7 @@ def class_success(measurements: Iterable[Measurement], cells: Sequence[CellPlan]
     }
     known = [(cell.state, measured[cell.key]) for cell in cells if cell.key in measured]
     groups = {name: [value for state, value in known if state == name] for name in CLASSES}
-    groups["all"] = [value for _, value in known]
+    groups["all"] = [value for state, value in known if state != "lucky"]
     return {name: statistics.fmean(values) for name, values in groups.items() if values}
 
 
@@ -133,6 +135,9 @@ def branch_rows(branch: BranchFiles, cells: Sequence[CellPlan], gain: float) -> 
     if groups and branch.info.objective == "grpo":
         for name, key in (("zero_signal_share", "zero_signal"), ("refused_share", "refused")):
             values[name] = (sum(line.get(key, 0) for line in branch.steps) / groups, "share")
+        able = {cell.key for cell in cells if cell.state in ABLE}
+        teaching = sum(count for line in branch.steps for key, count in line.get("mixed", {}).items() if key in able)
+        values["teaching_share"] = (teaching / groups, "share")
     before, after = class_success(branch.before, cells), class_success(branch.after, cells)
     for name in before.keys() & after.keys():
         values[f"start.{name}"] = (before[name], "share")

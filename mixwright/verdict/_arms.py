@@ -11,6 +11,7 @@ from mixwright.verdict._text import between, change, name_of
 START = "start"
 """In `Effect.against`: the arm's own starting model."""
 JUDGED = (
+    "teaching_share",
     "zero_signal_share",
     "success.reachable",
     "success.mastered",

@@ -1,7 +1,8 @@
 """Draws what the model can just do: success above luck inside the band, by Thompson sampling, without extra rollouts.
 
-A cell of the task is chosen by one draw from each posterior: weight 4u(1 - u) when the drawn success above luck u lies
-in the band, `anchor` above it, `below` under it (a lucky cell has u near 0 and lands there). Then, of `candidates` random
+A cell of the task is chosen by one draw from each posterior: weight 4u(1 - u)(1 - a) when the drawn success above luck u
+lies in the band, a being how alike the rollouts of a prompt are (a cell of always right and always wrong prompts has no
+signal), `anchor` above it, `below` under it (a lucky cell has u near 0 and lands there). Then, of `candidates` random
 examples of the cell not drawn a moment ago, the one whose own posterior draw lies nearest the middle of the band. A share
 `explore` ignores all this, so that nothing starves.
 
@@ -16,6 +17,9 @@ from __future__ import annotations
 import numpy as np
 
 from mixwright.contracts import Scene, Selector
+
+FEW = 64
+"""Examples at which a cell counts half: fewer would be drawn again and again."""
 
 
 class Difficulty(Selector):
@@ -39,12 +43,12 @@ class Difficulty(Selector):
         self._ledger, self._band = scene.ledger, scene.stage.band
         self._cells = [scene.ledger.task_cells(task) for task in range(len(scene.pool.tasks))]
         counts = [np.array([len(scene.ledger.members(int(cell))) for cell in cells], dtype=float) for cells in self._cells]
-        self._sizes = [count / (count + 8) for count in counts]
+        self._sizes = [count / (count + FEW) for count in counts]
 
-    def worth(self, above: np.ndarray) -> np.ndarray:
-        """Weight of a cell by its success above luck."""
+    def worth(self, above: np.ndarray, alike: np.ndarray) -> np.ndarray:
+        """Weight of a cell by its success above luck and by how alike the rollouts of its prompts are, both 0..1."""
         low, high = self._band
-        inside = 4 * above * (1 - above)
+        inside = np.maximum(4 * above * (1 - above) * (1 - alike), self.below)
         return np.where(above < low, self.below, np.where(above > high, self.anchor, inside))
 
     def pick(self, task: int, rng: np.random.Generator) -> int:
@@ -53,7 +57,8 @@ class Difficulty(Selector):
         if rng.random() < self.explore:
             return int(rng.choice(ledger.task_members(task)))
         cells = self._cells[task]
-        weights = np.cumsum(self.worth(ledger.above(rng.beta(*ledger.recent.beta(cells)), cells)) * self._sizes[task])
+        above = ledger.above(rng.beta(*ledger.recent.beta(cells)), cells)
+        weights = np.cumsum(self.worth(above, ledger.lasting.alike(cells)) * self._sizes[task])
         cell = int(cells[min(np.searchsorted(weights, rng.random() * weights[-1], side="right"), len(cells) - 1)])
         members = ledger.members(cell)
         found = members[rng.integers(len(members), size=self.candidates)]
