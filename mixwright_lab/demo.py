@@ -28,7 +28,7 @@ ITEMS = 500
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo; the last line printed is `verdict: PATH`."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--full", action="store_true", help="8 seeds, 120 steps, both nulls")
+    parser.add_argument("--full", action="store_true", help="8 seeds, 160 steps, both nulls")
     parser.add_argument("--folder", type=Path, default=None, help="run folder (default runs/demo or runs/demo-full)")
     options = parser.parse_args(arguments)
     from mixwright import pipeline
@@ -63,7 +63,7 @@ def settings(*, full: bool) -> RunConfig:
     if not full:
         return config
     arms = (*config.trial.arms, "permuted_uniform")
-    return replace(config, train=replace(config.train, steps=120), trial=replace(config.trial, arms=arms, seeds=8))
+    return replace(config, train=replace(config.train, steps=160), trial=replace(config.trial, arms=arms, seeds=8))
 
 
 def neighbouring_seeds(place: Path) -> list[Observation]:

@@ -52,7 +52,10 @@ class Decisions(Section):
             files = any((folder / "decisions.jsonl").is_file() for _, folder in branches)
             return [Paragraph(f"{arm or 'The run'} took no decision and raised no alarm.")] if files else []
         alarms = [(what, group) for what, group in groups.items() if what.startswith("alarm.")]
-        others = sorted(((w, g) for w, g in groups.items() if not w.startswith("alarm.")), key=lambda item: -item[1].times)
+        others = sorted(
+            ((w, g) for w, g in groups.items() if not w.startswith("alarm.")),
+            key=lambda item: (not item[1].because.startswith("lucky"), -item[1].times),
+        )
         total = sum(group.times for _, group in others)
         over = f" over {count(len(branches), 'seed')} of arm {arm}" if arm else ""
         rung = sum(group.times for _, group in alarms)

@@ -1,6 +1,6 @@
 """The verdict in one sentence: which levers help here, which harm, and whether any of it is proven.
 
-Source: trial/result.json; claims when there was no trial.
+Source: trial/result.json, plan.yaml, decisions.jsonl; claims when there was no trial.
 Unit: verdict words; shares in percent, differences in points.
 Cost: reads two small files.
 Blind spot: speaks of the leading arm as a whole; which of its levers worked needs a plan with one lever.
@@ -16,8 +16,8 @@ from mixwright.runs import RunFolder
 from mixwright.verdict._arms import JUDGED, START, TONES, in_words, judged, listed, unit_of
 from mixwright.verdict._blocks import Block, Fact, Headline, Paragraph, Tone
 from mixwright.verdict._claims import claims_of
-from mixwright.verdict._evidence import lead, trial_of
-from mixwright.verdict._text import between, change, count, name_of
+from mixwright.verdict._evidence import arms, json_lines, lead, plan_of, trial_of
+from mixwright.verdict._text import between, change, count, name_of, percent
 
 MOST_FACTS = 4
 FEWEST_SEEDS = 5
@@ -43,7 +43,11 @@ class HeadlineSection(Section):
         arm = lead(run)
         effects = judged([effect for effect in result.effects if effect.arm == arm and effect.against != START])
         text, tone = _sentence(result, arm, effects)
-        return [Headline(text, tone, tuple(_fact(result, effect) for effect in effects[:MOST_FACTS])), *_nulls(result)]
+        return [
+            Headline(text, tone, tuple(_fact(result, effect) for effect in effects[:MOST_FACTS])),
+            *_nulls(result),
+            *_traps(run, arm),
+        ]
 
 
 def _sentence(result: TrialResult, arm: str, effects: list[Effect]) -> tuple[str, Tone]:
@@ -89,6 +93,24 @@ def _nulls(result: TrialResult) -> list[Block]:
             words = "; ".join(f"{in_words(result, effect)} against {_reference(effect)}" for effect in effects)
             found.append(Paragraph(f"Null arm {arm}: {words}.", "caution" if gained else "plain"))
     return found
+
+
+def _traps(run: RunFolder, arm: str) -> list[Block]:
+    """Cells that the arm refused because luck explains what is right in them."""
+    refused: dict[str, set[int]] = {}
+    for seed, folder in (branches := arms(run).get(arm, [])):
+        for item in json_lines(folder / "decisions.jsonl"):
+            what, because = str(item.get("what", "")), str(item.get("because", ""))
+            if what.startswith("refuse.") and item.get("new") == "refused" and because.startswith("lucky"):
+                refused.setdefault(what.removeprefix("refuse."), set()).add(seed)
+    plan = plan_of(run)
+    known = {cell.key: cell for cell in plan.cells} if plan else {}
+    told = [
+        f"{key} ({percent(known[key].success)} right, {percent(known[key].luck)} by luck; {len(on)} of {len(branches)} seeds)"
+        for key, on in sorted(refused.items())
+        if key in known
+    ]
+    return [Paragraph(f"Luck traps refused by name: {', '.join(told)}.")] if told else []
 
 
 def _reference(effect: Effect) -> str:
