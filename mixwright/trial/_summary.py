@@ -55,9 +55,9 @@ def _targets(branches: Sequence[BranchFiles], gain: float) -> dict[str, float]:
 
 
 NOTES = (
-    "Share of groups that teach: rewards differ, the group was not refused, and the plan found its cell right more often than "
-    "luck. The zero-signal share also counts groups of lucky cells as signal. A null under the plan's sampling has the plan's "
-    "shares by construction: read nulls on success.",
+    "Share of groups that teach: rewards differ, the group was not refused, and the plan found its cell right more often "
+    "than luck. The zero-signal share also counts groups of lucky cells as signal. A null under the plan's sampling has the "
+    "plan's shares by construction: read nulls on success.",
     "Noise floor: size that the mean difference of two identical arms stays below in 95 % of trials, from the spread of "
     "runs within arm and starting model.",
     "Success of a class: mean sampled pass@1 over its held-out cells, each cell counted once, classes as the plan sorted "

@@ -106,7 +106,7 @@ def _traps(run: RunFolder, arm: str) -> list[Block]:
     plan = plan_of(run)
     known = {cell.key: cell for cell in plan.cells} if plan else {}
     told = [
-        f"{key} ({percent(known[key].success)} right, {percent(known[key].luck)} by luck; {len(on)} of {len(branches)} seeds)"
+        f"{key} ({percent(known[key].success)} right, {percent(known[key].luck)} by luck; {len(on)}/{len(branches)} seeds)"
         for key, on in sorted(refused.items())
         if key in known
     ]
