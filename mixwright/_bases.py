@@ -108,6 +108,7 @@ def trainer_settings(data: Mapping[str, Any]) -> dict[str, Any]:
         "beta",
         "learning_rate",
         "bf16",
+        "use_cpu",
         "mask_truncated_completions",
     )
     return {name: getattr(resolved, name) for name in names if hasattr(resolved, name)}

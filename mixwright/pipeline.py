@@ -50,7 +50,7 @@ def run(config: RunConfig, folder: RunFolder, *, base: Path = Path(), say: Say =
             audit(corpus, folder)
         if stale(before, folder.corpus / "rows.parquet"):
             say("measure: what the model can do now")
-            measure(config, folder, pool)
+            measure(config, folder, pool, say=say)
         if stale(folder.plan, before, folder.audit):
             say("plan: weights, band and levers")
             plan(config, folder, corpus)
@@ -104,7 +104,7 @@ def audit(corpus: Corpus, folder: RunFolder) -> list[Observation]:
     return observations
 
 
-def measure(config: RunConfig, folder: RunFolder, pool: Pool) -> list[Measurement]:
+def measure(config: RunConfig, folder: RunFolder, pool: Pool, *, say: Say = quiet) -> list[Measurement]:
     """Build and measure every starting model; writes measure/<base>.parquet and, all together, before.parquet."""
     from mixwright._bases import bases_of, build_bases, pooled, trainer_settings
     from mixwright.records import to_data
@@ -117,6 +117,8 @@ def measure(config: RunConfig, folder: RunFolder, pool: Pool) -> list[Measuremen
     jobs.append(Job("settings", trainer_settings, data, cost=0.2))
     *_, settings = pool.run(jobs, title="measure")
     note_settings(folder, settings)
+    if settings.get("use_cpu"):
+        say("  on this CPU: float32 without gradient checkpointing; TRL's defaults are for a GPU, about 4 times slower here")
     rows = pooled([read_measurements(folder.measurements(base_name(b))) for b in bases])
     write_measurements(folder.measurements("before"), rows)
     return rows

@@ -21,7 +21,7 @@ from mixwright.errors import InputError
 from mixwright.learner import Learner, build_tiny, cheap_settings, load_learner, warm_up
 from mixwright.learner import _batches as batches
 from mixwright.learner._batches import token_batches
-from mixwright.learner.settings import REASONS
+from mixwright.learner.settings import REASONS, slow_settings
 from mixwright.learner.warmup import _tokens
 from mixwright.records import Example
 
@@ -290,3 +290,6 @@ def test_cheap_settings_are_for_a_cpu_each_with_a_reason():
     made = TrainingArguments(output_dir="unused", **found)
     assert made.gradient_checkpointing is False
     assert made.device.type == "cpu"
+    assert slow_settings(made) == []
+    default = TrainingArguments(output_dir="unused", **(found | {"bf16": True}))
+    assert [sentence.split("=")[0] for sentence in slow_settings(default)] == ["bf16"]

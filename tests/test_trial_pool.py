@@ -1,8 +1,10 @@
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -104,6 +106,34 @@ def test_a_worker_ends_when_its_parent_is_gone():
         pool._workers[0].link.close()  # what the death of the parent does
         child.join(10)
         assert child.exitcode == 0
+
+
+KILLED = """
+import os, signal, test_trial_pool as jobs
+if __name__ == "__main__":
+    with jobs.Pool(1) as pool:
+        print(pool.run([jobs.Job("who", jobs.whoami, None)], progress=jobs.quiet)[0][0], flush=True)
+        pool.run([jobs.Job("long", jobs.sleep, 600)], progress=jobs.quiet)
+"""
+
+
+def test_a_busy_worker_ends_when_its_parent_is_killed(tmp_path):
+    script = tmp_path / "killed.py"
+    script.write_text(KILLED, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    parent = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, env=environment, text=True)
+    assert parent.stdout is not None
+    with parent.stdout:
+        worker = int(parent.stdout.readline())
+    time.sleep(0.5)  # it sleeps in its job
+    parent.kill()
+    parent.wait()
+    until = time.monotonic() + 10
+    while (gone := not Path(f"/proc/{worker}/cmdline").is_file()) is False and time.monotonic() < until:
+        time.sleep(0.05)
+    if not gone:
+        os.kill(worker, signal.SIGKILL)
+    assert gone
 
 
 def test_the_environment_of_this_process_is_left_alone(monkeypatch):

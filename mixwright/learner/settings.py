@@ -19,6 +19,18 @@ REASONS: dict[str, str] = {
 """Why each field of `cheap_settings` is set; factors measured on two x86 cores at 0.2 to 15 million parameters."""
 
 
+def slow_settings(args: Any) -> list[str]:
+    """What makes a trainer slow on the CPU it runs on, one sentence each; empty on an accelerator.
+
+    Args:
+        args: a TRL config or transformers' TrainingArguments.
+    """
+    if args.device.type != "cpu":
+        return []
+    names = ("bf16", "activation_checkpointing")
+    return [f"{name}=True on a CPU: {REASONS[name]}; set it to False" for name in names if getattr(args, name, False)]
+
+
 def cheap_settings(device: Any) -> dict[str, Any]:
     """Fields for TRL's configs (and transformers' TrainingArguments) on `device`; empty when it is not a CPU.
 

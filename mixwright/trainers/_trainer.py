@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from transformers import Trainer
 
 from mixwright.contracts import Pool
+from mixwright.learner.settings import slow_settings
 from mixwright.trainers._canaries import CanaryPass
 from mixwright.trainers._draws import SteeredSampler
 from mixwright.trainers._hooks import SteeringHooks
@@ -32,6 +34,8 @@ class SteeredTrainer(Trainer):
     def steer(self, steering: Steering, pool: Pool, *, objective: str, beta: float, micro_steps: int) -> RunSteering:
         """Put a run beside this trainer. Raises InputError when the plan does not fit or a setting cannot be steered."""
         refuse_dataloader(self)
+        for sentence in slow_settings(self.args):
+            logging.getLogger("mixwright").warning(sentence)
         self.steering = steering
         self.steered = make_run(
             steering,

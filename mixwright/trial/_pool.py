@@ -13,6 +13,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections import deque
@@ -220,6 +221,7 @@ def _tail(job: Job) -> str:
 def _work(link: Connection) -> None:
     """Body of a worker: run what arrives until the link closes. Ctrl-C is the parent's business."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
         try:
             job = link.recv()
@@ -230,6 +232,14 @@ def _work(link: Connection) -> None:
             continue
         with contextlib.suppress(BrokenPipeError):
             _answer(link, job)
+
+
+def _end_with_parent() -> None:
+    """Leave at once when the parent is killed, in the middle of a job too: a next run may take over the same folder."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
 
 
 def _answer(link: Connection, job: Job) -> None:
