@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import json
 import platform
 import shlex
 import sys
@@ -113,6 +114,11 @@ def check_settings(config: RunConfig, corpus: Corpus) -> None:
     for name, task in corpus.tasks.items():
         if task.kind == "verifiable":
             corpus.grader(name)
+    try:
+        json.dumps(to_data([config.plan.options, config.train.settings]), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        remedy = "Correct plan.options or train.settings."
+        raise InputError("options of finite numbers, texts, lists and mappings", str(error)[:120], remedy) from None
     model = Path(config.model.path)
     if config.model.path.startswith((".", "/", "~")) and not model.is_dir():
         raise InputError("the folder of a model", f"{config.model.path!r}, which does not exist", "Correct model.path.")

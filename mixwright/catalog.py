@@ -125,7 +125,24 @@ def create(kind: str, name: str, options: dict[str, Any] | None = None) -> Any:
     for option in options or {}:
         if option not in known:
             raise unknown_name(f"option of {kind}.{name}", option, known)
-    return cls(**(options or {}))
+    return cls(**{option: _typed(cls, option, value, f"{kind}.{name}") for option, value in (options or {}).items()})
+
+
+def _typed(cls: type, option: str, value: Any, owner: str) -> Any:
+    """An option as the type that the plug-in declares for it. Raises InputError when it cannot be one."""
+    from typing import get_type_hints
+
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        hint = get_type_hints(cls.__init__).get(option, Any)
+    except NameError:  # a name that only type checkers import: the plug-in checks for itself
+        return value
+    try:
+        return TypeAdapter(hint).validate_python(value)
+    except ValidationError as errors:
+        got = f"{value!r:.60} ({errors.errors()[0]['msg'].lower()})"
+        raise InputError(f"{option} of {owner} as it is declared", got, "Correct that option.") from None
 
 
 def row(phenomenon: str) -> list[Entry]:

@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
+
+from annotated_types import Ge, Gt, Le, Lt
+
+Count = Annotated[int, Ge(1)]
+NoneOrMore = Annotated[int, Ge(0)]
+Amount = Annotated[float, Ge(0), Lt(float("inf"))]
+Rate = Annotated[float, Gt(0), Lt(float("inf"))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +25,7 @@ class CorpusConfig:
     """Path (JSONL, JSON, Parquet, datasets folder), hub name, or `reasoning-gym:...`."""
     eval: str | None = None
     """Held-out examples, same forms; None splits `eval_share` of train off by a hash of the prompt."""
-    eval_share: float = 0.2
+    eval_share: Annotated[float, Ge(0), Lt(1)] = 0.2
     """Share of prompts held out when there is no `eval`."""
     columns: Mapping[str, str] = field(default_factory=dict)
     """Our name -> the file's column, where names differ (task, prompt, answer, target, level, id ...)."""
@@ -34,11 +41,11 @@ class CorpusConfig:
 class WarmupConfig:
     """SFT that a tiny model gets before anything is measured; never used with a real checkpoint."""
 
-    steps: int = 1500
+    steps: NoneOrMore = 1500
     """Optimiser steps."""
-    batch_size: int = 64
-    learning_rate: float = 3e-3
-    cells: Mapping[str, float] = field(default_factory=dict)
+    batch_size: Count = 64
+    learning_rate: Rate = 3e-3
+    cells: Mapping[str, Amount] = field(default_factory=dict)
     """`task@level` (or `task`) -> weight of what is taught; empty teaches the whole training split."""
     source: str | None = None
     """What is taught, in the forms of `corpus.train`; prompts of the run's own corpus are left out, so that they are new to
@@ -53,12 +60,12 @@ class ModelConfig:
     """Checkpoint folder or hub name, or `tiny:` for a small Llama built here."""
     adapter: str | None = None
     """PEFT adapter folder to load on top."""
-    width: int = 64
-    depth: int = 4
-    heads: int = 4
-    vocabulary: int = 512
+    width: Count = 64
+    depth: Count = 4
+    heads: Count = 4
+    vocabulary: Count = 512
     """BPE entries of a tiny model; digits are always single."""
-    bases: int = 1
+    bases: Count = 1
     """Different tiny starting models; trial seed s uses base s mod bases."""
     warmup: WarmupConfig | None = None
     """For tiny models only."""
@@ -68,12 +75,12 @@ class ModelConfig:
 class MeasureConfig:
     """How much is measured before and after."""
 
-    items: int = 32
+    items: Count = 32
     """Held-out items per cell."""
-    samples: int = 8
+    samples: Count = 8
     """Sampled completions per item (k of pass@k)."""
-    temperature: float = 1.0
-    max_new_tokens: int = 8
+    temperature: Rate = 1.0
+    max_new_tokens: Count = 8
     probes: tuple[str, ...] = ("competence", "formats", "entropy", "drift")
 
 
@@ -91,17 +98,17 @@ class TrainConfig:
 
     objective: str = "grpo"
     """grpo or sft."""
-    steps: int = 60
-    prompts: int = 8
+    steps: Count = 60
+    prompts: Count = 8
     """Prompts (groups) per step."""
-    generations: int = 8
+    generations: Annotated[int, Ge(2)] = 8
     """Completions per prompt (TRL's num_generations)."""
-    max_new_tokens: int = 8
-    learning_rate: float = 5e-4
-    temperature: float = 1.0
-    beta: float = 0.0
+    max_new_tokens: Count = 8
+    learning_rate: Amount = 5e-4
+    temperature: Rate = 1.0
+    beta: Amount = 0.0
     """KL coefficient; 0 loads no reference model."""
-    canary_every: int = 20
+    canary_every: NoneOrMore = 20
     """Steps between canary passes; 0 turns them off."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Any other field of TRL's config, passed through."""
@@ -112,14 +119,14 @@ class TrialConfig:
     """Which arms are tried, on how many seeds."""
 
     arms: tuple[str, ...] = ("uniform", "steered", "permuted")
-    seeds: int = 5
-    workers: int = 0
+    seeds: Count = 5
+    workers: Annotated[int, Ge(0), Le(1024)] = 0
     """Processes of one thread each; 0 takes one per CPU core."""
-    target: float = 0.1
+    target: Amount = 0.1
     """Gain in success on reachable cells that `rollouts to target` counts up to; fixed before the run."""
-    progress_every: int = 10
+    progress_every: NoneOrMore = 10
     """Steps between evaluations on the way, which tell when the target was reached; charged, the same for every arm."""
-    margin: float = 0.05
+    margin: Amount = 0.05
     """Differences within +-margin do not matter: "no measurable effect" needs the whole interval inside. A share; for
     rollouts the share of a run's budget."""
 
@@ -134,4 +141,4 @@ class RunConfig:
     plan: PlanConfig = field(default_factory=PlanConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     trial: TrialConfig = field(default_factory=TrialConfig)
-    seed: int = 0
+    seed: Annotated[int, Ge(0), Lt(2**31)] = 0

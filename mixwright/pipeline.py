@@ -43,7 +43,7 @@ def run(config: RunConfig, folder: RunFolder, *, base: Path = Path(), say: Say =
     Raises:
         InputError: something in the settings or the data; before the folder is made where that can be known.
     """
-    with opened(config, folder, base=base) as corpus, workers(config) as pool:
+    with opened(config, folder, base=base, whole=True) as corpus, workers(config) as pool:
         before, result = folder.measurements("before"), folder.result
         if stale(folder.audit, folder.corpus / "rows.parquet"):
             say("audit: looking at the data")
@@ -66,8 +66,14 @@ def stale(output: Path, *sources: Path) -> bool:
 
 
 @contextlib.contextmanager
-def opened(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> Iterator[Corpus]:
+def opened(config: RunConfig, folder: RunFolder, *, base: Path = Path(), whole: bool = False) -> Iterator[Corpus]:
     """The run's corpus with the folder locked. Everything that can be refused is refused before the folder is made.
+
+    Args:
+        config: the settings.
+        folder: the run folder.
+        base: folder that relative paths in the settings start from.
+        whole: refuse what no trial could come of, too.
 
     Raises:
         InputError: wrong settings or data, a folder of another run, or one that is in use.
@@ -78,12 +84,20 @@ def opened(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> Iter
     begun = folder.manifest.exists()
     corpus = Corpus.load(folder.corpus) if begun else read_corpus(config.corpus, base=base)
     check_settings(config, corpus)
+    if whole:
+        _check_trial(config, corpus)
     with folder.lock():
         write_settings(config, folder)
         if not begun:
             corpus.save(folder.corpus)
             write_manifest(config, folder, corpus, base)
         yield corpus
+
+
+def _check_trial(config: RunConfig, corpus: Corpus) -> None:
+    from mixwright.trial._stage import check_trial
+
+    check_trial(config, corpus)
 
 
 @contextlib.contextmanager
@@ -186,6 +200,7 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
     same_settings(config, folder, base)
     corpus = read_corpus(config.corpus, base=base)
     check_settings(config, corpus)
+    _check_trial(config, corpus)
     train, held_out = (corpus.select(split=name) for name in ("train", "eval"))
     sizes, steps, bases = config.measure, config.train, len(bases_of(config, folder))
     items = sum(min(cell.count, sizes.items) for cell in held_out.cells()) if len(held_out) else 0

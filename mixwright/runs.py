@@ -63,7 +63,7 @@ def _parse(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError("a file", "nothing", "Run the stage that writes it first.", file=path) from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError, IsADirectoryError) as error:  # a number of 5000 digits is a ValueError
         line = getattr(error, "lineno", None)
         raise InputError(
             "JSON", str(error), "Correct the file or re-run the stage that writes it.", file=path, line=line
@@ -116,7 +116,7 @@ def read_yaml(path: Path, cls: type[T]) -> T:
         data = yaml.safe_load(text)
     except FileNotFoundError:
         raise InputError("a file", "nothing", f"Write it first ({cls.__name__}).", file=path) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError, IsADirectoryError) as error:  # 2020-99-99 is a ValueError
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else None
         raise InputError("YAML", str(getattr(error, "problem", error)), "Correct that line.", file=path, line=line) from None

@@ -6,14 +6,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from jaxtyping import Int
+from torch import Tensor
 from transformers.utils import logging
-
-if TYPE_CHECKING:
-    from jaxtyping import Int
-    from torch import Tensor
 
 MAX_TOKENS = 16384
 """Tokens per forward pass: 256 rows of 64, where small models on a CPU are fastest."""

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from jaxtyping import Float, Int
+from torch import Tensor
 
 from mixwright.learner._batches import left_padded
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
-    from torch import Tensor
-
     from mixwright.learner.learner import Learner
 
 

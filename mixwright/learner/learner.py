@@ -15,15 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from mixwright.errors import InputError
 from mixwright.learner._batches import left_padded, logits_limit, quiet, silent, token_batches
 from mixwright.learner._sampling import Continuation, continue_prompts, uniforms
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
-    from torch import Tensor
-
     from mixwright.records import Text
 
 

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from jaxtyping import Float, Int
+from torch import Tensor
 
 from mixwright.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
-    from torch import Tensor
-
     from mixwright.config import WarmupConfig
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner

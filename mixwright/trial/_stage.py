@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,17 +72,24 @@ def run_trial(
 def _check(config: RunConfig, plan: Plan, corpus: Corpus, bases: Sequence[str | Path]) -> None:
     """Everything that can be refused before hours of training. Raises InputError."""
     validate_plan(plan, corpus.cells())
-    if config.trial.seeds < 1 or not config.trial.arms:
-        got = f"{config.trial.seeds} seeds, {len(config.trial.arms)} arms"
-        raise InputError("at least one seed and one arm", got, "Correct trial.seeds and trial.arms.")
     if len(plan.stages) != 1:
         raise InputError("a plan of one stage, for now", f"{len(plan.stages)}", "Leave the stage under trial in plan.yaml.")
-    if SUCCESS[0] not in config.measure.probes:
-        got = ", ".join(config.measure.probes) or "none"
-        raise InputError(f"the probe {SUCCESS[0]}, which success is read from", got, "Add it to measure.probes.")
     if len({base_name(base) for base in bases}) != len(bases) or not bases:
         names = ", ".join(str(base) for base in bases) or "none"
         raise InputError("starting models with different names", names, "Rename their folders.")
+    check_trial(config, corpus)
+
+
+def check_trial(config: RunConfig, corpus: Corpus) -> None:
+    """Whether a trial can come of these settings and data, as far as it is known before a plan. Raises InputError."""
+    if config.trial.seeds < 1 or not config.trial.arms:
+        got = f"{config.trial.seeds} seeds, {len(config.trial.arms)} arms"
+        raise InputError("at least one seed and one arm", got, "Correct trial.seeds and trial.arms.")
+    if twice := [arm for arm, count in Counter(config.trial.arms).items() if count > 1]:
+        raise InputError("each arm once", f"{twice[0]!r} more than once", "Correct trial.arms.")
+    if SUCCESS[0] not in config.measure.probes:
+        got = ", ".join(config.measure.probes) or "none"
+        raise InputError(f"the probe {SUCCESS[0]}, which success is read from", got, "Add it to measure.probes.")
     if len(corpus.select(split="eval")) == 0:
         raise InputError("held-out examples to measure on", "none", "Set corpus.eval or corpus.eval_share.")
     for arm in config.trial.arms:
