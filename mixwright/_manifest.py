@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from mixwright import catalog
-from mixwright.config import RunConfig
+from mixwright.config import ModelConfig, RunConfig
 from mixwright.errors import InputError, missing_extra, unknown_name
 from mixwright.records import RunManifest, to_data
 from mixwright.runs import RunFolder, read_json, read_yaml, write_json, write_text
@@ -119,9 +119,23 @@ def check_settings(config: RunConfig, corpus: Corpus) -> None:
     except (TypeError, ValueError, RecursionError) as error:
         remedy = "Correct plan.options or train.settings."
         raise InputError("options of finite numbers, texts, lists and mappings", str(error)[:120], remedy) from None
-    model = Path(config.model.path)
-    if config.model.path.startswith((".", "/", "~")) and not model.is_dir():
-        raise InputError("the folder of a model", f"{config.model.path!r}, which does not exist", "Correct model.path.")
+    _check_model(config.model)
+
+
+def _check_model(model: ModelConfig) -> None:
+    """Whether the model can be there, as far as that is known without loading it."""
+    folder = Path(model.path)
+    if not model.path or (model.path.startswith("tiny:") and model.path != "tiny:"):
+        raise InputError("a checkpoint folder, a hub name, or tiny:", repr(model.path), "Correct model.path.")
+    if model.path.startswith((".", "/", "~")) and not folder.is_dir():
+        raise InputError("the folder of a model", f"{model.path!r}, which does not exist", "Correct model.path.")
+    if folder.is_dir() and not any((folder / name).is_file() for name in ("config.json", "adapter_config.json")):
+        raise InputError("the folder of a model", f"{model.path!r} without config.json", "Correct model.path.")
+    if model.adapter is not None and not (Path(model.adapter) / "adapter_config.json").is_file():
+        raise InputError("the folder of a PEFT adapter", "no adapter_config.json", "Correct the path.", file=model.adapter)
+    if model.path == "tiny:" and model.width % (2 * model.heads):
+        got = f"width {model.width}, heads {model.heads}"
+        raise InputError("a width that is an even multiple of the heads", got, "Correct model.width or model.heads.")
 
 
 def write_settings(config: RunConfig, folder: RunFolder) -> None:

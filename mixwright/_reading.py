@@ -131,7 +131,7 @@ def _parquet(path: Path) -> Rows:
                 for value in batch.to_pylist():
                     row += 1
                     yield value, Place(str(path), row=row)
-    except pa.ArrowInvalid as error:
+    except (OSError, pa.ArrowException) as error:
         raise InputError("a Parquet file", str(error)[:120], "Write it again.", file=path) from None
 
 

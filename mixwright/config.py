@@ -63,8 +63,8 @@ class ModelConfig:
     width: Count = 64
     depth: Count = 4
     heads: Count = 4
-    vocabulary: Count = 512
-    """BPE entries of a tiny model; digits are always single."""
+    vocabulary: Annotated[int, Ge(259)] = 512
+    """BPE entries of a tiny model; digits are always single, and bytes and special tokens take 259."""
     bases: Count = 1
     """Different tiny starting models; trial seed s uses base s mod bases."""
     warmup: WarmupConfig | None = None

@@ -161,7 +161,7 @@ class Corpus:
                 if not file.schema_arrow.equals(SCHEMA):
                     raise pa.ArrowInvalid("other columns than a saved corpus has")
                 table = store(file.iter_batches(BATCH))
-        except (FileNotFoundError, pa.ArrowInvalid) as error:
+        except (OSError, pa.ArrowException) as error:
             raise InputError("rows.parquet of a saved corpus", str(error)[:120], "Save it again.", file=path) from None
         return cls(table, settings.graders, notes=settings.notes, folder=folder)
 

@@ -198,7 +198,7 @@ def test_results_that_are_no_score(project: Path, result: str) -> None:
         (":f", "package.module:function"),
         ("exakt", "Nearest: exact"),
         ("numeric?tolerance=-1", "tolerance as a number of at least 0"),
-        ("numeric?tolerance=abc", "tolerance as a number of at least 0"),
+        ("numeric?tolerance=abc", "tolerance of graders.numeric"),
     ],
 )
 def test_names_that_are_refused(project: Path, name: str, message: str) -> None:

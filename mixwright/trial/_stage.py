@@ -90,6 +90,8 @@ def check_trial(config: RunConfig, corpus: Corpus) -> None:
     if SUCCESS[0] not in config.measure.probes:
         got = ", ".join(config.measure.probes) or "none"
         raise InputError(f"the probe {SUCCESS[0]}, which success is read from", got, "Add it to measure.probes.")
+    if len(corpus.select(split="train")) == 0:
+        raise InputError("training examples", "none", "Give more rows: corpus.train.")
     if len(corpus.select(split="eval")) == 0:
         raise InputError("held-out examples to measure on", "none", "Set corpus.eval or corpus.eval_share.")
     for arm in config.trial.arms:

@@ -58,7 +58,7 @@ def _pairs(path: Path) -> list[Pair]:
     names = ["when", "example", "task", "level", "prompt", "answer", "completion", "score"]
     try:
         rows = pq.read_table(path, columns=names).to_pylist()
-    except (pa.ArrowInvalid, KeyError) as error:
+    except (OSError, pa.ArrowException, KeyError) as error:
         raise InputError(f"a table with columns {', '.join(names)}", str(error)[:120], "Measure again.", file=path) from None
     sides: dict[tuple[str, str], dict[str, dict[str, Any]]] = defaultdict(dict)
     for row in rows:

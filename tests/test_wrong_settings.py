@@ -1,0 +1,70 @@
+"""Settings that cannot work are refused before the run folder is made, in one line; so are damaged files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mixwright.__main__ import main
+from mixwright.config import RunConfig
+from mixwright.errors import InputError
+from mixwright.records import Measurement
+from mixwright.runs import read_measurements, read_yaml, write_measurements
+
+WRONG = {
+    "corpus: {train: one.jsonl}\n": "expected training examples",
+    "corpus: {train: a.jsonl}\ntrain: {generations: 1}\n": "run.yaml, line 2: expected train.generations",
+    "corpus: {train: a.jsonl}\ntrain:\n  learning_rate: .nan\n": "run.yaml, line 3: expected train.learning_rate",
+    "corpus: {train: a.jsonl}\ntrain: {temperature: 0}\n": "train.temperature",
+    "corpus: {train: a.jsonl}\nmeasure: {samples: 0}\n": "measure.samples",
+    "corpus: {train: a.jsonl}\nmodel: {warmup: {steps: -1}}\n": "model.warmup.steps",
+    "corpus: {train: a.jsonl}\ntrial: {workers: -1}\n": "trial.workers",
+    "corpus: {train: a.jsonl}\ntrial: {seeds: 0}\n": "trial.seeds",
+    "corpus: {train: a.jsonl}\ntrial: {arms: [steered]}\n": "arm 'uniform'",
+    "corpus: {train: a.jsonl}\ntrial: {arms: [uniform, uniform]}\n": "each arm once",
+    "corpus: {train: a.jsonl, eval_share: 0}\n": "corpus.eval_share",
+    "corpus: {train: a.jsonl}\nplan: {options: {band: x}}\n": "band of planners.difficulty",
+    "corpus: {train: a.jsonl}\ntrain: {settings: {seed: 2020-01-01}}\n": "train.settings",
+    "corpus: {train: a.jsonl}\nmodel: {path: .}\n": "without config.json",
+    "corpus: {train: a.jsonl}\nmodel: {path: 'tiny:3M'}\n": "tiny:3M",
+    "corpus: {train: a.jsonl}\nmodel: {adapter: nowhere}\n": "nowhere: expected the folder of a PEFT adapter",
+    "corpus: {train: a.jsonl}\nmodel: {heads: 3}\n": "heads 3",
+    "corpus: {train: a.jsonl}\nmodel: {vocabulary: 64}\n": "model.vocabulary",
+    "corpus: {train: 2020-99-99}\n": "run.yaml: expected YAML, got month",
+    "seed: " + "9" * 5000: "run.yaml: expected YAML",
+    "corpus: " + "[" * 5000: "run.yaml: expected YAML",
+}
+
+
+@pytest.mark.parametrize("text", WRONG, ids=WRONG.values())
+def test_settings_that_cannot_work_leave_nothing(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [{"prompt": f"{n}+1=", "answer": str(n + 1)} for n in range(40)]
+    Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    Path("one.jsonl").write_text('{"prompt": "p", "answer": "1", "split": "eval"}\n', encoding="utf-8")
+    Path("run.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(SystemExit) as leaving:
+        main(["run", "run.yaml"])
+    said = capsys.readouterr()
+    assert (leaving.value.code, said.out) == (1, "")
+    assert WRONG[text] in said.err
+    assert said.err.count("\n") == 1
+    assert not Path("runs").exists()
+
+
+def test_damaged_files_and_folders_in_their_place_are_input_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [Measurement("competence", "sum", "pass@1", 0.5, 0.4, 0.6, 10, "share")] * 50
+    path = Path("runs/a/measure/before.parquet")
+    write_measurements(path, rows)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:4] + bytes(byte ^ 0x5A for byte in whole[4:400]) + whole[400:])
+    Path("folder.yaml").mkdir()
+    with pytest.raises(InputError, match=r"before.parquet: expected a Parquet file"):
+        read_measurements(path)
+    with pytest.raises(InputError, match=r"folder.yaml: expected YAML"):
+        read_yaml(Path("folder.yaml"), RunConfig)
