@@ -159,7 +159,7 @@ def verdict(
     after: Annotated[str | None, typer.Argument(metavar="AFTER", help="Checkpoint to compare with BEFORE.")] = None,
     corpus: Annotated[str | None, typer.Option(help="What both checkpoints are measured on.")] = None,
     grader: Annotated[str, typer.Option(help="Grader of every task of --corpus.")] = "exact",
-    items: Annotated[int, typer.Option(help="Items measured per task and level of --corpus.")] = 32,
+    items: Annotated[int, typer.Option(min=1, help="Items measured per task and level of --corpus.")] = 32,
     folder: Annotated[Path, typer.Option(help="Where a comparison is written.")] = Path("runs/comparison"),
     gate: Annotated[bool, typer.Option("--gate", help="Exit with 3 when something protected was damaged.")] = False,
     protect: Annotated[list[str] | None, typer.Option(help="Task or cell; default: what was mastered. Repeatable.")] = None,
@@ -180,7 +180,7 @@ def verdict(
     _conclude(run, full=full)
     if gate:
         found = claims.claims_of(run)
-        protected = protect or claims.mastered(found)
+        protected = claims.named(found, protect) if protect else claims.mastered(found)
         output.out("\n".join(f"gate: {output.plain(line)}" for line in claims.gate_lines(found, protected)))
         raise typer.Exit(claims.gate(found, protected))
 
@@ -279,7 +279,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(YOUR_INPUT)
     except SystemExit as leaving:  # the parser leaves with 2 when an argument is wrong; here 2 means a bug
         sys.exit(YOUR_INPUT if leaving.code == 2 else leaving.code)
-    except PermissionError as error:
+    except (PermissionError, FileExistsError, NotADirectoryError, IsADirectoryError) as error:
         output.say(f"error: {output.plain(error)}. Choose a place that may be written to.")
         sys.exit(YOUR_INPUT)
     except Exception:

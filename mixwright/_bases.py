@@ -75,8 +75,8 @@ def build_base(job: BaseJob) -> str:
 
 def lessons(config: RunConfig, corpus: Corpus) -> Corpus:
     """What a tiny base is taught: the training split, or `model.warmup.source` without the prompts of this corpus."""
-    from mixwright._identity import prompt_key
     from mixwright.corpus import Corpus, read_source
+    from mixwright.corpus._identity import prompt_key
 
     source = config.model.warmup.source if config.model.warmup else None
     if source is None:

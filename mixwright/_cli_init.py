@@ -85,8 +85,8 @@ def longest_answer(corpus: Corpus) -> int:
 
 def _columns_problem(train: str) -> str:
     """What to write under `columns` when the file's names are not recognised; empty when they are, or for other sources."""
-    from mixwright._columns import NAMES
-    from mixwright._reading import read_rows
+    from mixwright.corpus._columns import NAMES
+    from mixwright.corpus._reading import read_rows
 
     if not Path(train).is_file():
         return ""

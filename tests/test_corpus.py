@@ -128,7 +128,7 @@ def test_cells_without_a_train_split_are_those_of_all_rows() -> None:
 
 
 def test_luck_of_a_large_cell_is_close(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mixwright._cells.LUCK_ROWS", 100)
+    monkeypatch.setattr("mixwright.corpus._cells.LUCK_ROWS", 100)
     rows = [example(i, answer=str(i % 7 if i % 3 else 0)) for i in range(2000)]
     true = sum(row.answer == "0" for row in rows) / 2000
     assert Corpus.from_examples(rows).cells()[0].luck == pytest.approx(true, abs=0.1)

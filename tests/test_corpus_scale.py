@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mixwright import _rows
-from mixwright.corpus import Corpus
+from mixwright.corpus import Corpus, _rows
 from mixwright.records import Example
 
 

@@ -13,10 +13,10 @@ pytest.importorskip("reasoning_gym")
 
 from reasoning_gym.factory import create_dataset
 
-from mixwright._gym import EVAL_SHARE, Part, maker, parse, seed_of
-from mixwright._identity import prompt_key
 from mixwright.config import CorpusConfig
 from mixwright.corpus import Corpus, read_corpus
+from mixwright.corpus._gym import EVAL_SHARE, Part, maker, parse, seed_of
+from mixwright.corpus._identity import prompt_key
 from mixwright.errors import InputError
 
 DEMO = ("chain_sum", "spell_backward", "products", "gcd", "count_bits")

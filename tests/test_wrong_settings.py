@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,10 @@ import pytest
 from mixwright.__main__ import main
 from mixwright.config import RunConfig
 from mixwright.errors import InputError
-from mixwright.records import Measurement
+from mixwright.graders._function import FunctionGrader
+from mixwright.records import Claim, Example, Interval, Measurement
 from mixwright.runs import read_measurements, read_yaml, write_measurements
+from mixwright.verdict._claims import named
 
 WRONG = {
     "corpus: {train: one.jsonl}\n": "expected training examples",
@@ -68,3 +71,48 @@ def test_damaged_files_and_folders_in_their_place_are_input_errors(tmp_path: Pat
         read_measurements(path)
     with pytest.raises(InputError, match=r"folder.yaml: expected YAML"):
         read_yaml(Path("folder.yaml"), RunConfig)
+
+
+def test_a_folder_that_cannot_be_made_is_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.jsonl").write_text("".join(f'{{"prompt": "{n}+1=", "answer": "{n + 1}"}}\n' for n in range(40)))
+    Path("run.yaml").write_text("corpus: {train: a.jsonl}\n")
+    Path("file").touch()
+    Path("empty").mkdir()
+    for arguments in (
+        ["run", "run.yaml", "--folder", "file"],
+        ["run", "run.yaml", "--folder", "file/x"],
+        ["verdict", "empty"],
+    ):
+        with pytest.raises(SystemExit) as leaving:
+            main(arguments)
+        said = capsys.readouterr()
+        assert (leaving.value.code, said.out) == (1, "")
+        assert said.err.count("\n") == 1
+    assert not list(Path("empty").iterdir())
+
+
+def test_a_protected_name_that_was_not_measured_does_not_open_the_gate() -> None:
+    lost = Claim("damaged", "gcd", 1.0, 1.0, 0.5, Interval(-0.5, -0.6, -0.4), "eval items")
+    assert named([lost], ["gcd", "gcd@1"]) == ["gcd", "gcd@1"]
+    with pytest.raises(InputError, match="gcd"):
+        named([lost], ["gdc"])
+
+
+def chatty(completion: str, answer: str, **_: object) -> float:
+    sys.stdout.write("noise")
+    return float(completion == answer)
+
+
+def leaves(completion: str, answer: str, **_: object) -> float:
+    raise SystemExit(0)
+
+
+def test_a_grader_that_prints_or_leaves_does_not_disturb(capsys: pytest.CaptureFixture[str]) -> None:
+    example = Example(id="a", task="t", prompt="p", answer="1")
+    assert FunctionGrader("x:chatty", chatty).grade(example, "1") == 1.0
+    assert capsys.readouterr() == ("", "noise")
+    with pytest.raises(InputError, match="SystemExit"):
+        FunctionGrader("x:leaves", leaves).grade(example, "1")

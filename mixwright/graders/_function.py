@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.machinery
 import importlib.util
@@ -34,8 +35,9 @@ class FunctionGrader(Grader):
         row = {key: value for key, value in example.extra.items() if key not in ("completion", "answer")}
         row |= {"id": example.id, "task": example.task, "level": example.level, "prompt": example.prompt}
         try:
-            score = self.function(completion, example.answer, **row)
-        except Exception as error:
+            with contextlib.redirect_stdout(sys.stderr):  # results go to stdout, and nothing else
+                score = self.function(completion, example.answer, **row)
+        except (Exception, SystemExit) as error:
             problem = f"{type(error).__name__}: {error}"[:160]
             raise InputError(f"a score of example {example.id!r} from grader {self.name}", problem, "Correct it.") from error
         try:

@@ -16,8 +16,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from mixwright._rows import plain
 from mixwright.contracts import Grader
+from mixwright.corpus._rows import plain
 from mixwright.errors import InputError
 from mixwright.records import Example
 

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from statistics import fmean
 
+from mixwright.errors import unknown_name
 from mixwright.records import Claim, ClaimKind, Interval, cell_key
 from mixwright.runs import RunFolder, read_list
 from mixwright.verdict._evidence import Cells, comparisons, lead
@@ -166,6 +167,17 @@ def _survives(claim: Claim) -> bool:
 def mastered(claims: Iterable[Claim]) -> list[str]:
     """Cells and tasks that could be done before: what the gate protects unless it is told otherwise."""
     return [cell_key(c.task, c.level) for c in claims if (c.before - c.luck) / max(1 - c.luck, 1e-9) >= MASTERED]
+
+
+def named(claims: Sequence[Claim], names: Sequence[str]) -> list[str]:
+    """The tasks and cells that a user wants protected. Raises InputError for one that was not measured: a slip of the pen
+    must not open the gate.
+    """
+    known = {name for claim in claims for name in (claim.task, cell_key(claim.task, claim.level))}
+    for name in names:
+        if name not in known:
+            raise unknown_name("task or cell that was measured (--protect)", name, known)
+    return list(names)
 
 
 def gate(claims: Sequence[Claim], protected: Collection[str]) -> int:

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mixwright._cells import find_cells
-from mixwright._columns import check_mapping, example_of
-from mixwright._identity import gather
-from mixwright._reading import read_rows
-from mixwright._rows import BATCH, SCHEMA, decode, pc, pick, plain, store, texts
 from mixwright.config import CorpusConfig
 from mixwright.contracts import Grader
+from mixwright.corpus._cells import find_cells
+from mixwright.corpus._columns import check_mapping, example_of
+from mixwright.corpus._identity import gather
+from mixwright.corpus._reading import read_rows
+from mixwright.corpus._rows import BATCH, SCHEMA, decode, pc, pick, plain, store, texts
 from mixwright.errors import InputError, unknown_name
 from mixwright.graders import load_grader
 from mixwright.records import Cell, Example, Task
@@ -49,7 +49,7 @@ class Corpus:
     """Rows of examples in Arrow with the tasks they belong to.
 
     Args:
-        table: columns of `mixwright._rows.SCHEMA`; may be memory-mapped.
+        table: columns of `mixwright.corpus._rows.SCHEMA`; may be memory-mapped.
         graders: task -> grader, exact where it says nothing.
         notes: what a reader of the corpus should know, such as a task whose items ran out.
         folder: where the rows come from; graders are never imported from there.
@@ -253,7 +253,7 @@ def _examples(source: str, split: str, config: CorpusConfig, base: Path, notes: 
     if not 0 <= config.eval_share < 1:
         raise InputError("corpus.eval_share from 0 to below 1", f"{config.eval_share}", "Correct it.")
     if source.startswith(GENERATED):
-        from mixwright._gym import generate
+        from mixwright.corpus._gym import generate
 
         yield from generate(source, split, config.eval_share, notes)
     else:

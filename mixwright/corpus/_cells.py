@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from mixwright._rows import decode, pc, pick
+from mixwright.corpus._rows import decode, pc, pick
 from mixwright.records import Cell
 
 if TYPE_CHECKING:

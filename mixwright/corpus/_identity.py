@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from mixwright._rows import BATCH, SCHEMA, chunks, encode, pc, plain, store
+from mixwright.corpus._rows import BATCH, SCHEMA, chunks, encode, pc, plain, store
 from mixwright.errors import InputError
 from mixwright.records import Example, Text
 

@@ -11,9 +11,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from mixwright._reading import Place
-from mixwright._rows import plain
 from mixwright.config import CorpusConfig
+from mixwright.corpus._reading import Place
+from mixwright.corpus._rows import plain
 from mixwright.errors import unknown_name
 from mixwright.records import Example, Text
 
