@@ -80,7 +80,6 @@ def test_a_folder_that_cannot_be_made_is_the_users(
     Path("a.jsonl").write_text("".join(f'{{"prompt": "{n}+1=", "answer": "{n + 1}"}}\n' for n in range(40)))
     Path("run.yaml").write_text("corpus: {train: a.jsonl}\n")
     Path("file").touch()
-    Path("empty").mkdir()
     for arguments in (
         ["run", "run.yaml", "--folder", "file"],
         ["run", "run.yaml", "--folder", "file/x"],
@@ -91,11 +90,10 @@ def test_a_folder_that_cannot_be_made_is_the_users(
         said = capsys.readouterr()
         assert (leaving.value.code, said.out) == (1, "")
         assert said.err.count("\n") == 1
-    assert not list(Path("empty").iterdir())
 
 
 def test_a_protected_name_that_was_not_measured_does_not_open_the_gate() -> None:
-    lost = Claim("damaged", "gcd", 1.0, 1.0, 0.5, Interval(-0.5, -0.6, -0.4), "eval items")
+    lost = Claim("damaged", "gcd", 1.0, 1.0, 0.5, Interval(-0.5, -0.6, -0.4, 32), "eval items")
     assert named([lost], ["gcd", "gcd@1"]) == ["gcd", "gcd@1"]
     with pytest.raises(InputError, match="gcd"):
         named([lost], ["gdc"])
