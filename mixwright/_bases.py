@@ -14,6 +14,7 @@ from mixwright.config import RunConfig
 from mixwright.records import Measurement, from_data, to_data
 from mixwright.runs import RunFolder
 from mixwright.trial._pool import Job, Pool
+from mixwright.trial._progress import report
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
@@ -65,7 +66,8 @@ def build_base(job: BaseJob) -> str:
     corpus, seed = Corpus.load(run.corpus), config.seed + job.place
     learner = build_tiny(_texts(corpus.select(split="train")), config.model, seed)
     if config.model.warmup is not None:
-        warm_up(learner, lessons(config, corpus), config.model.warmup, seed=seed)
+        taught = lessons(config, corpus)
+        warm_up(learner, taught, config.model.warmup, seed=seed, progress=lambda step, steps, _: report(step / steps))
     final = Path(bases_of(config, run)[job.place])
     partial = final.with_name(f".{final.name}.partial")
     learner.save(partial)

@@ -10,7 +10,7 @@ import pytest
 
 from mixwright.errors import InputError
 from mixwright.trial._pool import Job, JobFailed, Pool, run_jobs
-from mixwright.trial._progress import progress_line, time_left
+from mixwright.trial._progress import progress_line, report, time_left
 
 
 def double(number):
@@ -36,6 +36,11 @@ def die(_):
 
 def sleep(seconds):
     time.sleep(seconds)
+
+
+def report_quarters(_):
+    for quarter in (1, 2, 3):
+        report(quarter / 4)
 
 
 def unsendable(_):
@@ -154,6 +159,29 @@ def test_without_a_terminal_progress_is_plain_lines(capsys):
         "[red]trial: 1 of 3, about 3 min left",
         "[red]trial: 3 of 3, done",
     ]
+
+
+def test_jobs_under_way_count_in_part_and_make_the_time_left_known():
+    seen = []
+    jobs = [Job("long", report_quarters, None, cost=3), Job("short", double, 1)]
+    assert run_jobs(jobs, workers=1, progress=lambda *state: seen.append(state)) == [None, 2]
+    assert [done for done, _, _ in seen] == [0, 0.25, 0.5, 0.75, 1, 2]
+    assert seen[0][2] is None
+    assert all(left is not None and left > 0 for _, _, left in seen[1:-1])
+    report(0.5)  # outside a worker nobody listens
+
+
+def test_without_a_terminal_parts_of_jobs_are_a_line_per_tenth_of_all(capsys):
+    with progress_line("warm up") as show:
+        show(0, 2, None)
+        for part in range(1, 20):
+            show(part / 20, 2, 60.0)
+        show(1, 2, 30.0)
+        show(2, 2, 0.0)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) <= 8
+    assert "warm up: 0 of 2 (10%), about 60 s left" in lines
+    assert lines[-2:] == ["warm up: 1 of 2, about 30 s left", "warm up: 2 of 2, done"]
 
 
 def test_time_left():

@@ -12,6 +12,7 @@ from transformers import TrainerCallback
 
 from mixwright.measure._passes import FULL_MARKS
 from mixwright.records import CellPlan, Example, cell_key
+from mixwright.trial._progress import report
 from mixwright.trial._rows import CLASSES
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 COMPLETIONS = dict.fromkeys(CLASSES, 16) | {"reachable": 128}
 """Completions per class and evaluation. With 128 the standard error is at most .045; the others are only watched."""
+TRAINING_SHARE = 0.9
+"""Of a branch's time, for the progress line; then it is measured."""
 
 
 def choose_items(corpus: Corpus, cells: Sequence[CellPlan], *, seed: int) -> dict[str, list[Example]]:
@@ -78,7 +81,8 @@ class ProgressCallback(TrainerCallback):
         self._write(state.global_step)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Every `every` steps."""
+        """Every `every` steps; and how far the branch is, to the progress line."""
+        report(TRAINING_SHARE * state.global_step / state.max_steps)
         if self.every and state.global_step % self.every == 0:
             self._write(state.global_step)
 

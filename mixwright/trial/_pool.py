@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixwright.errors import InputError
-from mixwright.trial._progress import Progress, progress_line
+from mixwright.trial._progress import Progress, heard_by, progress_line
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -62,6 +62,8 @@ class _Worker:
     link: Connection
     place: int | None = None
     """Index of the job it has."""
+    share: float = 0.0
+    """How much of it is done, as far as the job says."""
 
 
 def run_jobs(jobs: Sequence[Job], *, workers: int = 0, title: str = "", progress: Progress | None = None) -> list[Any]:
@@ -107,7 +109,7 @@ class Pool:
         Args:
             jobs: what to run.
             title: what the default progress line is called.
-            progress: called with (done, total, seconds left or None) after every job; None shows a line on the terminal.
+            progress: called after every job and whenever one reports a share of itself; None shows a line on the terminal.
 
         Raises:
             InputError: a job found something the user can fix.
@@ -132,10 +134,16 @@ class Pool:
             _give(worker, jobs, order)
         while len(results) < len(jobs):
             for worker, place in _ready(self._workers):
-                results[place] = _receive(worker, jobs[place])
-                _give(worker, jobs, order)
-                done = sum(jobs[place].cost for place in results)
-                show(len(results), len(jobs), (time.monotonic() - start) * (total - done) / max(done, 1e-9))
+                finished, value = _receive(worker, jobs[place])
+                if finished:
+                    results[place] = value
+                    _give(worker, jobs, order)
+                else:
+                    worker.share = value
+                parts = [(jobs[w.place].cost, w.share) for w in self._workers if w.place is not None]
+                done = sum(jobs[place].cost for place in results) + sum(cost * share for cost, share in parts)
+                left = (time.monotonic() - start) * (total - done) / done if done else None
+                show(len(results) + sum(share for _, share in parts), len(jobs), left)
         return [results[place] for place in range(len(jobs))]
 
     def _stop(self, *, kill: bool) -> None:
@@ -180,7 +188,7 @@ def _environment(values: dict[str, str]) -> Iterator[None]:
 
 def _give(worker: _Worker, jobs: Sequence[Job], order: deque[int]) -> None:
     """Send the next job, if there is one. A worker that is already dead is noticed on receiving."""
-    worker.place = order.popleft() if order else None
+    worker.place, worker.share = order.popleft() if order else None, 0.0
     if worker.place is not None:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             worker.link.send(jobs[worker.place])
@@ -193,8 +201,8 @@ def _ready(pool: Sequence[_Worker]) -> list[tuple[_Worker, int]]:
     return [(worker, place) for worker, place in busy if worker.link in answered]
 
 
-def _receive(worker: _Worker, job: Job) -> Any:
-    """The result of the worker's job. Raises what `run_jobs` raises."""
+def _receive(worker: _Worker, job: Job) -> tuple[bool, Any]:
+    """Whether the worker's job is finished, and its result or the share done so far. Raises what `run_jobs` raises."""
     try:
         outcome, value = worker.link.recv()
     except (EOFError, ConnectionResetError):
@@ -207,7 +215,7 @@ def _receive(worker: _Worker, job: Job) -> Any:
         raise InputError(**value)
     if outcome == "error":
         raise JobFailed(f"{job.name}: {value}{_tail(job)}")
-    return value
+    return outcome == "done", value
 
 
 def _tail(job: Job) -> str:
@@ -245,7 +253,7 @@ def _end_with_parent() -> None:
 def _answer(link: Connection, job: Job) -> None:
     """Run one job and send its outcome; a result that cannot travel is an error of that job."""
     try:
-        with _printing_to(job.log):
+        with _printing_to(job.log), heard_by(lambda share: link.send(("share", share))):
             if (torch := sys.modules.get("torch")) is not None:
                 torch.set_num_threads(1)
             value = job.function(job.argument)

@@ -5,8 +5,28 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 
-Progress = Callable[[int, int, float | None], None]
-"""Called with jobs done, jobs in all, and seconds left (None while unknown)."""
+Progress = Callable[[float, int, float | None], None]
+"""Called with jobs done (those under way count in part), jobs in all, and seconds left (None while unknown)."""
+STEP = 0.1
+"""Where there is no terminal: share of all jobs between two lines."""
+
+_listeners: list[Callable[[float], None]] = []
+
+
+def report(share: float) -> None:
+    """Say from inside a job how much of it is done, 0..1; nobody listens where the job does not run in a worker."""
+    for listener in _listeners:
+        listener(min(max(share, 0.0), 1.0))
+
+
+@contextlib.contextmanager
+def heard_by(listener: Callable[[float], None]) -> Iterator[None]:
+    """Have `listener` called with what is reported inside the block."""
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.remove(listener)
 
 
 def time_left(seconds: float | None) -> str:
@@ -22,15 +42,20 @@ def time_left(seconds: float | None) -> str:
 
 @contextlib.contextmanager
 def progress_line(title: str) -> Iterator[Progress]:
-    """A moving bar on a terminal; elsewhere one plain line per finished job. Writes to standard error."""
+    """A moving bar on a terminal; elsewhere a plain line per finished job and per `STEP`. Writes to standard error."""
     from rich.console import Console
 
     console = Console(stderr=True)
     if not console.is_terminal:
+        shown = [-1.0]
 
-        def plain(done: int, total: int, seconds: float | None) -> None:
+        def plain(done: float, total: int, seconds: float | None) -> None:
+            if done < total and done != int(done) and done < shown[0] + STEP * total:
+                return
+            shown[0] = done
+            part = f" ({done / total:.0%})" if done != int(done) else ""
             end = "done" if done == total else time_left(seconds)
-            console.print(f"{title}: {done} of {total}, {end}", markup=False, highlight=False, soft_wrap=True)
+            console.print(f"{title}: {int(done)} of {total}{part}, {end}", markup=False, highlight=False, soft_wrap=True)
 
         yield plain
         return
@@ -47,7 +72,7 @@ def progress_line(title: str) -> Iterator[Progress]:
     with Bar(*columns, console=console) as bar:
         task = bar.add_task(title, total=None, left="")
 
-        def moving(done: int, total: int, seconds: float | None) -> None:
+        def moving(done: float, total: int, seconds: float | None) -> None:
             bar.update(task, completed=done, total=total, left="" if done == total else time_left(seconds))
 
         yield moving
