@@ -13,6 +13,7 @@ from mixwright.learner import Completion, Learner, build_tiny
 from mixwright.measure._estimates import wilson
 from mixwright.measure._passes import Passes
 from mixwright.measure._stage import measure_learner
+from mixwright.measure.competence import majorities
 from mixwright.measure.formats import normalised_entropy
 from mixwright.records import Example
 
@@ -74,6 +75,14 @@ def run(name: str, passes: Passes, corpus: Corpus, seed: int = 0):
 def named(rows, name, task="t", level=2.0):
     (row,) = [r for r in rows if (r.name, r.task, r.level, r.example) == (name, task, level, None)]
     return row
+
+
+def test_the_commonest_training_answer_is_tried_on_the_measured_items():
+    rows = [Example(f"t{n}", "a", f"t{n}", answer="1" if n < 6 else "2", split="train") for n in range(10)]
+    rows += [Example(f"e{n}", "a", f"e{n}", answer="1" if n < 8 else "3", split="eval") for n in range(10)]
+    corpus = Corpus.from_examples(rows)
+    assert majorities(corpus) == {("a", None): "1"}
+    assert corpus.cells()[0].luck == pytest.approx(0.6)
 
 
 def test_competence_by_hand():

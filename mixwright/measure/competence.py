@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from mixwright.contracts import Probe
+from mixwright.corpus._rows import pc
 from mixwright.measure._estimates import above_luck_interval, clustered_share, pass_at_k, rate, wilson
 from mixwright.measure._passes import FULL_MARKS
 from mixwright.records import Cell, Example, Interval, Measurement
@@ -48,7 +49,11 @@ class Competence(Probe):
         if not known.keys() >= passes.cells.keys():
             measured = passes.corpus.select(ids=[item.id for item in passes.items])
             known = {(cell.task, cell.level): cell for cell in measured.cells()} | known
-        lucks = {group: self._luck(passes, items, known.get(group), rng) for group, items in passes.cells.items()}
+        usual = majorities(corpus)
+        lucks = {
+            group: self._luck(passes, items, known.get(group), usual.get(group), rng)
+            for group, items in passes.cells.items()
+        }
         found = []
         for (task, level), items in passes.groups.items():
             cells = [lucks[item.task, item.level] for item in items]
@@ -58,10 +63,14 @@ class Competence(Probe):
         return found + [row for item in passes.items for row in _item(passes, item, lucks[item.task, item.level])]
 
     def _luck(
-        self, passes: Passes, items: Sequence[Example], cell: Cell | None, rng: np.random.Generator
+        self, passes: Passes, items: Sequence[Example], cell: Cell | None, usual: str | None, rng: np.random.Generator
     ) -> tuple[float, str]:
-        """Best of the corpus's luck and the success of completions judged as answers to other items of the cell."""
+        """Best of the corpus's luck, the commonest answer on these items, and completions judged on other items."""
         chance, origin = (cell.luck, cell.luck_from) if cell else (0.0, "nothing known")
+        if usual is not None:
+            constant = float(np.mean([passes.corpus.grade(item, usual) >= FULL_MARKS for item in items]))
+            if constant > chance:
+                chance, origin = constant, "majority answer on the measured items"
         if len(items) < 2:
             return chance, origin
         shifts = rng.choice(np.arange(1, len(items)), size=min(self.rounds, len(items) - 1), replace=False)
@@ -77,6 +86,18 @@ class Competence(Probe):
                     hits.append(judged[key])
         shuffled = float(np.mean(hits))
         return (shuffled, "shuffled answers") if shuffled > chance else (chance, origin)
+
+
+def majorities(corpus: Corpus) -> dict[Group, str]:
+    """The commonest answer of each cell of the training split (of all rows where there is none)."""
+    table = corpus.table.select(["task", "level", "answer", "split"])
+    train = table.filter(pc.equal(table["split"], "train"))
+    counted = (train if len(train) else table).group_by(["task", "level", "answer"]).aggregate([("split", "count")])
+    found: dict[Group, str] = {}
+    for row in counted.sort_by([("split_count", "ascending"), ("answer", "descending")]).to_pylist():
+        if row["answer"] is not None:
+            found[row["task"], row["level"]] = row["answer"]
+    return found
 
 
 def _group(passes: Passes, group: Group, items: Sequence[Example], luck: float, origin: str) -> list[Measurement]:

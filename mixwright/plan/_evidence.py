@@ -20,12 +20,15 @@ def success_rows(competence: Sequence[Measurement]) -> dict[tuple[str, float | N
 def plan_cells(cells: Sequence[Cell], competence: Sequence[Measurement], band: tuple[float, float]) -> tuple[CellPlan, ...]:
     """The state of each cell of the training data, sorted by key; a cell that was not measured is unknown.
 
+    Luck is the larger of the training data's and the measured one (on the measured items, and of shuffled answers).
+
     Raises:
         InputError: a task of the data was not measured at all.
     """
     rows = success_rows(competence)
     measured = {task for task, _ in rows}
     spread = {(row.task, row.level): max(row.value, 0.0) for row in competence if row.name == "learnability"}
+    lucks = {(row.task, row.level): row.value for row in competence if row.name == "luck" and row.example is None}
     found = []
     for cell in sorted(cells, key=lambda cell: cell.key):
         if cell.task not in measured:
@@ -37,8 +40,9 @@ def plan_cells(cells: Sequence[Cell], competence: Sequence[Measurement], band: t
             found.append(CellPlan(cell.task, cell.level, "unknown", None, cell.luck, 0, cell.count))
             continue
         within = spread.get((cell.task, cell.level))
-        state = classify(row.value, row.low, row.high, cell.luck, row.n, band)
-        numbers = (row.value, cell.luck, row.n, cell.count, row.low, row.high, within)
+        luck = max(cell.luck, lucks.get((cell.task, cell.level), 0.0))
+        state = classify(row.value, row.low, row.high, luck, row.n, band)
+        numbers = (row.value, luck, row.n, cell.count, row.low, row.high, within)
         found.append(CellPlan(cell.task, cell.level, state, *numbers))
     return tuple(found)
 

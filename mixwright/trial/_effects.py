@@ -23,11 +23,13 @@ class Number:
     """Number whose spread over seeds gives the noise floor; the same one when empty."""
     rollouts: bool = False
     """Counted in rollouts, not a share."""
+    drawn: bool = False
+    """Says what was drawn, not what was learnt."""
 
 
 NUMBERS = (
-    Number("teaching_share", "higher"),
-    Number("zero_signal_share", "lower"),
+    Number("teaching_share", "higher", drawn=True),
+    Number("zero_signal_share", "lower", drawn=True),
     *(Number(f"success.{name}", "higher", f"gain.{name}") for name in ("reachable", "mastered", "hopeless", "lucky", "all")),
     Number("rollouts_to_target", "lower", rollouts=True),
     Number("training_rollouts_to_target", "lower", rollouts=True),
@@ -97,18 +99,22 @@ def first_to_target(table: Table, arm: str, against: str) -> tuple[Effect, Race]
     return Effect(arm, against, "first_to_target", found.difference, found.floor, word, "higher", found.ties), found
 
 
-def all_effects(table: Table, against: Mapping[str, str]) -> tuple[list[Effect], list[str]]:
+def all_effects(table: Table, against: Mapping[str, str], nulls: Sequence[str] = ()) -> tuple[list[Effect], list[str]]:
     """Every arm against its reference and against its own start; and notes on the races.
+
+    Nulls are not compared on what was drawn: they draw as the arm they shadow, by construction.
 
     Args:
         table: the numbers.
         against: arm -> its reference, empty for the reference itself. A reference that did not run is passed over.
+        nulls: which of the arms are nulls.
     """
     effects: list[Effect | None] = []
     notes = []
     for arm, reference in against.items():
         if reference:
-            effects += [compare(table, number, arm, reference) for number in NUMBERS]
+            numbers = [number for number in NUMBERS if not (number.drawn and arm in nulls)]
+            effects += [compare(table, number, arm, reference) for number in numbers]
             if (first := first_to_target(table, arm, reference)) is not None:
                 effects.append(first[0])
                 notes.append(_race_note(table, arm, reference, first[1]))

@@ -23,7 +23,7 @@ def summarise(run: RunFolder, config: RunConfig, plan: Plan) -> TrialResult:
     classes = {arm: catalog.load("arms", arm) for arm in arms}
     nulls = tuple(arm for arm in arms if classes[arm].NULL)
     table = Table.of(rows, base_of, config.trial.margin)
-    effects, races = all_effects(table, {arm: classes[arm].AGAINST for arm in arms})
+    effects, races = all_effects(table, {arm: classes[arm].AGAINST for arm in arms}, nulls)
     gains = null_gains(effects, nulls)
     return TrialResult(
         arms=arms,
@@ -56,8 +56,7 @@ def _targets(branches: Sequence[BranchFiles], gain: float) -> dict[str, float]:
 
 NOTES = (
     "Share of groups that teach: rewards differ, the group was not refused, and the plan found its cell right more often "
-    "than luck. The zero-signal share also counts groups of lucky cells as signal. A null under the plan's sampling has the "
-    "plan's shares by construction: read nulls on success.",
+    "than luck. The zero-signal share also counts groups of lucky cells as signal.",
     "Noise floor: size that the mean difference of two identical arms stays below in 95 % of trials, from the spread of "
     "runs within arm and starting model.",
     "Success of a class: mean sampled pass@1 over its held-out cells, each cell counted once, classes as the plan sorted "
@@ -74,7 +73,7 @@ def _notes(config: RunConfig, rows: Sequence[SeedRow], bases: Sequence[str], nul
     margin, seeds = config.trial.margin, config.trial.seeds
     notes = [
         f"Intervals: 95 %, paired t over {seeds} seeds from {len(bases)} starting model(s); they speak about these models. "
-        f"No measurable effect: whole interval within +-{margin:g} (rollouts: +-{margin:.0%} of the largest run).",
+        f"No measurable effect: interval around 0 and within +-{margin:g} (rollouts: +-{margin:.0%} of the largest run).",
         *NOTES,
     ]
     if seeds < FEWEST_SEEDS:

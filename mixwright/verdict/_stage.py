@@ -58,10 +58,6 @@ def _judge_again(run: RunFolder) -> None:
         from mixwright.errors import InputError
 
         raise InputError("a run folder", "nothing", "Name the folder that `mixwright run` wrote.", file=run.path)
-    if not any(file.exists() for file in (run.manifest, run.audit, run.plan, run.result, run.claims, run.path / "measure")):
-        from mixwright.errors import InputError
-
-        raise InputError("a run folder", "another folder", "Name the folder that `mixwright run` wrote.", file=run.path)
     claims = judge(run)
     if claims:
         write_json(run.claims, claims)

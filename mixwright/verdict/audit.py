@@ -35,7 +35,7 @@ class AuditSection(Section):
         others: list[Block] = []
         for path in files:
             name = path.stem.removeprefix("audit").strip("_-. ").replace("_", " ")
-            about = f"{name[:1].upper()}{name[1:]}: " if name else ""
+            about = f"Other data ({name}), not this run's: " if name else ""
             observations = read_list(path, Observation)
             wrong = [o for o in observations if o.severity == "error"]
             errors += [Paragraph(f"{about}{_place(o)}{o.message} {o.remedy}".strip(), "bad") for o in wrong[:MOST]]

@@ -19,13 +19,13 @@ from mixwright.verdict._claims import claims_of
 from mixwright.verdict._evidence import arms, json_lines, lead, plan_of, trial_of
 from mixwright.verdict._text import between, change, count, name_of, percent
 
-MOST_FACTS = 4
+MOST_FACTS = 5
 FEWEST_SEEDS = 5
 """Below this many, a trial's words are all inconclusive."""
 
 
 class HeadlineSection(Section):
-    """One sentence, at most four numbers, and a warning where one is due."""
+    """One sentence, at most five numbers, and a warning where one is due."""
 
     ORDER: ClassVar[int] = 0
 
@@ -46,7 +46,7 @@ class HeadlineSection(Section):
         return [
             Headline(text, tone, tuple(_fact(result, effect) for effect in effects[:MOST_FACTS])),
             *_nulls(result),
-            *_traps(run, arm),
+            *_traps(run, arm, result),
         ]
 
 
@@ -95,8 +95,8 @@ def _nulls(result: TrialResult) -> list[Block]:
     return found
 
 
-def _traps(run: RunFolder, arm: str) -> list[Block]:
-    """Cells that the arm refused because luck explains what is right in them."""
+def _traps(run: RunFolder, arm: str, result: TrialResult) -> list[Block]:
+    """Cells that the arm refused because luck explains what is right in them, and what became of such cells."""
     refused: dict[str, set[int]] = {}
     for seed, folder in (branches := arms(run).get(arm, [])):
         for item in json_lines(folder / "decisions.jsonl"):
@@ -110,7 +110,12 @@ def _traps(run: RunFolder, arm: str) -> list[Block]:
         for key, on in sorted(refused.items())
         if key in known
     ]
-    return [Paragraph(f"Luck traps refused by name: {', '.join(told)}.")] if told else []
+    found: list[Block] = [Paragraph(f"Luck traps refused by name: {', '.join(told)}.")] if told else []
+    for effect in result.effects:
+        if (effect.arm, effect.name) == (arm, "success.lucky") and effect.word in ("helps", "harms"):
+            text = f"{arm}: {in_words(result, effect)} against {_reference(effect)}"
+            found.append(Paragraph(f"{text}. One constant answer is right as often there, so no skill is shown either way."))
+    return found
 
 
 def _reference(effect: Effect) -> str:
