@@ -209,7 +209,7 @@ def run(
     if dry_run:
         output.out_rows(("stage", "what would be done"), pipeline.outline(settings, place, base=source.parent))
         return
-    pipeline.run(settings, place, base=source.parent, say=output.say)
+    pipeline.run(settings, place, base=source.parent, say=lambda line: output.say(output.plain(line)))
     _conclude(place)
 
 

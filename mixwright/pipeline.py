@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 """Takes one line for people."""
+SAID = 200
+"""Characters of one part of a line."""
 
 
 def quiet(_: str) -> None:
@@ -47,7 +49,8 @@ def run(config: RunConfig, folder: RunFolder, *, base: Path = Path(), say: Say =
         before, result = folder.measurements("before"), folder.result
         if stale(folder.audit, folder.corpus / "rows.parquet"):
             say("audit: looking at the data")
-            audit(corpus, folder)
+            for line in complaints(audit(corpus, folder)):
+                say(line)
         if stale(before, folder.corpus / "rows.parquet"):
             say("measure: what the model can do now")
             measure(config, folder, pool, say=say)
@@ -116,6 +119,13 @@ def audit(corpus: Corpus, folder: RunFolder) -> list[Observation]:
     observations = run_audit(corpus)
     write_json(folder.audit, observations)
     return observations
+
+
+def complaints(observations: Sequence[Observation]) -> list[str]:
+    """One line for each thing that makes the data unfit, with its remedy; each part at most `SAID` characters."""
+    found = [(o.task or "*", o.message, o.remedy) for o in observations if o.severity == "error"]
+    shown = ([part if len(part) <= SAID else part[: SAID - 3] + "..." for part in parts] for parts in found)
+    return [f"  error in the data ({task}): {message} {remedy}" for task, message, remedy in shown]
 
 
 def measure(config: RunConfig, folder: RunFolder, pool: Pool, *, say: Say = quiet) -> list[Measurement]:

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from mixwright import pipeline
 from mixwright.__main__ import main
+from mixwright.config import CorpusConfig, RunConfig, TrialConfig
 from mixwright.errors import InputError
-from mixwright.records import RunManifest, TrialResult
+from mixwright.records import Observation, RunManifest, TrialResult
 from mixwright.runs import RunFolder, read_json, read_plan, write_plan
 
 EDITS = {
@@ -52,6 +54,30 @@ def edit(path: Path) -> None:
         for name, value in values.items():
             settings[section][name] = {**settings[section][name], **value} if isinstance(value, dict) else value
     path.write_text(yaml.safe_dump(settings), encoding="utf-8")
+
+
+def test_what_is_wrong_with_the_data_is_said_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [json.dumps({"task": "copy", "prompt": f"{n} apples and {7 * n}?", "answer": str(8 * n)}) for n in range(60)]
+    Path("train.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    Path("eval.jsonl").write_text("\n".join(rows[20:]), encoding="utf-8")
+    said: list[str] = []
+    monkeypatch.setattr(pipeline, "measure", lambda *_, **__: said.append("measured") or exit(0))
+    config = RunConfig(CorpusConfig("train.jsonl", "eval.jsonl"), trial=TrialConfig(workers=1))
+    with pytest.raises(SystemExit):
+        pipeline.run(config, RunFolder("run"), say=said.append)
+    (line,) = [line for line in said if "error in the data" in line]
+    assert "(copy): 40 of 40 held-out items stand in train too" in line
+    assert "Remove these rows" in line
+    assert said.index(line) < said.index("measured")
+
+
+def test_a_line_about_the_data_is_bounded_and_leaves_warnings_out() -> None:
+    seen = [Observation("c", None, severity, 1, 2, "m" * 9999, "Do it.") for severity in ("info", "warning", "error")]
+    (line,) = pipeline.complaints(seen)
+    assert line == f"  error in the data (*): {'m' * 197}... Do it."
 
 
 def test_from_a_file_to_a_verdict(

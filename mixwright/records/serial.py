@@ -81,8 +81,17 @@ def _siblings(cls: Any, place: Sequence[str | int]) -> list[str]:
     """Field names of the record that `place` leads to, for the nearest-name hint."""
     hint: Any = cls
     for part in place:
-        records = [record for record in _closure(hint) if part in get_type_hints(record)] if isinstance(part, str) else []
-        if records:
-            hint = get_type_hints(records[0])[str(part)]
-    found = [hint] if dataclasses.is_dataclass(hint) else list(_closure(hint))
-    return sorted({f.name for record in found[:1] for f in dataclasses.fields(record)})
+        record = _record(hint)
+        if isinstance(part, int) or record is None or part not in get_type_hints(record):
+            hint = next((inner for inner in get_args(hint) if _record(inner)), None)  # item of a tuple, or of a mapping
+        else:
+            hint = get_type_hints(record)[part]
+    record = _record(hint)
+    return sorted(f.name for f in dataclasses.fields(record)) if record else []
+
+
+def _record(hint: Any) -> Any:
+    """The record class that `hint` is, or may be beside None."""
+    if dataclasses.is_dataclass(hint):
+        return hint
+    return next((part for part in get_args(hint) if dataclasses.is_dataclass(part)), None)
