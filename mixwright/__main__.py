@@ -35,6 +35,10 @@ app = typer.Typer(
 Config = Annotated[Path, typer.Argument(metavar="RUN.YAML", help="Settings, as `mixwright run --init` writes them.")]
 Folder = Annotated[Path | None, typer.Option(help="Run folder; default: runs/<name of RUN.YAML>.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
+COLUMNS_HELP = (
+    "Our name for a column of the file; repeatable. Ours: id, task, prompt, target, answer, level, knobs, skills, chosen, "
+    "rejected, messages, text, split."
+)
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")]
 
 
@@ -44,7 +48,7 @@ def audit(
         str, typer.Argument(help="Examples: JSONL, JSON, Parquet, datasets folder, hub name, reasoning-gym:...")
     ],
     held_out: Annotated[str | None, typer.Option("--eval", help="Held-out examples, same forms.")] = None,
-    column: Annotated[list[str] | None, typer.Option(metavar="OURS=THEIRS", help="Column mapping; repeatable.")] = None,
+    column: Annotated[list[str] | None, typer.Option(metavar="OURS=THEIRS", help=COLUMNS_HELP)] = None,
     task: Annotated[str, typer.Option(help="Task name of rows without a task column.")] = "all",
     grader: Annotated[str, typer.Option(help="Grader of every task.")] = "exact",
     check: Annotated[list[str] | None, typer.Option(help="Only this check; repeatable.")] = None,
@@ -67,7 +71,10 @@ def audit(
         return
     output.out_rows(
         ("severity", "check", "task", "count", "what was seen", "what to do"),
-        [(o.severity, o.check, o.task or "*", f"{o.count} of {o.total}", o.message, o.remedy) for o in observations],
+        [
+            (o.severity, o.check, o.task or "*", f"{o.count} of {o.total}", o.message + output.pairs(o), o.remedy)
+            for o in observations
+        ],
     )
 
 

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
 
 PLACEHOLDER = "train.jsonl"
+UNKNOWN = "???"
+"""Stands for a column that the user has to name."""
+PROMPTS = ("prompt", "messages", "text", "chosen")
+"""Our names of which one is enough."""
 COMMENT_WIDTH = 110
 SHORTEST, LONGEST = 8, 256
 """Least and most completion length that is proposed, tokens."""
@@ -54,11 +58,18 @@ def write_settings(train: str | None, path: Path) -> list[str]:
 def _propose(train: str) -> tuple[RunConfig, list[str]]:
     """Settings that fit the examples, and notes about them."""
     from mixwright.corpus import read_corpus
+    from mixwright.corpus._columns import NAMES, recognised
 
     named = CorpusConfig(train)
-    problem = _columns_problem(train)
-    if problem:
-        return RunConfig(named), [problem]
+    columns = _file_columns(train)
+    found = recognised(columns)
+    taken = [f"{ours} from {found[ours]!r}" for ours in (*PROMPTS, "answer", "target") if ours in found]
+    if columns and not any(ours in found for ours in PROMPTS):
+        named = dataclasses.replace(named, columns={"prompt": UNKNOWN, **found})
+        note = f"Columns found: {', '.join(columns)}. Put the one with the prompt in place of {UNKNOWN} in corpus.columns. "
+        if not taken:
+            note += "None was recognised as the answer: add it, {answer: ...}. "
+        return RunConfig(named), [note + _listed("Taken", taken) + f"Our names: {', '.join(NAMES)}."]
     corpus = read_corpus(named)
     # naming a grader for each task also makes the completions of prompt/completion rows its answers
     graders = {name: task.grader for name, task in corpus.tasks.items() if task.kind != "preference"}
@@ -70,7 +81,13 @@ def _propose(train: str) -> tuple[RunConfig, list[str]]:
         train=dataclasses.replace(config.train, max_new_tokens=room),
     )
     counts = ", ".join(f"{name} ({task.share:.0%})" for name, task in corpus.tasks.items())
-    return config, [f"Found {len(corpus)} examples of {len(corpus.tasks)} tasks: {counts}."]
+    return config, [
+        f"Found {len(corpus)} examples of {len(corpus.tasks)} tasks: {counts}. {_listed('Columns', taken)}".strip()
+    ]
+
+
+def _listed(title: str, parts: list[str]) -> str:
+    return f"{title}: {', '.join(parts)}. " if parts else ""
 
 
 def longest_answer(corpus: Corpus) -> int:
@@ -83,21 +100,14 @@ def longest_answer(corpus: Corpus) -> int:
     return max(SHORTEST, min(longest + 1, LONGEST))
 
 
-def _columns_problem(train: str) -> str:
-    """What to write under `columns` when the file's names are not recognised; empty when they are, or for other sources."""
-    from mixwright.corpus._columns import NAMES
+def _file_columns(train: str) -> list[str]:
+    """Columns of a file's first row; empty for other sources."""
     from mixwright.corpus._reading import read_rows
 
     if not Path(train).is_file():
-        return ""
+        return []
     row, _ = next(read_rows(train, "train"))
-    if not isinstance(row, dict):
-        return ""
-    known = {name for ours in ("prompt", "messages", "text", "chosen") for name in NAMES[ours]}
-    if known & set(row):
-        return ""
-    names = [str(name) for name in row]
-    return f"Columns found: {', '.join(names)}. Name ours under corpus.columns, for example {{prompt: {names[0]}}}."
+    return [str(name) for name in row] if isinstance(row, dict) else []
 
 
 def _lines(record: Any, depth: int) -> Iterator[str]:

@@ -12,6 +12,11 @@ from mixwright.records import to_data
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from mixwright.records import Observation
+
+PAIRS = 3
+"""Pairs of rows shown as evidence in a table."""
+
 
 def plain(value: object) -> str:
     """`value` on one line without control characters: text from data must not move the cursor or colour the terminal."""
@@ -54,6 +59,13 @@ def console() -> Console:
 
     found = Console(highlight=False)
     return found if found.is_terminal else Console(highlight=False, width=160)
+
+
+def pairs(seen: Observation) -> str:
+    """The first few pairs of rows that show an observation, as ` held.jsonl:31 = mine.jsonl:1`; empty when it has none."""
+    found = [[row[name] for name in row if name.endswith("_source")] for row in seen.evidence[:PAIRS]]
+    shown = [" = ".join(map(str, places)) for places in found if len(places) == 2 and all(places)]
+    return f" {', '.join(shown)}{'; more: --json' if seen.count > len(shown) else ''}." if shown else ""
 
 
 def out_yaml(record: Any) -> None:

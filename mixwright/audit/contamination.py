@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 INDEXED = 5000
 """Held-out rows that near-duplicates are looked for."""
-REMEDY = "Remove these rows from train or split by prompt. Seed generators by a hash, never by seed + 1."
+REMEDY = "Remove these rows from train or split by prompt."
+SEEDS = " Seed generators by a hash, never by seed + 1."
 
 
 class Contamination(Check):
@@ -67,7 +68,9 @@ class Contamination(Check):
         if shift is not None:
             text += f" They come in the same order, shifted by {shift}"
             text += ", as generators with neighbouring seeds make them." if shift else "."
-        return [_observe(case, self._severity(count, case.total, case.expected), count, case.total, text, case.show(shared))]
+        remedy = REMEDY + SEEDS if shift else REMEDY
+        severity = self._severity(count, case.total, case.expected)
+        return [_observe(case, severity, count, case.total, text, case.show(shared), remedy=remedy)]
 
     def _other_answers(self, case: Case) -> list[Observation]:
         other = case.mine & case.found.other_answer

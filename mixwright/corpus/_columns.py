@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mixwright.config import CorpusConfig
@@ -33,6 +33,11 @@ NAMES: dict[str, tuple[str, ...]] = {
     "split": ("split",),
 }
 """Our name -> the columns it is looked for in, first match first."""
+HOW = (
+    "Name it: --column prompt=COLUMN for audit, corpus.columns: {prompt: COLUMN} in run.yaml. "
+    f"Our names: {', '.join(NAMES)}."
+)
+"""How a column gets one of our names."""
 EVAL = ("eval", "test", "validation", "valid", "val", "dev")
 SPLITS = {"train": "train", "training": "train"} | dict.fromkeys(EVAL, "eval")
 
@@ -85,6 +90,11 @@ def example_of(row: Any, place: Place, config: CorpusConfig, split: str) -> Exam
     )
 
 
+def recognised(present: Iterable[str]) -> dict[str, str]:
+    """Our name -> the one of the columns `present` that is taken for it when nobody says otherwise."""
+    return dict(_columns(tuple(present), ())[0])
+
+
 @functools.lru_cache(maxsize=256)
 def _columns(present: tuple[str, ...], mapping: tuple[tuple[str, str], ...]) -> tuple[dict[str, str], str]:
     """Our name -> file's column, and the mapped column that is not there (empty when all are)."""
@@ -105,9 +115,7 @@ def _columns(present: tuple[str, ...], mapping: tuple[tuple[str, str], ...]) -> 
 def _resolve(present: tuple[str, ...], mapping: tuple[tuple[str, str], ...], place: Place) -> dict[str, str]:
     found, missing = _columns(present, mapping)
     if missing:
-        raise place.error(
-            f"the column {missing!r} that corpus.columns names", _listed(present), "Correct corpus.columns or the row."
-        )
+        raise place.error(f"the column {missing!r} that corpus.columns names", _listed(present), HOW)
     return found
 
 
@@ -142,7 +150,7 @@ def _texts(values: dict[str, Any], extra: dict[str, Any], row: dict[str, Any], p
         raise place.error(
             f"a column with the prompt ({', '.join(NAMES['prompt'])}, messages, text)",
             _listed(row),
-            "Name it: corpus.columns: {prompt: <column>}.",
+            HOW,
         )
     if not plain(texts["prompt"]).strip():
         raise place.error("a prompt", "an empty one", KEEP_OUT)
@@ -187,7 +195,11 @@ def _unicode(value: str, name: str, place: Place) -> str:
 def _turns(messages: Text, place: Place) -> tuple[Text, Text | None]:
     """Prompt and target of a conversation: the last assistant turn is taught."""
     if isinstance(messages, str):
-        raise place.error("a list of chat messages", "text", "Name it: corpus.columns: {text: <column>}.")
+        raise place.error(
+            "a list of chat messages",
+            "text",
+            "Name it: --column text=COLUMN, or corpus.columns: {text: COLUMN} in run.yaml.",
+        )
     if messages[-1]["role"] not in ("assistant", "gpt"):
         return messages, None
     if len(messages) == 1:
