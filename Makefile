@@ -6,7 +6,7 @@
 #   make tree     write the README's tree anew
 
 .DEFAULT_GOAL := demo
-.PHONY: demo check test slow tree clean
+.PHONY: demo announce check test slow tree clean
 .NOTPARALLEL:
 SHELL := /bin/bash
 
@@ -16,8 +16,11 @@ PIP := $(BIN)/python -m pip install --quiet --no-compile  # bytecode is made whe
 READY := $(VENV)/.ready
 PACKAGE := pyproject.toml constraints.txt
 
-demo: $(READY)-lab
+demo: announce $(READY)-lab
 	@$(BIN)/python -m mixwright_lab.demo $(if $(FULL),--full)
+
+announce:
+	@echo "the demo takes about 5 minutes on two idle CPU cores, installation included$(if $(FULL), (FULL=1: longer))"
 
 check: $(READY)-dev
 	@$(BIN)/ruff format --check .

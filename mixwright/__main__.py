@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mixwright import __version__
 from mixwright import _cli_output as output
 from mixwright.errors import InputError
 
@@ -40,6 +41,19 @@ COLUMNS_HELP = (
     "rejected, messages, text, split."
 )
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        output.out(f"mixwright {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    """Options of the program itself; its help text is the one above."""
 
 
 @app.command()
@@ -226,34 +240,17 @@ def list_(
     as_json: Json = False,
 ) -> None:
     """List every plug-in; imports none of them."""
-    from mixwright.catalog import KINDS, listing
+    from mixwright._cli_catalog import show_list
 
-    entries = [entry for name in ([kind] if kind else KINDS) for entry in listing(name).values()]
-    if as_json:
-        output.out_json([{"kind": e.kind, "name": e.name, "summary": e.summary, "needs": list(e.needs)} for e in entries])
-        return
-    width = max((len(entry.name) for entry in entries), default=0)
-    for name in dict.fromkeys(entry.kind for entry in entries):
-        output.out(name)
-        for entry in (entry for entry in entries if entry.kind == name):
-            extra = f"  [{entry.extra}]" if entry.needs else ""
-            output.out(f"  {entry.name:<{width}}  {output.plain(entry.summary)}{extra}")
+    show_list(kind, as_json=as_json)
 
 
 @app.command()
 def explain(name: Annotated[str, typer.Argument(help="A name from `mixwright list`, for example formats.")]) -> None:
     """Explain a phenomenon: every plug-in of that name, in the order of the flow."""
-    from mixwright.catalog import KINDS, listing, row
-    from mixwright.errors import unknown_name
+    from mixwright._cli_catalog import show_row
 
-    entries = row(name)
-    if not entries:
-        raise unknown_name("plug-in", name, {known for kind in KINDS for known in listing(kind)})
-    for entry in entries:
-        output.out(f"{entry.kind}.{entry.name}  ({entry.module})")
-        for line in (entry.docstring or entry.summary).splitlines():
-            output.out(f"  {output.plain(line)}".rstrip())
-        output.out("")
+    show_row(name)
 
 
 def _conclude(run: RunFolder, *, full: bool = False) -> None:

@@ -58,7 +58,7 @@ class Entry:
     name: str
     module: str
     summary: str
-    """First line of its docstring; for third parties the distribution it comes from."""
+    """First line of its docstring; for third parties also the distribution it comes from."""
     docstring: str
     needs: tuple[str, ...] = ()
     """Top-level packages it needs beyond core."""
@@ -81,7 +81,9 @@ def listing(kind: str) -> dict[str, Entry]:
             raise InputError(
                 f"one {kind} plug-in named {point.name!r}", f"a second from {origin}", f"Rename it or uninstall {origin}."
             )
-        entries[point.name] = Entry(kind, point.name, point.value, f"from {origin}", "")
+        docstring = _docstring(point.module)
+        summary = f"{docstring.splitlines()[0]} (from {origin})" if docstring else f"from {origin}"
+        entries[point.name] = Entry(kind, point.name, point.value, summary, docstring)
     return dict(sorted(entries.items()))
 
 
@@ -155,6 +157,22 @@ def _files(package: str) -> list[Path]:
     root = Path(__file__).parent.parent
     folder = root.joinpath(*package.split("."))
     return sorted(path for path in folder.glob("*.py") if not path.stem.startswith("_"))
+
+
+def _docstring(module: str) -> str:
+    """The docstring of an installed module, from its source; empty when there is none to be read. Imports nothing."""
+    top, *rest = module.split(".")
+    try:
+        spec = importlib.util.find_spec(top)  # of a dotted name it would import the parents
+        folders = spec.submodule_search_locations if spec else None
+        stems = [Path(folder, *rest) for folder in folders or ()]
+        places = [place for stem in stems for place in (stem.with_name(f"{stem.name}.py"), stem / "__init__.py")]
+        if spec and spec.origin and not rest:
+            places = [Path(spec.origin)]
+        source = next((place for place in places if place.is_file()), None)
+        return (ast.get_docstring(ast.parse(source.read_bytes())) or "") if source else ""
+    except (ImportError, OSError, SyntaxError, ValueError):
+        return ""
 
 
 def _read(kind: str, path: Path) -> Entry:

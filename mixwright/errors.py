@@ -6,6 +6,9 @@ import difflib
 from collections.abc import Iterable
 from pathlib import Path
 
+SOME = 8
+"""Names listed when none is near."""
+
 
 class InputError(Exception):
     """Something the user gave cannot be used.
@@ -40,10 +43,14 @@ class InputError(Exception):
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
-    """An `InputError` for a name nobody defines; it lists the nearest names and how many there are."""
+    """An `InputError` for a name nobody defines; it lists near names (or some) and how many there are."""
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.4) or names[:5]
-    return InputError(f"the name of a {kind} ({len(names)} known)", repr(name), f"Nearest: {', '.join(near) or 'none'}.")
+    near = difflib.get_close_matches(name, names, n=3)
+    if near:
+        remedy = f"Nearest: {', '.join(near)}."
+    else:
+        remedy = f"{'Known' if len(names) <= SOME else 'Some of them'}: {', '.join(names[:SOME]) or 'none'}."
+    return InputError(f"the name of a {kind} ({len(names)} known)", repr(name), remedy)
 
 
 def missing_extra(name: str, missing: Iterable[str], extra: str) -> InputError:

@@ -7,7 +7,7 @@ import pytest
 
 from mixwright import catalog
 from mixwright.catalog import KINDS, listing, load, row
-from mixwright.errors import InputError
+from mixwright.errors import InputError, unknown_name
 
 PLUGIN = '''"""A check for this test.
 
@@ -51,6 +51,30 @@ def test_a_private_file_is_no_plugin() -> None:
 def test_an_unknown_name_gives_the_nearest() -> None:
     with pytest.raises(InputError, match="Nearest: contamination"):
         load("checks", "contaminaton")
+
+
+def test_a_name_that_is_near_nothing_lists_some() -> None:
+    with pytest.raises(InputError, match="Some of them: a, b, c, d, e, f, g, h\\.") as caught:
+        raise unknown_name("letter", "zzz", "abcdefghij")
+    assert "Nearest" not in str(caught.value)
+    assert "Known: a, b." in str(unknown_name("letter", "zzz", "ab"))
+    assert "Nearest: steps." in str(unknown_name("field", "stepz", ["steps", "beta"]))
+
+
+def test_the_docstring_of_an_installed_module_is_read_without_importing_it(tmp_path, monkeypatch) -> None:
+    inner = tmp_path / "made_package" / "inner"
+    inner.mkdir(parents=True)
+    for path in (tmp_path / "made_package" / "__init__.py", inner / "__init__.py"):
+        path.write_text('"""A package."""\nraise RuntimeError("imported")\n')
+    (inner / "check.py").write_text('"""What it sees.\n\nSource: none.\n"""\nraise RuntimeError("imported")\n')
+    (inner / "broken.py").write_text("def (")
+    (tmp_path / "made_module.py").write_text('"""One file."""\nraise RuntimeError("imported")\n')
+    monkeypatch.syspath_prepend(tmp_path)
+    assert catalog._docstring("made_package.inner.check").splitlines() == ["What it sees.", "", "Source: none."]
+    assert catalog._docstring("made_package.inner") == "A package."
+    assert catalog._docstring("made_module") == "One file."
+    for nothing in ("made_package.inner.broken", "made_package.nowhere", "nowhere_at_all.x", "sys"):
+        assert catalog._docstring(nothing) == ""
 
 
 def test_an_unknown_kind_gives_the_nearest() -> None:

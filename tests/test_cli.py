@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -179,6 +180,23 @@ def test_list_and_explain_know_every_kind(call: Call) -> None:
     code, _, err = call("explain", "formatz")
     assert code == 1
     assert "formats" in err
+
+
+def test_list_names_kinds_without_plugins_and_explain_lists_some_for_a_far_name(call: Call) -> None:
+    from mixwright.catalog import KINDS, listing
+
+    lines = call("list")[1].splitlines()
+    assert [line.split()[0] for line in lines if not line.startswith(" ")] == list(KINDS)
+    assert [line for line in lines if "none yet" in line] == [f"{k}  (none yet)" for k in KINDS if not listing(k)]
+    _, _, err = call("explain", "qqqqqq")
+    assert "Some of them: " in err
+    assert "Nearest" not in err
+
+
+def test_the_version(call: Call) -> None:
+    assert call("--version") == (0, f"mixwright {version('mixwright')}\n", "")
+    assert "--version" in call("--help")[1]
+    assert "Flow: audit -> measure" in " ".join(call("--help")[1].split())
 
 
 SETTINGS = "corpus: {{train: {0}{1}}}\ntrain: {{steps: 2}}\n"

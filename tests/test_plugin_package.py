@@ -23,8 +23,16 @@ def test_a_plugin_package_is_installed_and_used(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    assert "capitals" in run("-m", "mixwright", "list", "checks")
+    listed = run("-m", "mixwright", "list", "checks")
+    assert "capitals" in listed
+    assert (
+        "Answers that differ from another answer of their task in capital letters only. (from mixwright-example)" in listed
+    )
+    explained = run("-m", "mixwright", "explain", "capitals")
+    assert "Blind spot: capitals that carry meaning" in explained
     assert "round_robin" in run("-m", "mixwright", "explain", "round_robin")
+    code = "import sys; from mixwright.catalog import listing; listing('checks'); print('mixwright_example' in sys.modules)"
+    assert run("-c", code).strip() == "False"
     seen = json.loads(run("-m", "mixwright", "audit", "a.jsonl", "--check", "capitals", "--json"))["observations"]
     assert [(o["severity"], o["count"]) for o in seen] == [("warning", 1)]
     run(

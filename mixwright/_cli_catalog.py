@@ -1,0 +1,34 @@
+"""What `mixwright list` and `mixwright explain` print: plug-ins as their files describe them; none is imported."""
+
+from __future__ import annotations
+
+from mixwright import _cli_output as output
+from mixwright.catalog import KINDS, listing, row
+from mixwright.errors import unknown_name
+
+
+def show_list(kind: str | None, *, as_json: bool) -> None:
+    """Every plug-in of `kind`, or of all kinds, under its kind's heading. Raises InputError for an unknown kind."""
+    found = {name: list(listing(name).values()) for name in ([kind] if kind else KINDS)}
+    entries = [entry for group in found.values() for entry in group]
+    if as_json:
+        output.out_json([{"kind": e.kind, "name": e.name, "summary": e.summary, "needs": list(e.needs)} for e in entries])
+        return
+    width = max((len(entry.name) for entry in entries), default=0)
+    for name, group in found.items():
+        output.out(name if group else f"{name}  (none yet)")
+        for entry in group:
+            extra = f"  [{entry.extra}]" if entry.needs else ""
+            output.out(f"  {entry.name:<{width}}  {output.plain(entry.summary)}{extra}")
+
+
+def show_row(name: str) -> None:
+    """Every plug-in called `name`, in the order of the flow, with its docstring. Raises InputError when there is none."""
+    entries = row(name)
+    if not entries:
+        raise unknown_name("plug-in", name, {known for kind in KINDS for known in listing(kind)})
+    for entry in entries:
+        output.out(f"{entry.kind}.{entry.name}  ({entry.module})")
+        for line in (entry.docstring or entry.summary).splitlines():
+            output.out(f"  {output.plain(line)}".rstrip())
+        output.out("")
