@@ -135,14 +135,15 @@ def measure(config: RunConfig, folder: RunFolder, pool: Pool, *, say: Say = quie
     from mixwright.trial._before import MeasureJob, base_name, measure_base
     from mixwright.trial._pool import Job
 
-    build_bases(config, folder, pool)
-    bases, data = bases_of(config, folder), to_data(config)
-    jobs = [Job(f"measure {base_name(b)}", measure_base, MeasureJob(str(folder.path), b, base_name(b), data)) for b in bases]
-    jobs.append(Job("settings", trainer_settings, data, cost=0.2))
-    *_, settings = pool.run(jobs, title="measure")
+    data = to_data(config)
+    (settings,) = pool.run([Job("settings", trainer_settings, data)], title="settings")  # refused before minutes of warm-up
     note_settings(folder, settings)
     if settings.get("use_cpu"):
         say("  on this CPU: float32 without gradient checkpointing; TRL's defaults are for a GPU, about 4 times slower here")
+    build_bases(config, folder, pool)
+    bases = bases_of(config, folder)
+    jobs = [Job(f"measure {base_name(b)}", measure_base, MeasureJob(str(folder.path), b, base_name(b), data)) for b in bases]
+    pool.run(jobs, title="measure")
     rows = pooled([read_measurements(folder.measurements(base_name(b))) for b in bases])
     write_measurements(folder.measurements("before"), rows)
     return rows

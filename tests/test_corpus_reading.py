@@ -246,3 +246,14 @@ def test_without_datasets_the_remedy_is_pip(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setitem(__import__("sys").modules, "datasets", None)
     with pytest.raises(InputError, match=r"pip install 'mixwright\[train\]'"):
         read_corpus(CorpusConfig(train="owner/name"), base=tmp_path)
+
+
+def test_every_task_of_two_prompts_has_one_on_each_side(tmp_path):
+    path = tmp_path / "small.jsonl"
+    rows = [
+        {"task": f"t{task}", "prompt": f"{task}: {item}", "answer": str(item)} for task in range(40) for item in range(3)
+    ]
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    corpus = read_corpus(CorpusConfig(train=str(path), eval_share=0.2))
+    for name in corpus.tasks:
+        assert {example.split for example in corpus.select(tasks=[name])} == {"train", "eval"}

@@ -42,7 +42,7 @@ def gather(examples: Iterable[Example], eval_share: float = 0.0) -> pa.Table:
     if any(contents):
         table = _set(table, "id", _ids(table["id"], np.frombuffer(contents, np.uint64)))
     if any(prompts):
-        table = _set(table, "split", _splits(table["split"], np.frombuffer(prompts, np.uint64), eval_share))
+        table = _set(table, "split", _splits(table["split"], table["task"], np.frombuffer(prompts, np.uint64), eval_share))
     _refuse_duplicates(table)
     return table
 
@@ -78,14 +78,18 @@ def _ids(given: pa.ChunkedArray, keys: np.ndarray) -> pa.ChunkedArray:
     return pa.chunked_array(chunks, pa.string())
 
 
-def _splits(given: pa.ChunkedArray, keys: np.ndarray, eval_share: float) -> pa.ChunkedArray:
+def _splits(given: pa.ChunkedArray, tasks: pa.ChunkedArray, keys: np.ndarray, eval_share: float) -> pa.ChunkedArray:
+    """The splits, those not given by the prompt's hash. A task of two prompts or more has one on each side."""
     wanted = keys > 0
     held_out = wanted & (keys < np.uint64(min(eval_share * 2**64, 2**64 - 1)))
-    several = wanted.any() and keys[wanted].min() < keys[wanted].max()
-    if several and eval_share > 0 and not held_out.any():
-        held_out = keys == keys[wanted].min()
-    if several and held_out[wanted].all():
-        held_out &= keys != keys[wanted].max()
+    codes = tasks.combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    for task in np.unique(codes[wanted]):
+        own = wanted & (codes == task)
+        least, most = keys[own].min(), keys[own].max()
+        if least < most and eval_share > 0 and not held_out[own].any():
+            held_out |= keys == least
+        if least < most and held_out[own].all():
+            held_out &= keys != most
     chosen = pa.array(np.where(held_out, "eval", "train"), pa.string())
     return pc.if_else(pa.array(wanted), chosen, given)
 
