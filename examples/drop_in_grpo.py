@@ -1,8 +1,8 @@
 """A GRPO script as in TRL's documentation, steered by two added lines.
 
 The two are marked `# mixwright`. It runs on a CPU in seconds and needs no network: the model is a new one of 30,000
-parameters, the data are made here. Afterwards `drop_in_grpo/steering/` holds what was decided, what each batch showed, and
-the proof of what was drawn.
+parameters, the data are made here. Afterwards `runs/drop_in_grpo/steering/` holds what was decided, what each batch showed,
+and the proof of what was drawn.
 """
 
 import random
@@ -53,7 +53,7 @@ def reward_function(completions: list[str], task: list[str], answer: list[str], 
 
 
 args = GRPOConfig(
-    output_dir=sys.argv[1] if len(sys.argv) > 1 else "drop_in_grpo",
+    output_dir=sys.argv[1] if len(sys.argv) > 1 else "runs/drop_in_grpo",
     per_device_train_batch_size=32,
     num_generations=8,
     max_completion_length=5,

@@ -26,11 +26,14 @@ def test_the_examples_run_in_order(
         said[path.stem] = capsys.readouterr().out
     sys.modules.pop("_shared", None)
     assert "sum@1: 85 examples" in said["1_audit"]
-    assert said["2_learner"].startswith("2+3= -> [")
+    assert "step 300 of 300" in said["2_learner"]
+    assert "2+3= -> [" in said["2_learner"]
     assert "pass@1" in said["3_measure"]
     assert "last: mastered" in said["4_plan"]
     assert "sum@2: hopeless" in said["4_plan"]
-    assert "step 11: [" in said["5_steer"]
+    assert "step 30: [" in said["5_steer"]
+    assert "refuse.sum@1: lucky: " in said["5_steer"]
+    assert "refuse.sum@2: too hard: " in said["5_steer"]
     assert "inconclusive" in said["6_trial"]
     assert "verdict: " in said["7_verdict"]
     assert (tmp_path / "verdict.html").read_text(encoding="utf-8").startswith("<!doctype html>")

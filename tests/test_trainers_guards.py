@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 import torch
+from datasets import Dataset
 from trainers_tiny import UNIFORM, make, parameters, read, rows
 from trl import GRPOTrainer
 
 from mixwright import SteeredGRPOTrainer, Steering
 from mixwright.errors import InputError
 from mixwright.records import CellPlan, Plan, Stage
+from mixwright.trainers._steering import indexed, pool_of
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*gradient_checkpointing.*:FutureWarning"  # TRL 1.16 still sets transformers' older name
@@ -102,6 +104,19 @@ def test_the_self_test_stops_a_run_whose_draws_ignore_the_weights(tmp_path: Path
     trainer.steered.engine.draw = lambda count: [0] * count
     with pytest.raises(RuntimeError, match="shares as wanted"):
         trainer.train()
+
+
+def test_data_without_tasks_are_one_task_and_a_warning_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    data = indexed(Dataset.from_dict({"prompt": ["a", "b"], "topic": ["x", "y"]}), "t")
+    assert pool_of(data, Steering()).tasks == ("all",)
+    (said,) = [record for record in caplog.records if record.name == "mixwright"]
+    assert said.levelname == "WARNING"
+    assert "(its columns: prompt, topic)" in said.getMessage()
+    assert "'all'" in said.getMessage()
+    caplog.clear()
+    assert pool_of(data, Steering(columns={"task": "topic"})).tasks == ("x", "y")
+    assert pool_of(data, Steering(columns={"task": ""})).tasks == ("all",)
+    assert not caplog.records
 
 
 def test_the_plans_luck_is_used(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -105,6 +106,12 @@ def pool_of(dataset: Dataset, steering: Steering, rows: Sequence[int] | None = N
             raise InputError(f"a column {column!r} ({name})", ", ".join(dataset.column_names), "Correct Steering.columns.")
     count = len(rows) if rows is not None else len(dataset)
     found = {name: _column(dataset, columns.get(name, name), rows) for name in COLUMNS}
+    if found["task"] is None and columns.get("task") != "":
+        logging.getLogger("mixwright").warning(
+            "The dataset has no column 'task' (its columns: %s), so everything is one task, 'all', and no task is steered "
+            "against another. Name the column with Steering(columns={'task': ...}); {'task': ''} says that one is meant.",
+            ", ".join(name for name in dataset.column_names if name != INDEX),
+        )
     ids = found["id"] or (rows if rows is not None else range(count))
     tasks = [str(task) for task in found["task"] or ["all"] * count]
     planned = steering.plan.cells if isinstance(steering.plan, Plan) else ()
