@@ -1,13 +1,36 @@
-"""What all tests share: one thread, no network, reproducible hypothesis."""
+"""What all tests share: one thread, no network, reproducible hypothesis, the command line."""
 
 import os
+from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
+import pytest
+from cli_call import Call
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("mixwright", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("mixwright")
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Run a command in an empty folder; returns exit code, stdout, stderr."""
+    from mixwright.__main__ import main
+
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code: Any = 0
+        try:
+            main(arguments)
+        except SystemExit as leaving:
+            code = leaving.code or 0
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run

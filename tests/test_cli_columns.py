@@ -1,0 +1,96 @@
+"""The command line meets data: columns by other names, what `--init` makes of them, and where a leak stands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from cli_call import Call, sums, write
+
+from mixwright.config import RunConfig
+from mixwright.runs import read_yaml
+
+
+def test_audit_maps_columns_and_takes_one_check(call: Call) -> None:
+    name = write("odd.jsonl", [{"frage": f"{n}+1=", "antwort": str(n)} for n in range(9)])
+    code, out, _ = call(
+        "audit", name, "--column", "prompt=frage", "--column", "answer=antwort", "--check", "frequency", "--json"
+    )
+    assert code == 0
+    assert {o["check"] for o in json.loads(out)["observations"]} == {"frequency"}
+    assert call("audit", name, "--column", "prompt")[0] == 1
+
+
+def test_the_help_of_column_lists_every_name_of_ours() -> None:
+    from mixwright.__main__ import COLUMNS_HELP
+    from mixwright.corpus._columns import NAMES
+
+    assert COLUMNS_HELP.endswith(f"Ours: {', '.join(NAMES)}.")
+
+
+def test_a_missing_prompt_column_is_told_with_the_flag_and_with_the_yaml(call: Call) -> None:
+    _, _, err = call("audit", write("odd.jsonl", [{"frage": "1+1=", "antwort": "2"}]))
+    assert "--column prompt=" in err
+    assert "corpus.columns: {prompt: " in err
+    assert "frage, antwort" in err
+    assert "Our names: id, task, prompt, target, answer, level" in err
+
+
+def test_a_leak_is_shown_with_the_places_of_its_first_rows(call: Call) -> None:
+    write("mine.jsonl", sums(60))
+    write("held.jsonl", [*sums(9, 90), *reversed(sums(20, 10))])
+    code, out, _ = call("audit", "mine.jsonl", "--eval", "held.jsonl", "--check", "contamination")
+    text = " ".join(out.split())
+    assert code == 0
+    places = [f"held.jsonl:{line}=mine.jsonl:{row}" for line, row in ((10, 30), (11, 29), (12, 28), (13, 27))]
+    assert [place in "".join(seen(out)) for place in places] == [True, True, True, False]
+    assert "more:--json" in "".join(seen(out))
+    assert "Remove these rows" in text
+    assert "seed + 1" not in text, "the rows are not in the order that neighbouring seeds make"
+
+
+def seen(table: str) -> list[str]:
+    """The cells of the fifth column, line by line, without spaces."""
+    lines = table.splitlines()
+    header = next(line for line in lines if "what was seen" in line)
+    start, end = header.index("what was seen"), header.index("what to do")
+    return ["".join(line[start:end].split()) for line in lines]
+
+
+def test_init_writes_settings_that_need_editing_only(call: Call) -> None:
+    Path("data").mkdir()
+    write("data/two.jsonl", [*sums(), {**sums(1)[0], "task": "other", "prompt": "x"}])
+    code, _, err = call("run", "data/two.jsonl", "--init")
+    assert code == 0
+    assert "41 examples of 2 tasks" in err
+    config = read_yaml(Path("run.yaml"), RunConfig)
+    assert config.corpus.train == "data/two.jsonl"
+    assert config.corpus.graders == {"other": "exact", "sum": "exact"}
+    assert "# Completions per prompt (TRL's num_generations)." in Path("run.yaml").read_text(encoding="utf-8")
+    assert call("run", "run.yaml", "--dry-run")[0] == 0
+    assert not Path("runs").exists()
+    assert call("run", "data/two.jsonl", "--init")[0] == 1, "an existing file is never overwritten"
+
+
+def test_init_names_the_columns_it_does_not_know(call: Call) -> None:
+    code, _, err = call("run", write("odd.jsonl", [{"frage": "1+1=", "antwort": "2"}]), "--init")
+    assert code == 0
+    assert "frage, antwort" in err
+    assert "None was recognised as the answer" in err
+    config = read_yaml(Path("run.yaml"), RunConfig).corpus
+    assert (config.train, config.columns) == ("odd.jsonl", {"prompt": "???"})
+    _, _, err = call("run", "run.yaml")
+    assert "'???'" in err
+
+
+def test_init_fills_in_what_it_knows_and_says_what_it_took_as_the_answer(call: Call) -> None:
+    rows = [{"stimulus": f"{n}+1=", "gold": str(n + 1), "task": "sum"} for n in range(40)]
+    _, _, err = call("run", write("odd.jsonl", rows), "--init")
+    assert "answer from 'gold'" in err
+    columns = read_yaml(Path("run.yaml"), RunConfig).corpus.columns
+    assert columns == {"prompt": "???", "task": "task", "answer": "gold"}
+    Path("run.yaml").write_text(Path("run.yaml").read_text(encoding="utf-8").replace("'???'", "stimulus"), encoding="utf-8")
+    assert call("run", "run.yaml", "--dry-run")[0] == 0
+    known = [{"question": row["stimulus"], "gold": row["gold"]} for row in rows]
+    _, _, err = call("run", write("known.jsonl", known), "--init", "--output", "known.yaml")
+    assert "prompt from 'question', answer from 'gold'" in err
