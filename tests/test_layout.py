@@ -116,8 +116,7 @@ def test_the_readme_shows_the_real_tree() -> None:
 def test_readme_links_lead_somewhere() -> None:
     for page in files(".md"):
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8")):
-            if target != "docs/verdict.png":  # the picture is made by `make demo` and committed with a release
-                assert (page.parent / target).exists(), f"{name(page)} links to {target}"
+            assert (page.parent / target).exists(), f"{name(page)} links to {target}"
 
 
 FOREIGN = re.compile(

@@ -76,6 +76,12 @@ def lead(run: RunFolder) -> str:
     return "steered" if "steered" in candidates else (candidates or names)[0]
 
 
+def whose(run: RunFolder) -> str:
+    """` (arm steered against its start)` where claims are about an arm of a trial, else nothing."""
+    arm = lead(run) if trial_of(run) is not None else ""
+    return f" (arm {arm} against its start)" if arm else ""
+
+
 def pairs(before: list[Measurement], after: list[Measurement]) -> Cells:
     """Success of the items that both measured, by cell."""
     old = _items(before)

@@ -14,6 +14,7 @@ from mixwright.contracts import Section
 from mixwright.runs import RunFolder
 from mixwright.verdict._blocks import Block, Claims, Fold, Paragraph
 from mixwright.verdict._claims import cells_first, chance, claims_of
+from mixwright.verdict._evidence import whose
 from mixwright.verdict._text import count
 
 FIRST = 5
@@ -32,9 +33,9 @@ class Damaged(Section):
         if not claims:
             return []
         found = cells_first(claims, "damaged")
-        blocks: list[Block] = [Paragraph("Nothing: no interval lies below 0.")]
+        blocks: list[Block] = [Paragraph(f"Nothing: no interval lies below 0{whose(run)}.")]
         if found:
-            blocks = [Claims("Success before and after", tuple(found[:FIRST]))]
+            blocks = [Claims(f"Success before and after{whose(run)}", tuple(found[:FIRST]))]
         if found[FIRST:]:
             blocks.append(Fold(f"{len(found) - FIRST} more", (Claims("Success before and after", tuple(found[FIRST:])),)))
         blind = tuple(claim for claim in claims if claim.kind == "unmeasurable")

@@ -14,6 +14,7 @@ from mixwright.contracts import Section
 from mixwright.runs import RunFolder
 from mixwright.verdict._blocks import Block, Claims, Fold, Paragraph
 from mixwright.verdict._claims import cells_first, claims_of
+from mixwright.verdict._evidence import whose
 from mixwright.verdict._text import count
 
 FIRST = 5
@@ -35,8 +36,8 @@ class Learnt(Section):
         if not found:
             blind = sum(claim.kind == "unmeasurable" for claim in claims)
             note = f" {blind} of {count(len(claims), 'claim')} could not be measured well enough." if blind else ""
-            return [Paragraph(f"Nothing: no interval lies above 0.{note}")]
-        blocks: list[Block] = [Claims("Success before and after", tuple(found[:FIRST]))]
+            return [Paragraph(f"Nothing: no interval lies above 0{whose(run)}.{note}")]
+        blocks: list[Block] = [Claims(f"Success before and after{whose(run)}", tuple(found[:FIRST]))]
         if found[FIRST:]:
             blocks.append(Fold(f"{len(found) - FIRST} more", (Claims("Success before and after", tuple(found[FIRST:])),)))
         return blocks
