@@ -130,11 +130,16 @@ class Mixture(Steerer):
 
 
 class Selector(Steerer):
-    """Picks an item within a task."""
+    """Picks items within tasks, a batch of draws at a time."""
 
     @abstractmethod
-    def pick(self, task: int, rng: np.random.Generator) -> int:
-        """Index into the pool of an example of that task (index into `pool.tasks`). Draws only from `rng`."""
+    def pick(self, tasks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """For each draw the pool index of an example of its task, int64 of shape (draws,).
+
+        Args:
+            tasks: task of each draw as an index into `pool.tasks`, int64 of shape (draws,).
+            rng: the only source of chance.
+        """
 
 
 class Admission(NamedTuple):

@@ -54,17 +54,16 @@ class Careless(Selector):
         """Keep the scene."""
         self.scene = scene
 
-    def pick(self, task: int, rng: np.random.Generator) -> int:
+    def pick(self, tasks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Pick in one of the wrong ways."""
         self.count += 1
-        members = self.scene.ledger.task_members(task)
-        if self.fault == "global":
-            return int(members[np.random.randint(len(members))])
-        if self.fault == "forgets":
-            return int(members[self.count % len(members)])
+        if self.fault == "other task":
+            tasks = (tasks + 1) % 3
         if self.fault == "writes":
-            self.scene.ledger.mark_drawn(0)
-        return int(self.scene.ledger.task_members((task + 1) % 3)[0]) if self.fault == "other task" else int(members[0])
+            self.scene.ledger.mark_drawn(np.array([0]))
+        place = {"global": int(np.random.randint(1000)), "forgets": self.count}.get(self.fault, 0)
+        members = [self.scene.ledger.task_members(task) for task in tasks]
+        return np.array([items[place % len(items)] for items in members])
 
 
 @pytest.mark.parametrize(

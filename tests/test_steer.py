@@ -13,7 +13,7 @@ from steer_world import pool
 from mixwright.contracts import Scene
 from mixwright.records import CanaryOutcome, Cell, GroupOutcome, Signals, Stage
 from mixwright.steer._ledger import Ledger
-from mixwright.steer._order import TaskOrder
+from mixwright.steer._order import TaskOrder, _tree
 from mixwright.steer._pool import make_pool
 from mixwright.steer.controllers.drift import Drift
 from mixwright.steer.gates.too_hard import TooHard
@@ -32,14 +32,47 @@ def scene(here=None, band=(0.1, 0.9)) -> Scene:
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=12).filter(any))
 def test_every_prefix_is_within_one_of_the_shares_and_gaps_are_bounded(parts):
     weights = np.array(parts) / sum(parts)
-    order, counts, last = TaskOrder(len(parts)), np.zeros(len(parts)), {}
-    for draw in range(1, 400):
-        task = order.next(weights)
-        counts[task] += 1
-        assert weights[task] > 0
-        assert draw - last.get(task, 0) <= 1 + 2 / weights[task]
-        last[task] = draw
-        assert np.all(np.abs(counts - weights * draw) < 1)
+    drawn = TaskOrder(len(parts)).next(weights, 400)
+    counts = np.cumsum(drawn[:, None] == np.arange(len(parts)), axis=0)
+    off = np.abs(counts - weights * np.arange(1, 401)[:, None]).max(axis=0)
+    assert np.all(off <= bounds(weights) + 1e-6)
+    assert off.max() < 1.5
+    for task in np.flatnonzero(weights):
+        gaps = np.diff(np.flatnonzero(drawn == task), prepend=-1)
+        assert gaps.max(initial=0) <= 1 + 3 / weights[task]
+    assert not counts[-1, weights == 0].any()
+
+
+def bounds(weights):
+    """Half of 1 + p + pp' + ... per task, with the shares p of its branches on the way up the tree."""
+    root, nodes = _tree(weights)
+    found, waiting = np.zeros(len(weights)), [(root, 0.0)]
+    while waiting:
+        node, bound = waiting.pop()
+        if node < 0:
+            found[~node] = bound
+        else:
+            left, right, share = nodes[node]
+            waiting += [(left, 0.5 + share * bound), (right, 0.5 + (1 - share) * bound)]
+    return found
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=8), st.lists(st.integers(1, 40), min_size=1, max_size=10))
+def test_the_order_does_not_depend_on_how_many_are_asked_for(parts, counts):
+    weights = np.array(parts) / sum(parts)
+    one, other = TaskOrder(len(parts)), TaskOrder(len(parts))
+    assert one.next(weights, sum(counts)).tolist() == [task for n in counts for task in other.next(weights, n)]
+
+
+def test_weights_may_change_and_a_task_does_not_make_up_leeway_in_a_run():
+    order = TaskOrder(3)
+    for _ in range(40):
+        order.next(np.array([0.999, 0.001, 0.0]), 1)
+        order.next(np.array([0.5, 0.0, 0.5]), 1)
+    drawn = order.next(np.array([0.1, 0.1, 0.8]), 100)
+    assert np.abs(np.bincount(drawn) - [10, 10, 80]).max() <= 2
+    assert np.abs(order.credit.sum()) < 1e-9
 
 
 def test_order_is_far_more_even_than_drawing_at_random():
@@ -50,18 +83,23 @@ def test_order_is_far_more_even_than_drawing_at_random():
         places = [place for place, task in enumerate(tasks) if task == 2]
         return max(np.diff(places))
 
-    assert longest([order.next(weights) for _ in range(4000)]) <= 21
+    assert longest(order.next(weights, 4000)) <= 30
     assert longest(rng.choice(3, size=4000, p=weights)) > 60
+
+
+def pick(selector, task, rng):
+    return int(selector.pick(np.array([task]), rng)[0])
 
 
 def test_uniform_selector_passes_through_everything_once():
     place = scene(make_pool([str(i) for i in range(7)], ["a"] * 5 + ["b"] * 2))
     selector, rng = Uniform(), np.random.default_rng(0)
     selector.begin(place)
-    passes = [[selector.pick(0, rng) for _ in range(5)] for _ in range(3)]
+    passes = [[pick(selector, 0, rng) for _ in range(5)] for _ in range(3)]
+    passes += selector.pick(np.zeros(15, dtype=int), rng).reshape(3, 5).tolist()
     assert all(sorted(drawn) == [0, 1, 2, 3, 4] for drawn in passes)
     assert len({tuple(drawn) for drawn in passes}) > 1
-    assert {selector.pick(1, rng) for _ in range(2)} == {5, 6}
+    assert {pick(selector, 1, rng) for _ in range(2)} == {5, 6}
 
 
 def test_difficulty_selector_shares_by_cell():
@@ -76,7 +114,7 @@ def test_difficulty_selector_shares_by_cell():
         place.ledger.recent.start(cell, success, 256)
     selector, rng = Difficulty(), np.random.default_rng(1)
     selector.begin(place)
-    drawn = Counter(int(here.cell_of[selector.pick(0, rng)]) for _ in range(3000))
+    drawn = Counter(int(here.cell_of[pick(selector, 0, rng)]) for _ in range(3000))
     assert drawn[1] > 0.8 * 3000
     for rare in (0, 2, 3):
         assert 0.005 * 3000 < drawn[rare] < 0.1 * 3000  # neither starved nor chased
@@ -92,10 +130,37 @@ def test_difficulty_selector_prefers_the_items_in_the_band_and_lets_them_rest():
     selector.begin(place)
     drawn = []
     for _ in range(400):
-        drawn.append(selector.pick(0, rng))
+        drawn.append(pick(selector, 0, rng))
         place.ledger.mark_drawn(drawn[-1])
     assert np.mean(np.array(drawn) < 20) > 0.9
     assert all(drawn[i] not in drawn[max(0, i - 4) : i] for i in range(len(drawn)))
+
+
+def test_a_batch_draws_no_example_twice_while_candidates_allow():
+    place = scene(make_pool([str(i) for i in range(400)], ["t"] * 400))
+    for index in range(0, 400, 7):
+        place.ledger.add(index, 0, 4, 8)  # the best candidates, drawn by everybody
+    selector, rng = Difficulty(explore=0.0), np.random.default_rng(0)
+    selector.begin(place)
+    for _ in range(20):
+        drawn = selector.pick(np.zeros(32, dtype=int), rng)
+        assert len(set(drawn.tolist())) == 32
+
+
+def test_a_batch_is_drawn_as_one_by_one():
+    """Same distribution: shares of cells and the success of the examples taken agree within sampling error."""
+    here = make_pool([str(i) for i in range(400)], ["t"] * 400, [1.0] * 200 + [2.0] * 200)
+    place = scene(here)
+    for index in range(400):
+        place.ledger.add(index, 0, float(index % 9 if index < 200 else 4 * (index % 3)), 8)
+    selector, rng = Difficulty(rest=0), np.random.default_rng(3)
+    selector.begin(place)
+    single = np.array([pick(selector, 0, rng) for _ in range(3000)])
+    batch = np.concatenate([selector.pick(np.zeros(500, dtype=int), rng) for _ in range(6)])
+    for value in (here.cell_of, place.ledger.wins):
+        one, other = value[single].astype(float), value[batch].astype(float)
+        error = np.sqrt(one.var() / 3000 + other.var() / 3000)
+        assert abs(one.mean() - other.mean()) < 4 * error + 1e-9
 
 
 def test_unmeasured_cells_are_tried():
@@ -104,7 +169,7 @@ def test_unmeasured_cells_are_tried():
     place.ledger.recent.start(0, 0.5, 256)
     selector, rng = Difficulty(explore=0.0), np.random.default_rng(0)
     selector.begin(place)
-    assert 0.2 < np.mean([here.cell_of[selector.pick(0, rng)] for _ in range(1000)]) < 0.6
+    assert 0.2 < np.mean([here.cell_of[pick(selector, 0, rng)] for _ in range(1000)]) < 0.6
 
 
 def group(task="t", level=None, wins=0) -> GroupOutcome:

@@ -136,7 +136,7 @@ def groups(step: int) -> list[GroupOutcome]:
     for item in rng.integers(0, len(pool().ids), 8):
         cell = pool().cells[pool().cell_of[item]]
         rewards = tuple(float(win) for win in rng.random(8) < SUCCESS[cell.key])
-        found.append(GroupOutcome(pool().ids[item], cell.task, cell.level, step, rewards, (4,) * 8, ("9",) * 8, 0.7))
+        found.append(GroupOutcome(pool().ids[item], cell.task, cell.level, step, rewards, (4,) * 8, ("9",) * 8))
     return found
 
 

@@ -34,9 +34,11 @@ def check_selector(cls: type[Selector]) -> None:
 
     def answer(selector: Selector, step: int) -> Any:
         pool, rng = _samples.pool(), np.random.default_rng(step)
-        picked = [(task, selector.pick(task, rng)) for task in range(len(pool.tasks)) for _ in range(5)]
-        require(all(pool.task_of[item] == task for task, item in picked), "an item of the task that was asked for")
-        return [(task, int(item)) for task, item in picked]
+        tasks = np.tile(np.arange(len(pool.tasks)), 5)
+        picked = selector.pick(tasks, rng)
+        require(picked.shape == tasks.shape, "one item per draw")
+        require(bool((pool.task_of[picked] == tasks).all()), "an item of the task that was asked for")
+        return picked.tolist()
 
     _check_steerer(cls, answer)
 

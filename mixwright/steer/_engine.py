@@ -7,6 +7,7 @@ seed and the same outcomes, the same actions. Whoever trains executes the action
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -31,7 +32,7 @@ class Engine:
     Args:
         plan: what to follow; its cells are the evidence the run starts with.
         pool: the examples that may be drawn.
-        seed: of every draw; draw i has its own generator seeded by (seed, stage, i).
+        seed: of every draw; the batch that begins with draw i has its own generator seeded by (seed, stage, i).
         stage: which stage of the plan.
 
     Raises:
@@ -68,13 +69,10 @@ class Engine:
     def draw(self, count: int) -> list[int]:
         """The next `count` pool indices. Tasks by low discrepancy, items by the selector."""
         self._remix()
-        drawn = []
-        for _ in range(count):
-            rng = np.random.default_rng((self._seed, self._number, self._ledger.draws))
-            index = self._selector.pick(self._order.next(self._weights), rng)
-            self._ledger.mark_drawn(index)
-            drawn.append(index)
-        return drawn
+        rng = np.random.default_rng((self._seed, self._number, self._ledger.draws))
+        drawn = self._selector.pick(self._order.next(self._weights, count), rng)
+        self._ledger.mark_drawn(drawn)
+        return drawn.tolist()
 
     def observe(self, groups: Sequence[GroupOutcome | Outcome | PairOutcome], signals: Signals) -> list[Action]:
         """Take in the outcomes of one generation batch, refused groups too, and say what to do about them.
@@ -93,10 +91,7 @@ class Engine:
         for group in groups:
             if group.example not in self._index:
                 raise InputError("an example of the pool", repr(group.example), "Train on the data of the pool.")
-        low, high = self._options.reward_range
-        for group in rewarded:
-            success = np.clip((np.asarray(group.rewards, dtype=float) - low) / (high - low), 0, 1)
-            self._ledger.add(self._index[group.example], group.step, float(success.sum()), len(success))
+        self._learn(rewarded)
         for steerer in self._steerers().values():
             steerer.observe(signals.step, groups)
         refusals = [action for group in rewarded if (action := self._judge(group)) is not None]
@@ -216,6 +211,18 @@ class Engine:
             return ()
         rng = np.random.default_rng((self._seed, self._number, 2**32))
         return choose_canaries(self._pool, [states[key] for key in self._keys], self._options.canaries, rng)
+
+    def _learn(self, groups: Sequence[GroupOutcome]) -> None:
+        """Give the ledger what groups showed, as successes in 0..1."""
+        low, high = self._options.reward_range
+        for step, found in itertools.groupby(groups, key=lambda group: group.step):
+            batch = list(found)
+            indices = np.array([self._index[group.example] for group in batch])
+            tries = np.array([len(group.rewards) for group in batch])
+            rewards = np.concatenate([group.rewards for group in batch])
+            success = np.clip((rewards - low) / (high - low), 0, 1)
+            wins = np.add.reduceat(success, np.cumsum(tries) - tries)
+            self._ledger.add(indices, step, wins, tries.astype(float))
 
     def _remix(self) -> None:
         """Let the mixture move the weights."""

@@ -22,6 +22,8 @@ LEAST_STRENGTH = 0.25
 """Rollouts that a cell's mean is always worth for its examples."""
 ALIKE = 0.3
 """Intraclass correlation of a cell that nothing is known of, where choosing asks for it."""
+Numbers = np.ndarray | float
+"""One number, or one per group."""
 CELL_ARRAYS = ("wins", "tries", "groups", "squares", "seen")
 EXAMPLE_ARRAYS = ("wins", "tries", "seen", "drawn")
 
@@ -80,15 +82,27 @@ class CellEvidence:
         self.wins[cell], self.tries[cell], self.groups[cell] = success * tries, tries, groups
         self.squares[cell] = groups * (success**2 + alike * success * (1 - success))
 
-    def add(self, cell: int, step: int, wins: float, tries: float) -> None:
-        """One group of a step: `wins` is the sum of its successes in 0..1."""
+    def add(self, cells: Numbers, step: int, wins: Numbers, tries: Numbers) -> None:
+        """Groups of one step in order: `wins` is the sum of each one's successes in 0..1, out of `tries` rollouts."""
+        cells, wins, tries = np.atleast_1d(cells), np.atleast_1d(wins), np.atleast_1d(tries)
         self.step = max(self.step, step)
-        self.seen[cell] = step
-        keep = np.exp(-tries / self.memory)
-        self.wins[cell] = self.wins[cell] * keep + wins
-        self.tries[cell] = self.tries[cell] * keep + tries
-        self.groups[cell] = self.groups[cell] * keep + 1
-        self.squares[cell] = self.squares[cell] * keep + (wins / tries) ** 2
+        self.seen[cells] = step
+        order = np.argsort(cells, kind="stable")
+        cells, wins, tries = cells[order], wins[order], tries[order]
+        ends = np.flatnonzero(np.r_[cells[1:] != cells[:-1], True])
+        total = np.cumsum(tries)
+        # A group is discounted by the rollouts of its cell that came after it, the cell's older evidence by all of them.
+        later = np.repeat(total[ends], np.diff(ends, prepend=-1)) - total
+        found, worth = cells[ends], np.exp(-later / self.memory)
+        old = np.exp(-np.diff(total[ends], prepend=0.0) / self.memory)
+        count = len(self.wins)
+        for array, new in (
+            (self.wins, wins),
+            (self.tries, tries),
+            (self.groups, np.ones(len(wins))),
+            (self.squares, (wins / tries) ** 2),
+        ):
+            array[found] = array[found] * old + np.bincount(cells, new * worth, count)[found]
 
     def beta(self, cells: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
         """Parameters of the Beta posterior under a flat prior, evidence faded by the steps since it was seen."""
@@ -168,8 +182,7 @@ class Ledger:
         self.lasting = CellEvidence(len(pool.cells), lasting)
         self.step = 0
         self.draws = 0
-        order = np.lexsort((pool.cell_of, pool.task_of)).astype(np.int32)
-        self._order = order[~np.isin(order, np.fromiter(held, dtype=np.int32))] if held else order
+        self._order = _by_cell(pool, held)
         by_cell, by_task = pool.cell_of[self._order], pool.task_of[self._order]
         self._task_start = np.searchsorted(by_task, np.arange(len(pool.tasks) + 1))
         first = np.r_[True, by_cell[1:] != by_cell[:-1]] if len(by_cell) else np.zeros(0, dtype=bool)
@@ -190,21 +203,24 @@ class Ledger:
         """Numbers of the task's cells that have something to draw, ascending."""
         return np.unique(self.pool.cell_of[self.task_members(task)])
 
-    def mark_drawn(self, index: int) -> None:
-        """Note that an example is drawn now."""
-        self.drawn[index] = self.draws
-        self.draws += 1
+    def mark_drawn(self, indices: Numbers) -> None:
+        """Note that these examples are drawn now, in this order."""
+        indices = np.atleast_1d(indices)
+        self.drawn[indices] = np.arange(self.draws, self.draws + len(indices))
+        self.draws += len(indices)
 
-    def add(self, index: int, step: int, wins: float, tries: float) -> None:
-        """One group of an example: `wins` is the sum of its successes in 0..1, out of `tries` rollouts."""
-        keep = 0.5 ** (max(step - int(self.seen[index]), 0) / self.half_life) if self.seen[index] >= 0 else 0.0
-        self.wins[index] = self.wins[index] * keep + wins
-        self.tries[index] = self.tries[index] * keep + tries
-        self.seen[index] = step
+    def add(self, indices: Numbers, step: int, wins: Numbers, tries: Numbers) -> None:
+        """Groups of one step in order: `wins` is the sum of each one's successes in 0..1, out of `tries` rollouts."""
+        indices = np.atleast_1d(indices)
+        age = np.maximum(step - self.seen[indices], 0)
+        keep = np.where(self.seen[indices] >= 0, 0.5 ** (age / self.half_life), 0.0)
+        for array, new in ((self.wins, wins), (self.tries, tries)):
+            array[indices] *= keep  # an example drawn twice in a step is set to the same value twice, then both are added
+            np.add.at(array, indices, new)
+        self.seen[indices] = step
         self.step = max(self.step, step)
-        cell = int(self.pool.cell_of[index])
         for evidence in self._evidence().values():
-            evidence.add(cell, step, wins, tries)
+            evidence.add(self.pool.cell_of[indices], step, wins, tries)
 
     def beta(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Beta posterior of examples: own evidence faded by age, plus up to `strength` rollouts at the cell's mean."""
@@ -244,3 +260,17 @@ class Ledger:
 
     def _evidence(self) -> dict[str, CellEvidence]:
         return {"recent": self.recent, "lasting": self.lasting}
+
+
+def _by_cell(pool: Pool, held: Collection[int]) -> np.ndarray:
+    """Pool indices that may be drawn, by task, then cell, then index; int32."""
+    task_of_cell = np.array([pool.tasks.index(cell.task) for cell in pool.cells])
+    rank = np.empty(len(pool.cells), dtype=np.int64)
+    rank[np.lexsort((np.arange(len(pool.cells)), task_of_cell))] = np.arange(len(pool.cells))
+    small = np.uint16 if len(pool.cells) < 2**16 else np.int64  # numpy sorts 16-bit keys in linear time
+    order = np.argsort(rank.astype(small)[pool.cell_of], kind="stable").astype(np.int32)
+    if not held:
+        return order
+    free = np.ones(len(order), dtype=bool)
+    free[list(held)] = False
+    return order[free[order]]

@@ -8,7 +8,7 @@ examples of the cell not drawn a moment ago, the one whose own posterior draw li
 
 Source: MoPPS 2507.04632 (Beta posterior, Thompson), LILO 2502.12272 (learnability u(1 - u)); luck and cells are ours.
 Unit: success above luck, 0..1.
-Cost: O(cells of the task + candidates) arithmetic per draw; no rollouts.
+Cost: O(cells of the task + candidates) arithmetic per draw, a whole batch at once; no rollouts.
 Blind spot: follows evidence that is one generation batch old; two examples of a cell look alike until each was tried.
 """
 
@@ -20,6 +20,10 @@ from mixwright.contracts import Scene, Selector
 
 FEW = 64
 """Examples at which a cell counts half: fewer would be drawn again and again."""
+POSTERIORS = 256
+"""Samples from the posteriors of a task's cells in one batch, at most."""
+TIRED = 1e3
+"""Added to the distance of a candidate that was drawn a moment ago."""
 
 
 class Difficulty(Selector):
@@ -51,18 +55,49 @@ class Difficulty(Selector):
         inside = np.maximum(4 * above * (1 - above) * (1 - alike), self.below)
         return np.where(above < low, self.below, np.where(above > high, self.anchor, inside))
 
-    def pick(self, task: int, rng: np.random.Generator) -> int:
-        """One example of the task."""
-        ledger = self._ledger
-        if rng.random() < self.explore:
-            return int(rng.choice(ledger.task_members(task)))
-        cells = self._cells[task]
-        above = ledger.above(rng.beta(*ledger.recent.beta(cells)), cells)
-        weights = np.cumsum(self.worth(above, ledger.lasting.alike(cells)) * self._sizes[task])
-        cell = int(cells[min(np.searchsorted(weights, rng.random() * weights[-1], side="right"), len(cells) - 1)])
-        members = ledger.members(cell)
-        found = members[rng.integers(len(members), size=self.candidates)]
-        rested = found[(ledger.drawn[found] < 0) | (ledger.drawn[found] < ledger.draws - self.rest)]
-        found = rested if len(rested) else found
-        above = ledger.above(rng.beta(*ledger.beta(found)), cell)
-        return int(found[np.argmin(np.abs(above - sum(self._band) / 2))])
+    def pick(self, tasks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Examples of the tasks. A batch draws no example twice while its candidates allow."""
+        found = np.empty(len(tasks), dtype=np.int64)
+        explored = rng.random(len(tasks)) < self.explore
+        for task in np.unique(tasks):
+            anywhere = np.flatnonzero((tasks == task) & explored)
+            found[anywhere] = rng.choice(self._ledger.task_members(task), len(anywhere))
+            places = np.flatnonzero((tasks == task) & ~explored)
+            cells = self._choose_cells(task, len(places), rng)
+            for cell in np.unique(cells):
+                mine = places[cells == cell]
+                found[mine] = self._choose_examples(cell, len(mine), rng)
+        return found
+
+    def _choose_cells(self, task: int, count: int, rng: np.random.Generator) -> np.ndarray:
+        """A cell of the task per draw; draws beyond `POSTERIORS` share posterior samples."""
+        ledger, cells = self._ledger, self._cells[task]
+        wins, losses = ledger.recent.beta(cells)
+        above = ledger.above(rng.beta(wins, losses, (min(count, POSTERIORS), len(cells))), cells)
+        weights = np.cumsum(self.worth(above, ledger.lasting.alike(cells)) * self._sizes[task], axis=1)
+        weights = np.resize(weights, (count, len(cells)))
+        below = (weights <= rng.random((count, 1)) * weights[:, -1:]).sum(axis=1)
+        return cells[np.minimum(below, len(cells) - 1)]
+
+    def _choose_examples(self, cell: int, count: int, rng: np.random.Generator) -> np.ndarray:
+        """Of random candidates the one whose posterior draw lies nearest the middle of the band, rested ones first."""
+        ledger, members = self._ledger, self._ledger.members(cell)
+        found = members[rng.integers(len(members), size=(count, self.candidates))]
+        # Candidates without evidence have the same posterior: any order of them is as likely, so theirs will do.
+        far = np.tile(np.linspace(0, 1, self.candidates), (count, 1))
+        known = (ledger.seen[found] >= 0).any(axis=1)
+        if known.any():
+            above = ledger.above(rng.beta(*ledger.beta(found[known])), cell)
+            far[known] = np.abs(above - sum(self._band) / 2)
+        drawn = ledger.drawn[found]
+        far += TIRED * ((drawn >= 0) & (drawn >= ledger.draws - self.rest))
+        draws = np.arange(count)
+        best = far.argmin(axis=1)
+        for _ in range(self.candidates if self.rest else 0):
+            again = np.ones(count, dtype=bool)
+            again[np.unique(found[draws, best], return_index=True)[1]] = False
+            if not again.any():
+                break
+            far[draws[again], best[again]] += TIRED
+            best[again] = far[again].argmin(axis=1)
+        return found[draws, best]

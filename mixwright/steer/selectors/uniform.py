@@ -26,15 +26,27 @@ class Uniform(Selector):
         self._places = [-1] * len(scene.pool.tasks)
         self._orders: dict[int, np.ndarray] = {}
 
-    def pick(self, task: int, rng: np.random.Generator) -> int:
-        """The next example of the pass; a new pass takes its seed from `rng`."""
-        if self._places[task] in (-1, len(self._ledger.task_members(task))):
+    def pick(self, tasks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """The next examples of each task's pass; a new pass takes its seed from `rng`."""
+        found = np.empty(len(tasks), dtype=np.int64)
+        for task in np.unique(tasks):
+            places = np.flatnonzero(tasks == task)
+            while len(places):
+                ahead = self._pass(task, rng)[: len(places)]
+                found[places[: len(ahead)]] = ahead
+                self._places[task] += len(ahead)
+                places = places[len(ahead) :]
+        return found
+
+    def _pass(self, task: int, rng: np.random.Generator) -> np.ndarray:
+        """What is left of the task's pass, or a whole new one."""
+        members = self._ledger.task_members(task)
+        if self._places[task] in (-1, len(members)):
             self._seeds[task], self._places[task] = int(rng.integers(2**53)), 0
             self._orders.pop(task, None)
         if task not in self._orders:
-            self._orders[task] = np.random.default_rng(self._seeds[task]).permutation(self._ledger.task_members(task))
-        self._places[task] += 1
-        return int(self._orders[task][self._places[task] - 1])
+            self._orders[task] = np.random.default_rng(self._seeds[task]).permutation(members)
+        return self._orders[task][self._places[task] :]
 
     def state(self) -> dict[str, Any]:
         """Seed and place of each task's pass."""

@@ -26,13 +26,16 @@ class RoundRobin(Selector):
         """Learn what may be drawn."""
         self.scene = scene
 
-    def pick(self, task: int, rng: np.random.Generator) -> int:
-        """The item after the last one."""
-        members = self.scene.ledger.task_members(task)
-        name = self.scene.pool.tasks[task]
-        place = self.drawn.get(name, 0)
-        self.drawn[name] = place + 1
-        return int(members[place % len(members)])
+    def pick(self, tasks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """For each draw the item after the last one of its task."""
+        found = np.empty(len(tasks), dtype=np.int64)
+        for task in np.unique(tasks):
+            places = np.flatnonzero(tasks == task)
+            members, name = self.scene.ledger.task_members(task), self.scene.pool.tasks[task]
+            first = self.drawn.get(name, 0)
+            self.drawn[name] = first + len(places)
+            found[places] = members[np.arange(first, first + len(places)) % len(members)]
+        return found
 
     def state(self) -> dict[str, Any]:
         """How many were drawn of each task."""
