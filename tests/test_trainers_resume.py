@@ -100,5 +100,5 @@ def test_a_checkpoint_without_steering_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no steering\.json"):
         run(tmp_path, str(tmp_path / "checkpoint-2"))
     (tmp_path / "checkpoint-2" / "steering.json").write_text("{")
-    with pytest.raises(InputError, match="whole steering state"):
+    with pytest.raises(InputError, match="broken steering state"):
         run(tmp_path, str(tmp_path / "checkpoint-2"))

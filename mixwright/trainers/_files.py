@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ class SteeringFiles:
 
     def __init__(self, folder: Path, *, write: bool = True) -> None:
         self.folder, self.write = folder, write
+        self._written: dict[str, tuple[int, int]] = dict.fromkeys(self.LINES, (0, 0))
 
     def clear(self) -> None:
         """A new run starts in this folder: line files exist and are empty."""
@@ -32,6 +34,7 @@ class SteeringFiles:
             self.folder.mkdir(parents=True, exist_ok=True)
             for name in self.LINES:
                 (self.folder / name).write_bytes(b"")
+                self._written[name] = (0, 0)
 
     def decisions(self, decisions: Sequence[Decision]) -> None:
         """One line per decision."""
@@ -68,21 +71,43 @@ class SteeringFiles:
         pq.write_table(table, temporary)
         temporary.replace(self.folder / "draws.parquet")
 
-    def sizes(self) -> dict[str, int]:
-        """Bytes of each line file, for a checkpoint."""
-        paths = {name: self.folder / name for name in self.LINES}
-        return {name: path.stat().st_size if path.exists() else 0 for name, path in paths.items()}
+    def lengths(self) -> dict[str, list[int]]:
+        """Bytes of each line file and their CRC-32, for a checkpoint."""
+        return {name: list(written) for name, written in self._written.items()}
 
-    def cut(self, sizes: Mapping[str, int]) -> None:
-        """Drop what was written after a checkpoint, so that a resumed run continues the same lines."""
-        for name, size in sizes.items():
+    def differs(self, lengths: Mapping[str, Sequence[int]]) -> str:
+        """The first line file that does not begin with what `lengths` says; empty when all do."""
+        for name, expected in lengths.items():
+            if _checksum(self.folder / name, expected[0]) != tuple(expected):
+                return name
+        return ""
+
+    def cut(self, lengths: Mapping[str, Sequence[int]]) -> None:
+        """Drop what was written after a checkpoint, a torn last line too, so that a resumed run continues the same lines."""
+        if not self.write:
+            return
+        for name, (size, _) in lengths.items():
             path = self.folder / name
-            if self.write and path.exists() and path.stat().st_size > size:
+            if path.exists() and path.stat().st_size > size:
                 os.truncate(path, size)
+            self._written[name] = _checksum(path, size)
 
     def _append(self, name: str, lines: Sequence[Mapping[str, Any]]) -> None:
         if not self.write or not lines:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / name).open("a", encoding="utf-8") as file:
-            file.writelines(json.dumps(line, allow_nan=False, default=float) + "\n" for line in lines)
+        data = "".join(json.dumps(line, allow_nan=False, default=float) + "\n" for line in lines).encode()
+        with (self.folder / name).open("ab") as file:
+            file.write(data)
+        size, checksum = self._written[name]
+        self._written[name] = (size + len(data), zlib.crc32(data, checksum))
+
+
+def _checksum(path: Path, size: int) -> tuple[int, int]:
+    """Bytes there are of the first `size`, and their CRC-32."""
+    found = checksum = 0
+    if path.exists():
+        with path.open("rb") as file:
+            while part := file.read(min(size - found, 1 << 20)):
+                found, checksum = found + len(part), zlib.crc32(part, checksum)
+    return found, checksum

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+from accelerate.utils import gather_object
 from transformers import TrainerCallback
 
+from mixwright.trainers._processes import CHECK_EVERY, check_same_data, check_same_run
+from mixwright.trainers._resume import Checkpoints
 from mixwright.trainers._run import RunSteering
 
 
@@ -24,8 +28,9 @@ class SteeringHooks(TrainerCallback):
         begin: called once before the first step.
         hand_in: called before each optimiser step with the number of steps done; hands in outcomes collected since.
         watch: called after each step with its number; runs canaries when they are due.
-        save: called with the checkpoint's folder.
         measured: gives (KL, entropy) in nats per token of the last `count` micro-steps, None where unknown.
+        args: the trainer's arguments: where and how it saves.
+        remembered: JSON-ready, kept in each checkpoint beside the run's state.
     """
 
     def __init__(
@@ -36,21 +41,41 @@ class SteeringHooks(TrainerCallback):
         begin: Callable[[int], None],
         hand_in: Callable[[int], None],
         watch: Callable[[int], None],
-        save: Callable[[int], None],
         measured: Callable[[int], tuple[float | None, float | None]],
+        args: Any,
+        remembered: Callable[[], Any] = lambda: None,
     ) -> None:
         self.run, self.micro_steps = run, micro_steps
-        self.begin, self.hand_in, self.watch, self.save, self.measured = begin, hand_in, watch, save, measured
+        self.begin, self.hand_in, self.watch, self.measured = begin, hand_in, watch, measured
+        self.remembered = remembered
+        self.checkpoints = Checkpoints(run, args.output_dir, each_node=args.save_on_each_node, saves=args.should_save)
+        run.calm = self.checkpoints.last_calm
+        self.terminated: Any = None
+        """transformers' callback that notices SIGTERM (`enable_jit_checkpoint`), taken over so that its save is aligned."""
         self.sampler: Any = None
         self.last: tuple[float | None, float | None] = (None, None)
         """KL and entropy of the last step, not yet handed to the engine."""
         self._micro = self._in_step = 0
         self._rates: list[float] | None = None
-        self._save_waits = False
+        self._waiting: set[str] = set()
+        self._staged = -1
+
+    def resume(self, folder: Path | None) -> Any:
+        """Bring the run to a checkpoint, or to a fresh start (None); returns what was `remembered`, None if nothing."""
+        kept = self.checkpoints.load(folder)
+        self.last = tuple(kept.get("last", (None, None)))
+        return kept.get("remembered")
+
+    @property
+    def whole(self) -> bool:
+        """Whether all steps of the last generation batch are done."""
+        return self._micro % self.micro_steps == 0
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Self-test, first canaries."""
         self._micro = self._in_step = 0
+        self._waiting.clear()
+        check_same_data(self.run)
         self.begin(state.global_step)
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -96,18 +121,55 @@ class SteeringHooks(TrainerCallback):
         self.run.stepped(kl=self.last[0], entropy=self.last[1])
         if self.run.stop:
             control.should_training_stop = True
-        last = control.should_training_stop or state.global_step >= state.max_steps
-        whole = self._micro % self.micro_steps == 0
-        if control.should_save and not whole and not last:
-            control.should_save, self._save_waits = False, True
-        elif self._save_waits and whole:
-            control.should_save, self._save_waits = True, False
+        self._align(args, state, control)
+        if control.should_save:
+            self._stage(state.global_step)
+        elif state.global_step % CHECK_EVERY == 0:
+            check_same_run(self.run, state.global_step)
         return control
 
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """State before the checkpoint of `save_strategy="epoch"`."""
+        if control.should_save:
+            self._stage(state.global_step)
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """State before the checkpoint of `save_strategy="best"`: whether there will be one is not known here."""
+        if args.save_strategy == "best":
+            self._stage(state.global_step)
+
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """State beside the checkpoint."""
-        self.save(state.global_step)
+        """State into the checkpoint; written now if another callback ordered the save after ours was asked."""
+        if self._staged != state.global_step:
+            self._stage(state.global_step)
+        self.checkpoints.mark(state.global_step)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Draws and proof."""
+        check_same_run(self.run, state.global_step)
+        if self.terminated is not None:
+            self.terminated.on_train_end(args, state, control)
         self.run.write()
+
+    def _stage(self, step: int) -> None:
+        check_same_run(self.run, step)
+        self.checkpoints.stage(step, {"last": self.last, "whole": self.whole, "remembered": self.remembered()})
+        self._staged = step
+
+    def _align(self, args: Any, state: Any, control: Any) -> None:
+        """Saves wait for the end of the generation batch, or of the run; so do evaluations that choose a checkpoint."""
+        if self.terminated is not None and self.whole:
+            asked = bool(self.terminated.jit_manager.is_checkpoint_requested)
+            if any(gather_object([asked])):
+                control.should_save = control.should_training_stop = True
+        last = control.should_training_stop or state.global_step >= state.max_steps
+        names = ["should_save"]
+        if args.load_best_model_at_end or args.save_strategy == "best":
+            names.append("should_evaluate")
+        for name in names:
+            wanted = getattr(control, name) or name in self._waiting
+            setattr(control, name, wanted and (self.whole or last))
+            if wanted and not getattr(control, name):
+                self._waiting.add(name)
+            else:
+                self._waiting.discard(name)

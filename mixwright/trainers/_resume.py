@@ -1,68 +1,261 @@
-"""What a steered run adds to a checkpoint, so that a resumed run draws and decides as if it had never stopped."""
+"""What a steered run adds to a checkpoint, so that a resumed run draws and decides as if it had never stopped.
+
+A kill may come at any time. So the state of step N is whole in `<folder>/saving/N` before TRL writes its first file of
+checkpoint-N, and moves into the checkpoint when TRL has written its last and all processes are done. The moved state lists
+the checkpoint's files: whoever finds it finds a whole checkpoint, or knows what is missing.
+"""
 
 from __future__ import annotations
 
 import json
+import logging
+import os
+import shutil
+import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, get_last_checkpoint
+from accelerate import PartialState
+from accelerate.utils import broadcast_object_list, gather_object
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from mixwright.errors import InputError
 from mixwright.runs import write_text
-from mixwright.trainers._canaries import CanaryPass
+from mixwright.trainers._packed import REMEDY, read_state, write_state
 from mixwright.trainers._run import RunSteering
 
-NAME = "steering.json"
-"""File in the checkpoint's folder."""
+NAME = "steering"
+"""Files in the checkpoint's folder: steering.json and steering.npz."""
+TRAINER_STATE = "trainer_state.json"
+UNFINISHED = "checkpoint-is-incomplete.txt"
+"""Left by transformers' own save on SIGTERM while it is under way."""
 
 
-def save_run(run: RunSteering, canaries: CanaryPass | None, output_dir: str, step: int) -> None:
-    """Write the run's state into the checkpoint of `step`, and draws and proof into the run's own folder."""
-    run.write()
-    if not run.files.write:
-        return
-    folder = Path(output_dir) / f"{PREFIX_CHECKPOINT_DIR}-{step}"
-    if folder.is_dir():
-        state = run.state() | {"files": run.files.sizes(), "canaries": canaries.start if canaries else []}
-        write_text(folder / NAME, json.dumps(state, allow_nan=False, default=float))
-
-
-def load_run(run: RunSteering, resume: str | bool | None, output_dir: str) -> list[Any] | None:
-    """Bring a run to where a checkpoint left it, or to a fresh start.
+class Checkpoints:
+    """The steering part of one run's checkpoints.
 
     Args:
-        run: as constructed.
-        resume: what `train` was given.
-        output_dir: where the last checkpoint is looked for when `resume` is True.
-
-    Returns:
-        What the canaries remember of the start; None for a fresh start.
-
-    Raises:
-        InputError: the checkpoint has no steering state (it was made without steering), or it cannot be read.
+        run: whose state is kept.
+        output_dir: the trainer's.
+        each_node: whether every node saves on its own disk (`save_on_each_node`).
+        saves: whether this process writes into checkpoints; the main process, or one per node with `each_node`.
     """
-    if not resume:
-        if run.batches:
-            run.log.start = len(run.log)
-        else:
-            run.files.clear()
+
+    def __init__(self, run: RunSteering, output_dir: str, *, each_node: bool = False, saves: bool | None = None) -> None:
+        self.run, self.output, self.each_node = run, Path(output_dir), each_node
+        self.saves = run.files.write if saves is None else saves
+
+    def stage(self, step: int, extra: Mapping[str, Any]) -> None:
+        """Before TRL writes checkpoint `step`: put the state where a kill cannot separate it from that checkpoint.
+
+        Args:
+            step: optimiser steps done.
+            extra: JSON-ready, handed back by `load`.
+        """
+        if self.saves:
+            state = self.run.state() | {
+                "step": step,
+                "lines": self.run.files.lengths(),
+                "random": self._random_files(),
+                "extra": dict(extra),
+            }
+            # an older checkpoint of this number is about to be written over: it must not look whole half way through
+            old = self.output / f"{PREFIX_CHECKPOINT_DIR}-{step}"
+            for stale in [old / TRAINER_STATE, old / f"{NAME}.json", *old.glob("rng_state*.pth")]:
+                stale.unlink(missing_ok=True)
+            staged, temporary = self._staged(step), self._staged(step).with_name(f".{step}.{os.getpid()}")
+            for folder in (staged, temporary):
+                shutil.rmtree(folder, ignore_errors=True)
+            temporary.mkdir(parents=True)
+            write_state(temporary, NAME, state)
+            temporary.replace(staged)
+        PartialState().wait_for_everyone()
+
+    def mark(self, step: int) -> None:
+        """After TRL has written checkpoint `step`: move the state into it."""
+        PartialState().wait_for_everyone()
+        folder = self.output / f"{PREFIX_CHECKPOINT_DIR}-{step}"
+        if self.saves and folder.is_dir():
+            self._move(folder, step)
+            shutil.rmtree(self.run.files.folder / "saving", ignore_errors=True)
+        self.run.write()
+
+    def choose(self, resume: str | Path | bool | None) -> Path | None:
+        """The checkpoint to resume from, the same on every process; None to start from the beginning.
+
+        Args:
+            resume: what `train` was given. True takes the last whole checkpoint, and starts from the beginning with a
+                warning when no save was ever finished.
+
+        Raises:
+            InputError: the named checkpoint is not whole, or there are checkpoints and none of them can be resumed.
+        """
+        if not resume:
+            return None
+        if resume is not True:
+            folder = Path(resume)
+            reasons = [reason for reason in gather_object([self.problem(folder)]) if reason]
+            if reasons:
+                raise InputError("a whole checkpoint made under steering", reasons[0], REMEDY, file=folder)
+            return folder
+        found = {folder: self.problem(folder) or self._strange(folder) for folder in self.all()}
+        whole = [{folder.name for folder, reason in found.items() if not reason}]
+        common = set.intersection(*gather_object(whole))
+        chosen = next((folder for folder in found if folder.name in common), None)
+        chosen = broadcast_object_list([chosen])[0]
+        log = logging.getLogger("mixwright")
+        passed = [f"{folder.name} ({reason or 'not whole elsewhere'})" for folder, reason in found.items()]
+        if chosen is not None:
+            passed = passed[: list(found).index(chosen)] if chosen in found else passed
+            if passed and self.saves:
+                log.warning("Resuming from %s; passed over: %s.", chosen.name, "; ".join(passed))
+            return chosen
+        finished = [folder for folder in found if (folder / TRAINER_STATE).exists() and _state_file(folder).exists()]
+        if any(gather_object([bool(finished) or any("made without" in reason for reason in passed)])):
+            raise InputError(
+                "a checkpoint that can be resumed",
+                "; ".join(passed)[:600] or "one that is not whole on every process",
+                "Name one with resume_from_checkpoint=..., or move them away to start from the beginning.",
+                file=self.output,
+            )
+        if self.saves:
+            shown = f" ({'; '.join(passed)})" if passed else ""
+            log.warning("No save was finished in %s%s: training starts from the beginning.", self.output, shown)
         return None
-    folder = get_last_checkpoint(output_dir) if resume is True else resume
-    if folder is None:
-        return None  # TRL says what is missing
-    path = Path(folder) / NAME
-    try:
-        state = json.loads(path.read_text(encoding="utf-8"))
-        run.restore(state)
-        run.files.cut(state["files"])
-        return state["canaries"]
-    except FileNotFoundError:
-        raise InputError(
-            "a checkpoint made under steering",
-            f"no {NAME}",
-            "Resume from another checkpoint or with steering=None.",
-            file=path,
-        ) from None
-    except (json.JSONDecodeError, KeyError) as error:
-        raise InputError("a whole steering state", repr(error), "Resume from an earlier checkpoint.", file=path) from None
+
+    def load(self, folder: Path | None) -> dict[str, Any]:
+        """Bring the run to where a checkpoint left it, or to a fresh start (None); returns `extra` of `stage`.
+
+        Raises:
+            InputError: the state does not fit the run, or it cannot be read.
+        """
+        run = self.run
+        if folder is None:
+            if run.batches:
+                run.log.start = len(run.log)
+            else:
+                run.files.clear()
+            return {}
+        if self.saves:
+            for other in self.all():  # saved whole, but killed before its state was moved in
+                if not _state_file(other).exists() and not self.problem(other):
+                    self._move(other, _step(other))
+        PartialState().wait_for_everyone()
+        state = read_state(folder, NAME)
+        try:
+            run.restore(state)
+            self._warn(folder, state)
+            run.files.cut(state["lines"])
+            return state["extra"]
+        except (KeyError, TypeError) as error:
+            raise InputError("a whole steering state", repr(error), REMEDY, file=_state_file(folder)) from None
+
+    def all(self) -> list[Path]:
+        """Checkpoint folders of the output folder, newest step first."""
+        folders = [path for path in self.output.glob(f"{PREFIX_CHECKPOINT_DIR}-*") if path.is_dir() and _step(path) >= 0]
+        return sorted(folders, key=_step, reverse=True)
+
+    def problem(self, folder: Path) -> str:
+        """Why a checkpoint cannot be resumed; empty when it is whole."""
+        if not folder.is_dir():
+            return "no such folder"
+        if (folder / UNFINISHED).exists():
+            return f"{UNFINISHED} is there: a save was interrupted"
+        try:
+            step = json.loads((folder / TRAINER_STATE).read_text(encoding="utf-8"))["global_step"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return f"no whole {TRAINER_STATE}: the save was interrupted"
+        place = folder if _state_file(folder).exists() or not self._own(folder) else self._staged(step)
+        try:
+            state = read_state(place, NAME, arrays=False)
+        except InputError as error:
+            return f"{error.got}: made without steering" if error.got.startswith("no ") else error.got
+        if state.get("step") != step:
+            return f"its steering state is of step {state.get('step')}, its {TRAINER_STATE} of step {step}"
+        for name, size in state.get("inventory", {}).items():
+            if not (folder / name).is_file() or (folder / name).stat().st_size != size:
+                return f"{name} is missing or has changed"
+        for name in state["random"]:
+            if not zipfile.is_zipfile(folder / name):
+                return f"no whole {name}: the save was interrupted, or made with save_only_model"
+        return ""
+
+    def last_calm(self) -> str:
+        """The newest whole checkpoint saved while no alarm stood, relative to the output folder; empty when none is left."""
+        for folder in self.all():
+            if not self.problem(folder):
+                state = read_state(
+                    folder if _state_file(folder).exists() else self._staged(_step(folder)), NAME, arrays=False
+                )
+                if not state["engine"]["policy"]["alarmed"]:
+                    return folder.name
+        return ""
+
+    def _strange(self, folder: Path) -> str:
+        """Why a whole checkpoint is not of the run whose lines stand here: it was taken back, or began anew, since."""
+        if not self.run.files.write:
+            return ""
+        place = folder if _state_file(folder).exists() else self._staged(_step(folder))
+        name = self.run.files.differs(read_state(place, NAME, arrays=False)["lines"])
+        return f"{name} no longer begins with the lines that stood there when it was saved" if name else ""
+
+    def _warn(self, folder: Path, state: Mapping[str, Any]) -> None:
+        log = logging.getLogger("mixwright")
+        name = self.run.files.differs(state["lines"]) if self.run.files.write else ""
+        if name:
+            log.warning("%s does not begin with the lines that stood there at %s; it goes on as it is.", name, folder.name)
+        if sorted(state["random"]) != sorted(self._random_files()) and self.saves and not self.each_node:
+            log.warning(
+                "%s was saved by %d processes and %d resume it: TRL cannot restore random states, so completions differ "
+                "from those of an uninterrupted run.",
+                folder.name,
+                len(state["random"]),
+                PartialState().num_processes,
+            )
+        if not state["extra"].get("whole", True) and self.saves:
+            log.warning(
+                "%s was saved in the middle of a generation batch, because the run ended there: the batch is generated "
+                "again, and its outcomes count twice.",
+                folder.name,
+            )
+
+    def _move(self, folder: Path, step: int) -> None:
+        """Move the staged state into a checkpoint, its JSON last, with the sizes of the files that stand there."""
+        staged = self._staged(step)
+        state = read_state(staged, NAME, arrays=False)
+        archive, temporary = folder / f"{NAME}.npz", folder / f".{NAME}.npz"
+        shutil.copyfile(staged / f"{NAME}.npz", temporary)
+        temporary.replace(archive)
+        files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path != _state_file(folder)]
+        inventory = {str(path.relative_to(folder)): path.stat().st_size for path in files}
+        write_text(_state_file(folder), json.dumps(state | {"inventory": inventory}, allow_nan=False))
+        shutil.rmtree(staged)
+
+    def _own(self, folder: Path) -> bool:
+        """Whether a checkpoint is one of this run's own output folder."""
+        return folder.resolve().parent == self.output.resolve()
+
+    def _staged(self, step: int) -> Path:
+        return self.run.files.folder / "saving" / str(step)
+
+    def _random_files(self) -> list[str]:
+        """Names of the files in which TRL keeps the random states of the processes that save here."""
+        state = PartialState()
+        if state.num_processes == 1:
+            return ["rng_state.pth"]
+        count, first = state.num_processes, 0
+        if self.each_node:
+            count = int(os.environ.get("LOCAL_WORLD_SIZE", count))
+            first = state.process_index - state.local_process_index
+        return [f"rng_state_{rank}.pth" for rank in range(first, first + count)]
+
+
+def _state_file(folder: Path) -> Path:
+    return folder / f"{NAME}.json"
+
+
+def _step(folder: Path) -> int:
+    """The step in a checkpoint's name; -1 when it has none."""
+    number = folder.name.rpartition("-")[2]
+    return int(number) if number.isdecimal() else -1

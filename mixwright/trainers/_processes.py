@@ -1,0 +1,48 @@
+"""Several processes of one run: all must hold the same data, draw the same and decide the same."""
+
+from __future__ import annotations
+
+import json
+import zlib
+
+from accelerate import PartialState
+from accelerate.utils import gather_object
+
+from mixwright.errors import InputError
+from mixwright.trainers._run import RunSteering
+
+CHECK_EVERY = 100
+"""Steps between comparisons of draws and evidence over processes; each save compares too."""
+
+
+def check_same_data(run: RunSteering) -> None:
+    """Raises InputError when the processes do not hold the same examples in the same order."""
+    if PartialState().num_processes == 1:
+        return
+    seen = gather_object([(len(run.pool.ids), zlib.crc32("\n".join(run.pool.ids).encode()))])
+    if len(set(seen)) > 1:
+        raise InputError(
+            "the same train_dataset on every process",
+            ", ".join(f"{count} rows with checksum {checksum:08x}" for count, checksum in seen),
+            "Load and shuffle it with a fixed order and seed, the same on every process.",
+        )
+
+
+def check_same_run(run: RunSteering, step: int) -> None:
+    """Compare draws, wanted shares, evidence per cell and coefficients over processes.
+
+    Raises:
+        RuntimeError: they differ, so the processes no longer train on what was decided.
+    """
+    if PartialState().num_processes == 1:
+        return
+    seen = gather_object([(len(run.log), zlib.crc32(run.log.rows.tobytes()), checksum(run))])
+    if len(set(seen)) > 1:
+        shown = "; ".join(f"process {rank}: {n} draws {a:08x}, state {b:08x}" for rank, (n, a, b) in enumerate(seen))
+        raise RuntimeError(f"step {step}: the processes no longer draw and decide the same ({shown}); stopped")
+
+
+def checksum(run: RunSteering) -> int:
+    """CRC-32 of what decides the next draws, without the per-example arrays: those follow from the same outcomes."""
+    shown = [run.engine.wanted(), run.engine.snapshot(), run.beta, run.lr_factor, run.stop, run.rollouts, run.batches]
+    return zlib.crc32(json.dumps(shown, sort_keys=True, default=float).encode())
