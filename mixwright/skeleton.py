@@ -17,14 +17,14 @@ _WINDOW = 240
 
 _TOKEN = re.compile(
     r"(?P<label>\b(?:final answer|answer|result|solution|output)\b {0,2}(?::|=|is\b))"
-    r"|(?P<tag></?[A-Za-z][A-Za-z0-9_-]{0,19}/?>)"
-    r"|(?P<command>\\[A-Za-z]{1,20})"
+    r"|</?[A-Za-z][A-Za-z0-9_-]{0,19}/?>"
+    r"|\\[A-Za-z]{1,20}"
     r"|(?P<number>\d+)"
     r"|(?P<word>[^\W\d_]+)"
-    r"|(?P<space>\s+)"
-    r"|(?P<mark>.)",
-    re.IGNORECASE | re.DOTALL,
+    r"|(?P<space>\s{2,}|[^\S ])",
+    re.IGNORECASE,
 )
+"""What is rewritten, and the markup that hides its letters from that; marks and single spaces stay as they are."""
 _WORDS = re.compile(r"a(?:[ '-]a)+")
 _REPEAT = re.compile(r"(.{1,32}?)\1+")
 
@@ -40,7 +40,9 @@ def skeleton(text: str) -> str:
     text = text.strip()
     if len(text) > 2 * _WINDOW:
         text = f"{text[:_WINDOW]}…{text[-_WINDOW:]}"
-    form = "".join(_symbol(match) for match in _TOKEN.finditer(text))
+    if not text.isprintable():
+        text = "".join(character if character.isprintable() or character.isspace() else "?" for character in text)
+    form = _TOKEN.sub(_symbol, text)
     lines: list[str] = []
     for line, alike in itertools.groupby(_REPEAT.sub(r"\1…", line) for line in _WORDS.sub("a+", form).split("\n")):
         lines += [line, "…"] if len(list(alike)) > 1 else [line]
@@ -59,6 +61,4 @@ def _symbol(match: re.Match[str]) -> str:
         return "a"
     if kind == "space":
         return "\n" if "\n" in token else " "
-    if kind == "mark":
-        return token if token.isprintable() else "?"
     return re.sub(r"\s+", " ", token.lower()) if kind == "label" else token
