@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mixwright.trainers._steering import Steering
     from mixwright.trainers.callback import SteeringCallback
+    from mixwright.trainers.dpo import SteeredDPOTrainer
     from mixwright.trainers.grpo import SteeredGRPOTrainer
     from mixwright.trainers.sft import SteeredSFTTrainer
 
-__all__ = ["SteeredGRPOTrainer", "SteeredSFTTrainer", "Steering", "SteeringCallback"]
+__all__ = ["SteeredDPOTrainer", "SteeredGRPOTrainer", "SteeredSFTTrainer", "Steering", "SteeringCallback"]
 __version__ = "0.1.0"
 
 _PLACES = {
+    "SteeredDPOTrainer": "mixwright.trainers.dpo",
     "SteeredGRPOTrainer": "mixwright.trainers.grpo",
     "SteeredSFTTrainer": "mixwright.trainers.sft",
     "Steering": "mixwright.trainers._steering",

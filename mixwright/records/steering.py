@@ -20,6 +20,8 @@ class Outcome:
     """Nats per target token."""
     tokens: int
     """Target tokens."""
+    drop: float | None = None
+    """Nats per target token by which `loss` is under this example's last loss in this run; None at first sight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +40,10 @@ class GroupOutcome:
     """Completion tokens."""
     formats: tuple[str, ...] = ()
     """Answer skeleton of each completion."""
-    entropy: float | None = None
-    """Mean token entropy in nats, where the trainer shows it."""
 
     @property
     def no_signal(self) -> bool:
-        """All rewards equal: every advantage is zero."""
+        """All rewards equal: every advantage is zero (with weighted sums normalised, which is TRL's default)."""
         return max(self.rewards) - min(self.rewards) < 1e-9
 
 
@@ -55,12 +55,33 @@ class PairOutcome:
     task: str
     level: float | None
     step: int
-    loss: float
-    """Nats."""
+    loss: float | None
+    """Nats; None where the loss is not a sum over pairs, or not the plain sigmoid one."""
     chosen_logprob: float
     """Sum over tokens, nats."""
     rejected_logprob: float
     """Sum over tokens, nats."""
+    chosen_reference: float = 0.0
+    """The same of the reference model; 0 where there is none."""
+    rejected_reference: float = 0.0
+    """The same of the reference model; 0 where there is none."""
+    beta: float = 1.0
+    """DPO's loss temperature; read, never moved."""
+
+    @property
+    def chosen_logratio(self) -> float:
+        """Log-probability of the chosen completion above the reference's, nats."""
+        return self.chosen_logprob - self.chosen_reference
+
+    @property
+    def rejected_logratio(self) -> float:
+        """Log-probability of the rejected completion above the reference's, nats."""
+        return self.rejected_logprob - self.rejected_reference
+
+    @property
+    def margin(self) -> float:
+        """Difference of implicit rewards: beta x (chosen - rejected log-ratio), as DPO's sigmoid loss reads it."""
+        return self.beta * (self.chosen_logratio - self.rejected_logratio)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +93,11 @@ class CanaryOutcome:
     level: float | None
     step: int
     success: float
-    """Graded greedy answer, 0..1."""
+    """GRPO: the graded greedy answer, 0..1. SFT and DPO: exp(-nats per target token), the geometric mean probability of the
+    tokens of the row's own completion (DPO: of the chosen one), 0..1; never a share of right answers."""
     kl_nats: float | None = None
-    """KL(start || now) per token on the start model's own completion of the item."""
+    """KL(start || now) per token: GRPO on the start model's own completion of the item, SFT and DPO at the target positions
+    of the row, after the row's own tokens."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,6 +92,7 @@ class Engine:
             if group.example not in self._index:
                 raise InputError("an example of the pool", repr(group.example), "Train on the data of the pool.")
         self._learn(rewarded)
+        self._ledger.reach(signals.step)
         for steerer in self._steerers().values():
             steerer.observe(signals.step, groups)
         refusals = [action for group in rewarded if (action := self._judge(group)) is not None]

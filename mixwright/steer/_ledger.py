@@ -222,6 +222,12 @@ class Ledger:
         for evidence in self._evidence().values():
             evidence.add(self.pool.cell_of[indices], step, wins, tries)
 
+    def reach(self, step: int) -> None:
+        """Training has come to `step`, whether or not anything was rewarded in it (losses and pairs are not)."""
+        self.step = max(self.step, step)
+        for evidence in self._evidence().values():
+            evidence.step = max(evidence.step, step)
+
     def beta(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Beta posterior of examples: own evidence faded by age, plus up to `strength` rollouts at the cell's mean."""
         cells = self.pool.cell_of[indices]

@@ -16,6 +16,8 @@ GRPO_NAMES = {
 """Private methods of TRL's GRPOTrainer that are extended through super(), with the arguments relied on."""
 SFT_NAMES = {"_get_train_sampler": (), "compute_loss": ("model", "inputs"), "_set_signature_columns_if_needed": ()}
 """The same for SFTTrainer."""
+DPO_NAMES = SFT_NAMES
+"""The same for DPOTrainer."""
 
 
 def check_names(parent: type, names: dict[str, tuple[str, ...]]) -> None:
@@ -34,23 +36,28 @@ def check_names(parent: type, names: dict[str, tuple[str, ...]]) -> None:
             )
 
 
-def refuse_sft(args: Any) -> None:
+def refuse_sft(args: Any, dataset: Any) -> None:
     """Raises InputError for SFT settings under which a row's own loss cannot be seen; `args` is None for TRL's defaults."""
     if getattr(args, "packing", False):
         _refuse("packing=False", "packing=True", "Packed rows mix tasks, so a task's weight and loss cannot be told apart.")
-    if getattr(args, "padding_free", False):
-        _refuse("padding_free=False", "padding_free=True", "Flattened batches hide where an example ends.")
     if (getattr(args, "dataset_kwargs", None) or {}).get("skip_prepare_dataset"):
         _refuse("a dataset that TRL prepares", "skip_prepare_dataset", "Leave the preparation to TRL.")
+    refuse_dpo(args, dataset)
+
+
+def refuse_dpo(args: Any, dataset: Any) -> None:
+    """Raises InputError for settings and data under which what a row showed cannot be told apart."""
+    if {"image", "images"} & set(dataset.column_names):
+        _refuse("a text dataset", "images", "Vision rows are prepared in the collator; train them with steering=None.")
+    if getattr(args, "padding_free", False):
+        _refuse("padding_free=False", "padding_free=True", "Flattened batches hide where an example ends.")
     strategy = getattr(args, "train_sampling_strategy", "random")
     if strategy not in ("random", "sequential"):
         _refuse("train_sampling_strategy 'random'", repr(strategy), "Under steering the plan decides the order of rows.")
 
 
-def refuse_sft_data(trainer: Any) -> None:
-    """Raises InputError for data that an SFT trainer does not prepare row by row."""
-    if getattr(trainer, "_is_vision_dataset", False):
-        _refuse("a text dataset", "images", "Vision rows are prepared in the collator; train them with steering=None.")
+def refuse_prepared(trainer: Any) -> None:
+    """Raises InputError for data that an SFT or DPO trainer has not prepared row by row."""
     if INDEX not in trainer.train_dataset.column_names:
         _refuse("prepared rows that keep their other columns", "row numbers lost", "Train with steering=None.")
 

@@ -5,23 +5,20 @@ A trainer hands in outcomes and asks for rows; what the engine answers becomes c
 
 from __future__ import annotations
 
+import logging
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mixwright.contracts import Pool
-from mixwright.records import Action, CanaryOutcome, Decision, GroupOutcome, Outcome, Signals, cell_key
+from mixwright.records import Action, CanaryOutcome, Decision, GroupOutcome, Outcome, PairOutcome, Signals
 from mixwright.trainers._draws import DrawLog
 from mixwright.trainers._files import SteeringFiles
+from mixwright.trainers._lines import PER_TASK, LastLosses, counted, group_line
+from mixwright.trainers._reasons import NO_BETA, NOT_OURS
 
 if TYPE_CHECKING:
     from mixwright.steer._engine import Engine
-
-NOT_OURS = {
-    "replay": "this trainer does not replay; the mixture raises the task's share instead",
-    "weights": "weights are the engine's own; the sampler follows them",
-}
-"""Action kinds that are logged but not executed, with the reason."""
 
 
 class RunSteering:
@@ -34,6 +31,7 @@ class RunSteering:
         beta: the trainer's KL coefficient at the start; 0 means there is no reference model and it cannot be moved.
         lr_reason: why the learning rate cannot be scaled; empty when it can.
         reward_range: reward of a wrong and of a right answer, as the plan says.
+        objective: grpo, sft or dpo.
     """
 
     def __init__(
@@ -45,13 +43,16 @@ class RunSteering:
         beta: float,
         lr_reason: str = "",
         reward_range: Sequence[float] = (0.0, 1.0),
+        objective: str = "grpo",
     ) -> None:
-        self.engine, self.pool, self.files = engine, pool, files
+        self.engine, self.pool, self.files, self.objective = engine, pool, files, objective
         self.low, self.high = reward_range
         self.beta, self.lr_reason = beta, lr_reason
         self.lr_factor = 1.0
         self.stop = ""
         """Why training must stop; empty while it may go on."""
+        self.calm: Callable[[], str] = str
+        """Names the last checkpoint saved while no alarm stood; empty when there is none."""
         self.log = DrawLog(self._draw)
         self.rollouts = 0
         """Completions charged, canaries included."""
@@ -63,6 +64,8 @@ class RunSteering:
         """Rows of the dataset that cannot be drawn, because the trainer dropped them."""
         self.checks: list[str] = []
         """Start-up checks passed."""
+        self.losses = LastLosses(len(pool.ids) if objective == "sft" else 0)
+        """Last loss per example, in SFT."""
         self._counts: Counter[str] = Counter()
         self._expected: defaultdict[str, float] = defaultdict(float)
         self._used: list[tuple[int, int]] = []
@@ -72,7 +75,14 @@ class RunSteering:
         self._fresh = True
 
     def observe(
-        self, step: int, groups: Sequence[GroupOutcome], *, rows: int, kl: float | None, entropy: float | None
+        self,
+        step: int,
+        groups: Sequence[GroupOutcome],
+        *,
+        rows: int,
+        completions: int,
+        kl: float | None,
+        entropy: float | None,
     ) -> set[str]:
         """Hand a generation batch of GRPO to the engine and take over what it decides.
 
@@ -80,6 +90,7 @@ class RunSteering:
             step: optimiser steps done.
             groups: outcomes with true rewards.
             rows: rows of the batch, unscorable ones included.
+            completions: completions of the batch, unscorable ones included; all are charged.
             kl: nats per token since the last call, if the trainer measured it.
             entropy: nats per token since the last call.
 
@@ -88,32 +99,48 @@ class RunSteering:
         """
         actions = self.engine.observe(groups, self._signals(step, kl=kl, entropy=entropy, groups=len(groups)))
         refused = {action.target for action in actions if action.kind == "refuse"}
-        self.rollouts += sum(len(group.rewards) for group in groups)
-        line = self._line(step, groups, rows)
-        line["zero_signal"] = sum(group.no_signal for group in groups)
-        line["refused"] = sum(group.example in refused for group in groups)
-        rewards = [reward for group in groups for reward in group.rewards]
-        line["reward"] = sum(rewards) / len(rewards) if rewards else None
-        line["success"] = self._success(groups)
-        line["mixed"] = Counter(
-            cell_key(group.task, group.level) for group in groups if not group.no_signal and group.example not in refused
-        )
+        self.rollouts += completions
+        self._count_unscored(step, rows, len(groups))
+        cells = {cell: shown["success_above_luck"] for cell, shown in self.engine.snapshot().items()}
+        line = self._line(step, groups, rows) | group_line(groups, refused, self.success)
+        line |= {"rollouts": self.rollouts, "cells": cells}
         self._finish(step, actions, line)
         self.metrics.setdefault("steering/zero_signal_share", []).append(line["zero_signal"] / max(1, len(groups)))
         self.metrics.setdefault("steering/refused_share", []).append(line["refused"] / max(1, len(groups)))
         return refused
 
-    def observe_losses(self, step: int, outcomes: Sequence[Outcome], *, entropy: float | None) -> None:
-        """Hand a step of SFT to the engine. Outcomes with losses in nats per target token."""
-        actions = self.engine.observe(outcomes, self._signals(step, entropy=entropy))
-        line = self._line(step, outcomes, len(outcomes))
-        tokens = sum(outcome.tokens for outcome in outcomes)
-        line["loss"] = sum(outcome.loss * outcome.tokens for outcome in outcomes) / max(1, tokens)
-        self._finish(step, actions, line)
+    def _count_unscored(self, step: int, rows: int, groups: int) -> None:
+        """Say once in the run that nothing of a batch was scored, so nothing could be learnt or steered by it."""
+        self._counts["unscored"] += rows - groups
+        if groups or self._counts["unscored_batches"]:
+            self._counts["unscored_batches"] += not groups
+            return
+        self._counts["unscored_batches"] = 1
+        because = f"no reward function gave a finite number for any completion of the {rows} rows: advantages are 0"
+        self.note(step, "nothing scored", because)
+        if self.files.write:
+            logging.getLogger("mixwright").warning("step %d: nothing scored: %s", step, because)
 
-    def watch(self, step: int, canaries: Sequence[CanaryOutcome], *, rollouts: int) -> None:
-        """Hand fresh canary results to the engine; their rollouts are charged."""
-        self.charge(rollouts)
+    def observe_rows(
+        self, step: int, outcomes: Sequence[Outcome | PairOutcome], line: Mapping[str, Any], *, entropy: float | None
+    ) -> None:
+        """Hand a step of SFT or DPO to the engine.
+
+        Args:
+            step: optimiser steps done.
+            outcomes: of examples or pairs.
+            line: what they showed, by `loss_line` or `pair_line`.
+            entropy: nats per token since the last call.
+        """
+        actions = self.engine.observe(outcomes, self._signals(step, entropy=entropy))
+        self._finish(step, actions, self._line(step, outcomes, len(outcomes)) | dict(line))
+        for name in PER_TASK:
+            for task, value in line.get(name, {}).items():
+                self.metrics.setdefault(f"steering/{name}/{task}", []).append(value)
+
+    def watch(self, step: int, canaries: Sequence[CanaryOutcome], *, rollouts: int = 0, tokens: int = 0) -> None:
+        """Hand fresh canary results to the engine; their rollouts (GRPO) or the tokens read (SFT, DPO) are charged."""
+        self.charge(rollouts, tokens)
         measured = [canary.kl_nats for canary in canaries if canary.kl_nats is not None]
         kl = sum(measured) / len(measured) if measured else None
         self._take(step, self.engine.watch(self._signals(step, kl=kl, canaries=tuple(canaries))))
@@ -124,10 +151,11 @@ class RunSteering:
         if kl is not None:
             self.metrics["steering/canary_kl"] = [kl]
 
-    def charge(self, rollouts: int) -> None:
-        """Count completions that were made for watching, not for learning."""
+    def charge(self, rollouts: int, tokens: int = 0) -> None:
+        """Count completions made, and tokens read, for watching and not for learning."""
         self.rollouts += rollouts
         self._counts["canary_rollouts"] += rollouts
+        self._counts["canary_tokens"] += tokens
 
     def note(self, step: int, what: str, because: str) -> None:
         """Log something that is not (or cannot be) done."""
@@ -168,18 +196,12 @@ class RunSteering:
         """Drawn against wanted, zero-signal share, refused, rollouts: the numbers that show steering did what it says."""
         total = sum(self._expected.values()) or 1
         drawn = Counter(self.pool.tasks[self.pool.task_of[row]] for row in self.log.rows)
-        groups = self._counts["groups"]
         return {
             "draws": len(self.log),
             "drawn": {task: drawn[task] / max(1, len(self.log)) for task in self.pool.tasks},
             "wanted": {task: self._expected[task] / total for task in self.pool.tasks},
             "largest_lag": self._counts["largest_lag"],
-            "groups": groups,
-            "zero_signal": self._counts["zero_signal"],
-            "zero_signal_share": self._counts["zero_signal"] / max(1, groups),
-            "refused": self._counts["refused"],
-            "rollouts": self.rollouts,
-            "canary_rollouts": self._counts["canary_rollouts"],
+            **counted(self.objective, self._counts, self.rollouts),
             "skipped_steps": self._counts["skipped_steps"],
             "dropped_rows": self.dropped,
             "self_test": self.checks,
@@ -198,6 +220,7 @@ class RunSteering:
             "progress": {"rollouts": self.rollouts, "batches": self.batches, "skips": self._skips, "used": self._used},
             "counts": dict(self._counts),
             "expected": dict(self._expected),
+            "losses": self.losses.state(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -209,6 +232,7 @@ class RunSteering:
         self.rollouts, self.batches = progress["rollouts"], progress["batches"]
         self._skips, self._used = list(progress["skips"]), [tuple(pair) for pair in progress["used"]]
         self._counts, self._expected = Counter(state["counts"]), defaultdict(float, state["expected"])
+        self.losses.restore(state["losses"])
 
     def _draw(self, count: int) -> Sequence[int]:
         for task, weight in self.engine.wanted().items():
@@ -228,29 +252,23 @@ class RunSteering:
     ) -> Signals:
         return Signals(step, self.beta, self.lr_factor, kl, entropy, groups, 0, canaries)
 
-    def _line(self, step: int, outcomes: Sequence[GroupOutcome | Outcome], rows: int) -> dict[str, Any]:
+    def _line(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome], rows: int) -> dict[str, Any]:
         self._used.append((step, rows))
         self.batches += 1
         drawn = Counter(outcome.task for outcome in outcomes)
         for task in self.pool.tasks:
             self.metrics.setdefault(f"steering/share/{task}", []).append(drawn[task] / max(1, len(outcomes)))
-        return {
-            "step": step,
-            "rollouts": self.rollouts,
-            "groups": len(outcomes),
-            "drawn": dict(drawn),
-            "wanted": self.engine.wanted(),
-            "cells": {cell: shown["success_above_luck"] for cell, shown in self.engine.snapshot().items()},
-        }
+        return {"step": step, "drawn": dict(drawn), "wanted": self.engine.wanted()}
 
     def _finish(self, step: int, actions: Sequence[Action], line: dict[str, Any]) -> None:
         if self._fresh:
             self._skips, self._fresh = [], False
         self._skips.append(any(action.kind == "skip_step" for action in actions))
         self._take(step, actions)
-        for name in ("groups", "zero_signal", "refused"):
+        for name in ("groups", "zero_signal", "refused", "examples", "pairs"):
             self._counts[name] += line.get(name, 0)
-        self._lines.append(line | {"beta": self.beta, "lr_factor": self.lr_factor})
+        beta = {"beta": self.beta} if self.objective == "grpo" else {}
+        self._lines.append(line | beta | {"lr_factor": self.lr_factor})
 
     def _take(self, step: int, actions: Sequence[Action]) -> None:
         """Turn actions into coefficients; what cannot be executed is logged with the reason."""
@@ -260,7 +278,7 @@ class RunSteering:
                 if self.beta > 0 and action.value > 0:
                     self.beta = action.value
                 else:
-                    self.note(step, "not executed: beta", "beta was 0 at the start, so there is no reference model")
+                    self.note(step, "not executed: beta", NO_BETA[self.objective])
             elif action.kind == "lr_factor" and action.value is not None:
                 if self.lr_reason:
                     self.note(step, "not executed: lr_factor", self.lr_reason)
@@ -269,21 +287,21 @@ class RunSteering:
             elif action.kind in ("stop", "restore"):
                 self.stop = action.because
                 if action.kind == "restore":
-                    reason = "a running trainer cannot go back: training stops; resume from that checkpoint"
-                    self.note(step, f"stop instead of restore: {action.target}", reason)
+                    self._name_checkpoint(step, action.target)
             elif action.kind in NOT_OURS:
                 self.note(step, f"not executed: {action.kind}.{action.target}", NOT_OURS[action.kind])
-        self.metrics["steering/beta"], self.metrics["steering/lr_factor"] = [self.beta], [self.lr_factor]
+        self.metrics["steering/lr_factor"] = [self.lr_factor]
+        if self.objective == "grpo":
+            self.metrics["steering/beta"] = [self.beta]
+
+    def _name_checkpoint(self, step: int, target: str) -> None:
+        """Log which checkpoint to resume from, relative to the trainer's output_dir: a running trainer cannot go back."""
+        name = self.calm()
+        reason = f"a running trainer cannot go back: training stops; resume from {name}"
+        if not name:
+            reason = f"training stops; no {target} is left (keep more with save_total_limit)"
+        self.files.decisions([Decision(step, "stop instead of restore", target, name or None, reason)])
 
     def success(self, reward: float) -> float:
         """A reward as success, 0..1."""
         return min(1.0, max(0.0, (reward - self.low) / (self.high - self.low)))
-
-    def _success(self, groups: Sequence[GroupOutcome]) -> dict[str, list[float]]:
-        """Cell -> [sum of successes, completions]."""
-        found: dict[str, list[float]] = {}
-        for group in groups:
-            entry = found.setdefault(cell_key(group.task, group.level), [0.0, 0])
-            entry[0] += sum(map(self.success, group.rewards))
-            entry[1] += len(group.rewards)
-        return found

@@ -112,6 +112,8 @@ def pool_of(dataset: Dataset, steering: Steering, rows: Sequence[int] | None = N
             "against another. Name the column with Steering(columns={'task': ...}); {'task': ''} says that one is meant.",
             ", ".join(name for name in dataset.column_names if name != INDEX),
         )
+    for name in ("id", "task"):
+        _whole(found[name], name, columns.get(name, name), rows)
     ids = found["id"] or (rows if rows is not None else range(count))
     tasks = [str(task) for task in found["task"] or ["all"] * count]
     planned = steering.plan.cells if isinstance(steering.plan, Plan) else ()
@@ -124,6 +126,18 @@ def _column(dataset: Dataset, column: str, rows: Sequence[int] | None) -> list[A
         return None
     values = list(dataset[column])
     return values if rows is None else [values[row] for row in rows]
+
+
+def _whole(values: list[Any] | None, name: str, column: str, rows: Sequence[int] | None) -> None:
+    """Raises InputError for the first row whose value is missing."""
+    place = next((place for place, value in enumerate(values or []) if value is None or value != value), None)
+    if place is not None:
+        row = place if rows is None else rows[place]
+        raise InputError(
+            f"a value in column {column!r} ({name}) of every row",
+            f"none in row {row} (counted from 0)",
+            "Fill it in, leave those rows out, or name another column in Steering(columns=...).",
+        )
 
 
 def _levels(values: list[Any] | None) -> list[float | None] | None:
@@ -140,12 +154,20 @@ def _levels(values: list[Any] | None) -> list[float | None] | None:
 
 
 def default_plan(pool: Pool, objective: str, steps: int) -> Plan:
-    """Weights by rows; for GRPO the levers that need no prior measurement."""
+    """Weights by rows, and the levers that need no prior measurement.
+
+    GRPO: all of them. DPO: displacement, which reads what training shows anyway; its alarms are written down and change
+    nothing, and no pair is held back. SFT: none. There canaries would keep rows from being learnt before anything says that
+    the model can do them, and the KL from the start grows because learning is moving away from it: a leash would throttle
+    just that. A plan that was measured may ask for both.
+    """
     counts = np.bincount(pool.task_of, minlength=len(pool.tasks))
     weights = {task: float(count / counts.sum()) for task, count in zip(pool.tasks, counts, strict=True)}
     stage = Stage("training", objective, steps, weights)  # type: ignore[arg-type]
     if objective == "grpo":
         stage = replace(stage, selector="difficulty", gates=("too_hard",), controllers=("drift",), monitors=("canary",))
+    if objective == "dpo":
+        stage = replace(stage, monitors=("displacement",), options={"engine": {"canaries": 0, "on_alarm": "log"}})
     return Plan("default", (stage,), why={"stages.0.weights": "the share of each task's rows; no plan was given"})
 
 
@@ -169,7 +191,7 @@ def make_run(
     Args:
         steering: as read by `read_steering`.
         pool: what may be drawn.
-        objective: sft or grpo.
+        objective: sft, dpo or grpo.
         args: the trainer's arguments (seed, output_dir).
         beta: its KL coefficient.
         lr_reason: why its learning rate cannot be scaled, if it cannot.
@@ -189,4 +211,4 @@ def make_run(
     engine = Engine(plan, pool, seed=seed, stage=place)
     reward_range = plan.stages[place].options.get("engine", {}).get("reward_range", (0.0, 1.0))
     files = SteeringFiles(folder, write=main)
-    return RunSteering(engine, pool, files, beta=beta, lr_reason=lr_reason, reward_range=reward_range)
+    return RunSteering(engine, pool, files, beta=beta, lr_reason=lr_reason, reward_range=reward_range, objective=objective)

@@ -11,9 +11,9 @@ from mixwright.contracts import Pool
 from mixwright.learner.settings import slow_settings
 from mixwright.trainers._canaries import CanaryPass
 from mixwright.trainers._draws import SteeredSampler
+from mixwright.trainers._heldout import HeldOutPass
 from mixwright.trainers._hooks import SteeringHooks
 from mixwright.trainers._refusals import no_lr_reason, refuse_dataloader
-from mixwright.trainers._resume import load_run, save_run
 from mixwright.trainers._run import RunSteering
 from mixwright.trainers._selftest import check_draws
 from mixwright.trainers._steering import INDEX, Steering, make_run
@@ -26,7 +26,7 @@ class SteeredTrainer(Trainer):
     """The run; None without steering."""
     steering: Steering
     """What the user asked for."""
-    canaries: CanaryPass | None = None
+    canaries: CanaryPass | HeldOutPass | None = None
     """The canary pass; None where there is none."""
     hooks: SteeringHooks
     """The callback that executes decisions."""
@@ -52,9 +52,14 @@ class SteeredTrainer(Trainer):
             begin=self._begin_steering,
             hand_in=self._hand_in,
             watch=self._watch,
-            save=self._save_steering,
             measured=self._measured,
+            args=self.args,
+            remembered=lambda: self.canaries.start if self.canaries else [],
         )
+        if getattr(self.args, "enable_jit_checkpoint", False):
+            from transformers.trainer_jit_checkpoint import JITCheckpointCallback
+
+            self.hooks.terminated = self.pop_callback(JITCheckpointCallback)
         self.add_callback(self.hooks)
         return self.steered
 
@@ -66,10 +71,13 @@ class SteeredTrainer(Trainer):
             RuntimeError: a failed start-up check.
         """
         if self.steered is not None:
-            start = load_run(self.steered, resume_from_checkpoint, str(self.args.output_dir))
-            self.canaries = self._make_canaries()
-            if self.canaries is not None and start is not None:
-                self.canaries.start = [(tokens, logprobs) for tokens, logprobs in start]
+            folder = self.hooks.checkpoints.choose(resume_from_checkpoint)
+            resume_from_checkpoint = str(folder) if folder is not None else None
+            start = self.hooks.resume(folder)
+            before, self.canaries = self.canaries, self._make_canaries()
+            if self.canaries is not None:
+                known = start or (before.start if before is not None else [])
+                self.canaries.start = [(tokens, logprobs) for tokens, logprobs in known]
         return super().train(resume_from_checkpoint, *args, **kwargs)
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
@@ -89,7 +97,7 @@ class SteeredTrainer(Trainer):
         self.hooks.sampler = sampler
         return sampler
 
-    def _make_canaries(self) -> CanaryPass | None:
+    def _make_canaries(self) -> CanaryPass | HeldOutPass | None:
         return None
 
     def _begin_steering(self, step: int) -> None:
@@ -101,10 +109,6 @@ class SteeredTrainer(Trainer):
 
     def _watch(self, step: int) -> None:
         """Called after each optimiser step."""
-
-    def _save_steering(self, step: int) -> None:
-        if self.steered is not None:
-            save_run(self.steered, self.canaries, str(self.args.output_dir), step)
 
     def _measured(self, count: int) -> tuple[float | None, float | None]:
         """KL and entropy (nats per token) of the last `count` micro-steps, from TRL's own metrics."""

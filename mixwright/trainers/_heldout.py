@@ -1,0 +1,137 @@
+"""The canary pass of SFT and DPO: fixed rows that are never drawn, read by the model in training. Nothing is generated.
+
+What is watched is the probability of the row's own completion (in DPO of the chosen one), as the trainer itself prepares
+and pads it. At the first pass one token per target position is sampled from the starting model; how far later models have
+moved is the KL from start to now at those positions, estimated from these tokens as `_canaries.kl_per_token` does, so the
+vocabulary is never stored. Reading leaves parameters, gradients, train/eval mode and the global random state alone.
+"""
+
+# ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from mixwright.contracts import Pool
+from mixwright.learner._batches import logits_limit, quiet, token_batches
+from mixwright.records import CanaryOutcome
+from mixwright.trainers._canaries import kl_per_token
+
+if TYPE_CHECKING:
+    from mixwright.trainers._run import RunSteering
+
+Prepare = Callable[[Sequence[int]], tuple[dict[str, Any], Tensor]]
+"""Pool indices -> the model's inputs, and labels (rows, time) with -100 where nothing is to be predicted."""
+
+
+class HeldOutPass:
+    """Reads held-out rows for one training run.
+
+    Args:
+        model: the model in training, as it is at the time of each pass.
+        pool: names the items.
+        items: pool indices.
+        sizes: tokens per item, at most; decides which are read together.
+        prepare: the trainer's own collator on some of them.
+        seed: of the tokens that drift is measured on.
+    """
+
+    def __init__(
+        self, model: Any, pool: Pool, items: Sequence[int], sizes: Sequence[int], prepare: Prepare, *, seed: int
+    ) -> None:
+        self.model, self.pool, self.items, self.prepare, self.seed = model, pool, items, prepare, seed
+        self.batches = list(token_batches(sizes, logits_limit(model)))
+        self.start: list[tuple[list[int], list[float]]] = []
+        """Per item: a token per target position that the starting model sampled, and its log-probability then (nats)."""
+
+    def remember_start(self) -> int:
+        """Sample the tokens that drift is measured on; returns target tokens to charge. No-op when already done."""
+        if self.start:
+            return 0
+        random = torch.Generator().manual_seed(self.seed)
+        self.start = [([], []) for _ in self.items]
+        tokens = 0
+        for place, table, gold in self._read():
+            mass = table.exp().cumsum(1)
+            # Scaled to the last sum, which rounding leaves a little off 1, so that no token outside the vocabulary is hit.
+            threshold = torch.rand(len(gold), 1, generator=random).to(mass.device) * mass[:, -1:]
+            drawn = torch.searchsorted(mass, threshold).clamp_max(table.shape[1] - 1)
+            self.start[place] = (drawn[:, 0].tolist(), table.gather(1, drawn)[:, 0].tolist())
+            tokens += len(gold)
+        return tokens
+
+    def run(self, step: int) -> tuple[list[CanaryOutcome], int]:
+        """Outcomes of all items now, and the target tokens to charge."""
+        found: dict[int, CanaryOutcome] = {}
+        tokens = 0
+        for place, table, gold in self._read():
+            tokens += len(gold)
+            success = math.exp(table.gather(1, gold[:, None]).mean().item())
+            kl = None
+            if self.start:
+                drawn, before = self.start[place]
+                now = table.gather(1, torch.tensor(drawn, device=table.device)[:, None])[:, 0].tolist()
+                kl = kl_per_token(before, now)
+            item = self.items[place]
+            cell = self.pool.cells[self.pool.cell_of[item]]
+            found[place] = CanaryOutcome(self.pool.ids[item], cell.task, cell.level, step, success, kl)
+        return [found[place] for place in sorted(found)], tokens
+
+    def _read(self) -> Iterator[tuple[int, Float[Tensor, "time vocabulary"], Int[Tensor, " time"]]]:
+        """(place, log-probabilities at the target positions, target tokens) per item; items without targets are left out."""
+        for batch in self.batches:
+            inputs, labels = self.prepare([self.items[place] for place in batch])
+            device = next(self.model.parameters()).device
+            inputs = {name: value.to(device) if isinstance(value, Tensor) else value for name, value in inputs.items()}
+            with quiet(self.model):
+                # Prompt-learning adapters put virtual tokens in front: the last positions are the row's own.
+                logits = self.model(**inputs, use_cache=False).logits[:, -labels.shape[1] :]
+            targets = labels.to(logits.device)[:, 1:]
+            for row, place in enumerate(batch):
+                wanted = targets[row] != -100
+                if bool(wanted.any()):
+                    yield place, torch.log_softmax(logits[row, :-1][wanted].float(), -1), targets[row][wanted]
+
+
+def make_heldout(
+    trainer: Any, run: RunSteering, every: int, size: Callable[[Any], int], prepare: Prepare
+) -> HeldOutPass | None:
+    """The canary pass of an SFT or DPO trainer, or None with the reason logged when there can be none.
+
+    Args:
+        trainer: with prepared rows.
+        run: beside it.
+        every: steps between passes; 0: off.
+        size: tokens of a prepared row.
+        prepare: as `HeldOutPass` takes it.
+    """
+    if every <= 0:
+        return None
+    items = list(run.engine.canaries)
+    reason = _why_none(trainer, prepare, items)
+    if reason:
+        if run.batches == 0:
+            run.note(0, "canaries off", reason)
+        return None
+    model = trainer.accelerator.unwrap_model(trainer.model)
+    sizes = [size(trainer.train_dataset[trainer.row_at(item)]) for item in items]
+    return HeldOutPass(model, run.pool, items, sizes, prepare, seed=trainer.args.seed)
+
+
+def _why_none(trainer: Any, prepare: Prepare, items: Sequence[int]) -> str:
+    """Why no row can be watched beside this trainer; empty when it can."""
+    if not items:
+        return "no stage lever reads them, or the data is too small to hold any back"
+    if trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled:
+        return "parameters may be sharded, so one process cannot read rows alone"
+    try:
+        prepare(items[:1])
+    except KeyError as error:
+        return f"the data collator makes no {error.args[0]}"
+    return ""

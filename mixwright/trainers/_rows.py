@@ -1,0 +1,151 @@
+"""What SFT and DPO share under steering: rows drawn one by one, known past the collator, watched on rows held out.
+
+A trainer of this kind prepares every row before training, so a pool index is the place of a prepared row. What a row
+showed is collected at each micro-step, gathered over processes, and handed in before the optimiser steps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate.utils import broadcast_object_list, gather
+from datasets import Dataset
+from torch import nn
+from torch.utils.data import Sampler
+
+from mixwright.trainers._draws import SteeredSampler
+from mixwright.trainers._heldout import HeldOutPass
+from mixwright.trainers._refusals import refuse_prepared
+from mixwright.trainers._steering import INDEX, Steering, pool_of
+from mixwright.trainers._trainer import SteeredTrainer, is_training
+
+
+class RowTrainer(SteeredTrainer):
+    """Parent beside TRL's class; without a run it changes nothing."""
+
+    def steer_rows(self, steering: Steering, dataset: Dataset, *, objective: str) -> None:
+        """Put a run beside a trainer whose `train_dataset` TRL has prepared from `dataset`.
+
+        Args:
+            steering: as read by `read_steering`.
+            dataset: with row numbers, as given to TRL.
+            objective: sft or dpo.
+
+        Raises:
+            InputError: data that cannot be steered, or a plan that does not fit them.
+        """
+        refuse_prepared(self)
+        prepared: Any = self.train_dataset
+        rows = list(prepared[INDEX])  # TRL may shuffle, and drops rows that truncation left without a target
+        self._place = np.full(len(dataset), -1)
+        self._place[rows] = np.arange(len(rows))
+        self._collected: list[list[torch.Tensor]] = []
+        self.data_collator = IndexCollator(self.data_collator)
+        run = self.steer(steering, pool_of(dataset, steering, rows), objective=objective, beta=0.0, micro_steps=1)
+        run.dropped = len(dataset) - len(rows)
+
+    def steers(self, index: torch.Tensor | None) -> bool:
+        """Whether this batch is one of steered training, with row numbers."""
+        return self.steered is not None and index is not None and is_training(self)
+
+    def collect(self, index: torch.Tensor, *columns: torch.Tensor) -> None:
+        """Keep what a micro-step showed of its rows: numbers of shape (rows,), gathered over processes in sampler order."""
+        where = columns[0].device
+        gathered: Any = gather((index.to(where), *(column.detach().float() for column in columns)))
+        self._collected.append(list(gathered))
+
+    def collected(self, step: int) -> tuple[list[int], list[list[float]]]:
+        """Pool indices of the rows of the coming optimiser step, and the columns collected; none twice.
+
+        Several processes pad the last batch of an epoch with rows seen before; they stand at its end and are left out.
+        """
+        if not self._collected:
+            return [], []
+        table = [torch.cat(parts) for parts in zip(*self._collected, strict=True)]
+        self._collected.clear()
+        sampler = self.hooks.sampler
+        steps = math.ceil(sampler.rows / sampler.batch_size)
+        count = min(sampler.batch_size, sampler.rows - (step % steps) * sampler.batch_size)
+        places = self._place[table[0][:count].cpu().numpy()].tolist()
+        return places, [column[:count].tolist() for column in table[1:]]
+
+    def prepared(self, items: Sequence[int]) -> dict[str, Any]:
+        """The trainer's own batch of these rows, as training would see them, without row numbers."""
+        self._set_signature_columns_if_needed()
+        dataset: Any = self.train_dataset
+        kept = set(self._signature_columns or []) if self.args.remove_unused_columns else set(dataset.column_names)
+        rows = [{key: value for key, value in dataset[item].items() if key in kept} for item in items]
+        batch = dict(self.data_collator(rows))
+        batch.pop(INDEX, None)
+        return batch
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> Sampler | None:
+        if self.steered is None:
+            return super()._get_train_sampler(train_dataset)
+        dataset: Any = self.train_dataset if train_dataset is None else train_dataset
+        micro = self._train_batch_size * self.args.world_size
+        size = len(dataset)
+        if self.args.dataloader_drop_last and size >= micro:
+            size -= size % micro  # rows that the dataloader would drop are not drawn
+        batch = micro * self.args.gradient_accumulation_steps
+        return self._serve(SteeredSampler(self.steered.log, size, batch_size=batch, whole_batches=False))
+
+    def _begin_steering(self, step: int) -> None:
+        super()._begin_steering(step)
+        if self.steered is None or self.canaries is None:
+            return
+        self.steered.charge(0, self.canaries.remember_start())
+        if step == 0:
+            self._watch(0)
+
+    def _watch(self, step: int) -> None:
+        if self.steered is None or not isinstance(self.canaries, HeldOutPass) or step % self.steering.canary_every:
+            return
+        outcomes, tokens = broadcast_object_list([self.canaries.run(step)])[0]
+        self.steered.watch(step, outcomes, tokens=tokens)
+
+
+class IndexCollator:
+    """Carries row numbers past TRL's collator.
+
+    Args:
+        collate: TRL's.
+    """
+
+    def __init__(self, collate: Any) -> None:
+        self.collate = collate
+
+    def __call__(self, examples: list[dict[str, Any]]) -> Any:
+        """TRL's batch, with the row numbers of training examples added."""
+        batch = self.collate([{key: value for key, value in row.items() if key != INDEX} for row in examples])
+        if INDEX in examples[0]:
+            batch[INDEX] = torch.tensor([row[INDEX] for row in examples])
+        return batch
+
+
+@contextmanager
+def shown(module: Any) -> Iterator[list[Any]]:
+    """The outputs with per-token log-probabilities that `module` gives meanwhile, in order."""
+    outputs: list[Any] = []
+
+    def keep(module: nn.Module, given: Any, output: Any) -> None:
+        if getattr(output, "log_probs", None) is not None:
+            outputs.append(output)
+
+    hook = module.register_forward_hook(keep)
+    try:
+        yield outputs
+    finally:
+        hook.remove()
+
+
+def only(outputs: Sequence[Any], place: int) -> Any:
+    """One of the outputs kept. Raises RuntimeError when TRL's forward pass shows no log-probabilities."""
+    if not outputs:
+        raise RuntimeError("TRL's forward pass no longer shows log-probabilities; train with steering=None")
+    return outputs[place]

@@ -1,0 +1,135 @@
+"""DPO as in TRL, steered: which pairs are drawn, and whether the chosen answers gain or only the rejected ones lose.
+
+With `steering=None` it is TRL's own trainer, bit for bit. With steering, row numbers are attached before TRL prepares the
+data, the sampler draws, and log-probabilities of chosen and rejected completions are read off the forward passes that TRL
+makes anyway: the model's and the reference's, or the reference columns that were computed before training. DPO's beta is
+the temperature of its loss; it is read for the margins and never moved.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from trl.trainer.dpo_trainer import DPOTrainer
+
+from mixwright.records import PairOutcome
+from mixwright.trainers._heldout import HeldOutPass, make_heldout
+from mixwright.trainers._lines import pair_line
+from mixwright.trainers._refusals import DPO_NAMES, check_names, refuse_dpo
+from mixwright.trainers._rows import RowTrainer, only, shown
+from mixwright.trainers._steering import INDEX, Steering, indexed, read_steering
+from mixwright.trainers._trainer import measured
+
+
+class SteeredDPOTrainer(RowTrainer, DPOTrainer):
+    """TRL's `DPOTrainer` with one more argument.
+
+    A pair's own loss is told for `loss_type="sigmoid"` alone, without weighting and with the reverse KL; for all other
+    losses it is None and only the step's loss is kept, as TRL makes it. With `ld_alpha` log-probabilities are TRL's: tokens
+    past the length of the shorter completion count `ld_alpha`. With `sync_ref_model` log-ratios are to the reference of the
+    moment.
+
+    Args:
+        *args: as `DPOTrainer` takes them.
+        steering: None, True, the path of a plan.yaml, or a `Steering`.
+        **kwargs: as `DPOTrainer` takes them.
+
+    Raises:
+        InputError: a plan that does not fit the data, or a setting that cannot be steered (padding_free, images, streams,
+            sampling strategies of transformers).
+    """
+
+    def __init__(self, *args: Any, steering: Steering | str | Path | bool | None = None, **kwargs: Any) -> None:
+        wanted = read_steering(steering)
+        if wanted is None:
+            super().__init__(*args, **kwargs)
+            return
+        check_names(DPOTrainer, DPO_NAMES)
+        bound = inspect.signature(DPOTrainer.__init__).bind(self, *args, **kwargs)
+        dataset = indexed(bound.arguments.get("train_dataset"), "SteeredDPOTrainer")
+        refuse_dpo(bound.arguments.get("args"), dataset)
+        bound.arguments["train_dataset"] = dataset
+        super().__init__(*bound.args[1:], **bound.kwargs)
+        self.steer_rows(wanted, dataset, objective="dpo")
+
+    def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """As TRL's; in training the log-probabilities of each pair are kept."""
+        index = inputs.pop(INDEX, None)
+        if not self.steers(index):
+            return super().compute_loss(model, inputs, *args, **kwargs)
+        reference = self.model if self.ref_model is None else self.ref_model
+        with shown(model) as policy, shown(reference) as fixed:
+            loss = super().compute_loss(model, inputs, *args, **kwargs)
+        mask = inputs["completion_mask"]
+        # The reference pass comes after the model's own; with adapters both go through the same module.
+        pair = completion_logprobs(only(policy, 0).log_probs, mask, self.ld_alpha)
+        if self.precompute_ref_logps:
+            base = (inputs["ref_chosen_logps"], inputs["ref_rejected_logps"])
+        else:
+            base = completion_logprobs(only(fixed, -1).log_probs, mask, self.ld_alpha)
+        self.collect(index, *pair, *base, loss.expand(len(index)))
+        return loss
+
+    def _hand_in(self, step: int) -> None:
+        places, columns = self.collected(step)
+        run = self.steered
+        if run is None or not places:
+            return
+        pairs = []
+        for place, chosen, rejected, chosen_base, rejected_base, _ in zip(places, *columns, strict=True):
+            cell = run.pool.cells[run.pool.cell_of[place]]
+            head = (run.pool.ids[place], cell.task, cell.level, step)
+            pair = PairOutcome(*head, None, chosen, rejected, chosen_base, rejected_base, self.beta)
+            pairs.append(replace(pair, loss=self._own_loss(pair.margin)))
+        entropy = measured(self, self.args.gradient_accumulation_steps)[1]
+        run.observe_rows(step, pairs, pair_line(pairs, sum(columns[-1]) / len(places)), entropy=entropy)
+
+    def _own_loss(self, margin: float) -> float | None:
+        """The sigmoid loss of a pair with this margin, nats; None where another loss is trained."""
+        plain = self.loss_types == ["sigmoid"] and self.loss_weights == [1.0] and self.f_divergence_type == "reverse_kl"
+        if not plain or self.use_weighting or self.label_smoothing or self.aux_loss_enabled:
+            return None
+        return math.log1p(math.exp(-abs(margin))) + max(-margin, 0.0)
+
+    def _make_canaries(self) -> HeldOutPass | None:
+        if self.steered is None:
+            return None
+        return make_heldout(self, self.steered, self.steering.canary_every, _tokens, self._inputs)
+
+    def _inputs(self, items: Sequence[int]) -> tuple[dict[str, Any], Any]:
+        """Model inputs and labels of prompt and chosen completion of prepared pairs."""
+        batch = self.prepared(items)
+        chosen = {name: batch[name][: len(items)] for name in ("input_ids", "attention_mask", "completion_mask")}
+        mask = chosen.pop("completion_mask")
+        return chosen, chosen["input_ids"].masked_fill(mask == 0, -100)
+
+
+def completion_logprobs(
+    log_probs: torch.Tensor, completion_mask: torch.Tensor, ld_alpha: float | None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Log-probability of each chosen and each rejected completion, nats, as TRL's loss sums it.
+
+    Args:
+        log_probs: (2 x pairs, time): of every next token, 0 outside completions, chosen first; virtual tokens of
+            prompt-learning adapters may stand in front.
+        completion_mask: (2 x pairs, time + 1): 1 at completion tokens.
+        ld_alpha: weight of tokens past the shorter completion's length (LD-DPO); None: 1.
+    """
+    mask = completion_mask[:, 1:]
+    log_probs = log_probs[:, -mask.shape[1] :].detach()
+    if ld_alpha is not None:
+        shorter = torch.minimum(*mask.sum(1).chunk(2)).repeat(2)
+        log_probs = torch.where(mask.cumsum(1) > shorter[:, None], ld_alpha * log_probs, log_probs)
+    chosen, rejected = log_probs.sum(1).chunk(2)
+    return chosen, rejected
+
+
+def _tokens(row: Any) -> int:
+    """Tokens of prompt and longer completion: what the collator pads a pair to."""
+    return len(row["prompt_ids"]) + max(len(row["chosen_ids"]), len(row["rejected_ids"]))
