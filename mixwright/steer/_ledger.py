@@ -87,22 +87,20 @@ class CellEvidence:
         cells, wins, tries = np.atleast_1d(cells), np.atleast_1d(wins), np.atleast_1d(tries)
         self.step = max(self.step, step)
         self.seen[cells] = step
-        order = np.argsort(cells, kind="stable")
+        order = np.argsort(_short(cells), kind="stable")
         cells, wins, tries = cells[order], wins[order], tries[order]
         ends = np.flatnonzero(np.r_[cells[1:] != cells[:-1], True])
         total = np.cumsum(tries)
         # A group is discounted by the rollouts of its cell that came after it, the cell's older evidence by all of them.
         later = np.repeat(total[ends], np.diff(ends, prepend=-1)) - total
-        found, worth = cells[ends], np.exp(-later / self.memory)
-        old = np.exp(-np.diff(total[ends], prepend=0.0) / self.memory)
-        count = len(self.wins)
-        for array, new in (
-            (self.wins, wins),
-            (self.tries, tries),
-            (self.groups, np.ones(len(wins))),
-            (self.squares, (wins / tries) ** 2),
+        found, worth = cells[ends], np.exp(later / -self.memory)
+        old = np.exp(np.diff(total[ends], prepend=0.0) / -self.memory)
+        starts = np.r_[0, ends[:-1] + 1]
+        new = np.stack([wins * worth, tries * worth, worth, (wins / tries) ** 2 * worth])
+        for array, sums in zip(
+            (self.wins, self.tries, self.groups, self.squares), np.add.reduceat(new, starts, 1), strict=True
         ):
-            array[found] = array[found] * old + np.bincount(cells, new * worth, count)[found]
+            array[found] = array[found] * old + sums
 
     def beta(self, cells: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
         """Parameters of the Beta posterior under a flat prior, evidence faded by the steps since it was seen."""
@@ -173,35 +171,40 @@ class Ledger:
         size = len(pool.ids)
         self.pool = pool
         self.strength, self.half_life = strength, half_life
-        self.wins = np.zeros(size, dtype=np.float32)
-        self.tries = np.zeros(size, dtype=np.float32)
-        self.seen = np.full(size, -1, dtype=np.int32)
-        self.drawn = np.full(size, -1, dtype=np.int32)
+        self._table = np.zeros(size, dtype=[("wins", "f4"), ("tries", "f4"), ("seen", "i4"), ("drawn", "i4")])
+        """Columns of one table, so that an example's numbers lie in one cache line."""
+        self._table["seen"] = self._table["drawn"] = -1
+        self.wins, self.tries, self.seen, self.drawn = (self._table[name] for name in EXAMPLE_ARRAYS)
         self.luck = np.array([min(cell.luck, 0.99) for cell in pool.cells], dtype=float)
         self.recent = CellEvidence(len(pool.cells), recent, cell_half_life)
         self.lasting = CellEvidence(len(pool.cells), lasting)
         self.step = 0
         self.draws = 0
-        self._order = _by_cell(pool, held)
-        by_cell, by_task = pool.cell_of[self._order], pool.task_of[self._order]
-        self._task_start = np.searchsorted(by_task, np.arange(len(pool.tasks) + 1))
-        first = np.r_[True, by_cell[1:] != by_cell[:-1]] if len(by_cell) else np.zeros(0, dtype=bool)
-        starts = np.flatnonzero(first)
-        ends = np.r_[starts[1:], len(by_cell)]
-        self._slices = {int(by_cell[s]): (int(s), int(e)) for s, e in zip(starts, ends, strict=True)}
+        self._tasks = np.array([pool.tasks.index(cell.task) for cell in pool.cells])
+        inner = np.lexsort((np.arange(len(pool.cells)), self._tasks))
+        self._order = _by_cell(pool, inner, held)
+        self.sizes = np.bincount(pool.cell_of[self._order], minlength=len(pool.cells))
+        """Examples that may be drawn, per cell."""
+        self._starts = np.empty(len(pool.cells), dtype=np.int64)
+        self._starts[inner] = np.cumsum(self.sizes[inner]) - self.sizes[inner]
+        self._task_ends = np.cumsum(np.bincount(self._tasks, self.sizes, len(pool.tasks))).astype(np.int64)
 
     def members(self, cell: int) -> np.ndarray:
         """Pool indices that may be drawn from a cell."""
-        start, end = self._slices.get(cell, (0, 0))
-        return self._order[start:end]
+        return self._order[self._starts[cell] : self._starts[cell] + self.sizes[cell]]
+
+    def random_members(self, cells: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+        """`count` random pool indices from each of these cells, which have something to draw; shape (cells, count)."""
+        places = rng.random((len(cells), count)) * self.sizes[cells, None]
+        return self._order[self._starts[cells, None] + places.astype(np.int64)]
 
     def task_members(self, task: int) -> np.ndarray:
         """Pool indices that may be drawn from a task."""
-        return self._order[self._task_start[task] : self._task_start[task + 1]]
+        return self._order[self._task_ends[task - 1] if task else 0 : self._task_ends[task]]
 
     def task_cells(self, task: int) -> np.ndarray:
         """Numbers of the task's cells that have something to draw, ascending."""
-        return np.unique(self.pool.cell_of[self.task_members(task)])
+        return np.flatnonzero((self._tasks == task) & (self.sizes > 0))
 
     def mark_drawn(self, indices: Numbers) -> None:
         """Note that these examples are drawn now, in this order."""
@@ -212,11 +215,13 @@ class Ledger:
     def add(self, indices: Numbers, step: int, wins: Numbers, tries: Numbers) -> None:
         """Groups of one step in order: `wins` is the sum of each one's successes in 0..1, out of `tries` rollouts."""
         indices = np.atleast_1d(indices)
-        age = np.maximum(step - self.seen[indices], 0)
-        keep = np.where(self.seen[indices] >= 0, 0.5 ** (age / self.half_life), 0.0)
+        found, places = self._table[indices], np.arange(len(indices), dtype=np.int32)
+        keep = np.where(found["seen"] >= 0, np.exp2(np.minimum(found["seen"] - step, 0) / self.half_life), 0.0)
+        self.wins[indices], self.tries[indices] = found["wins"] * keep + wins, found["tries"] * keep + tries
+        self.seen[indices] = places
+        twice = np.flatnonzero(self.seen[indices] != places)  # an example's last group stands; its others are added
         for array, new in ((self.wins, wins), (self.tries, tries)):
-            array[indices] *= keep  # an example drawn twice in a step is set to the same value twice, then both are added
-            np.add.at(array, indices, new)
+            np.add.at(array, indices[twice], np.broadcast_to(new, indices.shape)[twice])
         self.seen[indices] = step
         self.step = max(self.step, step)
         for evidence in self._evidence().values():
@@ -229,12 +234,19 @@ class Ledger:
             evidence.step = max(evidence.step, step)
 
     def beta(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Beta posterior of examples: own evidence faded by age, plus up to `strength` rollouts at the cell's mean."""
-        cells = self.pool.cell_of[indices]
-        mean = self.recent.mean(cells)
-        strength = np.clip(1 / np.maximum(self.lasting.alike(cells), 1e-6) - 1, LEAST_STRENGTH, self.strength)
-        keep = 0.5 ** (np.maximum(self.step - self.seen[indices], 0) / self.half_life)
-        wins, tries = self.wins[indices] * keep, self.tries[indices] * keep
+        """Beta posterior of examples: own evidence faded by age, plus up to `strength` rollouts at the cell's mean.
+
+        Args:
+            indices: pool indices of shape (..., examples); those along the last axis are of one cell.
+        """
+        cells = self.pool.cell_of[indices[..., :1]]
+        everywhere = np.arange(len(self.luck))
+        mean = self.recent.mean(everywhere)[cells]
+        alike = np.maximum(self.lasting.alike(everywhere), 1e-6)
+        strength = np.clip(1 / alike - 1, LEAST_STRENGTH, self.strength)[cells]
+        found = self._table[indices]
+        keep = np.exp2(np.minimum(found["seen"] - self.step, 0) / self.half_life)
+        wins, tries = found["wins"] * keep, found["tries"] * keep
         return strength * mean + wins, strength * (1 - mean) + np.maximum(tries - wins, 0)
 
     def above(self, success: np.ndarray, cells: np.ndarray | int) -> np.ndarray:
@@ -268,15 +280,18 @@ class Ledger:
         return {"recent": self.recent, "lasting": self.lasting}
 
 
-def _by_cell(pool: Pool, held: Collection[int]) -> np.ndarray:
-    """Pool indices that may be drawn, by task, then cell, then index; int32."""
-    task_of_cell = np.array([pool.tasks.index(cell.task) for cell in pool.cells])
+def _by_cell(pool: Pool, inner: np.ndarray, held: Collection[int]) -> np.ndarray:
+    """Pool indices that may be drawn, cells in the order `inner`, ascending in a cell; int32."""
     rank = np.empty(len(pool.cells), dtype=np.int64)
-    rank[np.lexsort((np.arange(len(pool.cells)), task_of_cell))] = np.arange(len(pool.cells))
-    small = np.uint16 if len(pool.cells) < 2**16 else np.int64  # numpy sorts 16-bit keys in linear time
-    order = np.argsort(rank.astype(small)[pool.cell_of], kind="stable").astype(np.int32)
+    rank[inner] = np.arange(len(pool.cells))
+    order = np.argsort(_short(rank)[pool.cell_of], kind="stable").astype(np.int32)
     if not held:
         return order
     free = np.ones(len(order), dtype=bool)
     free[list(held)] = False
     return order[free[order]]
+
+
+def _short(numbers: np.ndarray) -> np.ndarray:
+    """The same numbers in 16 bits where they fit: numpy sorts those in linear time."""
+    return numbers.astype(np.uint16) if numbers.max(initial=0) < 2**16 else numbers

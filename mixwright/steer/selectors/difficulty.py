@@ -45,9 +45,13 @@ class Difficulty(Selector):
     def begin(self, scene: Scene) -> None:
         """Note each task's cells; small cells count less, so that a handful of examples is not drilled."""
         self._ledger, self._band = scene.ledger, scene.stage.band
-        self._cells = [scene.ledger.task_cells(task) for task in range(len(scene.pool.tasks))]
-        counts = [np.array([len(scene.ledger.members(int(cell))) for cell in cells], dtype=float) for cells in self._cells]
-        self._sizes = [count / (count + FEW) for count in counts]
+        cells = [scene.ledger.task_cells(task) for task in range(len(scene.pool.tasks))]
+        self._cells = np.zeros((len(cells), max(map(len, cells))), dtype=np.int64)
+        for task, found in enumerate(cells):
+            self._cells[task, : len(found)] = found
+        there = np.arange(self._cells.shape[1]) < np.array([[len(found)] for found in cells])
+        sizes = np.where(there, scene.ledger.sizes[self._cells], 0)
+        self._sizes = sizes / (sizes + FEW)
 
     def worth(self, above: np.ndarray, alike: np.ndarray) -> np.ndarray:
         """Weight of a cell by its success above luck and by how alike the rollouts of its prompts are, both 0..1."""
@@ -57,47 +61,48 @@ class Difficulty(Selector):
 
     def pick(self, tasks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Examples of the tasks. A batch draws no example twice while its candidates allow."""
-        found = np.empty(len(tasks), dtype=np.int64)
+        found = self._choose_examples(self._choose_cells(tasks, rng), rng)
         explored = rng.random(len(tasks)) < self.explore
-        for task in np.unique(tasks):
-            anywhere = np.flatnonzero((tasks == task) & explored)
-            found[anywhere] = rng.choice(self._ledger.task_members(task), len(anywhere))
-            places = np.flatnonzero((tasks == task) & ~explored)
-            cells = self._choose_cells(task, len(places), rng)
-            for cell in np.unique(cells):
-                mine = places[cells == cell]
-                found[mine] = self._choose_examples(cell, len(mine), rng)
+        for task in np.unique(tasks[explored]):
+            places = np.flatnonzero(explored & (tasks == task))
+            found[places] = rng.choice(self._ledger.task_members(task), len(places))
         return found
 
-    def _choose_cells(self, task: int, count: int, rng: np.random.Generator) -> np.ndarray:
-        """A cell of the task per draw; draws beyond `POSTERIORS` share posterior samples."""
-        ledger, cells = self._ledger, self._cells[task]
-        wins, losses = ledger.recent.beta(cells)
-        above = ledger.above(rng.beta(wins, losses, (min(count, POSTERIORS), len(cells))), cells)
-        weights = np.cumsum(self.worth(above, ledger.lasting.alike(cells)) * self._sizes[task], axis=1)
-        weights = np.resize(weights, (count, len(cells)))
-        below = (weights <= rng.random((count, 1)) * weights[:, -1:]).sum(axis=1)
-        return cells[np.minimum(below, len(cells) - 1)]
+    def _choose_cells(self, tasks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """A cell per draw; in a large batch draws share samples from the posteriors of the cells."""
+        ledger, cells, draws = self._ledger, self._cells[tasks], np.arange(len(tasks))
+        wins, losses = ledger.recent.beta(np.arange(len(ledger.luck)))
+        if len(tasks) <= POSTERIORS:
+            success = rng.beta(wins[cells], losses[cells])
+        else:
+            success = rng.beta(wins, losses, (POSTERIORS, len(wins)))[draws[:, None] % POSTERIORS, cells]
+        alike = ledger.lasting.alike(np.arange(len(ledger.luck)))
+        weights = np.cumsum(self.worth(ledger.above(success, cells), alike[cells]) * self._sizes[tasks], axis=1)
+        place = (weights <= rng.random((len(tasks), 1)) * weights[:, -1:]).sum(axis=1)
+        return cells[draws, np.minimum(place, cells.shape[1] - 1)]
 
-    def _choose_examples(self, cell: int, count: int, rng: np.random.Generator) -> np.ndarray:
+    def _choose_examples(self, cells: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Of random candidates the one whose posterior draw lies nearest the middle of the band, rested ones first."""
-        ledger, members = self._ledger, self._ledger.members(cell)
-        found = members[rng.integers(len(members), size=(count, self.candidates))]
+        ledger, draws = self._ledger, np.arange(len(cells))
+        found = ledger.random_members(cells, self.candidates, rng)
         # Candidates without evidence have the same posterior: any order of them is as likely, so theirs will do.
-        far = np.tile(np.linspace(0, 1, self.candidates), (count, 1))
-        known = (ledger.seen[found] >= 0).any(axis=1)
-        if known.any():
-            above = ledger.above(rng.beta(*ledger.beta(found[known])), cell)
-            far[known] = np.abs(above - sum(self._band) / 2)
+        far = np.tile(np.linspace(0, 1, self.candidates), (len(cells), 1))
         drawn = ledger.drawn[found]
-        far += TIRED * ((drawn >= 0) & (drawn >= ledger.draws - self.rest))
-        draws = np.arange(count)
+        known = (drawn >= 0).any(axis=1)
+        above = ledger.above(rng.beta(*ledger.beta(found[known])), cells[known, None])
+        far[known] = np.abs(above - sum(self._band) / 2)
+        far[drawn >= max(ledger.draws - self.rest, 0)] += TIRED
         best = far.argmin(axis=1)
         for _ in range(self.candidates if self.rest else 0):
-            again = np.ones(count, dtype=bool)
-            again[np.unique(found[draws, best], return_index=True)[1]] = False
-            if not again.any():
+            again = _repeats(found[draws, best])
+            if not len(again):
                 break
-            far[draws[again], best[again]] += TIRED
+            far[again, best[again]] += TIRED
             best[again] = far[again].argmin(axis=1)
-        return found[draws, best]
+        return found[draws, best].astype(np.int64)
+
+
+def _repeats(numbers: np.ndarray) -> np.ndarray:
+    """Places of numbers that stand earlier in the array too."""
+    keys = np.sort((numbers.astype(np.int64) << 32) + np.arange(len(numbers)))  # a full sort: the same on every machine
+    return keys[1:][keys[1:] >> 32 == keys[:-1] >> 32] & (2**32 - 1)
