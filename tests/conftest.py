@@ -1,6 +1,8 @@
 """What all tests share: one thread, no network, reproducible hypothesis, the command line."""
 
+import gc
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,14 @@ from hypothesis import HealthCheck, settings
 
 settings.register_profile("mixwright", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("mixwright")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_objects_to_collect() -> Iterator[None]:
+    """Every `Trainer.train` collects garbage twice; with all imported objects on the heap that is half a trainer test."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture

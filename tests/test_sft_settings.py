@@ -1,0 +1,168 @@
+"""SFT settings under steering: each is exact, supported or refused.
+
+Exact: with the rows that TRL would have drawn, the steered run has TRL's losses and parameters to the bit, and the losses of
+its examples add up to TRL's. Supported: the same, but what is trained is not the examples' plain log-likelihood. Refused: an
+InputError with the reason. Every setting is bit-equal to TRL with `steering=None`.
+"""
+
+from __future__ import annotations
+
+from array import array
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from datasets import Dataset
+from peft import LoraConfig, PromptTuningConfig
+from trainers_tiny import losses, model, parameters, read, rows, sft_config, tokenizer
+from trl import SFTTrainer
+
+from mixwright import SteeredSFTTrainer
+from mixwright.errors import InputError
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning"),  # TRL still sets the older name
+    pytest.mark.filterwarnings("ignore:.*(label_smoothing_factor|compute_loss_func).*deprecated.*:FutureWarning"),
+    pytest.mark.filterwarnings("ignore:.*keep_end.*:FutureWarning"),
+]
+
+CHAT = (
+    "{% for m in messages %}{{ m.role }} {% if m.role == 'assistant' %}{% generation %}{{ m.content }}{% endgeneration %}"
+    "{% else %}{{ m.content }} {% endif %}{% endfor %}{% if add_generation_prompt %}assistant {% endif %}"
+)
+PLAIN = rows(12).rename_column("answer", "completion")
+
+
+def said(role: str, text: str) -> list[dict[str, str]]:
+    return [{"role": role, "content": text}]
+
+
+def mapped(function: Any, drop: list[str]) -> Dataset:
+    return PLAIN.map(function, remove_columns=drop)
+
+
+TURNS = mapped(lambda r: {"prompt": said("user", r["prompt"]), "completion": said("assistant", r["completion"])}, [])
+MESSAGES = mapped(
+    lambda r: {"messages": said("user", r["prompt"]) + said("assistant", r["completion"])}, ["prompt", "completion"]
+)
+TEXT = mapped(lambda r: {"text": r["prompt"] + r["completion"]}, ["prompt", "completion"])
+TOKENS = mapped(lambda r: {"input_ids": tokenizer()(r["prompt"] + r["completion"])["input_ids"]}, ["prompt", "completion"])
+LORA = LoraConfig(r=2, target_modules=["q_proj"], task_type="CAUSAL_LM", lora_dropout=0.1)
+VIRTUAL = PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=2)
+
+
+def own_loss(outputs: Any, labels: torch.Tensor, num_items_in_batch: Any = None) -> torch.Tensor:
+    return outputs.logits.float().pow(2).mean() / 10
+
+
+EXACT: dict[str, dict[str, Any]] = {
+    "defaults": {},
+    "gradient-accumulation": {"settings": {"gradient_accumulation_steps": 2, "max_steps": 2}},
+    "several-epochs-partial-batch": {"settings": {"max_steps": -1, "num_train_epochs": 2, "per_device_train_batch_size": 5}},
+    "accumulation-over-a-partial-batch": {
+        "settings": {
+            "max_steps": -1,
+            "num_train_epochs": 2,
+            "per_device_train_batch_size": 5,
+            "gradient_accumulation_steps": 2,
+        }
+    },
+    "drop-last": {
+        "settings": {
+            "max_steps": -1,
+            "num_train_epochs": 2,
+            "per_device_train_batch_size": 5,
+            "dataloader_drop_last": True,
+        }
+    },
+    "shuffle-dataset": {"settings": {"shuffle_dataset": True}},
+    "conversational-prompt-completion": {"train_dataset": TURNS},
+    "messages": {"train_dataset": MESSAGES},
+    "text": {"train_dataset": TEXT},
+    "tokenised": {"train_dataset": TOKENS},
+    "formatting-func": {
+        "train_dataset": PLAIN.rename_columns({"prompt": "q", "completion": "a"}),
+        "formatting_func": lambda row: row["q"] + row["a"],
+    },
+    "completion-only-loss-off": {"settings": {"completion_only_loss": False}},
+    "assistant-only-loss": {"train_dataset": MESSAGES, "settings": {"assistant_only_loss": True}},
+    "truncation-keep-end": {"settings": {"max_length": 5, "truncation_mode": "keep_end"}},
+    "truncation-drops-rows": {"settings": {"max_length": 5}},
+    "pad-to-multiple": {"settings": {"pad_to_multiple_of": 8}},
+    "gradient-checkpointing": {"settings": {"gradient_checkpointing": True}},
+    "bf16": {"settings": {"bf16": True, "max_steps": 1}},
+    "neftune": {"settings": {"neftune_noise_alpha": 5.0}},
+    "lora-dropout": {"peft_config": LORA},
+    "prompt-tuning": {"peft_config": VIRTUAL},
+    "eval-dict": {
+        "settings": {"eval_strategy": "steps", "eval_steps": 1},
+        "eval_dataset": {"sums": PLAIN.select([1, 3]), "letters": PLAIN.select([0, 2])},
+    },
+    "columns-kept": {"settings": {"remove_unused_columns": False}},
+}
+SUPPORTED: dict[str, dict[str, Any]] = {
+    "loss-dft": {"settings": {"loss_type": "dft"}},
+    "label-smoothing": {"settings": {"label_smoothing_factor": 0.1}},
+    "compute-loss-func": {"compute_loss_func": own_loss},
+}
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "packing": ({"settings": {"packing": True}}, "Packed rows"),
+    "padding-free": ({"settings": {"padding_free": True, "max_length": None}}, "Flattened"),
+    "group-by-length": ({"settings": {"train_sampling_strategy": "group_by_length"}}, "order of rows"),
+    "skip-prepare": ({"settings": {"dataset_kwargs": {"skip_prepare_dataset": True}}}, "preparation"),
+    "images": ({"train_dataset": PLAIN.add_column("image", [None] * 12)}, "Vision rows"),
+    "stream": ({"train_dataset": PLAIN.to_iterable_dataset()}, "IterableDataset"),
+    "dispatch-batches": ({"settings": {"accelerator_config": {"dispatch_batches": True}}}, "draw for itself"),
+    "split-batches": ({"settings": {"accelerator_config": {"split_batches": True}}}, "as TRL lays them out"),
+}
+
+
+def make(cls: type, folder: Path, setting: dict[str, Any], **kwargs: Any) -> Any:
+    given = dict(setting)
+    settings = {"max_steps": 2, "train_sampling_strategy": "sequential"} | given.pop("settings", {})
+    words = tokenizer()
+    words.chat_template = CHAT
+    given = {"train_dataset": PLAIN, "processing_class": words} | given | kwargs
+    return cls(model(), args=sft_config(folder, **settings), **given)
+
+
+def replayed(trainer: Any) -> Any:
+    """The rows that TRL draws with the strategy `sequential`, as if the engine had drawn them."""
+    size = len(trainer.train_dataset)
+    if trainer.args.dataloader_drop_last:
+        size -= size % trainer.args.per_device_train_batch_size
+    trainer.steered.log.rows = array("i", list(range(size)) * 3)
+    return trainer
+
+
+@pytest.mark.parametrize("name", [*EXACT, *SUPPORTED])
+def test_setting(name: str, tmp_path: Path) -> None:
+    setting = (EXACT | SUPPORTED)[name]
+    theirs = make(SFTTrainer, tmp_path / "a", setting)
+    theirs.train()
+    plain = make(SteeredSFTTrainer, tmp_path / "b", setting)
+    plain.train()
+    ours = replayed(make(SteeredSFTTrainer, tmp_path / "c", setting, steering=True))
+    ours.train()
+    for trainer in (plain, ours):
+        assert losses(trainer) == losses(theirs)
+        assert len(losses(trainer)) == theirs.state.global_step > 0
+        assert torch.equal(parameters(trainer), parameters(theirs))
+    assert not (tmp_path / "b" / "steering").exists()
+    lines = read(tmp_path / "c", "steps.jsonl")
+    told = [line["loss"] for line in lines]
+    assert sum(line["examples"] for line in lines) == ours.steered.proof()["examples"] > 0
+    if name in SUPPORTED:
+        assert all(abs(one - other) > 1e-3 for one, other in zip(told, losses(theirs), strict=True))
+        assert told[0] == pytest.approx(3.7, abs=0.3)  # plain log-likelihood: about log(42) on an untrained model
+    else:
+        assert told == pytest.approx(losses(theirs), rel=2e-3 if name == "bf16" else 1e-4)
+
+
+@pytest.mark.parametrize("name", list(REFUSED))
+def test_refused(name: str, tmp_path: Path) -> None:
+    setting, word = REFUSED[name]
+    with pytest.raises(InputError, match=word):
+        make(SteeredSFTTrainer, tmp_path, setting, steering=True)
+    assert not (tmp_path / "steering").exists()
