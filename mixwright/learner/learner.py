@@ -8,7 +8,7 @@ Left out on purpose: training (trainers/ and warmup.py) and judging (graders/).
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -47,11 +47,12 @@ class Learner:
     Sampling and reading leave parameters, gradients, train/eval mode and the global random state as they were.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, name: str) -> None:
-        """Wrap `model` and `tokenizer`; `name` is what messages and manifests call it."""
+    def __init__(self, model: Any, tokenizer: Any, name: str, template: Mapping[str, Any] | None = None) -> None:
+        """Wrap `model` and `tokenizer`; `name` is what messages call it, `template` is handed to the chat template."""
         self.model = model
         self.tokenizer = tokenizer
         self.name = name
+        self.template = dict(template or {})
         if tokenizer.pad_token_id is None:
             tokenizer.pad_token = tokenizer.eos_token
 
@@ -85,7 +86,7 @@ class Learner:
                 )
             messages = [dict(message) for message in prompt]
             rendered = self.tokenizer.apply_chat_template(
-                messages, add_generation_prompt=True, tokenize=True, return_dict=True
+                messages, add_generation_prompt=True, tokenize=True, return_dict=True, **self.template
             )
             ids = rendered["input_ids"]
         if ids:

@@ -7,6 +7,7 @@ and unbiased, because the tokens were drawn from the start).
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from collections.abc import Callable, Sequence
@@ -109,7 +110,7 @@ def make_canaries(trainer: Any, run: RunSteering, steering: Steering) -> CanaryP
     rows = [trainer.train_dataset[item] for item in items]
     model = trainer.accelerator.unwrap_model(trainer.model)
     return CanaryPass(
-        Learner(model, trainer.processing_class, "the model in training"),
+        Learner(model, trainer.processing_class, "the model in training", trainer.chat_template_kwargs),
         run.pool,
         items,
         [row["prompt"] for row in rows],
@@ -123,7 +124,8 @@ def make_canaries(trainer: Any, run: RunSteering, steering: Steering) -> CanaryP
 def grade(trainer: Any, indices: Sequence[int], texts: Sequence[str], token_ids: Sequence[Sequence[int]]) -> list[float]:
     """The trainer's own reward functions on completions of rows, weighted and summed; NaN where none could judge."""
     rows = [trainer.train_dataset[index] for index in indices]
-    columns = {key: [row[key] for row in rows] for key in rows[0] if key not in (INDEX, "prompt", "completion")}
+    given = () if trainer.args.remove_unused_columns else rows[0]
+    columns = {key: [row[key] for row in rows] for key in given if key not in (INDEX, "prompt", "completion")}
     chat = not isinstance(rows[0]["prompt"], str)
     completions = [[{"role": "assistant", "content": text}] for text in texts] if chat else list(texts)
     table = torch.full((len(rows), len(trainer.reward_funcs)), torch.nan)
@@ -142,7 +144,9 @@ def grade(trainer: Any, indices: Sequence[int], texts: Sequence[str], token_ids:
 
 
 def is_async(function: Any) -> bool:
-    """Whether calling it gives a coroutine: an async function, or an object whose call is one."""
+    """Whether calling it gives a coroutine: an async function, an object whose call is one, or a partial of either."""
+    while isinstance(function, functools.partial):
+        function = function.func
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 

@@ -66,9 +66,12 @@ def check_refusal(trainer: Any) -> str:
     if trainer.tools or trainer.environment_factories is not None:
         return "refused group has advantage 0 (checked at each refusal instead: tools or environments are in use)"
     size = trainer.num_generations
-    rewards = (torch.arange(trainer.args.generation_batch_size) % 2).float()[:, None].repeat(1, len(trainer.reward_funcs))
+    rewards = torch.zeros(trainer.args.generation_batch_size, len(trainer.reward_funcs))
+    heaviest = int(trainer.reward_weights.abs().argmax())  # the others stay equal, so that weights cannot cancel out
+    rewards[:, heaviest] = (torch.arange(len(rewards)) % 2).float()
     admitted = _advantages(trainer, rewards)
-    _require("admitted group has a signal", bool((admitted != 0).all()), f"{admitted[:size].tolist()}")
+    signal = bool((admitted != 0).all()) or not float(trainer.reward_weights[heaviest])
+    _require("admitted group has a signal", signal, f"{admitted[:size].tolist()}")
     refused = _advantages(trainer, refuse(rewards, [0], size))[:size]
     _require("refused group has advantage 0", bool((refused == 0).all()), f"{refused.tolist()}")
     return "refused group has advantage 0"
@@ -76,7 +79,8 @@ def check_refusal(trainer: Any) -> str:
 
 def _advantages(trainer: Any, rewards: torch.Tensor) -> torch.Tensor:
     """Advantages that TRL gives to a reward table, gathered over processes."""
-    local, end = len(rewards) // trainer.accelerator.num_processes, trainer.eos_token_ids[0]
+    ends = getattr(trainer, "eos_token_ids", None) or [trainer._tokenizer.eos_token_id]  # TRL before 1.14 knows one
+    local, end = len(rewards) // trainer.accelerator.num_processes, ends[0]
     rows = [dict(trainer.train_dataset[0]) for _ in range(local)]
     made_up = {"prompt_ids": [[end]] * local, "completion_ids": [[end]] * local, "logprobs": [[0.0]] * local}
     kept = (trainer._metrics, trainer._logs, trainer.rollout_func, trainer.model.training)

@@ -27,7 +27,6 @@ from mixwright.skeleton import skeleton
 from mixwright.trainers._canaries import is_async
 from mixwright.trainers._draws import SteeredSampler
 from mixwright.trainers._hooks import SteeringHooks
-from mixwright.trainers._resume import load_run, save_run
 from mixwright.trainers._rewards import group_rows, permute, weighted_sum
 from mixwright.trainers._selftest import check_draws
 from mixwright.trainers._steering import INDEX, Steering, indexed, make_run, pool_of, read_steering
@@ -76,8 +75,8 @@ class SteeringCallback(SteeringHooks):
             begin=self._begin,
             hand_in=lambda step: None,
             watch=lambda step: None,
-            save=lambda step: save_run(run, None, str(args.output_dir), step),
             measured=lambda count: measured(self.trainer, count),
+            args=args,
         )
         self.reward_funcs = [self._watched(place, function) for place, function in enumerate(functions)]
         """What the trainer is given instead of your reward functions."""
@@ -86,10 +85,18 @@ class SteeringCallback(SteeringHooks):
         self._weights = torch.tensor(args.reward_weights or [1.0] * len(functions))
         self._columns: list[list[float | None]] = []
 
+    def last_checkpoint(self) -> str | None:
+        """The last checkpoint that can be resumed, to be given to `train`; None, with a warning, when there is none.
+
+        `resume_from_checkpoint=True` would take the last folder, whole or not. Raises InputError when there are checkpoints
+        and none of them can be resumed.
+        """
+        folder = self.checkpoints.choose(True)
+        return None if folder is None else str(folder)
+
     def _begin(self, step: int) -> None:
         """A fresh start, or the state of the checkpoint that the trainer has resumed from; then the start-up checks."""
-        folder = f"{self.args.output_dir}/{PREFIX_CHECKPOINT_DIR}-{step}" if step else None
-        load_run(self.run, folder, str(self.args.output_dir))
+        self.resume(self.checkpoints.choose(f"{self.args.output_dir}/{PREFIX_CHECKPOINT_DIR}-{step}" if step else None))
         size = int(self.args.num_generations or 1)
         batch = int(self.args.generation_batch_size or size) // size
         served = int(self.args.steps_per_generation or 1) * self.args.num_iterations
@@ -125,7 +132,8 @@ class SteeringCallback(SteeringHooks):
         kl, entropy = self.last
         self.last = (None, None)
         batch = self.run.batches
-        refused = self.run.observe(step, outcomes, rows=len(gather_object(groups)), kl=kl, entropy=entropy)
+        count = len(gather_object(groups))
+        refused = self.run.observe(step, outcomes, rows=count, completions=count * size, kl=kl, entropy=entropy)
         self._move_beta()
         for name, value in self.run.drain_metrics().items():
             given["log_metric"](name, value)
@@ -169,6 +177,10 @@ def _refuse(functions: Sequence[Any], args: GRPOConfig) -> None:
             )
     if args.shuffle_dataset:
         raise InputError("GRPOConfig(shuffle_dataset=False)", "True", "The order of rows is what steering decides.")
+    if getattr(args, "enable_jit_checkpoint", False):
+        raise InputError(
+            "GRPOConfig(enable_jit_checkpoint=False)", "True", "Only SteeredGRPOTrainer can align a save on SIGTERM."
+        )
     if args.max_steps <= 0:
         raise InputError("GRPOConfig(max_steps=...)", str(args.max_steps), "A live stream has no length; set it.")
     local = args.per_device_train_batch_size * int(args.steps_per_generation or 1)

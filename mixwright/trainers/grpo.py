@@ -7,6 +7,7 @@ the sampler draws, the rewards are seen, refused or permuted, the advantages are
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -31,10 +32,15 @@ from mixwright.trainers._trainer import SteeredTrainer, is_training
 class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
     """TRL's `GRPOTrainer` with one more argument.
 
-    Side effects of refusing a group, all TRL's own handling of unscorable completions: its rows have reward NaN in the
-    completions table; `reward` and `rewards/*` means leave it out; `frac_reward_zero_std` does not count it; with
-    `scale_rewards="batch"` or `normalize_then_sum` the other groups are scaled without it; its tokens still count in the
-    denominator of the dapo and cispo losses; with beta > 0 the KL term still acts on it.
+    The plan decides the order of rows, whatever `shuffle_dataset` says. Steering judges a group by its weighted sums of
+    rewards, whatever `multi_objective_aggregation` makes of them, and counts what `mask_truncated_completions` masks.
+    Completions without a finite reward are left out of a group; all completions are charged.
+
+    Side effects of refusing a group, all TRL's own handling of unscorable completions: its advantages are exactly 0; its
+    rows have reward NaN in the completions table; `reward` and `rewards/*` leave it out; `frac_reward_zero_std` counts it
+    as a group with spread; with `scale_rewards="batch"` or `normalize_then_sum` the other groups are scaled without it; its
+    completions still count in the denominator of every loss, so the step is smaller by its share; terms that know no
+    advantage still act on it: KL (beta > 0), entropy bonus, and a mixture of experts' balance.
 
     Args:
         *args: as `GRPOTrainer` takes them.
@@ -78,12 +84,13 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         )
 
     def _generate_and_score_completions(self, inputs: Any) -> Any:
-        if self.steered is None or not is_training(self):
+        if self.steered is None:
             return super()._generate_and_score_completions(inputs)
+        plain = [{key: value for key, value in row.items() if key != INDEX} for row in inputs]
+        if not is_training(self):
+            return super()._generate_and_score_completions(plain)
         self._rows = [row[INDEX] for row in inputs]
-        output = super()._generate_and_score_completions(
-            [{key: value for key, value in row.items() if key != INDEX} for row in inputs]
-        )
+        output = super()._generate_and_score_completions(plain)
         if self._refused_rows is not None:
             local, rank = len(inputs), self.accelerator.process_index
             rows = self._refused_rows[rank * local : (rank + 1) * local]
@@ -120,7 +127,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         kl, entropy = self.hooks.last
         self.hooks.last = (None, None)
         batch = run.batches
-        refused = run.observe(step, groups, rows=len(rows), kl=kl, entropy=entropy)
+        refused = run.observe(step, groups, rows=len(rows), completions=len(totals), kl=kl, entropy=entropy)
         self.beta = run.beta
         if self.steering.permute_rewards:
             rewards = permute(rewards, size, (self.args.seed, batch))
@@ -162,11 +169,11 @@ def group_outcomes(
     formats: Sequence[str],
     step: int,
 ) -> list[GroupOutcome]:
-    """One outcome per group; completions that no reward function scored (NaN) are left out, and so are empty groups."""
+    """One outcome per group; completions without a finite reward are left out, and so are groups of only such ones."""
     size = len(totals) // len(rows)
     outcomes = []
     for place, row in enumerate(rows):
-        scored = [i for i in range(place * size, (place + 1) * size) if totals[i] == totals[i]]
+        scored = [i for i in range(place * size, (place + 1) * size) if math.isfinite(totals[i])]
         if not scored:
             continue
         cell = pool.cells[pool.cell_of[row]]
