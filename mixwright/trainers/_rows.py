@@ -7,15 +7,13 @@ showed is collected at each micro-step, gathered over processes, and handed in b
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from accelerate.utils import broadcast_object_list, gather
 from datasets import Dataset
-from torch import nn
 from torch.utils.data import Sampler
 
 from mixwright.trainers._draws import SteeredSampler
@@ -126,26 +124,3 @@ class IndexCollator:
         if INDEX in examples[0]:
             batch[INDEX] = torch.tensor([row[INDEX] for row in examples])
         return batch
-
-
-@contextmanager
-def shown(module: Any) -> Iterator[list[Any]]:
-    """The outputs with per-token log-probabilities that `module` gives meanwhile, in order."""
-    outputs: list[Any] = []
-
-    def keep(module: nn.Module, given: Any, output: Any) -> None:
-        if getattr(output, "log_probs", None) is not None:
-            outputs.append(output)
-
-    hook = module.register_forward_hook(keep)
-    try:
-        yield outputs
-    finally:
-        hook.remove()
-
-
-def only(outputs: Sequence[Any], place: int) -> Any:
-    """One of the outputs kept. Raises RuntimeError when TRL's forward pass shows no log-probabilities."""
-    if not outputs:
-        raise RuntimeError("TRL's forward pass no longer shows log-probabilities; train with steering=None")
-    return outputs[place]

@@ -16,13 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate.utils import gather
 from trl.trainer.dpo_trainer import DPOTrainer
 
 from mixwright.records import PairOutcome
 from mixwright.trainers._heldout import HeldOutPass, make_heldout
 from mixwright.trainers._lines import pair_line
+from mixwright.trainers._logprobs import only, shown
 from mixwright.trainers._refusals import DPO_NAMES, check_names, refuse_dpo
-from mixwright.trainers._rows import RowTrainer, only, shown
+from mixwright.trainers._rows import RowTrainer
 from mixwright.trainers._steering import INDEX, Steering, indexed, read_steering
 from mixwright.trainers._trainer import measured
 
@@ -57,6 +59,8 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
         bound.arguments["train_dataset"] = dataset
         super().__init__(*bound.args[1:], **bound.kwargs)
         self.steer_rows(wanted, dataset, objective="dpo")
+        self._losses: list[torch.Tensor] = []
+        """Of the micro-steps since the last optimiser step, on this process."""
 
     def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """As TRL's; in training the log-probabilities of each pair are kept."""
@@ -64,16 +68,18 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
         if not self.steers(index):
             return super().compute_loss(model, inputs, *args, **kwargs)
         reference = self.model if self.ref_model is None else self.ref_model
-        with shown(model) as policy, shown(reference) as fixed:
-            loss = super().compute_loss(model, inputs, *args, **kwargs)
         mask = inputs["completion_mask"]
+        labels = inputs["input_ids"].masked_fill(mask == 0, -100)
+        with shown(model, labels) as policy, shown(reference, labels) as fixed:
+            loss = super().compute_loss(model, inputs, *args, **kwargs)
         # The reference pass comes after the model's own; with adapters both go through the same module.
         pair = completion_logprobs(only(policy, 0).log_probs, mask, self.ld_alpha)
         if self.precompute_ref_logps:
             base = (inputs["ref_chosen_logps"], inputs["ref_rejected_logps"])
         else:
             base = completion_logprobs(only(fixed, -1).log_probs, mask, self.ld_alpha)
-        self.collect(index, *pair, *base, loss.expand(len(index)))
+        self.collect(index, *pair, *base)
+        self._losses.append(loss.detach().float())
         return loss
 
     def _hand_in(self, step: int) -> None:
@@ -82,13 +88,15 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
         if run is None or not places:
             return
         pairs = []
-        for place, chosen, rejected, chosen_base, rejected_base, _ in zip(places, *columns, strict=True):
+        for place, chosen, rejected, chosen_base, rejected_base in zip(places, *columns, strict=True):
             cell = run.pool.cells[run.pool.cell_of[place]]
             head = (run.pool.ids[place], cell.task, cell.level, step)
             pair = PairOutcome(*head, None, chosen, rejected, chosen_base, rejected_base, self.beta)
             pairs.append(replace(pair, loss=self._own_loss(pair.margin)))
         entropy = measured(self, self.args.gradient_accumulation_steps)[1]
-        run.observe_rows(step, pairs, pair_line(pairs, sum(columns[-1]) / len(places)), entropy=entropy)
+        losses: Any = gather(torch.stack(self._losses))
+        self._losses.clear()
+        run.observe_rows(step, pairs, pair_line(pairs, losses.mean().item()), entropy=entropy)
 
     def _own_loss(self, margin: float) -> float | None:
         """The sigmoid loss of a pair with this margin, nats; None where another loss is trained."""

@@ -17,8 +17,9 @@ from trl.trainer.sft_trainer import SFTTrainer
 from mixwright.records import Outcome
 from mixwright.trainers._heldout import HeldOutPass, make_heldout
 from mixwright.trainers._lines import loss_line
+from mixwright.trainers._logprobs import only, shown
 from mixwright.trainers._refusals import SFT_NAMES, check_names, refuse_sft
-from mixwright.trainers._rows import RowTrainer, only, shown
+from mixwright.trainers._rows import RowTrainer
 from mixwright.trainers._steering import INDEX, Steering, indexed, read_steering
 from mixwright.trainers._trainer import measured
 
@@ -54,7 +55,7 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
         index = inputs.pop(INDEX, None)
         if not self.steers(index):
             return super().compute_loss(model, inputs, *args, **kwargs)
-        with shown(model) as outputs:
+        with shown(model, inputs.get("labels")) as outputs:
             loss = super().compute_loss(model, inputs, *args, **kwargs)
         output = only(outputs, 0)
         self.collect(index, -output.log_probs.sum(1), output.label_mask.sum(1))

@@ -1,0 +1,106 @@
+"""Log-probabilities of the tokens that TRL trains on, read off the forward pass it makes anyway.
+
+TRL from 1.15 on shows them in the model's output. Older versions show logits, or with `loss_type="chunked_nll"` only sums
+over the batch: there the last hidden states are caught on their way and the head is applied once more, without gradient.
+"""
+
+# ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from mixwright.errors import InputError
+
+TARGETS = 512
+"""Targets whose logits are made at once where the head is applied again."""
+AFTER_THE_HEAD = ("final_logit_softcapping", "logit_scale", "output_multiplier")
+"""Settings of models whose logits are not simply what the head gives."""
+
+
+@dataclass
+class Shown:
+    """What one forward pass showed; virtual tokens of prompt-learning adapters may stand in front."""
+
+    log_probs: Float[Tensor, "batch time"]
+    """Of every next token, nats, without gradient in older TRL; 0 where nothing is to be predicted."""
+    label_mask: Bool[Tensor, "batch time"]
+    """Where a token is to be predicted."""
+
+
+@contextmanager
+def shown(module: Any, labels: Int[Tensor, "batch tokens"] | None) -> Iterator[list[Any]]:
+    """The outputs with per-token log-probabilities (`Shown`, or TRL's own) that `module` gives meanwhile, in order.
+
+    Args:
+        module: the model that TRL calls.
+        labels: tokens to predict, -100 elsewhere; only TRL before 1.15 needs them, and shows nothing without.
+    """
+    outputs: list[Any] = []
+    states: list[Tensor] = []
+    base = getattr(module, "module", module)
+    base = base.get_base_model() if hasattr(base, "get_base_model") else base
+    backbone = getattr(base, "base_model", base)
+
+    def catch(module: nn.Module, given: Any, output: Any) -> None:
+        if getattr(output, "last_hidden_state", None) is not None:
+            states[:] = [output.last_hidden_state.detach()]
+
+    def keep(module: nn.Module, given: Any, output: Any) -> None:
+        if getattr(output, "log_probs", None) is not None:
+            outputs.append(output)
+        elif labels is not None:
+            found = _again(base, labels, getattr(output, "logits", None), states)
+            outputs.extend([] if found is None else [found])
+
+    hooks = [module.register_forward_hook(keep)]
+    if backbone is not base and labels is not None:
+        hooks.append(backbone.register_forward_hook(catch))
+    try:
+        yield outputs
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def only(outputs: Sequence[Any], place: int) -> Any:
+    """One of the outputs kept. Raises InputError when TRL's forward pass shows no log-probabilities."""
+    if not outputs:
+        import trl
+
+        raise InputError(
+            "a forward pass that shows log-probabilities per token",
+            f"none, in TRL {trl.__version__} under these settings",
+            "Leave loss_type, use_liger_kernel and model patches at TRL's defaults, or train with steering=None.",
+        )
+    return outputs[place]
+
+
+@torch.no_grad()
+def _again(base: Any, labels: Tensor, logits: Tensor | None, states: Sequence[Tensor]) -> Shown | None:
+    """Log-probabilities from logits, or from hidden states and the head; None when neither gives them exactly."""
+    time = labels.shape[1]
+    targets = labels[:, 1:]
+    mask = targets != -100
+    head = None
+    if logits is None:
+        config = base.config.get_text_config()
+        if not states or any(getattr(config, name, None) for name in AFTER_THE_HEAD):
+            return None
+        logits, head = states[-1], base.get_output_embeddings()
+    if logits.shape[0] != len(labels) or logits.shape[1] < time:
+        return None
+    rows, wanted = logits[:, -time:][:, :-1][mask], targets[mask].to(logits.device)
+    flat = torch.zeros(len(rows), device=logits.device)
+    for start in range(0, len(rows), TARGETS):
+        part = slice(start, start + TARGETS)
+        table = rows[part] if head is None else head(rows[part].to(head.weight.dtype))
+        flat[part] = table.float().log_softmax(-1).gather(1, wanted[part, None])[:, 0]
+    return Shown(flat.new_zeros(mask.shape).masked_scatter(mask.to(flat.device), flat), mask)
