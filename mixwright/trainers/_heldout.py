@@ -120,7 +120,7 @@ def make_heldout(
             run.note(0, "canaries off", reason)
         return None
     model = trainer.accelerator.unwrap_model(trainer.model)
-    sizes = [size(trainer.train_dataset[trainer.row_at(item)]) for item in items]
+    sizes = [size(trainer.train_dataset[item]) for item in items]
     return HeldOutPass(model, run.pool, items, sizes, prepare, seed=trainer.args.seed)
 
 
