@@ -36,6 +36,14 @@ def check_names(parent: type, names: dict[str, tuple[str, ...]]) -> None:
             )
 
 
+def refuse_grpo(dataset: Any) -> None:
+    """Raises InputError for GRPO data whose rows cannot be chosen; None where an environment gives the prompts."""
+    if dataset is None:
+        _refuse("a train_dataset", "none", "Give rows to choose from; an environment that owns the prompts has none.")
+    if {"image", "images"} & set(getattr(dataset, "column_names", None) or ()):
+        _refuse("a text dataset", "images", "The start-up check answers in text; train images with steering=None.")
+
+
 def refuse_sft(args: Any, dataset: Any) -> None:
     """Raises InputError for SFT settings under which a row's own loss cannot be seen; `args` is None for TRL's defaults."""
     if getattr(args, "packing", False):

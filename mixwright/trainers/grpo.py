@@ -21,7 +21,7 @@ from mixwright.records import GroupOutcome
 from mixwright.skeleton import skeleton
 from mixwright.trainers._canaries import CanaryPass, make_canaries
 from mixwright.trainers._draws import SteeredSampler
-from mixwright.trainers._refusals import GRPO_NAMES, check_names
+from mixwright.trainers._refusals import GRPO_NAMES, check_names, refuse_grpo
 from mixwright.trainers._rewards import group_rows, permute, refuse, weighted_sum
 from mixwright.trainers._run import RunSteering
 from mixwright.trainers._selftest import check_refusal
@@ -48,7 +48,8 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         **kwargs: as `GRPOTrainer` takes them.
 
     Raises:
-        InputError: a plan that does not fit the data, or a setting that cannot be steered.
+        InputError: a plan that does not fit the data, or a setting that cannot be steered (a stream, images, an environment
+            without rows, batches dispatched or split by accelerate).
     """
 
     def __init__(self, *args: Any, steering: Steering | str | Path | bool | None = None, **kwargs: Any) -> None:
@@ -61,6 +62,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
             return
         check_names(GRPOTrainer, GRPO_NAMES)
         bound = inspect.signature(GRPOTrainer.__init__).bind(self, *args, **kwargs)
+        refuse_grpo(bound.arguments.get("train_dataset"))
         dataset = indexed(bound.arguments.get("train_dataset"), "SteeredGRPOTrainer")
         pool = pool_of(dataset, wanted)
         bound.arguments["train_dataset"] = dataset
