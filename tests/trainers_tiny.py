@@ -10,7 +10,7 @@ import torch
 from datasets import Dataset
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast, set_seed
-from trl import GRPOConfig, SFTConfig
+from trl import DPOConfig, GRPOConfig, SFTConfig
 
 from mixwright.records import Action, Plan, Stage
 
@@ -117,3 +117,21 @@ def script(trainer: Any, actions: Any) -> list[Any]:
 
     trainer.steered.engine.observe = scripted
     return seen
+
+
+def pairs(count: int = 24) -> Dataset:
+    """The rows of `rows` as preference pairs: the answer is preferred to `no` (letters) or `x` (sums)."""
+    worse = ["no" if i % 2 == 0 else "x" for i in range(count)]
+    return rows(count).rename_column("answer", "chosen").add_column("rejected", worse)  # type: ignore[call-arg]
+
+
+def dpo_config(folder: Path, **settings: Any) -> DPOConfig:
+    defaults = {"per_device_train_batch_size": 4, "max_steps": 3, "learning_rate": 1e-3, "max_length": 32}
+    return DPOConfig(output_dir=str(folder), **(CHEAP | defaults | settings))
+
+
+def saved_model(folder: Path) -> Any:
+    """The tiny model as one loaded from disk, where TRL finds its reference model again."""
+    if not folder.exists():
+        model().save_pretrained(folder)
+    return LlamaForCausalLM.from_pretrained(folder)
