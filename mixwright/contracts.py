@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.measure._passes import Passes
     from mixwright.runs import RunFolder
+    from mixwright.steer._ids import Ids
     from mixwright.steer._ledger import Ledger
     from mixwright.verdict._blocks import Block
 
@@ -81,8 +82,8 @@ class Planner(ABC):
 class Pool:
     """The training examples that a run may draw, as arrays."""
 
-    ids: tuple[str, ...]
-    """Example ids; position = index drawn."""
+    ids: tuple[str, ...] | Ids
+    """Example ids, unique; position = index drawn."""
     tasks: tuple[str, ...]
     """Task names, sorted."""
     task_of: np.ndarray

@@ -7,7 +7,6 @@ seed and the same outcomes, the same actions. Whoever trains executes the action
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,6 +20,7 @@ from mixwright.plan._states import classify
 from mixwright.plan._validate import validate_plan
 from mixwright.records import Action, Decision, GroupOutcome, Outcome, PairOutcome, Plan, Signals, from_data
 from mixwright.steer._canaries import choose_canaries
+from mixwright.steer._ids import Ids
 from mixwright.steer._ledger import Ledger, effective_rollouts
 from mixwright.steer._order import TaskOrder
 from mixwright.steer._policy import EngineOptions, Policy
@@ -44,7 +44,7 @@ class Engine:
         self._pool, self._seed, self._number = pool, seed, stage
         self._stage = plan.stages[stage]
         self._options = from_data(EngineOptions, dict(self._stage.options.get("engine", {})))
-        self._index = {name: index for index, name in enumerate(pool.ids)}
+        self._ids = pool.ids if isinstance(pool.ids, Ids) else Ids(pool.ids)
         self._keys = [cell.key for cell in pool.cells]
         self._states = states = dict.fromkeys(self._keys, "unknown") | {cell.key: cell.state for cell in plan.cells}
         self.canaries: tuple[int, ...] = self._watched(states)
@@ -87,15 +87,19 @@ class Engine:
         Raises:
             InputError: an example that is not in the pool.
         """
+        found = self._ids.find([group.example for group in groups])
+        if (found < 0).any():
+            name = groups[int(np.argmax(found < 0))].example
+            raise InputError("an example of the pool", repr(name), "Train on the data of the pool.")
+        found = found[[isinstance(group, GroupOutcome) for group in groups]]
         rewarded = [group for group in groups if isinstance(group, GroupOutcome)]
-        for group in groups:
-            if group.example not in self._index:
-                raise InputError("an example of the pool", repr(group.example), "Train on the data of the pool.")
-        self._learn(rewarded)
+        if rewarded:
+            self._learn(rewarded, found)
         self._ledger.reach(signals.step)
         for steerer in self._steerers().values():
             steerer.observe(signals.step, groups)
-        refusals = [action for group in rewarded if (action := self._judge(group)) is not None]
+        cells = self._pool.cell_of[found]
+        refusals = [action for group, cell in zip(rewarded, cells, strict=True) if (action := self._judge(group, cell))]
         refused = {action.target for action in refusals}
         actions, reason = list(refusals), ""
         if self._gates and rewarded:
@@ -213,17 +217,16 @@ class Engine:
         rng = np.random.default_rng((self._seed, self._number, 2**32))
         return choose_canaries(self._pool, [states[key] for key in self._keys], self._options.canaries, rng)
 
-    def _learn(self, groups: Sequence[GroupOutcome]) -> None:
-        """Give the ledger what groups showed, as successes in 0..1."""
+    def _learn(self, groups: Sequence[GroupOutcome], found: np.ndarray) -> None:
+        """Give the ledger what groups of these examples showed, as successes in 0..1."""
         low, high = self._options.reward_range
-        for step, found in itertools.groupby(groups, key=lambda group: group.step):
-            batch = list(found)
-            indices = np.array([self._index[group.example] for group in batch])
-            tries = np.array([len(group.rewards) for group in batch])
-            rewards = np.concatenate([group.rewards for group in batch])
-            success = np.clip((rewards - low) / (high - low), 0, 1)
-            wins = np.add.reduceat(success, np.cumsum(tries) - tries)
-            self._ledger.add(indices, step, wins, tries.astype(float))
+        tries = np.array([len(group.rewards) for group in groups])
+        success = np.clip((np.concatenate([group.rewards for group in groups]) - low) / (high - low), 0, 1)
+        wins = np.add.reduceat(success, np.cumsum(tries) - tries)
+        steps = np.array([group.step for group in groups])
+        for step in np.unique(steps):
+            now = steps == step
+            self._ledger.add(found[now], int(step), wins[now], tries[now].astype(float))
 
     def _remix(self) -> None:
         """Let the mixture move the weights."""
@@ -236,13 +239,13 @@ class Engine:
                 self._note(self._ledger.step, f"weights.{task}", float(old), float(new), f"mixture {self._stage.mixture}")
         self._weights = weights / weights.sum()
 
-    def _judge(self, group: GroupOutcome) -> Action | None:
+    def _judge(self, group: GroupOutcome, cell: int) -> Action | None:
         """Ask the gates. Logged per cell, not per group: a refusal, an unknown cell's first answer, every change."""
         if not self._gates:
             return None
         answers = [gate.admit(group) for gate in self._gates]
         answer = next((answer for answer in answers if not answer.admitted), answers[0])
-        key = self._keys[self._pool.cell_of[self._index[group.example]]]
+        key = self._keys[cell]
         word = "refused" if not answer.admitted else "admitted"
         before, refused, held = self._verdicts.get(key, [None, 0, 0])
         if word != before and (before or word == "refused" or self._states[key] == "unknown"):

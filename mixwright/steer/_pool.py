@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from mixwright.contracts import Pool
 from mixwright.errors import InputError
 from mixwright.records import Cell, cell_key
+from mixwright.steer._ids import Ids
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
@@ -38,33 +38,35 @@ def make_pool(
         InputError: no examples, columns of different lengths, duplicate ids, or a level that is not finite.
     """
     size = len(ids)
-    levels = [None] * size if levels is None else levels
     answers = [None] * size if answers is None else answers
-    lengths = {len(tasks), len(levels), len(answers), size}
+    lengths = {len(tasks), size if levels is None else len(levels), len(answers), size}
     if size == 0 or len(lengths) > 1:
         raise InputError("columns of one length, at least 1", f"lengths {sorted(lengths)}", "Give one value per example.")
-    if len(set(ids)) < size:
-        twice = next(name for name, count in Counter(ids).items() if count > 1)
-        raise InputError("unique example ids", f"{twice!r} more than once", "Make the ids unique.")
-    places: dict[tuple[str, float | None], list[int]] = defaultdict(list)
-    for index, (task, level) in enumerate(zip(tasks, levels, strict=True)):
-        if level is not None and not math.isfinite(level):
-            raise InputError(f"a finite level of example {ids[index]!r}", str(level), "Correct it or leave it out.")
-        places[task, level].append(index)
-    known = {cell.key: cell for cell in cells}
-    names = tuple(sorted({task for task, _ in places}))
-    ordered = sorted(places, key=lambda place: cell_key(*place))
-    task_of, cell_of = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
-    found = []
-    for number, (task, level) in enumerate(ordered):
-        where = places[task, level]
-        task_of[where], cell_of[where] = names.index(task), number
-        cell = known.get(cell_key(task, level))
-        luck, source = (
-            (cell.luck, cell.luck_from) if cell else (majority_luck([answers[i] for i in where]), "majority answer")
+    unique = Ids(ids)
+    names, task_of = np.unique(np.asarray(tasks, dtype=object), return_inverse=True)
+    known = np.full(size, np.nan) if levels is None else np.array(levels, dtype=float)
+    for index in np.flatnonzero(~np.isfinite(known)).tolist():
+        if levels is not None and levels[index] is not None:
+            raise InputError(f"a finite level of example {ids[index]!r}", str(levels[index]), "Correct it or leave it out.")
+    values, level_of = np.unique(known, return_inverse=True)  # NaN, which is no level, sorts last
+    places, cell_of = np.unique(task_of * len(values) + level_of, return_inverse=True)
+    found = [
+        (
+            str(names[place // len(values)]),
+            None if np.isnan(values[place % len(values)]) else float(values[place % len(values)]),
         )
-        found.append(Cell(task, level, len(where), luck, source))
-    return Pool(tuple(ids), names, task_of, tuple(found), cell_of)
+        for place in places
+    ]
+    order = sorted(range(len(found)), key=lambda number: cell_key(*found[number]))
+    rank = np.argsort(order)
+    members = np.split(np.argsort(rank[cell_of], kind="stable"), np.cumsum(np.bincount(rank[cell_of]))[:-1])
+    lucks = {cell.key: (cell.luck, cell.luck_from) for cell in cells}
+    made = []
+    for where, (task, level) in zip(members, (found[number] for number in order), strict=True):
+        luck, source = lucks.get(cell_key(task, level)) or (majority_luck([answers[i] for i in where]), "majority answer")
+        made.append(Cell(task, level, len(where), luck, source))
+    numbers = task_of.astype(np.int32), rank[cell_of].astype(np.int32)
+    return Pool(unique, tuple(map(str, names)), numbers[0], tuple(made), numbers[1])
 
 
 def corpus_pool(corpus: Corpus) -> Pool:
