@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +43,17 @@ def pool(examples: int = 60) -> Pool:
     every = [cell for cell in cells(examples) for _ in range(examples)]
     ids = [f"{cell.key}#{place % examples}" for place, cell in enumerate(every)]
     return make_pool(ids, [c.task for c in every], [c.level for c in every], cells=cells(examples))
+
+
+def stored(state: Any) -> Any:
+    """A state as it comes back from JSON, its bytes as hexadecimal text in between."""
+
+    def text(value: Any) -> dict[str, str]:
+        assert isinstance(value, bytes), value
+        return {"bytes": value.hex()}
+
+    packed = json.dumps(state, allow_nan=False, default=text)
+    return json.loads(packed, object_hook=lambda found: bytes.fromhex(found["bytes"]) if set(found) == {"bytes"} else found)
 
 
 def competence(rng: np.random.Generator, n: int = 256) -> list[Measurement]:

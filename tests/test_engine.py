@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from steer_world import SUCCESS, cells, competence, outcome, pool, train
+from steer_world import SUCCESS, cells, competence, outcome, pool, stored, train
 
 from mixwright.errors import InputError
 from mixwright.plan.difficulty import Difficulty
@@ -95,11 +94,11 @@ def test_round_trip_continues_exactly(seed, cut, selector):
     plan = replace(plan, stages=(replace(plan.stages[0], selector=selector),))
     whole = Engine(plan, pool(), seed=seed)
     before = play(whole, seed, range(cut))
-    saved = json.dumps(whole.state(), allow_nan=False)
+    saved = stored(whole.state())
     resumed = Engine(plan, pool(), seed=seed)
-    resumed.restore(json.loads(saved))
+    resumed.restore(saved)
     assert resumed.canaries == whole.canaries
-    assert json.dumps(resumed.state()) == saved
+    assert resumed.state() == saved
     assert play(resumed, seed, range(cut, 12)) == play(whole, seed, range(cut, 12))
     if selector == "difficulty" and cut:
         again = Engine(plan, pool(), seed=seed)
@@ -110,7 +109,7 @@ def test_untaken_decisions_survive_too():
     plan = Difficulty().plan(cells(), [], competence(np.random.default_rng(0)), steps=5)
     one, other = Engine(plan, pool(), seed=0), Engine(plan, pool(), seed=0)
     one.observe([GroupOutcome("prime@1#0", "prime", 1.0, 0, (0.0,) * 8)], Signals(0))
-    other.restore(json.loads(json.dumps(one.state())))
+    other.restore(stored(one.state()))
     assert other.take_decisions() == one.take_decisions() != []
 
 

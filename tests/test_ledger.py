@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from steer_world import stored
 
 from mixwright.errors import InputError
 from mixwright.records import Cell
@@ -105,8 +105,9 @@ def test_above_luck():
 
 def test_size_per_example():
     ledger = Ledger(make_pool([str(i) for i in range(1000)], ["t"] * 1000))
-    arrays = [*ledger.arrays().values(), ledger.task_members(0), ledger.pool.task_of, ledger.pool.cell_of]
-    assert sum(array.nbytes for array in arrays) / 1000 <= 32
+    kept = [value for value in vars(ledger).values() if isinstance(value, np.ndarray) and value.base is None]
+    assert sum(array.nbytes for array in kept) / 1000 == pytest.approx(20, abs=0.1)
+    assert ledger.pool.task_of.nbytes + ledger.pool.cell_of.nbytes == 8000
 
 
 def test_members_leave_out_what_is_held():
@@ -127,7 +128,7 @@ def test_state_round_trip_is_exact(tape, data):
     for place, (index, gap, wins) in enumerate(tape):
         step += gap
         if place == cut:
-            other.restore(json.loads(json.dumps(one.state())))
+            other.restore(stored(one.state()))
         for ledger in (one, other) if place >= cut else (one,):
             ledger.mark_drawn(index)
             ledger.add(index, step, wins, 8)

@@ -104,8 +104,8 @@ def _play(plugin: Any, scene: Any, answer: Any, steps: Sequence[int] | range, *,
     for step in steps:
         if feeding:
             _samples.feed(scene, step)
-        before = json.dumps(scene.ledger.state())
+        before = scene.ledger.state()
         plugin.observe(step, _samples.groups(step))
         answers.append(answer(plugin, step))
-        require(json.dumps(scene.ledger.state()) == before, "the ledger is only read")
+        require(scene.ledger.state() == before, "the ledger is only read")
     return answers

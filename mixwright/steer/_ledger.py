@@ -25,7 +25,9 @@ ALIKE = 0.3
 Numbers = np.ndarray | float
 """One number, or one per group."""
 CELL_ARRAYS = ("wins", "tries", "groups", "squares", "seen")
-EXAMPLE_ARRAYS = ("wins", "tries", "seen", "drawn")
+ROW = np.dtype([("wins", "<f4"), ("tries", "<f4"), ("seen", "<i4"), ("drawn", "<i4")])
+"""What is kept of an example, in one cache line: discounted evidence, step last seen, number of its last draw."""
+UNTOUCHED = np.array((0, 0, -1, -1), dtype=ROW)
 
 
 def effective_rollouts(success: float, low: float, high: float) -> float:
@@ -171,10 +173,8 @@ class Ledger:
         size = len(pool.ids)
         self.pool = pool
         self.strength, self.half_life = strength, half_life
-        self._table = np.zeros(size, dtype=[("wins", "f4"), ("tries", "f4"), ("seen", "i4"), ("drawn", "i4")])
-        """Columns of one table, so that an example's numbers lie in one cache line."""
-        self._table["seen"] = self._table["drawn"] = -1
-        self.wins, self.tries, self.seen, self.drawn = (self._table[name] for name in EXAMPLE_ARRAYS)
+        self._table = np.full(size, UNTOUCHED)
+        self.wins, self.tries, self.seen, self.drawn = (self._table[name] for name in ROW.names or ())
         self.luck = np.array([min(cell.luck, 0.99) for cell in pool.cells], dtype=float)
         self.recent = CellEvidence(len(pool.cells), recent, cell_half_life)
         self.lasting = CellEvidence(len(pool.cells), lasting)
@@ -253,23 +253,17 @@ class Ledger:
         """Success above luck: (success - luck) / (1 - luck), negative when worse than luck."""
         return (success - self.luck[cells]) / (1 - self.luck[cells])
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        """The per-example arrays by name, not copied: for snapshots of large pools."""
-        return {name: getattr(self, name) for name in EXAMPLE_ARRAYS}
-
     def state(self) -> dict[str, Any]:
-        """JSON-ready: examples that were touched (index and values), cells, counters."""
+        """Cells and counters JSON-ready; examples that were touched as bytes, 20 each: their numbers and their rows."""
         touched = np.flatnonzero((self.seen >= 0) | (self.drawn >= 0))
         cells = {name: {part: getattr(e, part).tolist() for part in CELL_ARRAYS} for name, e in self._evidence().items()}
-        examples = {name: array[touched].tolist() for name, array in self.arrays().items()}
-        return {"step": self.step, "draws": self.draws, "index": touched.tolist(), **examples, "cells": cells}
+        examples = {"index": touched.astype("<i4").tobytes(), "rows": self._table[touched].tobytes()}
+        return {"step": self.step, "draws": self.draws, **examples, "cells": cells}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` returned, exactly."""
-        touched = np.asarray(state["index"], dtype=np.int64)
-        for name, array in self.arrays().items():
-            array[:] = -1 if array.dtype == np.int32 else 0
-            array[touched] = np.asarray(state[name], dtype=array.dtype)
+        self._table[:] = UNTOUCHED
+        self._table[np.frombuffer(state["index"], "<i4")] = np.frombuffer(state["rows"], ROW)
         for name, evidence in self._evidence().items():
             for part in CELL_ARRAYS:
                 getattr(evidence, part)[:] = state["cells"][name][part]

@@ -14,7 +14,7 @@ from mixwright.runs import write_text
 
 LONG = 64
 """Lists of numbers of at least this length go to the archive."""
-ARRAY, LIST = "array in archive", "list in archive"
+ARRAY, LIST, BYTES = "array in archive", "list in archive", "bytes in archive"
 
 
 def write_state(folder: Path, name: str, state: Mapping[str, Any]) -> None:
@@ -27,7 +27,7 @@ def write_state(folder: Path, name: str, state: Mapping[str, Any]) -> None:
 
 
 def read_state(folder: Path, name: str, *, arrays: bool = True) -> dict[str, Any]:
-    """What `write_state` wrote; lists come back as lists, arrays as arrays.
+    """What `write_state` wrote; lists come back as lists, arrays as arrays, bytes as bytes.
 
     Args:
         folder: where.
@@ -62,6 +62,8 @@ def _pack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return {key: _pack(part, arrays) for key, part in value.items()}
     if isinstance(value, np.ndarray):
         return {ARRAY: _store(value, arrays)}
+    if isinstance(value, bytes):
+        return {BYTES: _store(np.frombuffer(value, np.uint8), arrays)}
     if isinstance(value, list | tuple):
         array = _as_array(value) if len(value) >= LONG else None
         if array is None:
@@ -106,6 +108,8 @@ def _unpack(value: Any, archive: Mapping[str, np.ndarray]) -> Any:
         return value
     if LIST in value:
         return archive[value[LIST]].tolist()
+    if BYTES in value:
+        return archive[value[BYTES]].tobytes()
     if ARRAY in value:
         return archive[value[ARRAY]]
     return {key: _unpack(part, archive) for key, part in value.items()}
