@@ -17,7 +17,8 @@ import trl.generation.vllm_generation as vllm
 import trl.trainer.grpo_trainer as grpo
 from torch import nn
 from trainers_tiny import grpo_config, model, rows, tokenizer
-from trl.trainer.utils import is_async_callable
+
+from mixwright.trainers._canaries import is_async
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def true_rewards(setting: Setting, prompts: list[Any], completions: list[Any], i
             scores = parts.model_scores(prompts, completions)
         elif function in (parts.bare, parts.noted):
             scores = parts.distinct(completions)
-        elif is_async_callable(function):
+        elif is_async(function):
             scores = asyncio.run(function(completions=completions, **columns))
         else:
             scores = function(completions=completions, **columns)
