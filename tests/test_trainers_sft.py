@@ -1,21 +1,25 @@
-"""SteeredSFTTrainer against TRL's own trainer on a tiny Llama."""
+"""SteeredSFTTrainer: what it tells, draws and watches, on a tiny Llama; each setting of TRL is in test_sft_settings."""
 
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from datasets import Dataset
-from trainers_tiny import losses, model, parameters, rows, sft_config, tokenizer
+from peft import LoraConfig
+from trainers_tiny import model, parameters, read, rows, script, sft_config, tokenizer
 from trl import SFTTrainer
 
-from mixwright import SteeredSFTTrainer, Steering
+from mixwright import SteeredSFTTrainer, Steering, catalog
+from mixwright.contracts import Mixture
 from mixwright.errors import InputError
-from mixwright.records import Plan, Stage
+from mixwright.records import CellPlan, Plan, Stage
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*gradient_checkpointing.*:FutureWarning"  # TRL 1.16 still sets transformers' older name
@@ -41,17 +45,6 @@ def nats(trained: Any, example: dict[str, Any], words: Any) -> tuple[float, int]
         table = trained(input_ids=ids).logits.log_softmax(-1)[0]
     target = list(range(len(prompt), ids.shape[1]))
     return -sum(table[i - 1, ids[0, i]].item() for i in target) / len(target), len(target)
-
-
-@pytest.mark.parametrize("settings", [{}, {"gradient_accumulation_steps": 2, "shuffle_dataset": True}])
-def test_without_steering_it_is_trl_to_the_bit(tmp_path: Path, settings: dict[str, Any]) -> None:
-    theirs = make(SFTTrainer, tmp_path / "a", settings)
-    theirs.train()
-    ours = make(SteeredSFTTrainer, tmp_path / "b", settings)
-    ours.train()
-    assert losses(ours) == losses(theirs)
-    assert torch.equal(parameters(ours), parameters(theirs))
-    assert not (tmp_path / "b" / "steering").exists()
 
 
 def test_outcomes_are_each_examples_own_loss(tmp_path: Path) -> None:
@@ -125,15 +118,158 @@ def test_evaluation_and_custom_names_work(tmp_path: Path) -> None:
     assert {"eval_sums_loss", "eval_letters_loss", "steering/share/letters"} <= logged
 
 
-@pytest.mark.parametrize(
-    ("settings", "word"),
-    [
-        ({"packing": True}, "Packed rows"),
-        ({"padding_free": True, "max_length": None}, "Flattened"),
-        ({"train_sampling_strategy": "group_by_length"}, "order of rows"),
-        ({"dataset_kwargs": {"skip_prepare_dataset": True}}, "preparation"),
-    ],
-)
-def test_settings_that_hide_a_rows_loss_are_refused(tmp_path: Path, settings: dict[str, Any], word: str) -> None:
-    with pytest.raises(InputError, match=word):
-        make(SteeredSFTTrainer, tmp_path, settings, steering=True)
+def test_the_drop_is_the_loss_before_minus_the_loss_now(tmp_path: Path) -> None:
+    settings = {"max_steps": 12, "per_device_train_batch_size": 8}
+    trainer = make(SteeredSFTTrainer, tmp_path, settings, steering=Steering(PLAN))
+    seen = script(trainer, lambda outcomes: [])
+    trainer.train()
+    last: dict[str, float] = {}
+    known = 0
+    for outcomes in seen:
+        for outcome in outcomes:
+            assert (outcome.drop is None) == (outcome.example not in last)
+            if outcome.drop is not None:
+                assert outcome.drop == pytest.approx(last[outcome.example] - outcome.loss, abs=1e-6)
+                known += 1
+            last[outcome.example] = outcome.loss
+    assert known == 12 * 8 - 24  # every row was seen
+    lines = read(tmp_path, "steps.jsonl")
+    assert "drop" in lines[0]
+    assert not {"cells", "success", "beta", "groups", "rollouts"} & set(lines[0])
+    mean = [outcome.drop for outcome in seen[-1] if outcome.task == "letters"]
+    assert lines[-1]["drop"]["letters"] == pytest.approx(sum(mean) / len(mean))
+    tokens = sum(outcome.tokens for outcome in seen[-1] if outcome.task == "sums")
+    assert lines[-1]["losses"]["sums@2"][1] == tokens
+    assert trainer.state.log_history[-2]["steering/drop/letters"] == pytest.approx(lines[-1]["drop"]["letters"])
+    proof = json.loads((tmp_path / "steering" / "proof.json").read_text())
+    assert proof["examples"] == 96
+    assert not {"groups", "zero_signal_share", "rollouts"} & set(proof)
+    state = trainer.steered.state()
+    assert len(state["losses"]["index"]) == 24
+    fresh = make(SteeredSFTTrainer, tmp_path / "fresh", settings, steering=Steering(PLAN))
+    fresh.steered.restore(state)
+    assert np.array_equal(fresh.steered.losses.nats, trainer.steered.losses.nats)
+    assert fresh.steered.losses.nats.nbytes == 4 * 24
+
+
+class Moving(Mixture):
+    """Gives nine tenths to `letters` from step 2 on, when drops have been seen."""
+
+    def __init__(self) -> None:
+        self.drops = 0
+
+    def observe(self, step: int, outcomes: Any) -> None:
+        self.drops += sum(outcome.drop is not None for outcome in outcomes)
+
+    def weights(self, step: int) -> dict[str, float]:
+        letters = 0.9 if step >= 2 and self.drops else 0.1
+        return {"letters": letters, "sums": 1 - letters}
+
+
+def test_a_mixture_moves_the_shares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load, listing = catalog.load, catalog.listing
+    monkeypatch.setattr(catalog, "load", lambda kind, name: Moving if name == "moving" else load(kind, name))
+    monkeypatch.setattr("mixwright.plan._validate.listing", lambda kind: {**listing(kind), "moving": Moving})
+    stage = Stage("sft", "sft", 10, {"letters": 0.5, "sums": 0.5}, mixture="moving")
+    settings = {"max_steps": 9, "per_device_train_batch_size": 20}
+    trainer = make(SteeredSFTTrainer, tmp_path, settings, steering=Steering(Plan("test", (stage,))))
+    trainer.train()
+    lines = read(tmp_path, "steps.jsonl")
+    shares = [line["drawn"]["letters"] / line["examples"] for line in lines if line["examples"] == 20]
+    assert shares[0] == 0.1
+    assert shares[-1] == 0.9
+    moved = [line for line in read(tmp_path, "decisions.jsonl") if line["what"] == "weights.letters" and line["new"] == 0.9]
+    assert moved
+    assert moved[0]["because"] == "mixture moving"
+    assert moved[0]["step"] >= 2
+
+
+def watching(monitors: tuple[str, ...] = ("canary",), **stage: Any) -> Plan:
+    cells = (
+        CellPlan("letters", 1.0, "mastered", 0.9, 0.0, 64, 12),
+        CellPlan("sums", 2.0, "reachable", 0.3, 0.0, 64, 12),
+    )
+    return Plan("test", (Stage("sft", "sft", 10, {"letters": 0.5, "sums": 0.5}, monitors=monitors, **stage),), cells)
+
+
+@pytest.mark.parametrize("peft", [False, True], ids=["full", "lora"])
+def test_canaries_are_read_as_prepared_and_leave_the_run_alone(tmp_path: Path, peft: bool) -> None:
+    config = LoraConfig(r=2, target_modules=["q_proj"], task_type="CAUSAL_LM", lora_dropout=0.3) if peft else None
+    runs, watched = [], []
+    for every in (2, 1000, 0):
+        steering = Steering(watching(), canary_every=every)
+        settings = {"max_steps": 4, "shuffle_dataset": True}
+        trainer = make(SteeredSFTTrainer, tmp_path / str(every), settings, steering=steering, peft_config=config)
+        watch = trainer.steered.engine.watch
+        trainer.steered.engine.watch = lambda signals, watch=watch: (watched.append(signals), watch(signals))[1]
+        trainer.train()
+        runs.append(trainer)
+    often, once, never = runs
+    assert [signals.step for signals in watched] == [0, 2, 4, 0]
+    assert torch.equal(parameters(often), parameters(once))
+    assert torch.equal(parameters(often), parameters(never))
+    assert often.model.training
+    examples = {row["id"]: row for row in data()}
+    assert len(watched[2].canaries) == 3  # a quarter of the mastered cell
+    often.model.eval()
+    for canary in watched[2].canaries:
+        loss, _ = nats(often.model, examples[canary.example], tokenizer())
+        assert canary.success == pytest.approx(math.exp(-loss), rel=1e-4)
+        assert canary.kl_nats > 0
+    assert watched[0].kl_nats == pytest.approx(0, abs=1e-9)
+    assert not set(often.steered.log.rows) & set(often.steered.engine.canaries)
+    # a letter and the end of three rows: six tokens, read once for the start and at each of three passes
+    assert often.steered.proof()["canary_tokens"] == 3 * 2 * 4
+    assert never.steered.proof()["canary_tokens"] == 0
+    lines = read(tmp_path / "2", "steps.jsonl")
+    assert lines[1]["kl_nats"] == pytest.approx(watched[1].kl_nats)
+
+
+def test_the_kl_estimate_is_the_kl(tmp_path: Path) -> None:
+    """Against the exact KL from start to now at the target positions, from all logits; 40 samples of the start."""
+    trainer = make(SteeredSFTTrainer, tmp_path, {"max_steps": 6, "learning_rate": 1e-2}, steering=Steering(watching()))
+    trainer.train()
+    exact, estimates = [], []
+    start, now = model().eval(), trainer.model.eval()
+    for item in trainer.canaries.items:
+        row = trainer.train_dataset[item]
+        ids, targets = torch.tensor([row["input_ids"]]), torch.tensor(row["labels"])[1:] != -100
+        with torch.no_grad():
+            one, other = (m(input_ids=ids).logits[0, :-1][targets].log_softmax(-1) for m in (start, now))
+        exact.append((one.exp() * (one - other)).sum(-1).mean().item())
+    canaries = trainer.canaries
+    for seed in range(40):
+        canaries.model, canaries.seed, canaries.start = start, seed, []
+        canaries.remember_start()
+        canaries.model = now
+        estimates += [canary.kl_nats for canary in canaries.run(6)[0]]
+    error = np.std(estimates) / math.sqrt(len(estimates))
+    assert np.mean(exact) > 4 * error  # or the comparison would say nothing
+    assert abs(np.mean(estimates) - np.mean(exact)) < 4 * error
+
+
+def test_drift_lowers_the_learning_rate_where_a_plan_asks_for_it(tmp_path: Path) -> None:
+    plan = watching((), controllers=("drift",), options={"controllers.drift": {"target": 1e-6, "rest": 1}})
+    settings = {"max_steps": 4, "learning_rate": 1e-2}
+    trainer = make(SteeredSFTTrainer, tmp_path, settings, steering=Steering(plan, canary_every=1))
+    trainer.train()
+    assert trainer.steered.lr_factor < 0.5
+    (first, *_) = [line for line in read(tmp_path, "decisions.jsonl") if line["what"] == "lr_factor"]
+    assert "KL" in first["because"]
+
+
+def test_by_default_nothing_is_held_back_and_the_log_says_so(tmp_path: Path) -> None:
+    trainer = make(SteeredSFTTrainer, tmp_path, {"max_steps": 1}, steering=True)
+    trainer.train()
+    assert trainer.steered.engine.canaries == ()
+    (line,) = read(tmp_path, "decisions.jsonl")
+    assert line["what"] == "canaries off"
+
+
+@pytest.mark.parametrize("column", ["task", "id"])
+def test_a_row_without_a_task_is_refused_by_its_number(tmp_path: Path, column: str) -> None:
+    values: list[Any] = list(data()[column])
+    values[7] = None
+    rest = data().remove_columns(column)
+    with pytest.raises(InputError, match=rf"(?s){column}.*none in row 7"):
+        make(SteeredSFTTrainer, tmp_path, steering=True, train_dataset=rest.add_column(column, values))
