@@ -1,4 +1,4 @@
-"""SteeringCallback with TRL's own GRPOTrainer, unchanged."""
+"""SteeringCallback with TRL's own GRPOTrainer, unchanged, and mistakes in wiring it."""
 
 from __future__ import annotations
 
@@ -95,3 +95,25 @@ def test_async_rewards_are_refused(tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match="synchronous"):
         SteeringCallback(True, rows(), later, grpo_config(tmp_path, shuffle_dataset=False))
+
+
+def test_columns_must_reach_the_rewards(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="remove_unused_columns"):
+        SteeringCallback(True, rows(), vowels, grpo_config(tmp_path, shuffle_dataset=False, remove_unused_columns=True))
+
+
+@pytest.mark.parametrize("forgotten", ["reward_funcs", "train_dataset"])
+def test_a_trainer_wired_past_steering_is_stopped(forgotten: str, tmp_path: Path) -> None:
+    args = grpo_config(tmp_path, shuffle_dataset=False)
+    steering = SteeringCallback(Steering(PLAN), rows(), vowels, args)
+    given = {"reward_funcs": steering.reward_funcs, "train_dataset": steering.train_dataset}
+    given |= {"reward_funcs": vowels, "train_dataset": rows()} if forgotten == "reward_funcs" else {"train_dataset": rows()}
+    trainer = GRPOTrainer(model(), args=args, processing_class=tokenizer(), callbacks=[steering], **given)
+    with pytest.raises(InputError, match=forgotten):
+        trainer.train()
+
+
+def test_the_learning_rate_is_not_said_to_move_under_deepspeed(tmp_path: Path) -> None:
+    args = grpo_config(tmp_path, shuffle_dataset=False)
+    args.deepspeed = {"zero_optimization": {"stage": 2}}
+    assert "DeepSpeed" in SteeringCallback(True, rows(), vowels, args).run.lr_reason

@@ -70,9 +70,9 @@ def refuse_prepared(trainer: Any) -> None:
         _refuse("prepared rows that keep their other columns", "row numbers lost", "Train with steering=None.")
 
 
-def no_lr_reason(trainer: Any) -> str:
+def no_lr_reason(deepspeed: bool) -> str:
     """Why the learning rate of a single step cannot be scaled in this set-up; empty when it can."""
-    if trainer.is_deepspeed_enabled:
+    if deepspeed:
         return "DeepSpeed steps its optimiser inside backward, before the learning rate can be scaled"
     return ""
 

@@ -48,6 +48,8 @@ class RunSteering:
         self.engine, self.pool, self.files, self.objective = engine, pool, files, objective
         self.low, self.high = reward_range
         self.beta, self.lr_reason = beta, lr_reason
+        self.beta_reason = ""
+        """Why beta cannot be moved although there is a reference model; empty when it can."""
         self.lr_factor = 1.0
         self.stop = ""
         """Why training must stop; empty while it may go on."""
@@ -97,7 +99,7 @@ class RunSteering:
         Returns:
             Example ids whose groups are refused.
         """
-        actions = self.engine.observe(groups, self._signals(step, kl=kl, entropy=entropy, groups=len(groups)))
+        actions = self.engine.observe(groups, self._signals(step, kl_nats=kl, entropy=entropy, groups=len(groups)))
         refused = {action.target for action in actions if action.kind == "refuse"}
         self.rollouts += completions
         self._count_unscored(step, rows, len(groups))
@@ -112,14 +114,12 @@ class RunSteering:
     def _count_unscored(self, step: int, rows: int, groups: int) -> None:
         """Say once in the run that nothing of a batch was scored, so nothing could be learnt or steered by it."""
         self._counts["unscored"] += rows - groups
-        if groups or self._counts["unscored_batches"]:
-            self._counts["unscored_batches"] += not groups
-            return
-        self._counts["unscored_batches"] = 1
-        because = f"no reward function gave a finite number for any completion of the {rows} rows: advantages are 0"
-        self.note(step, "nothing scored", because)
-        if self.files.write:
-            logging.getLogger("mixwright").warning("step %d: nothing scored: %s", step, because)
+        self._counts["unscored_batches"] += not groups
+        if not groups and self._counts["unscored_batches"] == 1:
+            because = f"no reward function gave a finite number for any completion of the {rows} rows: advantages are 0"
+            self.note(step, "nothing scored", because)
+            if self.files.write:
+                logging.getLogger("mixwright").warning("step %d: nothing scored: %s", step, because)
 
     def observe_rows(
         self, step: int, outcomes: Sequence[Outcome | PairOutcome], line: Mapping[str, Any], *, entropy: float | None
@@ -143,7 +143,7 @@ class RunSteering:
         self.charge(rollouts, tokens)
         measured = [canary.kl_nats for canary in canaries if canary.kl_nats is not None]
         kl = sum(measured) / len(measured) if measured else None
-        self._take(step, self.engine.watch(self._signals(step, kl=kl, canaries=tuple(canaries))))
+        self._take(step, self.engine.watch(self._signals(step, kl_nats=kl, canaries=tuple(canaries))))
         if not canaries:
             return
         self._canary_kl = kl
@@ -241,16 +241,8 @@ class RunSteering:
         self._counts["largest_lag"] = max(self._counts["largest_lag"], len(self.log) - used)
         return self.engine.draw(count)
 
-    def _signals(
-        self,
-        step: int,
-        *,
-        kl: float | None = None,
-        entropy: float | None = None,
-        groups: int = 0,
-        canaries: tuple[CanaryOutcome, ...] = (),
-    ) -> Signals:
-        return Signals(step, self.beta, self.lr_factor, kl, entropy, groups, 0, canaries)
+    def _signals(self, step: int, **known: Any) -> Signals:
+        return Signals(step, self.beta, self.lr_factor, **known)
 
     def _line(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome], rows: int) -> dict[str, Any]:
         self._used.append((step, rows))
@@ -275,10 +267,10 @@ class RunSteering:
         self.files.decisions(self.engine.take_decisions())
         for action in actions:
             if action.kind == "coefficient" and action.target == "beta" and action.value is not None:
-                if self.beta > 0 and action.value > 0:
+                if self.beta > 0 and action.value > 0 and not self.beta_reason:
                     self.beta = action.value
                 else:
-                    self.note(step, "not executed: beta", NO_BETA[self.objective])
+                    self.note(step, "not executed: beta", self.beta_reason or NO_BETA[self.objective])
             elif action.kind == "lr_factor" and action.value is not None:
                 if self.lr_reason:
                     self.note(step, "not executed: lr_factor", self.lr_reason)

@@ -43,7 +43,7 @@ class SteeredTrainer(Trainer):
             objective=objective,
             args=self.args,
             beta=beta,
-            lr_reason=no_lr_reason(self),
+            lr_reason=no_lr_reason(self.is_deepspeed_enabled),
             main=self.accelerator.is_main_process,
         )
         self.hooks = SteeringHooks(

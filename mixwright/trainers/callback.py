@@ -4,8 +4,8 @@
     trainer = MyGRPOTrainer(model, steering.reward_funcs, args, steering.train_dataset, callbacks=[steering])
     steering.trainer = trainer  # optional: lets beta be moved, and KL and entropy be seen
 
-Only public parts of TRL are used. A refused group gets None from every reward function, of which TRL warns. The stream has
-no length, so `max_steps` must be set; shuffling must be off, or a buffer would stand between drawing and training.
+Only public parts of TRL are used: the class may patch or replace the trainer's insides, as long as it calls the reward
+functions once per generation batch with the dataset's columns, and leaves a completion that none of them scores out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from accelerate import PartialState
-from accelerate.utils import gather_object
+from accelerate.utils import DistributedType, gather_object
 from datasets import IterableDataset
 from torch import nn
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
@@ -27,6 +27,7 @@ from mixwright.skeleton import skeleton
 from mixwright.trainers._canaries import is_async
 from mixwright.trainers._draws import SteeredSampler
 from mixwright.trainers._hooks import SteeringHooks
+from mixwright.trainers._refusals import no_lr_reason
 from mixwright.trainers._rewards import group_rows, permute, weighted_sum
 from mixwright.trainers._selftest import check_draws
 from mixwright.trainers._steering import INDEX, Steering, indexed, make_run, pool_of, read_steering
@@ -39,7 +40,13 @@ if TYPE_CHECKING:
 
 
 class SteeringCallback(SteeringHooks):
-    """Runs beside any GRPO trainer that takes TRL's arguments. Canaries are off: it does not hold the model.
+    """Runs beside any GRPO trainer that takes TRL's arguments.
+
+    What is lost against `SteeredGRPOTrainer`: canaries, and with them what reads them (drift at beta 0, forgetting); silent
+    refusals (a refused group gets None from every reward function, of which TRL warns each time); the start-up check that a
+    refused group has advantage 0, and the check at each refusal; async rewards and reward models; groups split over
+    processes; epochs (a stream has no length: `max_steps` must be set) and `shuffle_dataset` (a buffer would stand between
+    drawing and training); aligned saves on SIGTERM.
 
     Args:
         steering: True, the path of a plan.yaml, or a `Steering`.
@@ -49,7 +56,7 @@ class SteeringCallback(SteeringHooks):
 
     Raises:
         InputError: a plan that does not fit, a reward that cannot be watched, or settings under which a process would see
-            only parts of groups.
+            only parts of groups; in training, a trainer that does not use this object's `reward_funcs` and `train_dataset`.
     """
 
     def __init__(
@@ -68,7 +75,9 @@ class SteeringCallback(SteeringHooks):
         rows = indexed(dataset, "SteeringCallback")
         pool = pool_of(rows, wanted)
         main = PartialState().is_main_process
-        run = make_run(wanted, pool, objective="grpo", args=args, beta=float(args.beta), main=main)
+        sharded = bool(args.deepspeed) or PartialState().distributed_type == DistributedType.DEEPSPEED
+        reason = no_lr_reason(sharded)
+        run = make_run(wanted, pool, objective="grpo", args=args, beta=float(args.beta), lr_reason=reason, main=main)
         super().__init__(
             run,
             micro_steps=int(args.steps_per_generation or 1) * args.num_iterations,
@@ -84,6 +93,24 @@ class SteeringCallback(SteeringHooks):
         """What the trainer is given instead of your dataset: rows are drawn when they are asked for."""
         self._weights = torch.tensor(args.reward_weights or [1.0] * len(functions))
         self._columns: list[list[float | None]] = []
+        self._due: set[int] = set()
+        self._state: Any = None
+        self._model: Any = None
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """As the steered trainers'; the model tells training from evaluation, the state the step."""
+        self._state, self._model = state, kwargs.get("model")
+        super().on_train_begin(args, state, control, **kwargs)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+        """As the steered trainers'; a step without outcomes is one that was not steered."""
+        if not self.run.batches:
+            raise InputError(
+                "a trainer that calls the reward functions of SteeringCallback",
+                "a step without them",
+                "Give it steering.reward_funcs in place of yours.",
+            )
+        return super().on_step_end(args, state, control, **kwargs)
 
     def last_checkpoint(self) -> str | None:
         """The last checkpoint that can be resumed, to be given to `train`; None, with a warning, when there is none.
@@ -102,20 +129,33 @@ class SteeringCallback(SteeringHooks):
         served = int(self.args.steps_per_generation or 1) * self.args.num_iterations
         sampler = SteeredSampler(self.run.log, 2 * batch, batch_size=batch, mini_repeat_count=size, repeat_count=served)
         self.run.checks = check_draws(self.run, sampler)
+        if not hasattr(self.trainer, "beta"):
+            self.run.beta_reason = "SteeringCallback was not given the trainer (steering.trainer = trainer)"
+        if self.run.batches == 0 and self.run.engine.canaries:
+            self.run.note(0, "canaries off", "SteeringCallback does not generate; the rows held out for them are not drawn")
         self._move_beta()
 
     def _watched(self, place: int, function: Callable[..., Any]) -> Callable[..., Any]:
-        """`function` under its own name; the first one called judges and steers for all of them."""
+        """`function` under its own name; the first one called in a batch judges and steers for all of them."""
 
         @functools.wraps(function)
         def watched(**given: Any) -> list[float | None]:
             rows = given.pop(INDEX, None)
             if rows is None:  # evaluation data carries no row numbers
+                if getattr(self._model, "training", False):
+                    raise InputError(
+                        "rows of steering.train_dataset in training",
+                        "rows without their numbers",
+                        "Give the trainer steering.train_dataset, and let its columns reach the reward functions.",
+                    )
                 return function(**given)
-            if place == 0:
+            if place not in self._due:
                 self._columns = self._judge(rows, given)
+                self._due = set(range(len(self._functions)))
+            self._due.remove(place)
             return self._columns[place]
 
+        watched.__name__ = _name(function)
         return watched
 
     def _judge(self, rows: Sequence[int], given: dict[str, Any]) -> list[list[float | None]]:
@@ -124,10 +164,10 @@ class SteeringCallback(SteeringHooks):
         columns = [[torch.nan if r is None else float(r) for r in function(**given)] for function in self._functions]
         table = torch.tensor(columns).T
         groups = group_rows(rows, size)
-        lengths = [len(ids) for ids in given["completion_ids"]]
+        lengths = [len(ids) for ids in given.get("completion_ids") or ()]
         formats = [skeleton(text_of(completion)) for completion in given["completions"]]
         totals = weighted_sum(table, self._weights).tolist()
-        step = given["trainer_state"].global_step
+        step = self._state.global_step
         outcomes = gather_object(group_outcomes(self.run.pool, groups, totals, lengths, formats, step))
         kl, entropy = self.last
         self.last = (None, None)
@@ -135,8 +175,9 @@ class SteeringCallback(SteeringHooks):
         count = len(gather_object(groups))
         refused = self.run.observe(step, outcomes, rows=count, completions=count * size, kl=kl, entropy=entropy)
         self._move_beta()
-        for name, value in self.run.drain_metrics().items():
-            given["log_metric"](name, value)
+        if "log_metric" in given:  # classes built on an older TRL have none; steps.jsonl has the same numbers
+            for name, value in self.run.drain_metrics().items():
+                given["log_metric"](name, value)
         if self.steering.permute_rewards:
             table = permute(table, size, (self.args.seed, batch, PartialState().process_index))
         out = [self.run.pool.ids[row] in refused for row in groups]
@@ -146,8 +187,15 @@ class SteeringCallback(SteeringHooks):
         ]
 
     def _move_beta(self) -> None:
-        if self.trainer is not None and self.trainer.beta > 0:
+        if getattr(self.trainer, "beta", 0.0) > 0:
             self.trainer.beta = self.run.beta
+
+
+def _name(function: Callable[..., Any]) -> str:
+    """The name TRL logs a reward function under."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return getattr(function, "__name__", type(function).__name__)
 
 
 class _Source:
@@ -175,6 +223,8 @@ def _refuse(functions: Sequence[Any], args: GRPOConfig) -> None:
             raise InputError(
                 "synchronous reward functions", type(function).__name__, "Wrap it in one, or use SteeredGRPOTrainer."
             )
+    if args.remove_unused_columns:
+        raise InputError("GRPOConfig(remove_unused_columns=False)", "True", "Row numbers must reach the reward functions.")
     if args.shuffle_dataset:
         raise InputError("GRPOConfig(shuffle_dataset=False)", "True", "The order of rows is what steering decides.")
     if getattr(args, "enable_jit_checkpoint", False):

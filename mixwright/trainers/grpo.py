@@ -186,7 +186,7 @@ def group_outcomes(
                 cell.level,
                 step,
                 tuple(totals[i] for i in scored),
-                tuple(lengths[i] for i in scored),
+                tuple(lengths[i] for i in scored) if lengths else (),
                 tuple(formats[i] for i in scored),
             )
         )
