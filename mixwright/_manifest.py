@@ -109,8 +109,8 @@ def check_settings(config: RunConfig, corpus: Corpus) -> None:
     missing = [name for name in TRAINING if importlib.util.find_spec(name) is None]
     if missing:
         raise missing_extra("measuring and training", missing, "train")
-    if config.train.objective not in ("grpo", "sft"):
-        raise InputError("train.objective grpo or sft", repr(config.train.objective), "Correct train.objective.")
+    if config.train.objective not in ("grpo", "sft", "dpo"):
+        raise InputError("train.objective grpo, sft or dpo", repr(config.train.objective), "Correct train.objective.")
     for name, task in corpus.tasks.items():
         if task.kind == "verifiable":
             corpus.grader(name)

@@ -97,7 +97,7 @@ class TrainConfig:
     """How the model is trained; the same for every arm."""
 
     objective: str = "grpo"
-    """grpo or sft."""
+    """grpo, sft or dpo."""
     steps: Count = 60
     prompts: Count = 8
     """Prompts (groups) per step."""
@@ -107,7 +107,7 @@ class TrainConfig:
     learning_rate: Amount = 5e-4
     temperature: Rate = 1.0
     beta: Amount = 0.0
-    """KL coefficient; 0 loads no reference model."""
+    """KL coefficient of GRPO; 0 loads no reference model. DPO's beta is another thing and stands in `settings`."""
     canary_every: NoneOrMore = 20
     """Steps between canary passes; 0 turns them off."""
     settings: Mapping[str, Any] = field(default_factory=dict)

@@ -10,11 +10,12 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixwright._manifest import check_settings, note_settings, same_settings, settings_file, write_manifest, write_settings
-from mixwright.catalog import create
+from mixwright.catalog import create, load
 from mixwright.records import Measurement, Observation, Plan, TrialResult
 from mixwright.runs import RunFolder, read_list, read_measurements, read_plan, write_json, write_measurements, write_plan
 
@@ -155,7 +156,10 @@ def make_plan(config: RunConfig, folder: RunFolder, corpus: Corpus) -> Plan:
 
     competence = read_measurements(folder.measurements("before"))
     observations = read_list(folder.audit, Observation) if folder.audit.exists() else run_audit(corpus)
-    planner = create("planners", config.plan.planner, dict(config.plan.options))
+    options = dict(config.plan.options)
+    if "objective" in signature(load("planners", config.plan.planner)).parameters:
+        options.setdefault("objective", config.train.objective)
+    planner = create("planners", config.plan.planner, options)
     return planner.plan(corpus.cells(), observations, competence, steps=config.train.steps)
 
 

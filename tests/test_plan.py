@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,13 +12,15 @@ from hypothesis import strategies as st
 from steer_world import cells, competence, row
 
 from mixwright.catalog import create
+from mixwright.config import CorpusConfig, RunConfig, TrainConfig
 from mixwright.errors import InputError
+from mixwright.pipeline import make_plan
 from mixwright.plan._baseline import shares
 from mixwright.plan._forecast import forecast
 from mixwright.plan._states import above_luck, classify
 from mixwright.plan._validate import validate_plan
 from mixwright.records import Cell, CellPlan
-from mixwright.runs import read_plan, write_plan
+from mixwright.runs import RunFolder, read_plan, write_json, write_measurements, write_plan
 
 
 @pytest.mark.parametrize(
@@ -167,3 +170,17 @@ def test_plans_that_do_not_fit():
         validate_plan(replace(plan, stages=()), cells())
     with pytest.raises(InputError, match="count"):
         validate_plan(plan, [cell for cell in cells() if cell.task != "count"])
+
+
+@pytest.mark.parametrize(
+    ("objective", "controllers", "gates"), [("grpo", ("drift",), ("too_hard",)), ("sft", (), ()), ("dpo", (), ())]
+)
+def test_the_objective_of_training_reaches_the_planner(tmp_path, objective, controllers, gates):
+    """Losses fall by moving away from the start, so no leash on the KL is planned for them."""
+    folder = RunFolder(tmp_path)
+    write_measurements(folder.measurements("before"), competence(np.random.default_rng(0)))
+    write_json(folder.audit, [])
+    config = RunConfig(CorpusConfig("rows.jsonl"), train=TrainConfig(objective=objective))
+    stage = make_plan(config, folder, SimpleNamespace(cells=cells)).stages[0]
+    assert (stage.objective, stage.controllers, stage.gates) == (objective, controllers, gates)
+    assert stage.monitors == ("canary",)

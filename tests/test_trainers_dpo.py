@@ -14,8 +14,13 @@ from trainers_tiny import dpo_config, pairs, parameters, read, saved_model, scri
 from trl import DPOTrainer
 
 from mixwright import SteeredDPOTrainer, Steering
+from mixwright.config import CorpusConfig, RunConfig, TrainConfig
+from mixwright.contracts import Branch
+from mixwright.corpus import Corpus
 from mixwright.errors import InputError
-from mixwright.records import Action, Plan, Stage
+from mixwright.learner.learner import Learner
+from mixwright.records import Action, Example, Plan, Stage
+from mixwright.trial._training import make_trainer
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*gradient_checkpointing.*:FutureWarning"  # TRL 1.16 still sets transformers' older name
@@ -184,3 +189,25 @@ def test_a_plan_for_another_trainer_and_a_changed_trl_are_refused(
     monkeypatch.delattr("transformers.Trainer._set_signature_columns_if_needed")
     with pytest.raises(InputError, match="_set_signature_columns_if_needed"):
         make(tmp_path, disk)
+
+
+def corpus(worse: str | None = "x") -> Corpus:
+    """Sums with a right and a wrong answer, as a corpus has them."""
+    tasks = ["letters", "sums"] * 5
+    return Corpus.from_examples(
+        Example(f"row-{i}", task, f"{i}=", chosen="a", rejected=worse, answer="a") for i, task in enumerate(tasks)
+    )
+
+
+def test_a_trial_trains_pairs_of_a_corpus(tmp_path: Path, disk: Path) -> None:
+    learner, plan = Learner(saved_model(disk), tokenizer(), "tiny"), Branch(PLAN)
+    train = TrainConfig(objective="dpo", settings={"beta": 0.2, "max_steps": 2})
+    config = RunConfig(CorpusConfig("rows.jsonl"), train=train)
+    trainer = make_trainer(learner, corpus(), plan, config, seed=0, folder=tmp_path / "branch")
+    trainer.train()
+    assert trainer.beta == 0.2
+    lines = [json.loads(line) for line in (tmp_path / "branch" / "steps.jsonl").read_text().splitlines()]
+    assert [line["pairs"] for line in lines] == [8, 2]  # an epoch has the ten pairs of the corpus
+    assert lines[1]["margin"].keys() <= {"letters", "sums"}
+    with pytest.raises(InputError, match=r"(?s)'rejected' in every.*10 of 10"):
+        make_trainer(learner, corpus(None), plan, config, seed=0, folder=tmp_path / "none")

@@ -40,6 +40,15 @@ def sft_config(config: RunConfig, shared: Mapping[str, Any]) -> Any:
     )
 
 
+def dpo_config(config: RunConfig, shared: Mapping[str, Any]) -> Any:
+    """TRL's `DPOConfig`, as `grpo_config`; beta, the temperature of the loss, is TRL's or that of `train.settings`."""
+    from trl.trainer.dpo_config import DPOConfig
+
+    return _checked(
+        DPOConfig, {**shared, "per_device_train_batch_size": config.train.prompts, **to_data(config.train.settings)}
+    )
+
+
 def _checked(cls: type[Any], settings: Mapping[str, Any]) -> Any:
     """TRL's config, its complaints about a field as an InputError."""
     try:

@@ -33,7 +33,7 @@ class BranchInfo:
     base: str
     """Name of the starting model."""
     objective: str
-    """grpo or sft."""
+    """grpo, sft or dpo."""
     planned: bool
     """True when the arm follows the plan, hence rests on the measuring before it."""
     digest: str

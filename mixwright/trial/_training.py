@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mixwright.errors import InputError
 from mixwright.learner.settings import cheap_settings
+from mixwright.trainers._configs import dpo_config as _dpo_config
 from mixwright.trainers._configs import grpo_config as _grpo_config
 from mixwright.trainers._configs import sft_config as _sft_config
 
@@ -58,11 +59,36 @@ def make_trainer(learner: Learner, train: Corpus, branch: Branch, config: RunCon
             train_dataset=train.to_datasets(),
             steering=steering,
         )
-    raise InputError("an objective that a trial can train: grpo or sft", stage.objective, "Change it in the plan.")
+    if stage.objective == "dpo":
+        from mixwright.trainers.dpo import SteeredDPOTrainer
+
+        return SteeredDPOTrainer(
+            model=learner.model,
+            processing_class=learner.tokenizer,
+            args=_dpo_config(config, shared),
+            train_dataset=_pairs(train),
+            steering=steering,
+        )
+    raise InputError("an objective that a trial can train: grpo, sft or dpo", stage.objective, "Change it in the plan.")
+
+
+def _pairs(train: Corpus) -> Any:
+    """The rows as TRL's DPO takes them. Raises InputError when one has no chosen or rejected answer."""
+    rows = train.to_datasets()
+    for name in ("chosen", "rejected"):
+        values = rows[name] if name in rows.column_names else [None] * len(rows)
+        missing = [row for row, value in zip(rows["id"], values, strict=True) if value is None]
+        if missing:
+            raise InputError(
+                f"a column {name!r} in every training row, for train.objective dpo",
+                f"none in {len(missing)} of {len(rows)} rows, first {missing[0]!r}",
+                "Add it, leave those rows out, or train with grpo or sft.",
+            )
+    return rows
 
 
 def _shared_settings(config: RunConfig, learner: Learner, steps: int, seed: int, folder: Path) -> dict[str, Any]:
-    """What GRPO and SFT have in common.
+    """What GRPO, SFT and DPO have in common.
 
     The learning rate is constant and has no warm-up: a trial is a short stretch of a longer run, and a schedule that
     ends within it would hide late damage. `train.settings` overrides every field here.
