@@ -64,6 +64,7 @@ class SteeringHooks(TrainerCallback):
         """Bring the run to a checkpoint, or to a fresh start (None); returns what was `remembered`, None if nothing."""
         kept = self.checkpoints.load(folder)
         self.last = tuple(kept.get("last", (None, None)))
+        self.run.checks = list(kept.get("checks", []))
         return kept.get("remembered")
 
     @property
@@ -153,7 +154,8 @@ class SteeringHooks(TrainerCallback):
 
     def _stage(self, step: int) -> None:
         check_same_run(self.run, step)
-        self.checkpoints.stage(step, {"last": self.last, "whole": self.whole, "remembered": self.remembered()})
+        kept = {"last": self.last, "whole": self.whole, "checks": self.run.checks, "remembered": self.remembered()}
+        self.checkpoints.stage(step, kept)
         self._staged = step
 
     def _align(self, args: Any, state: Any, control: Any) -> None:

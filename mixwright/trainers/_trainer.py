@@ -11,6 +11,7 @@ from mixwright.contracts import Pool
 from mixwright.learner.settings import slow_settings
 from mixwright.trainers._canaries import CanaryPass
 from mixwright.trainers._draws import SteeredSampler
+from mixwright.trainers._ended import ended
 from mixwright.trainers._heldout import HeldOutPass
 from mixwright.trainers._hooks import SteeringHooks
 from mixwright.trainers._refusals import no_lr_reason, refuse_dataloader
@@ -72,8 +73,14 @@ class SteeredTrainer(Trainer):
         """
         if self.steered is not None:
             folder = self.hooks.checkpoints.choose(resume_from_checkpoint)
-            resume_from_checkpoint = str(folder) if folder is not None else None
             start = self.hooks.resume(folder)
+            by_name = resume_from_checkpoint is not True
+            resume_from_checkpoint = None
+            if folder is not None:
+                done = ended(self, self.steered, folder, by_name=by_name)
+                if done is not None:
+                    return done
+                resume_from_checkpoint = str(folder)
             before, self.canaries = self.canaries, self._make_canaries()
             if self.canaries is not None:
                 known = start or (before.start if before is not None else [])
