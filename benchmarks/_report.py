@@ -1,0 +1,142 @@
+"""What every benchmark shares: its command line, what it ran on, its intervals, and where its result goes.
+
+The last line printed is one JSON object (name, value or ratio, low, high, seeds, unit, quick). A full run also writes
+`results/NAME.json` with the raw rows, the versions, the processor, the commit and whether the tree differed from it; a
+quick run only prints. Import this module before torch: it holds the arithmetic to one thread, unless the environment
+says otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Literal
+
+from mixwright.records import Interval
+from mixwright.runs import write_json
+from mixwright.trial._statistics import paired_interval
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+RESULTS = Path(__file__).parent / "results"
+PACKAGES = ("mixwright", "torch", "trl", "transformers", "accelerate", "datasets", "numpy", "pyarrow")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a benchmark found."""
+
+    value: Interval
+    """The headline figure with its 95 % interval."""
+    unit: str
+    """What it is a figure of, in words."""
+    seeds: Sequence[int]
+    """Seeds that it rests on."""
+    rows: Sequence[Mapping[str, Any]]
+    """Raw measurements, one per repetition: every figure can be recomputed from them."""
+    figures: Mapping[str, Any] = field(default_factory=dict)
+    """All other figures."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """What has to be known to repeat the run."""
+    kind: Literal["value", "ratio"] = "value"
+    """Name of the headline figure in the last line."""
+
+
+def interval(differences: Sequence[float]) -> Interval:
+    """Mean of paired differences (or of repetitions) with its 95 % t interval.
+
+    Raises:
+        ValueError: fewer than two, which say nothing about their spread.
+    """
+    if len(differences) < 2:
+        raise ValueError(f"{len(differences)} repetition(s) have no interval; run at least two")
+    return paired_interval(differences, bound=math.inf)
+
+
+def run(name: str, about: str, measure: Callable[[bool], Result]) -> None:
+    """The command line of a benchmark.
+
+    Args:
+        name: of the module, and of the file under `results/`.
+        about: the module's docstring; shown by `--help`.
+        measure: does the work; True asks for the quick version.
+    """
+    parser = argparse.ArgumentParser(
+        prog=f"python -m benchmarks.{name}", description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer repetitions, at most 5 minutes on two cores; only prints"
+    )
+    quick = parser.parse_args().quick
+    made = conditions()
+    wall, cpu = time.perf_counter(), time.process_time()
+    result = measure(quick)
+    seconds = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
+    value = result.value
+    line = {
+        "name": name,
+        result.kind: value.value,
+        "low": value.low,
+        "high": value.high,
+        "seeds": list(result.seeds),
+        "unit": result.unit,
+        "quick": quick,
+    }
+    if not quick:
+        details = {"figures": result.figures, "settings": result.settings, "rows": list(result.rows)}
+        write_json(RESULTS / f"{name}.json", line | {"n": value.n, "seconds": seconds} | made | details)
+    print(json.dumps(line, allow_nan=False), flush=True)
+
+
+def conditions() -> dict[str, Any]:
+    """Versions, processor and commit: what a figure depends on, and nothing that names the machine or its owner."""
+    versions = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    commit, changes = _git("rev-parse", "HEAD"), _git("status", "--porcelain", "--", ".", ":!benchmarks/results")
+    return {
+        "commit": commit or "unknown",
+        "tree": "unknown" if changes is None else "as committed" if not changes else "changed since the commit",
+        "versions": versions,
+        "machine": {
+            "processor": _processor(),
+            "cores": cores,
+            "threads": os.environ["OMP_NUM_THREADS"],
+            "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+        },
+    }
+
+
+def _processor() -> str:
+    """The model of the processor, without anything else that the system says of itself."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return named[0] if named else platform.machine()
+
+
+def _git(*words: str) -> str | None:
+    """What git says about the tree this file lies in; None where it cannot."""
+    try:
+        done = subprocess.run(
+            ["git", *words], cwd=Path(__file__).parent.parent, capture_output=True, text=True, timeout=30, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
