@@ -19,6 +19,7 @@ from peft import LoraConfig, PromptTuningConfig, get_peft_model
 from trainers_tiny import dpo_config, losses, model, pairs, parameters, read, saved_model, tokenizer
 from transformers import set_seed
 from trl import DPOTrainer
+from trl.trainer.dpo_trainer import DataCollatorForPreference
 
 from mixwright import SteeredDPOTrainer
 from mixwright.errors import InputError
@@ -26,6 +27,9 @@ from mixwright.errors import InputError
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning"),  # TRL still sets the older name
     pytest.mark.filterwarnings("ignore:.*keep_end.*:FutureWarning"),
+    pytest.mark.filterwarnings(
+        "ignore:.*grad attribute of a Tensor that is not a leaf.*:UserWarning"
+    ),  # torch.compile, in TRL
 ]
 
 CHAT = "{% for m in messages %}{{ m.role }} {{ m.content }} {% endfor %}{% if add_generation_prompt %}assistant {% endif %}"
@@ -95,6 +99,8 @@ EXACT: dict[str, dict[str, Any]] = {
         "eval_dataset": {"sums": PAIRS.select([1, 3]), "letters": PAIRS.select([0, 2])},
     },
     "columns-kept": {"remove_unused_columns": False},
+    "own-collator": {"data_collator": DataCollatorForPreference(pad_token_id=0, pad_to_multiple_of=4)},
+    "torch-compile": {"torch_compile": True, "torch_compile_backend": "eager"},
 }
 LOSSES = ["hinge", "ipo", "nca_pair", "robust", "bco_pair", "sppo_hard", "aot", "aot_unpaired", "apo_zero", "apo_down"]
 LOSSES += ["discopop", "sft", "sigmoid_norm"]
@@ -113,7 +119,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "dispatch-batches": ({"accelerator_config": {"dispatch_batches": True}}, "draw for itself"),
     "split-batches": ({"accelerator_config": {"split_batches": True}}, "as TRL lays them out"),
 }
-ARGUMENTS = ("train_dataset", "eval_dataset", "peft_config")
+ARGUMENTS = ("train_dataset", "eval_dataset", "peft_config", "data_collator")
 
 
 @pytest.fixture(scope="module")

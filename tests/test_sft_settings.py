@@ -17,6 +17,7 @@ from datasets import Dataset
 from peft import LoraConfig, PromptTuningConfig
 from trainers_tiny import losses, model, parameters, read, rows, sft_config, tokenizer
 from trl import SFTTrainer
+from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
 
 from mixwright import SteeredSFTTrainer
 from mixwright.errors import InputError
@@ -25,6 +26,9 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning"),  # TRL still sets the older name
     pytest.mark.filterwarnings("ignore:.*(label_smoothing_factor|compute_loss_func).*deprecated.*:FutureWarning"),
     pytest.mark.filterwarnings("ignore:.*keep_end.*:FutureWarning"),
+    pytest.mark.filterwarnings(
+        "ignore:.*grad attribute of a Tensor that is not a leaf.*:UserWarning"
+    ),  # torch.compile, in TRL
 ]
 
 CHAT = (
@@ -100,6 +104,8 @@ EXACT: dict[str, dict[str, Any]] = {
         "eval_dataset": {"sums": PLAIN.select([1, 3]), "letters": PLAIN.select([0, 2])},
     },
     "columns-kept": {"settings": {"remove_unused_columns": False}},
+    "own-collator": {"data_collator": DataCollatorForLanguageModeling(pad_token_id=0, pad_to_multiple_of=4)},
+    "torch-compile": {"settings": {"torch_compile": True, "torch_compile_backend": "eager"}},
 }
 SUPPORTED: dict[str, dict[str, Any]] = {
     "loss-dft": {"settings": {"loss_type": "dft"}},

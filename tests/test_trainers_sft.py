@@ -266,6 +266,14 @@ def test_by_default_nothing_is_held_back_and_the_log_says_so(tmp_path: Path) -> 
     assert line["what"] == "canaries off"
 
 
+def test_a_collator_without_labels_turns_canaries_off_with_the_reason(tmp_path: Path) -> None:
+    trainer = make(SteeredSFTTrainer, tmp_path, steering=Steering(watching()))
+    trainer.data_collator = lambda rows: {"input_ids": torch.tensor([[1]])}
+    assert trainer._make_canaries() is None
+    (line,) = read(tmp_path, "decisions.jsonl")
+    assert line["because"] == "the data collator makes no labels"
+
+
 @pytest.mark.parametrize("column", ["task", "id"])
 def test_a_row_without_a_task_is_refused_by_its_number(tmp_path: Path, column: str) -> None:
     values: list[Any] = list(data()[column])
