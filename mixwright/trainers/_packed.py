@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -44,12 +45,12 @@ def read_state(folder: Path, name: str, *, arrays: bool = True) -> dict[str, Any
             raise ValueError("no JSON object")
         if not arrays:
             return state
-        with np.load(folder / f"{name}.npz", allow_pickle=False) as archive:
+        with (folder / f"{name}.npz").open("rb") as file, np.load(file, allow_pickle=False) as archive:
             return _unpack(state, archive)
     except FileNotFoundError as error:
         missing = Path(str(error.filename)).name
         raise InputError("a checkpoint made under steering", f"no {missing}", REMEDY, file=path) from None
-    except (OSError, ValueError, KeyError, EOFError) as error:
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         got = f"a broken steering state: {str(error)[:120]}"
         raise InputError("a whole steering state", got, "Resume from an earlier checkpoint.", file=path) from None
 
