@@ -63,7 +63,10 @@ class Displacement(Monitor):
             if len(kept) < self.fewest or (said is not None and signals.step - said < self.rest):
                 continue
             chosen, margins = ([pair[i] for pair in kept] for i in (0, 1))
-            fall, threshold = -fmean(chosen), max(self.errors * _error(chosen), self.least)
+            fall = -fmean(chosen)
+            if fall <= self.least:  # the usual case, and cheap: no standard errors
+                continue
+            threshold = max(self.errors * _error(chosen), self.least)
             margin, half = fmean(margins), len(margins) // 2
             grows = margin > self.errors * _error(margins) and fmean(margins[half:]) >= fmean(margins[:half])
             if fall > threshold and grows:
