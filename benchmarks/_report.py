@@ -63,7 +63,7 @@ def interval(differences: Sequence[float]) -> Interval:
     return paired_interval(differences, bound=math.inf)
 
 
-def run(name: str, about: str, measure: Callable[[bool], Result]) -> None:
+def run(name: str, about: str | None, measure: Callable[[bool], Result]) -> None:
     """The command line of a benchmark.
 
     Args:

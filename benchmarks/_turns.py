@@ -12,7 +12,7 @@ import inspect
 import itertools
 import threading
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -28,7 +28,8 @@ class Meter:
     OTHERS = "trainer"
 
     def __init__(self) -> None:
-        self.spent: Counter[str] = Counter()
+        self.spent: defaultdict[str, float] = defaultdict(float)
+        """CPU seconds so far, by owner."""
         self.owner = self.OTHERS
         self._since = time.process_time()
         self._replaced: list[tuple[Any, str, Any]] = []
@@ -142,10 +143,10 @@ def take_turns(trainers: Mapping[str, Any], meter: Meter, *, warmup: int, steps:
     for number in range(warmup + steps):
         for name in orders[number % len(orders)]:
             meter.switch(meter.owner)
-            before = Counter(meter.spent)
+            before = dict(meter.spent)
             turns[name].step()
             meter.switch(meter.owner)
-            spent = {owner: meter.spent[owner] - before[owner] for owner in meter.spent}
+            spent = {owner: meter.spent[owner] - before.get(owner, 0.0) for owner in meter.spent}
             rows.append({"run": name, "step": number - warmup, "cpu": sum(spent.values()), **spent})
     for turn in turns.values():
         turn.step()
