@@ -2,11 +2,12 @@
 #   make demo     the main job on real tasks, to a verdict page     (FULL=1: more seeds, longer)
 #   make check    format, lint, types, layout
 #   make test     the tests, the slim install among them
+#   make oldest   the trainers' tests on the oldest TRL and transformers of the declared range
 #   make slow     the tests that take minutes
 #   make tree     write the README's tree anew
 
 .DEFAULT_GOAL := demo
-.PHONY: demo announce check test slow tree clean
+.PHONY: demo announce check test oldest slow tree clean
 .NOTPARALLEL:
 SHELL := /bin/bash
 
@@ -15,6 +16,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --no-compile  # bytecode is made when first imported: half the installation time
 READY := $(VENV)/.ready
 PACKAGE := pyproject.toml constraints.txt
+OLDEST := $(VENV)/oldest
+CONTRACT := tests/test_trainers_*.py tests/test_[dgs]*_settings*.py
 
 demo: announce $(READY)-lab
 	@$(BIN)/python -m mixwright_lab.demo $(if $(FULL),--full)
@@ -29,7 +32,10 @@ check: $(READY)-dev
 	@$(BIN)/python -m pytest tests/test_layout.py
 
 test: $(READY)-dev
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow"
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow"
+
+oldest: $(OLDEST)/.ready
+	@OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -n 2 -m "not slow" $(CONTRACT)
 
 slow: $(READY)-dev
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow
@@ -45,6 +51,16 @@ $(READY)-lab: $(PACKAGE) | $(BIN)/python
 
 $(READY)-dev: $(PACKAGE) $(READY)-lab
 	@$(PIP) -e '.[dev]' -c constraints.txt
+	@touch $@
+
+# Stands on the main environment, torch included, and puts the older packages in front of it.
+$(OLDEST)/.ready: constraints-oldest.txt $(READY)-dev
+	@rm -rf $(OLDEST)
+	@$(BIN)/python -m venv --without-pip $(OLDEST)
+	@main=$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
+	older=$$($(OLDEST)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
+	echo "import site; site.addsitedir('$$main')" > "$$older/main.pth"
+	@$(OLDEST)/bin/python -m pip install --quiet --no-compile -r constraints-oldest.txt
 	@touch $@
 
 $(BIN)/python:

@@ -14,9 +14,14 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 import pytest
 from cli_call import Call
 from hypothesis import HealthCheck, settings
+from older_trl import expect
 
 settings.register_profile("mixwright", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("mixwright")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    expect(items)
 
 
 @pytest.fixture(scope="module", autouse=True)

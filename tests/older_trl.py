@@ -1,0 +1,51 @@
+"""What TRL 1.9 with transformers 5.2, the oldest pair of the declared range, does differently by itself.
+
+Each test named here must fail there, for the reason given; with the newest pair all of them must pass.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+import pytest
+
+TOKENS = "TRL divides the loss by all labels, the first token of a row too; examples add up to the loss per predicted token"
+CHUNKED = "TRL's chunked_nll and a loss of your own do not go together: its own trainer fails"
+ADAPTER = "TRL makes the adapter from a random state that differs from run to run; steered and unsteered runs are equal"
+BOTH = ("without_steering_it_is_trl_to_the_bit", "with_steering_groups_are_whole_rewards_true_and_refusals_zero")
+REASONS = {
+    **{
+        f"test_sft_settings.py::test_setting[{name}]": TOKENS
+        for name in ("tokenised", "text", "messages", "completion-only-loss-off", "formatting-func")
+    },
+    **{f"test_sft_settings.py::test_setting[{name}]": CHUNKED for name in ("label-smoothing", "compute-loss-func")},
+    "test_sft_settings.py::test_setting[torch-compile]": "TRL's chunked_nll warns under torch.compile",
+    **{f"test_dpo_settings.py::test_setting[{name}]": ADAPTER for name in ("lora-precomputed", "dropout-left-on")},
+    "test_dpo_settings.py::test_setting[prompt-tuning]": "TRL's own DPO trainer fails on virtual tokens",
+    **{
+        f"test_grpo_settings.py::test_{test}[{name}]": reason
+        for test in BOTH
+        for name, reason in {
+            "vllm server": "TRL's vLLM client wants CUDA",
+            "partial of a reward": "TRL takes no partial as a reward function",
+            "async rewards": "TRL takes no object with an async call as a reward function",
+            "continuous batching": "TRL wants transformers 5.8 for it",
+            "liger kernel": "TRL wants liger-kernel for it even when a test stands in for it",
+        }.items()
+    },
+    "test_grpo_settings_effects.py::test_a_vllm_server_is_asked_once_per_prompt_and_only_for_training": "as vllm server",
+}
+"""End of a test's id -> why it fails there."""
+
+
+def expect(items: list[pytest.Item]) -> None:
+    """Mark the tests that must fail with the oldest pair; does nothing with any other."""
+    try:
+        if version("trl") != "1.9.0":
+            return
+    except ModuleNotFoundError:
+        return
+    for item in items:
+        reason = next((why for name, why in REASONS.items() if item.nodeid.endswith(name)), None)
+        if reason:
+            item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
