@@ -11,7 +11,7 @@ import pytest
 
 TOKENS = "TRL divides the loss by all labels, the first token of a row too; examples add up to the loss per predicted token"
 CHUNKED = "TRL's chunked_nll and a loss of your own do not go together: its own trainer fails"
-ADAPTER = "TRL makes the adapter from a random state that differs from run to run; steered and unsteered runs are equal"
+ADAPTER = "the first run of TRL makes another adapter than its second, without steering too; mostly, not always"
 BOTH = ("without_steering_it_is_trl_to_the_bit", "with_steering_groups_are_whole_rewards_true_and_refusals_zero")
 REASONS = {
     **{
@@ -48,4 +48,4 @@ def expect(items: list[pytest.Item]) -> None:
     for item in items:
         reason = next((why for name, why in REASONS.items() if item.nodeid.endswith(name)), None)
         if reason:
-            item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+            item.add_marker(pytest.mark.xfail(reason=reason, strict=reason != ADAPTER))
