@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mixwright.contracts import Pool
 from mixwright.records import Decision, to_data
 from mixwright.runs import write_json
@@ -49,21 +51,30 @@ class SteeringFiles:
         if self.write:
             write_json(self.folder / "proof.json", dict(proof))
 
-    def draws(self, pool: Pool, rows: Sequence[int], steps: Sequence[int | None]) -> None:
-        """All draws, replaced: position, optimiser step they were generated for (null: drawn ahead, not used), row, cell."""
+    def draws(self, pool: Pool, rows: Sequence[int], used: Sequence[tuple[int, int]]) -> None:
+        """All draws, replaced: position, optimiser step they were generated for (null: drawn ahead, not used), row, cell.
+
+        Args:
+            pool: what was drawn from.
+            rows: pool index per draw.
+            used: optimiser step and number of draws of each batch so far; the rest were drawn ahead.
+        """
         if not self.write:
             return
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        cells = [pool.cells[pool.cell_of[row]] for row in rows]
+        steps = np.repeat(*np.array(used, dtype=np.int64).reshape(-1, 2).T)[: len(rows)]
+        drawn, place = np.unique(np.asarray(rows, dtype=np.int64), return_inverse=True)
+        cells = [pool.cells[cell] for cell in pool.cell_of[drawn]]
+        ahead = pa.nulls(len(rows) - len(steps), pa.int64())
         table = pa.table(
             {
-                "draw": pa.array(range(len(rows)), pa.int64()),
-                "step": pa.array(steps, pa.int64()),
-                "example": pa.array([pool.ids[row] for row in rows], pa.string()),
-                "task": pa.array([cell.task for cell in cells], pa.string()),
-                "level": pa.array([cell.level for cell in cells], pa.float64()),
+                "draw": pa.array(np.arange(len(rows))),
+                "step": pa.concat_arrays([pa.array(steps, pa.int64()), ahead]),
+                "example": pa.array([pool.ids[row] for row in drawn], pa.string()).take(pa.array(place)),
+                "task": pa.array([cell.task for cell in cells], pa.string()).take(pa.array(place)),
+                "level": pa.array([cell.level for cell in cells], pa.float64()).take(pa.array(place)),
             }
         )
         self.folder.mkdir(parents=True, exist_ok=True)

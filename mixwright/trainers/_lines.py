@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mixwright.contracts import Pool
 from mixwright.records import GroupOutcome, Outcome, PairOutcome, cell_key
 
 PAIR_NUMBERS = ("chosen_logratio", "rejected_logratio", "margin")
@@ -105,6 +106,12 @@ def pair_line(pairs: Sequence[PairOutcome], loss: float) -> dict[str, Any]:
         for name in PAIR_NUMBERS
     }
     return {"pairs": len(pairs), "loss": loss, **means}
+
+
+def drawn_shares(pool: Pool, rows: Sequence[int]) -> dict[str, float]:
+    """Share of each task among draws of the pool's rows; 0 before the first draw."""
+    counts = np.bincount(pool.task_of[np.asarray(rows, dtype=np.int64)], minlength=len(pool.tasks))
+    return dict(zip(pool.tasks, (counts / max(1, len(rows))).tolist(), strict=True))
 
 
 def counted(objective: str, counts: Mapping[str, int], rollouts: int) -> dict[str, Any]:

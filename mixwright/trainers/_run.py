@@ -14,7 +14,7 @@ from mixwright.contracts import Pool
 from mixwright.records import Action, CanaryOutcome, Decision, GroupOutcome, Outcome, PairOutcome, Signals
 from mixwright.trainers._draws import DrawLog
 from mixwright.trainers._files import SteeringFiles
-from mixwright.trainers._lines import PER_TASK, LastLosses, counted, group_line
+from mixwright.trainers._lines import PER_TASK, LastLosses, counted, drawn_shares, group_line
 from mixwright.trainers._reasons import NO_BETA, NOT_OURS
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ class RunSteering:
         self._counts: Counter[str] = Counter()
         self._expected: defaultdict[str, float] = defaultdict(float)
         self._used: list[tuple[int, int]] = []
+        self._used_rows = 0
         self._lines: list[dict[str, Any]] = []
         self._skips: list[bool] = []
         self._canary_kl: float | None = None
@@ -188,17 +189,15 @@ class RunSteering:
 
     def write(self) -> None:
         """Draws and proof as they stand now."""
-        steps: list[int | None] = [step for step, count in self._used for _ in range(count)]
-        self.files.draws(self.pool, self.log.rows, [*steps, *[None] * (len(self.log) - len(steps))][: len(self.log)])
+        self.files.draws(self.pool, self.log.rows, self._used)
         self.files.proof(self.proof())
 
     def proof(self) -> dict[str, Any]:
         """Drawn against wanted, zero-signal share, refused, rollouts: the numbers that show steering did what it says."""
         total = sum(self._expected.values()) or 1
-        drawn = Counter(self.pool.tasks[self.pool.task_of[row]] for row in self.log.rows)
         return {
             "draws": len(self.log),
-            "drawn": {task: drawn[task] / max(1, len(self.log)) for task in self.pool.tasks},
+            "drawn": drawn_shares(self.pool, self.log.rows),
             "wanted": {task: self._expected[task] / total for task in self.pool.tasks},
             "largest_lag": self._counts["largest_lag"],
             **counted(self.objective, self._counts, self.rollouts),
@@ -231,14 +230,14 @@ class RunSteering:
         self.beta, self.lr_factor, self.stop = coefficients["beta"], coefficients["lr_factor"], coefficients["stop"]
         self.rollouts, self.batches = progress["rollouts"], progress["batches"]
         self._skips, self._used = list(progress["skips"]), [tuple(pair) for pair in progress["used"]]
+        self._used_rows = sum(rows for _, rows in self._used)
         self._counts, self._expected = Counter(state["counts"]), defaultdict(float, state["expected"])
         self.losses.restore(state["losses"])
 
     def _draw(self, count: int) -> Sequence[int]:
         for task, weight in self.engine.wanted().items():
             self._expected[task] += weight * count
-        used = sum(rows for _, rows in self._used)
-        self._counts["largest_lag"] = max(self._counts["largest_lag"], len(self.log) - used)
+        self._counts["largest_lag"] = max(self._counts["largest_lag"], len(self.log) - self._used_rows)
         return self.engine.draw(count)
 
     def _signals(self, step: int, **known: Any) -> Signals:
@@ -246,6 +245,7 @@ class RunSteering:
 
     def _line(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome], rows: int) -> dict[str, Any]:
         self._used.append((step, rows))
+        self._used_rows += rows
         self.batches += 1
         drawn = Counter(outcome.task for outcome in outcomes)
         for task in self.pool.tasks:
