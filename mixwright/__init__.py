@@ -10,13 +10,21 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mixwright.trainers._arguments import SteeringArguments
     from mixwright.trainers._steering import Steering
     from mixwright.trainers.callback import SteeringCallback
     from mixwright.trainers.dpo import SteeredDPOTrainer
     from mixwright.trainers.grpo import SteeredGRPOTrainer
     from mixwright.trainers.sft import SteeredSFTTrainer
 
-__all__ = ["SteeredDPOTrainer", "SteeredGRPOTrainer", "SteeredSFTTrainer", "Steering", "SteeringCallback"]
+__all__ = [
+    "SteeredDPOTrainer",
+    "SteeredGRPOTrainer",
+    "SteeredSFTTrainer",
+    "Steering",
+    "SteeringArguments",
+    "SteeringCallback",
+]
 __version__ = "0.1.0"
 
 _PLACES = {
@@ -24,6 +32,7 @@ _PLACES = {
     "SteeredGRPOTrainer": "mixwright.trainers.grpo",
     "SteeredSFTTrainer": "mixwright.trainers.sft",
     "Steering": "mixwright.trainers._steering",
+    "SteeringArguments": "mixwright.trainers._arguments",
     "SteeringCallback": "mixwright.trainers.callback",
 }
 
@@ -32,7 +41,7 @@ def __getattr__(name: str) -> Any:
     """A trainer's name, imported now. Raises InputError when the packages it needs are not installed."""
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name != "Steering":
+    if name not in ("Steering", "SteeringArguments"):
         from mixwright.errors import missing_extra
 
         missing = [need for need in ("torch", "transformers", "trl") if importlib.util.find_spec(need) is None]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mixwright.contracts import Pool
-from mixwright.errors import InputError
+from mixwright.errors import InputError, unknown_name
 from mixwright.records import Cell, Plan, Stage
 from mixwright.runs import read_plan
 from mixwright.trainers._files import SteeringFiles
@@ -44,7 +44,7 @@ class Steering:
     """Our name (id, task, level, answer) -> the dataset's column, where they differ; an empty name leaves it out."""
 
 
-def read_steering(steering: Steering | str | Path | bool | None) -> Steering | None:
+def read_steering(steering: Steering | Mapping[str, Any] | str | Path | bool | None) -> Steering | None:
     """A `Steering` with its plan read, or None when nothing is steered.
 
     Raises:
@@ -56,13 +56,33 @@ def read_steering(steering: Steering | str | Path | bool | None) -> Steering | N
         return Steering()
     if isinstance(steering, str | Path):
         steering = Steering(plan=steering)
+    if isinstance(steering, Mapping):
+        steering = steering_of(steering)
     if not isinstance(steering, Steering):
         raise InputError(
-            "steering: None, True, the path of a plan.yaml, or a Steering", type(steering).__name__, "Give one of them."
+            "steering: None, True, the path of a plan.yaml, a mapping of settings, or a Steering",
+            type(steering).__name__,
+            "Give one of them.",
         )
     if isinstance(steering.plan, str | Path):
         return replace(steering, plan=read_plan(Path(steering.plan)))
     return steering
+
+
+def steering_of(settings: Mapping[str, Any]) -> Steering:
+    """A `Steering` from the mapping under `steering:` in a YAML file.
+
+    Raises:
+        InputError: a setting that does not exist, or a value of the wrong type.
+    """
+    kinds = {"plan": str, "folder": str, "seed": int, "permute_rewards": bool, "canary_every": int, "columns": Mapping}
+    for name, value in settings.items():
+        if name not in kinds:
+            raise unknown_name("setting under steering:", str(name), kinds)
+        right = isinstance(value, kinds[name]) and not (kinds[name] is int and isinstance(value, bool))
+        if not right and not (value is None and name in ("plan", "folder", "seed")):
+            raise InputError(f"steering.{name} as {kinds[name].__name__.lower()}", repr(value)[:80], "Correct the value.")
+    return Steering(**settings)
 
 
 def indexed(dataset: Any, trainer: str) -> Dataset:
