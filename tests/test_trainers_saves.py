@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 from test_trainers_resume import PLAN
-from trainers_tiny import grpo_config, model, read, rows, script, tokenizer, vowels
+from trainers_tiny import grpo_config, model, read, rows, script, sft_config, tokenizer, vowels
 from transformers import TrainerCallback
+from trl import GRPOTrainer
 
-from mixwright import SteeredGRPOTrainer, Steering
+from mixwright import SteeredGRPOTrainer, SteeredSFTTrainer, Steering, SteeringCallback
 from mixwright.errors import InputError
 from mixwright.records import Action
 
@@ -251,3 +252,36 @@ def test_a_save_on_sigterm_waits_for_the_generation_batch(tmp_path: Path) -> Non
     for name in ("steps.jsonl", "decisions.jsonl", "draws.parquet"):
         one, two = (tmp_path / side / "steering" / name for side in ("whole", "ended"))
         assert one.read_bytes() == two.read_bytes(), name
+
+
+def test_settings_that_would_draw_again_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="ignore_data_skip=False"):
+        make(tmp_path, ignore_data_skip=True)
+    given = {"train_dataset": rows().rename_column("answer", "completion"), "processing_class": tokenizer()}
+    with pytest.raises(InputError, match="auto_find_batch_size=False"):
+        SteeredSFTTrainer(model(), sft_config(tmp_path, auto_find_batch_size=True), **given, steering=True)
+
+
+def with_callback(folder: Path, **settings: Any) -> tuple[SteeringCallback, Any]:
+    defaults = {"max_steps": 6, "save_strategy": "steps", "save_steps": 2, "shuffle_dataset": False}
+    args = grpo_config(folder, **(defaults | settings))
+    steering = SteeringCallback(Steering(PLAN), rows(), vowels, args)
+    given = {"processing_class": tokenizer(), "callbacks": [steering]}
+    return steering, GRPOTrainer(model(), steering.reward_funcs, args, steering.train_dataset, **given)
+
+
+def test_a_callback_names_the_last_whole_checkpoint(tmp_path: Path) -> None:
+    with_callback(tmp_path)[1].train()
+    kept = [(tmp_path / "steering" / name).read_bytes() for name in ("steps.jsonl", "decisions.jsonl", "draws.parquet")]
+    (tmp_path / "checkpoint-6" / "trainer_state.json").write_text("{")
+    steering, trainer = with_callback(tmp_path)
+    assert steering.last_checkpoint() == str(tmp_path / "checkpoint-4")
+    trainer.train(resume_from_checkpoint=steering.last_checkpoint())
+    again = [(tmp_path / "steering" / name).read_bytes() for name in ("steps.jsonl", "decisions.jsonl", "draws.parquet")]
+    assert again == kept
+
+
+@pytest.mark.parametrize("setting", [{"dataloader_num_workers": 1}, {"enable_jit_checkpoint": True}])
+def test_a_callback_refuses_what_it_cannot_follow(tmp_path: Path, setting: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="SteeredGRPOTrainer"):
+        with_callback(tmp_path, **setting)

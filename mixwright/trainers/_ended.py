@@ -17,8 +17,8 @@ from mixwright.trainers._run import RunSteering
 def ended(trainer: Any, run: RunSteering, folder: Path, *, by_name: bool) -> TrainOutput | None:
     """What `train` returns when a checkpoint, just restored, is the end of its run; None when steps are left.
 
-    The trainer gets the checkpoint's weights (the best one's with `load_best_model_at_end`) and state. A run that was stopped
-    by decision has ended too, unless somebody names its checkpoint: then it goes on, and decisions.jsonl says so.
+    The trainer gets the checkpoint's weights (the best one's with `load_best_model_at_end`) and state. A run that was
+    stopped by decision has ended too, unless somebody names its checkpoint: then it goes on, and decisions.jsonl says so.
 
     Args:
         trainer: not trained yet.

@@ -11,7 +11,7 @@ from accelerate.utils import gather_object
 from transformers import TrainerCallback
 
 from mixwright.trainers._processes import CHECK_EVERY, check_same_data, check_same_run
-from mixwright.trainers._resume import Checkpoints
+from mixwright.trainers._resume import Checkpoints, refuse_unresumable
 from mixwright.trainers._run import RunSteering
 
 
@@ -45,6 +45,7 @@ class SteeringHooks(TrainerCallback):
         args: Any,
         remembered: Callable[[], Any] = lambda: None,
     ) -> None:
+        refuse_unresumable(args)
         self.run, self.micro_steps = run, micro_steps
         self.begin, self.hand_in, self.watch, self.measured = begin, hand_in, watch, measured
         self.remembered = remembered

@@ -103,7 +103,8 @@ class Checkpoints:
         whole = [{folder.name for folder, reason in found.items() if not reason}]
         common = set.intersection(*gather_object(whole))
         chosen = next((folder for folder in found if folder.name in common), None)
-        chosen = broadcast_object_list([chosen])[0]
+        name = broadcast_object_list([chosen.name if chosen is not None else None])[0]
+        chosen = self.output / name if name is not None else None
         log = logging.getLogger("mixwright")
         passed = [f"{folder.name} ({reason or 'not whole elsewhere'})" for folder, reason in found.items()]
         if chosen is not None:
@@ -176,6 +177,9 @@ class Checkpoints:
         for name, size in state.get("inventory", {}).items():
             if not (folder / name).is_file() or (folder / name).stat().st_size != size:
                 return f"{name} is missing or has changed"
+        weights = [path for path in folder.iterdir() if path.is_dir() or path.suffix in (".safetensors", ".bin")]
+        if all(path.name == "training_args.bin" for path in weights):
+            return "no weights (transformers saves them on the first node only, even with save_on_each_node)"
         for name in state["random"]:
             if not zipfile.is_zipfile(folder / name):
                 return f"no whole {name}: the save was interrupted, or made with save_only_model"
@@ -259,3 +263,13 @@ def _step(folder: Path) -> int:
     """The step in a checkpoint's name; -1 when it has none."""
     number = folder.name.rpartition("-")[2]
     return int(number) if number.isdecimal() else -1
+
+
+def refuse_unresumable(args: Any) -> None:
+    """Raises InputError for the trainer's settings under which a resumed run, or a second attempt, would draw again."""
+    for name, why in {
+        "ignore_data_skip": "A resumed epoch would begin with its first rows again; without it nothing is loaded in vain.",
+        "auto_find_batch_size": "A second attempt would draw and count the same steps again; set a batch size that fits.",
+    }.items():
+        if getattr(args, name, False):
+            raise InputError(f"{name}=False under steering", "True", why)

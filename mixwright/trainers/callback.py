@@ -227,6 +227,12 @@ def _refuse(functions: Sequence[Any], args: GRPOConfig) -> None:
         raise InputError("GRPOConfig(remove_unused_columns=False)", "True", "Row numbers must reach the reward functions.")
     if args.shuffle_dataset:
         raise InputError("GRPOConfig(shuffle_dataset=False)", "True", "The order of rows is what steering decides.")
+    if args.dataloader_num_workers:
+        raise InputError(
+            "GRPOConfig(dataloader_num_workers=0)",
+            str(args.dataloader_num_workers),
+            "A worker process would draw from a copy of the run; use SteeredGRPOTrainer, which draws in the main process.",
+        )
     if getattr(args, "enable_jit_checkpoint", False):
         raise InputError(
             "GRPOConfig(enable_jit_checkpoint=False)", "True", "Only SteeredGRPOTrainer can align a save on SIGTERM."
