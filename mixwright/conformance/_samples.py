@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mixwright.contracts import Pool, Scene
-from mixwright.records import CanaryOutcome, Cell, Example, GroupOutcome, Measurement, Observation, Signals, Stage
+from mixwright.records import (
+    CanaryOutcome,
+    Cell,
+    Example,
+    GroupOutcome,
+    Measurement,
+    Observation,
+    Outcome,
+    PairOutcome,
+    Signals,
+    Stage,
+)
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
@@ -127,6 +138,18 @@ def feed(place: Scene, step: int) -> None:
     index = {name: number for number, name in enumerate(pool().ids)}
     for group in groups(step):
         place.ledger.add(index[group.example], step, sum(group.rewards), len(group.rewards))
+
+
+def losses(step: int) -> list[Outcome]:
+    """Eight examples of SFT, reproducible, with falling losses; at first sight without a drop."""
+    seen = [(group.example, group.task, group.level) for group in groups(step)]
+    return [Outcome(*row, step, 2.0 / (1 + step), 5, 0.1 * step if step else None) for row in seen]
+
+
+def pairs(step: int) -> list[PairOutcome]:
+    """Eight pairs of DPO, reproducible, whose chosen answers fall while their margins grow."""
+    seen = [(group.example, group.task, group.level) for group in groups(step)]
+    return [PairOutcome(*row, step, 0.5, -20.0 - 3 * step, -30.0 - 9 * step, -20.0, -30.0, 0.1) for row in seen]
 
 
 def groups(step: int) -> list[GroupOutcome]:

@@ -105,7 +105,8 @@ def _play(plugin: Any, scene: Any, answer: Any, steps: Sequence[int] | range, *,
         if feeding:
             _samples.feed(scene, step)
         before = scene.ledger.state()
-        plugin.observe(step, _samples.groups(step))
+        for outcomes in (_samples.groups(step), _samples.losses(step), _samples.pairs(step)):
+            plugin.observe(step, outcomes)
         answers.append(answer(plugin, step))
         require(scene.ledger.state() == before, "the ledger is only read")
     return answers
