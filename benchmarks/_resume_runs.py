@@ -74,8 +74,8 @@ def make_model(folder: Path) -> None:
     made.tokenizer.save_pretrained(folder)
 
 
-def common(folder: Path) -> dict[str, Any]:
-    """What all three trainers share."""
+def common(folder: Path, **own: Any) -> dict[str, Any]:
+    """What all three trainers share, and the settings that one of them has of its own."""
     return cheap_settings("cpu") | {
         "output_dir": str(folder),
         "max_steps": STEPS,
@@ -84,6 +84,7 @@ def common(folder: Path) -> dict[str, Any]:
         "save_steps": 1,
         "save_total_limit": 1,
         "logging_steps": 1,
+        **own,
     }
 
 
@@ -132,7 +133,7 @@ def sft(model: Path, folder: Path, steered: bool, attempt: int) -> Any:
 
     from mixwright.trainers.sft import SteeredSFTTrainer
 
-    args = SFTConfig(**(common(folder) | {"per_device_train_batch_size": 8, "max_length": 64}))
+    args = SFTConfig(**common(folder, per_device_train_batch_size=8, max_length=64))
     given: dict[str, Any] = {
         "model": AutoModelForCausalLM.from_pretrained(model),
         "args": args,
@@ -149,7 +150,7 @@ def dpo(model: Path, folder: Path, steered: bool, attempt: int) -> Any:
 
     from mixwright.trainers.dpo import SteeredDPOTrainer
 
-    args = DPOConfig(**(common(folder) | {"per_device_train_batch_size": 8, "max_length": 64}))
+    args = DPOConfig(**common(folder, per_device_train_batch_size=8, max_length=64))
     given: dict[str, Any] = {
         "model": AutoModelForCausalLM.from_pretrained(model),
         "args": args,

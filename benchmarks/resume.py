@@ -139,7 +139,7 @@ def completions(folder: Path) -> dict[str, Any]:
 
 def chain(kind: str, model: Path, folder: Path, steered: bool, kills: list[float], how: str) -> dict[str, Any]:
     """One run, killed after each of `kills` seconds and resumed, then left to end."""
-    struck, wrong_last, begun = [], 0, time.perf_counter()
+    struck, wrong_last, number, begun = [], 0, 0, time.perf_counter()
     for number, stop in enumerate([*kills, None]):
         code = attempt(kind, model, folder, steered, number, stop, how=how)
         if code == 0:
