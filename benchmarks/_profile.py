@@ -8,11 +8,15 @@ from __future__ import annotations
 import cProfile
 import pstats
 import time
+from pathlib import Path
 from typing import Any
 
 from transformers import TrainerCallback
 
+import mixwright
+
 TOP = 40
+PACKAGE = Path(mixwright.__file__).parent
 
 
 class Profiled(TrainerCallback):
@@ -51,5 +55,5 @@ def profile_text(trainer: Any, first: int) -> str:
 
 def module_of(file: str) -> str:
     """Dotted name of one of our source files, without the folders it lies in; empty for everybody else's."""
-    parts = file.removesuffix(".py").replace("\\", "/").split("/")
-    return ".".join(parts[len(parts) - 1 - parts[::-1].index("mixwright") :]) if "mixwright" in parts else ""
+    path = Path(file)
+    return ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) if path.is_relative_to(PACKAGE) else ""

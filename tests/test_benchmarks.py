@@ -1,0 +1,160 @@
+import json
+import math
+import socket
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import mixwright
+from benchmarks import _report, _turns
+from benchmarks._profile import module_of
+from benchmarks._turns import Meter, take_turns
+from mixwright.records import Interval
+
+
+def result(quick):
+    return _report.Result(Interval(1.5, 1.0, 2.0, 3), "ms", [0, 1, 2], [{"seed": 0, "quick": quick}], {"other": 4.0})
+
+
+def last_line(capsys, monkeypatch, folder, *words):
+    monkeypatch.setattr(_report, "RESULTS", folder)
+    monkeypatch.setattr(sys, "argv", ["benchmark", *words])
+    _report.run("made_up", "About it.", result)
+    return json.loads(capsys.readouterr().out.splitlines()[-1])
+
+
+def test_a_full_run_leaves_raw_rows_and_what_it_ran_on(capsys, monkeypatch, tmp_path):
+    line = last_line(capsys, monkeypatch, tmp_path)
+    expected = {"name": "made_up", "value": 1.5, "low": 1.0, "high": 2.0, "seeds": [0, 1, 2], "unit": "ms", "quick": False}
+    assert line == expected
+    kept = json.loads((tmp_path / "made_up.json").read_text())
+    assert kept.items() >= expected.items()
+    assert kept["rows"] == [{"seed": 0, "quick": False}]
+    assert kept["figures"] == {"other": 4.0}
+    assert {"commit", "tree", "versions", "machine", "seconds"} <= kept.keys()
+    assert {"python", "torch", "trl", "transformers", "numpy"} <= kept["versions"].keys()
+
+
+def test_a_quick_run_only_prints(capsys, monkeypatch, tmp_path):
+    assert last_line(capsys, monkeypatch, tmp_path, "--quick")["quick"] is True
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_conditions_name_no_machine_and_no_folder():
+    said = json.dumps(_report.conditions())
+    assert socket.gethostname() not in said
+    assert str(Path(__file__).parent.parent) not in said
+    assert str(Path.home()) not in said
+
+
+def test_intervals_are_paired_t_by_hand():
+    found = _report.interval([1.0, 2.0, 3.0])
+    assert (found.value, found.n) == (2.0, 3)
+    assert found.high - found.value == pytest.approx(4.302652730 / math.sqrt(3))
+    with pytest.raises(ValueError, match="at least two"):
+        _report.interval([1.0])
+
+
+class Clock:
+    """Stands in for the CPU clock: work moves it, nothing else does."""
+
+    now = 0.0
+
+    def __init__(self, monkeypatch):
+        monkeypatch.setattr(_turns.time, "process_time", lambda: self.now)
+
+    def work(self, seconds):
+        self.now += seconds
+
+
+def test_time_of_a_method_is_charged_without_what_it_extends(monkeypatch):
+    clock = Clock(monkeypatch)
+
+    class Theirs:
+        def step(self):
+            clock.work(10)
+
+    class Probe:
+        def look(self):
+            clock.work(3)
+
+    class Ours(Theirs):
+        def step(self):
+            clock.work(1)
+            super().step()
+            Probe().look()
+            clock.work(2)
+
+    plain = Ours.step, Theirs.step
+    meter = Meter()
+    meter.own("probes", [Probe])
+    meter.own("ours", [Ours])
+    Ours().step()
+    clock.work(100)
+    meter.switch(meter.owner)
+    assert dict(meter.spent) == {"ours": 3, "trainer": 110, "probes": 3}
+    meter.restore()
+    assert (Ours.step, Theirs.step) == plain
+
+
+def test_time_is_charged_to_the_caller_again_after_an_error(monkeypatch):
+    clock = Clock(monkeypatch)
+
+    class Broken:
+        def step(self):
+            clock.work(1)
+            raise KeyError
+
+    meter = Meter()
+    meter.own("ours", [Broken])
+    with pytest.raises(KeyError):
+        Broken().step()
+    clock.work(5)
+    meter.switch(meter.owner)
+    assert dict(meter.spent) == {"trainer": 5, "ours": 1}
+    meter.restore()
+
+
+class Run:
+    """A trainer that notes each step in a common diary."""
+
+    def __init__(self, name, steps, diary, clock, seconds, error=None):
+        self.name, self.steps, self.diary, self.clock, self.seconds, self.error = name, steps, diary, clock, seconds, error
+
+    def add_callback(self, callback):
+        self.callback = callback
+
+    def train(self):
+        for number in range(self.steps):
+            if number == self.error:
+                raise RuntimeError("broken")
+            self.diary.append(self.name)
+            self.clock.work(self.seconds)
+            self.callback.on_step_end(SimpleNamespace(), SimpleNamespace(), SimpleNamespace())
+
+
+def test_runs_take_turns_in_every_order_and_each_pays_its_own_step(monkeypatch):
+    clock, diary = Clock(monkeypatch), []
+    runs = {name: Run(name, 6, diary, clock, seconds) for name, seconds in (("a", 1.0), ("b", 2.0), ("c", 4.0))}
+    rows = take_turns(runs, Meter(), warmup=2, steps=4)
+    rounds = [tuple(diary[start : start + 3]) for start in range(0, 18, 3)]
+    assert len(set(rounds)) == 6
+    assert all(set(names) == {"a", "b", "c"} for names in rounds)
+    assert {(row["run"], row["cpu"]) for row in rows} == {("a", 1.0), ("b", 2.0), ("c", 4.0)}
+    assert [row["step"] for row in rows if row["run"] == "a"] == [-2, -1, 0, 1, 2, 3]
+
+
+def test_an_error_in_a_run_ends_the_turns(monkeypatch):
+    clock, diary = Clock(monkeypatch), []
+    runs = {"a": Run("a", 3, diary, clock, 1.0), "b": Run("b", 3, diary, clock, 1.0, error=1)}
+    with pytest.raises(RuntimeError, match="broken"):
+        take_turns(runs, Meter(), warmup=0, steps=3)
+
+
+def test_the_profile_names_modules_not_folders():
+    folder = Path(mixwright.__file__).parent
+    assert module_of(str(folder / "steer" / "_engine.py")) == "mixwright.steer._engine"
+    assert module_of(str(folder.parent / ".venv" / "torch" / "nn.py")) == ""
+    assert module_of("~") == ""
