@@ -206,6 +206,16 @@ def test_evaluation_leaves_steering_alone(tmp_path: Path) -> None:
     assert not any(judged)
 
 
+@pytest.mark.parametrize("name", ["chat", "chat_template_kwargs"])
+def test_canaries_are_asked_as_training_asks(name: str, tmp_path: Path) -> None:
+    trainer = build(SteeredGRPOTrainer, tmp_path, TABLE[name], steering=True)
+    trainer.train()
+    prompts = trainer.canaries.prompts
+    asked = [trainer.canaries.learner.encode(prompt) for prompt in prompts]
+    assert asked == trainer._tokenize_prompts(prompts)[0]
+    assert ("so " in trainer.processing_class.decode(asked[0])) == (name == "chat_template_kwargs")
+
+
 def test_weights_that_cancel_out_pass_the_start_up_check(tmp_path: Path) -> None:
     setting = Setting({"reward_weights": [1.0, -1.0], "max_steps": 1}, lambda: [parts.distinct, parts.correct])
     trainer, _ = steered(tmp_path, setting)
