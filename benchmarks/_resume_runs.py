@@ -30,6 +30,8 @@ PER_CELL = 8
 TOKENS = 6
 """Of a completion."""
 STEPS = 24
+EPOCH, REUSED = 18, 4
+"""Steps of an epoch of `grpo`; steps that a generation batch of `grpo_reused` feeds."""
 COMPLETIONS = "completions.jsonl"
 
 

@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from pathlib import Path
@@ -27,6 +28,7 @@ from typing import Any
 from benchmarks import _report  # before torch
 
 from benchmarks import _resume_runs as runs  # isort: skip
+from tqdm import tqdm
 from transformers.trainer_utils import get_last_checkpoint
 
 from mixwright.measure._estimates import wilson
@@ -36,6 +38,8 @@ from mixwright.trainers._packed import read_state
 SEED = 0
 KILLS = 5
 """Per run."""
+PATIENCE, HUNG = 180.0, -1000
+"""Seconds that an attempt which nobody kills may take, and the exit status told when it takes longer."""
 FILES = ("decisions.jsonl", "steps.jsonl", "draws.parquet", "proof.json")
 CLOCKS = ("runtime", "per_second", "step_time", "flos", "train_loss", "num_tokens")
 """What a log line says of time, or of this attempt alone (TRL's SFT and DPO count tokens anew when resumed)."""
@@ -56,14 +60,15 @@ def attempt(kind: str, model: Path, folder: Path, steered: bool, number: int, st
             child = os.fork()
             if child == 0:
                 _inside(kind, model, folder, steered, number, output.fileno(), how == "slow")
-    deadline = None if stop is None else time.monotonic() + stop
+    deadline = time.monotonic() + (PATIENCE if stop is None else stop)
     while True:
         found, status = os.waitpid(child, os.WNOHANG)
         if found:
             return os.waitstatus_to_exitcode(status)
-        if deadline is not None and time.monotonic() >= deadline:
+        if time.monotonic() >= deadline:
             os.kill(child, signal.SIGKILL)
-            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            return HUNG if stop is None else code
         time.sleep(0.002)
 
 
@@ -73,6 +78,7 @@ def _inside(kind: str, model: Path, folder: Path, steered: bool, number: int, ou
     try:
         os.dup2(output, 1)
         os.dup2(output, 2)
+        tqdm.set_lock(threading.RLock())  # its own is shared with all forks: a killed one would keep it for ever
         if slow:
             runs.slow_saves()
         runs.train(kind, model, folder, steered, number)
@@ -186,19 +192,12 @@ def compare(kind: str, work: Path, model: Path, steered: bool, points: int, rng:
 
 def measure(quick: bool) -> _report.Result:
     """All trainers, steered and TRL alone."""
-    points = (
-        {"grpo": 25, "grpo_reused": 25, "sft": 50, "dpo": 50}
-        if not quick
-        else dict.fromkeys(runs.KINDS, int(os.environ.get("MIXWRIGHT_RESUME_POINTS", 4)))
-    )
-    only = os.environ.get("MIXWRIGHT_RESUME_ONLY")
+    points = dict.fromkeys(runs.KINDS, 4) if quick else {"grpo": 25, "grpo_reused": 25, "sft": 50, "dpo": 50}
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="mixwright-resume-", ignore_cleanup_errors=True) as scratch:
         work = Path(scratch)
         runs.make_model(work / "model")
         for kind, count in points.items():
-            if only and kind not in only.split(","):
-                continue
             rng = random.Random(f"{SEED}-{kind}")
             rows += compare(kind, work, work / "model", True, count, rng)
             rows += compare(kind, work, work / "model", False, max(2, count // 3), rng)
@@ -211,7 +210,7 @@ def measure(quick: bool) -> _report.Result:
         "share of kills after which the resumed run equals the undisturbed one in everything compared",
         [SEED],
         rows,
-        {"by trainer": summary(rows)},
+        {"by trainer": summary(rows), "where TRL alone differs": causes(rows)},
         {"steps": runs.STEPS, "kills per run": KILLS, "save_steps": 1, "save_total_limit": 1},
     )
 
@@ -234,6 +233,30 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
             entry["equal"][part] = entry["equal"].get(part, 0) + same
     for name, entry in found.items():
         print(name, json.dumps(entry), flush=True)
+    return found
+
+
+def causes(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """For TRL alone: how many runs differ with each suspected cause present, and with it absent.
+
+    In a later epoch: `RepeatSampler` seeds its generator anew in each process, so that a run resumed in its second epoch is
+    given the first one's order. Inside a batch: TRL keeps no generated completions in a checkpoint and generates anew.
+    """
+    suspects = {
+        "grpo": ("resumed in a later epoch", lambda step: step >= runs.EPOCH),
+        "grpo_reused": ("resumed inside a generation batch", lambda step: step % runs.REUSED != 0),
+    }
+    found: dict[str, Any] = {}
+    for kind, (name, present) in suspects.items():
+        counts = {"present": {"differ": 0, "equal": 0}, "absent": {"differ": 0, "equal": 0}}
+        for row in rows:
+            if row["kind"] != kind or row["steered"] or "failed" in row:
+                continue
+            steps = [int(kill["resumed_from"].partition("-")[2]) for kill in row["kills"] if kill["resumed_from"]]
+            side = "present" if any(map(present, steps)) else "absent"
+            counts[side]["equal" if row["equal"]["losses"] and row["equal"]["weights"] else "differ"] += 1
+        found[f"{kind}: {name}"] = counts
+        print(kind, name, json.dumps(counts), flush=True)
     return found
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 import zlib
@@ -21,6 +22,7 @@ os.environ |= {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALL
 import torch  # isort: skip
 from accelerate.utils import gather_object
 from datasets import Dataset
+from tqdm import tqdm
 from trainers_tiny import CHEAP, grpo_config, model, rows, sft_config, tokenizer
 from trl import DPOConfig, GRPOTrainer
 
@@ -188,6 +190,7 @@ def rank(what: Callable[[Path], None], folder: Path, number: int, count: int) ->
         with (folder / f"rank{number}.txt").open("ab", buffering=0) as output:
             os.dup2(output.fileno(), 1)
             os.dup2(output.fileno(), 2)
+            tqdm.set_lock(threading.RLock())  # its own is shared with all forks: a killed one would keep it for ever
             if count > 1:
                 os.environ |= {"WORLD_SIZE": str(count), "RANK": str(number), "LOCAL_RANK": str(number)}
                 os.environ |= {"LOCAL_WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "ACCELERATE_USE_CPU": "true"}
