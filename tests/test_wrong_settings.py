@@ -27,6 +27,7 @@ WRONG = {
     "corpus: {train: a.jsonl}\ntrial: {seeds: 0}\n": "trial.seeds",
     "corpus: {train: a.jsonl}\ntrial: {arms: [steered]}\n": "arm 'uniform'",
     "corpus: {train: a.jsonl}\ntrial: {arms: [uniform, uniform]}\n": "each arm once",
+    "corpus: {train: a.jsonl}\ntrain: {objective: sft}\ntrial: {arms: [uniform, permuted]}\n": "got permuted",
     "corpus: {train: a.jsonl, eval_share: 0}\n": "corpus.eval_share",
     "corpus: {train: a.jsonl}\nplan: {options: {band: x}}\n": "band of planners.difficulty",
     "corpus: {train: a.jsonl}\ntrain: {settings: {seed: 2020-01-01}}\n": "train.settings",

@@ -30,7 +30,8 @@ LEVERS = {
     "selector": "difficulty: draws towards the band from the rewards of the run itself, without extra rollouts",
     "gates": "too_hard: cells shown to be below the band, or right by luck only, must not teach noise",
     "controllers": "drift: a leash on KL kept most of what over-hard data destroyed in pilots",
-    "monitors": "canary: what is mastered is watched, so that a loss is seen while it can be stopped",
+    "monitors": "canary: what is mastered is watched, so that a loss is seen while it can be stopped; "
+    "displacement (DPO): chosen answers must not lose while margins grow",
 }
 
 
@@ -74,7 +75,7 @@ class Difficulty(Planner):
             selector="difficulty" if levers else "uniform",
             gates=("too_hard",) if levers else (),
             controllers=("drift",) if levers else (),  # losses fall by moving away from the start: no leash on that
-            monitors=("canary",),
+            monitors=("canary", "displacement") if self.objective == "dpo" else ("canary",),
         )
         expected = forecast(known, competence, weights, steps)
         why = {f"stages.0.weights.{task}": reason for task, reason in reasons.items()}

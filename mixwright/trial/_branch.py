@@ -55,7 +55,7 @@ def branch_of(arm: str, plan: Plan, corpus: Corpus) -> Branch:
     branch: Branch = catalog.create("arms", arm).branch(plan, corpus.cells())
     if branch.permute_rewards and branch.plan.stages[0].objective != "grpo":
         raise InputError(
-            "arms that exist for SFT (there are no rewards to permute)", arm, "Remove it from trial.arms in the settings."
+            "arms that exist without rewards (there are none to permute)", arm, "Remove it from trial.arms in the settings."
         )
     return branch
 

@@ -12,7 +12,7 @@ from mixwright import catalog
 from mixwright.config import RunConfig
 from mixwright.errors import InputError
 from mixwright.plan._validate import validate_plan
-from mixwright.records import Plan, TrialResult, to_data
+from mixwright.records import Plan, Stage, TrialResult, to_data
 from mixwright.runs import RunFolder, read_plan, write_json
 from mixwright.trial._before import MeasureJob, base_name, measure_base
 from mixwright.trial._branch import BranchJob, base_digest, branch_digest, branch_of, is_complete, train_branch
@@ -97,6 +97,10 @@ def check_trial(config: RunConfig, corpus: Corpus) -> None:
     for arm in config.trial.arms:
         if (against := catalog.load("arms", arm).AGAINST) and against not in config.trial.arms:
             raise InputError(f"arm {against!r}, which {arm!r} is compared with", "none", "Add it to trial.arms.")
+    tasks = sorted({cell.task for cell in corpus.cells()})
+    stage = Stage("training", config.train.objective, 1, {task: 1 / len(tasks) for task in tasks})  # type: ignore[arg-type]
+    for arm in config.trial.arms:
+        branch_of(arm, Plan("any", (stage,)), corpus)
 
 
 def _branch_jobs(
