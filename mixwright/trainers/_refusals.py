@@ -1,39 +1,11 @@
-"""What cannot be steered is refused before training, with the reason; so is a TRL whose inner names have changed."""
+"""What cannot be steered is refused before training, with the reason."""
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 from mixwright.errors import InputError
 from mixwright.trainers._steering import INDEX
-
-GRPO_NAMES = {
-    "_get_train_sampler": ("dataset",),
-    "_calculate_rewards": ("inputs", "prompts", "completions", "completion_ids_list"),
-    "_generate_and_score_completions": ("inputs",),
-}
-"""Private methods of TRL's GRPOTrainer that are extended through super(), with the arguments relied on."""
-SFT_NAMES = {"_get_train_sampler": (), "compute_loss": ("model", "inputs"), "_set_signature_columns_if_needed": ()}
-"""The same for SFTTrainer."""
-DPO_NAMES = SFT_NAMES
-"""The same for DPOTrainer."""
-
-
-def check_names(parent: type, names: dict[str, tuple[str, ...]]) -> None:
-    """Raises InputError when a private method is missing or takes other arguments than those relied on."""
-    import trl
-
-    for name, wanted in names.items():
-        method = getattr(parent, name, None)
-        found = tuple(inspect.signature(method).parameters)[1:] if callable(method) else None
-        if found is None or found[: len(wanted)] != wanted:
-            shown = "no such method" if found is None else f"({', '.join(found)})"
-            raise InputError(
-                f"{parent.__name__}.{name}({', '.join(wanted)}) in TRL",
-                f"TRL {trl.__version__} with {shown}",
-                "Install a TRL version of the range in Mixwright's pyproject.toml, or train with steering=None.",
-            )
 
 
 def refuse_grpo(dataset: Any) -> None:

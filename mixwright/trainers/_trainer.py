@@ -14,6 +14,7 @@ from mixwright.trainers._draws import SteeredSampler
 from mixwright.trainers._ended import ended
 from mixwright.trainers._heldout import HeldOutPass
 from mixwright.trainers._hooks import SteeringHooks
+from mixwright.trainers._names import check_attributes
 from mixwright.trainers._refusals import no_lr_reason, refuse_dataloader
 from mixwright.trainers._run import RunSteering
 from mixwright.trainers._selftest import check_draws
@@ -34,6 +35,7 @@ class SteeredTrainer(Trainer):
 
     def steer(self, steering: Steering, pool: Pool, *, objective: str, beta: float, micro_steps: int) -> RunSteering:
         """Put a run beside this trainer. Raises InputError when the plan does not fit or a setting cannot be steered."""
+        check_attributes(self, objective)
         refuse_dataloader(self)
         for sentence in slow_settings(self.args):
             logging.getLogger("mixwright").warning(sentence)

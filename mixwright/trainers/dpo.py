@@ -23,7 +23,8 @@ from mixwright.records import PairOutcome
 from mixwright.trainers._heldout import HeldOutPass, make_heldout
 from mixwright.trainers._lines import pair_line
 from mixwright.trainers._logprobs import only, shown
-from mixwright.trainers._refusals import DPO_NAMES, check_names, refuse_dpo
+from mixwright.trainers._names import check_methods
+from mixwright.trainers._refusals import refuse_dpo
 from mixwright.trainers._rows import RowTrainer
 from mixwright.trainers._steering import INDEX, Steering, indexed, read_steering
 from mixwright.trainers._trainer import measured
@@ -52,7 +53,7 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
         if wanted is None:
             super().__init__(*args, **kwargs)
             return
-        check_names(DPOTrainer, DPO_NAMES)
+        check_methods(DPOTrainer, "dpo")
         bound = inspect.signature(DPOTrainer.__init__).bind(self, *args, **kwargs)
         dataset = indexed(bound.arguments.get("train_dataset"), "SteeredDPOTrainer")
         refuse_dpo(bound.arguments.get("args"), dataset)

@@ -21,7 +21,8 @@ from mixwright.records import GroupOutcome
 from mixwright.skeleton import skeleton
 from mixwright.trainers._canaries import CanaryPass, make_canaries
 from mixwright.trainers._draws import SteeredSampler
-from mixwright.trainers._refusals import GRPO_NAMES, check_names, refuse_grpo
+from mixwright.trainers._names import check_methods
+from mixwright.trainers._refusals import refuse_grpo
 from mixwright.trainers._rewards import group_rows, permute, refuse, weighted_sum
 from mixwright.trainers._run import RunSteering
 from mixwright.trainers._selftest import check_refusal
@@ -60,7 +61,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         if wanted is None:
             super().__init__(*args, **kwargs)
             return
-        check_names(GRPOTrainer, GRPO_NAMES)
+        check_methods(GRPOTrainer, "grpo")
         bound = inspect.signature(GRPOTrainer.__init__).bind(self, *args, **kwargs)
         refuse_grpo(bound.arguments.get("train_dataset"))
         dataset = indexed(bound.arguments.get("train_dataset"), "SteeredGRPOTrainer")

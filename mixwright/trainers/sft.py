@@ -18,7 +18,8 @@ from mixwright.records import Outcome
 from mixwright.trainers._heldout import HeldOutPass, make_heldout
 from mixwright.trainers._lines import loss_line
 from mixwright.trainers._logprobs import only, shown
-from mixwright.trainers._refusals import SFT_NAMES, check_names, refuse_sft
+from mixwright.trainers._names import check_methods
+from mixwright.trainers._refusals import refuse_sft
 from mixwright.trainers._rows import RowTrainer
 from mixwright.trainers._steering import INDEX, Steering, indexed, read_steering
 from mixwright.trainers._trainer import measured
@@ -42,7 +43,7 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
         if wanted is None:
             super().__init__(*args, **kwargs)
             return
-        check_names(SFTTrainer, SFT_NAMES)
+        check_methods(SFTTrainer, "sft")
         bound = inspect.signature(SFTTrainer.__init__).bind(self, *args, **kwargs)
         dataset = indexed(bound.arguments.get("train_dataset"), "SteeredSFTTrainer")
         refuse_sft(bound.arguments.get("args"), dataset)
