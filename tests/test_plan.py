@@ -183,4 +183,4 @@ def test_the_objective_of_training_reaches_the_planner(tmp_path, objective, cont
     config = RunConfig(CorpusConfig("rows.jsonl"), train=TrainConfig(objective=objective))
     stage = make_plan(config, folder, SimpleNamespace(cells=cells)).stages[0]
     assert (stage.objective, stage.controllers, stage.gates) == (objective, controllers, gates)
-    assert stage.monitors == ("canary",)
+    assert stage.monitors == (("canary", "displacement") if objective == "dpo" else ("canary",))
