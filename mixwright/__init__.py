@@ -47,4 +47,17 @@ def __getattr__(name: str) -> Any:
         missing = [need for need in ("torch", "transformers", "trl") if importlib.util.find_spec(need) is None]
         if missing:
             raise missing_extra(name, missing, "train")
-    return getattr(importlib.import_module(_PLACES[name]), name)
+    try:
+        return getattr(importlib.import_module(_PLACES[name]), name)
+    except ImportError as error:
+        if (error.name or "").split(".")[0] not in ("trl", "transformers"):
+            raise
+        from importlib.metadata import version
+
+        from mixwright.errors import InputError
+
+        raise InputError(
+            "TRL and transformers of the ranges in Mixwright's pyproject.toml",
+            f"TRL {version('trl')} and transformers {version('transformers')}: {error}",
+            "Install versions of these ranges.",
+        ) from error

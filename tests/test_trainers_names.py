@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -83,3 +84,11 @@ def test_an_attribute_that_is_gone_is_said(tmp_path: Path, monkeypatch: pytest.M
         SteeredSFTTrainer(
             model(), args=sft_config(tmp_path), train_dataset=data, processing_class=tokenizer(), steering=True
         )
+
+
+def test_a_helper_that_is_gone_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("trl.trainer.utils.RepeatSampler")
+    for name in ("grpo", "_trainer", "_selftest"):
+        monkeypatch.delitem(sys.modules, f"mixwright.trainers.{name}", raising=False)
+    with pytest.raises(InputError, match=f"got TRL {__version__} and transformers .*RepeatSampler"):
+        mixwright.SteeredGRPOTrainer  # noqa: B018 - looked up when it is asked for
