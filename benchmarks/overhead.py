@@ -5,7 +5,8 @@ the share of a step that passes inside our functions (direct: precise, but blind
 and the ratio of the step's CPU time on against off (whole, but a difference of 1 % is about its noise). Intervals are
 paired t over seeds; each seed makes the three runs anew, because one and the same trainer built twice differs by a few
 percent in speed, for where its tensors happen to lie. GRPO has a tiny and a small model, SFT and DPO the tiny one.
-Short completions and small batches make a step cheap, so real runs pay a smaller share.
+Short completions and small batches make a step cheap, so real runs pay a smaller share. What happens once, before the
+first step (self-test, first canaries), is not in the shares.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ QUICK = (
 SEEDS = {False: (0, 1, 2, 3, 4), True: (0, 1)}
 """Of a full and of a quick run; 200 and 40 steps per arm."""
 WARMUP = 3
+OWNERS = (Meter.OTHERS, BOOKKEEPING, PROBES)
 OFF, ON, WITH_PROBES = "off", "on", "on with canaries"
 
 
@@ -110,10 +112,21 @@ def measure(quick: bool) -> Result:
         headline,
         "% of a GRPO step's CPU time without steering, 15M parameters: bookkeeping, canaries not counted",
         SEEDS[quick],
-        rows,
+        packed(rows),
         figures={name: to_data(values) for name, values in found.items()},
         settings={"cases": to_data(list(QUICK if quick else FULL)), "models": to_data(SIZES), "canary_every": CANARY_EVERY},
     )
+
+
+def packed(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row per run: CPU microseconds of each step by owner, from step -`WARMUP` on."""
+    runs: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows:
+        run_of = {name: row[name] for name in ("case", "seed", "run")}
+        kept = runs.setdefault(tuple(run_of.values()), run_of | {owner: [] for owner in OWNERS})
+        for owner in OWNERS:
+            kept[owner].append(round(1e6 * row.get(owner, 0.0)))
+    return list(runs.values())
 
 
 def write_profile() -> None:

@@ -158,3 +158,35 @@ def test_the_profile_names_modules_not_folders():
     assert module_of(str(folder / "steer" / "_engine.py")) == "mixwright.steer._engine"
     assert module_of(str(folder.parent / ".venv" / "torch" / "nn.py")) == ""
     assert module_of("~") == ""
+
+
+def test_overhead_is_told_against_a_step_without_us():
+    from benchmarks.overhead import OFF, ON, WARMUP, WITH_PROBES, figures, packed
+
+    def row(seed, run, step, trainer, bookkeeping=0.0, probes=0.0):
+        spent = {"trainer": trainer, "bookkeeping": bookkeeping, "probes": probes}
+        return {"case": "made up", "seed": seed, "run": run, "step": step, "cpu": sum(spent.values()), **spent}
+
+    rows = []
+    for seed, share in ((0, 0.01), (1, 0.03)):
+        for step in range(-WARMUP, 2):
+            rows += [
+                row(seed, OFF, step, 1.0),
+                row(seed, ON, step, 1.0, share),
+                row(seed, WITH_PROBES, step, 1.0, share, 0.05),
+            ]
+    found = figures(rows)
+    assert found["steps per arm"] == 4
+    assert found["step, CPU ms"] == pytest.approx(1000)
+    assert found["bookkeeping, CPU ms per step"] == pytest.approx(20)
+    for name, value in (
+        ("bookkeeping, direct, %", 2),
+        ("bookkeeping, on against off, %", 2),
+        ("canaries every 20 steps, direct, %", 5),
+        ("all of it, on against off, %", 7),
+    ):
+        assert found[name].value == pytest.approx(value), name
+    assert found["bookkeeping, direct, %"].high == pytest.approx(2 + 12.7062047)
+    kept = packed(rows)
+    assert [(one["seed"], one["run"]) for one in kept][:3] == [(0, OFF), (0, ON), (0, WITH_PROBES)]
+    assert kept[1]["bookkeeping"] == [10000] * (WARMUP + 2)
