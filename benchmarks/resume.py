@@ -5,7 +5,8 @@ included, and started again with `resume_from_checkpoint=True` until it ends; fi
 there is never a second checkpoint to fall back on. Compared at the end: decisions, steps, draws and proof as files, byte by
 byte; the state in the last checkpoint (posteriors, coefficients, alarms); every logged loss, every completion, the weights.
 TRL alone is killed and resumed the same way, from the last checkpoint that it finished, as the baseline for the last three.
-Attempts are forked from one warm process; the last run of each trainer is resumed by fresh ones.
+Attempts are forked from one warm process; the last run of each trainer is resumed by fresh ones
+(with --quick GRPO's only).
 """
 
 from __future__ import annotations
@@ -173,7 +174,8 @@ def compare(kind: str, work: Path, model: Path, steered: bool, points: int, rng:
     duration = time.monotonic() - begun
     whole, rows, done = outcome(work / f"{name}-whole", steered), [], 0
     while done < points:
-        how = "fresh" if done + KILLS >= points and steered else "slow" if len(rows) % 2 else ""
+        last = done + KILLS >= points and steered and (points > KILLS or kind == "grpo")
+        how = "fresh" if last else "slow" if len(rows) % 2 else ""
         reach = duration + (8.0 if how == "fresh" else 0.0)
         kills = [rng.uniform(0.1, 1.0) * reach for _ in range(min(KILLS, points - done))]
         row = chain(kind, model, work / f"{name}-{len(rows)}", steered, kills, how)
@@ -184,7 +186,7 @@ def compare(kind: str, work: Path, model: Path, steered: bool, points: int, rng:
             if not row["equal"]["losses"]:
                 pairs = zip(whole["losses"], got["losses"], strict=False)
                 row["first_other_loss"] = next((a[0] for a, b in pairs if a != b), "length")
-        done += max(1, len(row["kills"]))
+        done += len(row["kills"])
         rows.append(row)
         print(json.dumps({key: row[key] for key in row if key != "kills"} | {"struck": len(row["kills"])}), flush=True)
     return rows
