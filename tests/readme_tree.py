@@ -12,14 +12,15 @@ BEGIN, END = "<!-- tree: `make tree` writes it -->\n```\n", "```\n<!-- /tree -->
 WIDTH = 30
 
 FILES = {
-    "Makefile": "demo, check, test, slow: each does its own set-up",
+    "Makefile": "demo, check, test, oldest, slow: each does its own set-up",
     "pyproject.toml": "package, dependencies, tool settings",
     "constraints.txt": "every version the tests ran with",
+    "constraints-oldest.txt": "the oldest training packages of the declared ranges",
     ".ci/run": "what continuous integration runs",
     "CHANGELOG.md": "what changed for users",
-    "CONTRIBUTING.md": "three commands, how to add one file, what is refused",
+    "CONTRIBUTING.md": "four commands, how to add one file, what is refused",
     "LICENSE": "Apache 2.0",
-    "docs/": "the log of what was tried, and what each dependency is for",
+    "docs/": "the log of what was tried, what the trainers promise and the proof, what each dependency is for",
     "tests/": "test_<module>.py; test_contracts.py tests every plug-in; plugin/ is a real one",
 }
 """What has no docstring of its own to take the comment from."""
