@@ -107,7 +107,7 @@ def test_the_command_line_overrides_the_file(said: str, wanted: Any, tmp_path: P
         ("{seed: one}", "steering.seed as int, got 'one'"),
         ("{seed: true}", "steering.seed as int, got True"),
         ("{columns: task}", "steering.columns as mapping, got 'task'"),
-        ("{canary_every: null}", "steering.canary_every as int, got None"),
+        ("{canary_every: often}", "steering.canary_every as int, got 'often'"),
     ],
 )
 def test_what_cannot_be_used_says_so(section: str, word: str, tmp_path: Path) -> None:

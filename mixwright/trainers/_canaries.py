@@ -30,6 +30,32 @@ Grade = Callable[[Sequence[int], Sequence[str], Sequence[Sequence[int]]], list[f
 """(pool indices, completions, their token ids) -> reward per completion."""
 
 
+LEAST_EVERY = 20
+"""Steps between canary passes, at least, where nobody says otherwise."""
+BUDGET = 0.05
+"""Share of the work of training that canary passes may cost, where nobody says otherwise."""
+
+
+def pass_every(trainer: Any, run: RunSteering, asked: int | None, items: int, passes: float) -> int:
+    """Steps between canary passes.
+
+    Args:
+        trainer: with its batch sizes.
+        run: where it is written down when the budget says more than `LEAST_EVERY`.
+        asked: by the user; None leaves it to the budget.
+        items: canaries.
+        passes: what a row of training costs, in canaries.
+    """
+    if asked is not None:
+        return asked
+    args = trainer.args
+    step = args.per_device_train_batch_size * args.gradient_accumulation_steps * args.world_size
+    every = max(LEAST_EVERY, math.ceil(items / (BUDGET * step * passes)))
+    if every > LEAST_EVERY and run.batches == 0:
+        run.note(0, f"canaries every {every} steps", f"{items} items, and a step trains on {step}: {BUDGET:.0%} of the work")
+    return every
+
+
 class CanaryPass:
     """Runs canaries for one training run.
 
@@ -42,6 +68,7 @@ class CanaryPass:
         success: reward -> 0..1.
         max_new_tokens: longest completion.
         seed: of the one sampled completion per item.
+        every: steps between passes.
     """
 
     def __init__(
@@ -55,8 +82,9 @@ class CanaryPass:
         success: Callable[[float], float],
         max_new_tokens: int,
         seed: int,
+        every: int,
     ) -> None:
-        self.success = success
+        self.success, self.every = success, every
         self.learner, self.pool, self.items, self.prompts, self.grade = learner, pool, items, prompts, grade
         self.max_new_tokens, self.seed = max_new_tokens, seed
         self.start: list[tuple[list[int], list[float]]] = []
@@ -99,7 +127,7 @@ def kl_per_token(start: Sequence[float], now: Sequence[float]) -> float | None:
 
 def make_canaries(trainer: Any, run: RunSteering, steering: Steering) -> CanaryPass | None:
     """The canary pass of a GRPO trainer, or None with the reason logged when there can be none."""
-    if steering.canary_every <= 0:
+    if steering.canary_every == 0:
         return None
     items = list(run.engine.canaries)
     reason = _why_none(trainer) if items else "no stage lever reads them, or the data is too small to hold any back"
@@ -118,6 +146,7 @@ def make_canaries(trainer: Any, run: RunSteering, steering: Steering) -> CanaryP
         success=run.success,
         max_new_tokens=trainer.max_completion_length,
         seed=trainer.args.seed,
+        every=pass_every(trainer, run, steering.canary_every, len(items), 1.0),
     )
 
 

@@ -21,13 +21,17 @@ from torch import Tensor
 from mixwright.contracts import Pool
 from mixwright.learner._batches import logits_limit, quiet, token_batches
 from mixwright.records import CanaryOutcome
-from mixwright.trainers._canaries import kl_per_token
+from mixwright.trainers._canaries import kl_per_token, pass_every
 
 if TYPE_CHECKING:
     from mixwright.trainers._run import RunSteering
 
 Prepare = Callable[[Sequence[int]], tuple[dict[str, Any], Tensor]]
 """Pool indices -> the model's inputs, and labels (rows, time) with -100 where nothing is to be predicted."""
+
+
+BACKWARD = 3.0
+"""What a row of training costs in rows that are only read: a backward pass is worth two forward."""
 
 
 class HeldOutPass:
@@ -40,11 +44,13 @@ class HeldOutPass:
         sizes: tokens per item, at most; decides which are read together.
         prepare: the trainer's own collator on some of them.
         seed: of the tokens that drift is measured on.
+        every: steps between passes.
     """
 
     def __init__(
-        self, model: Any, pool: Pool, items: Sequence[int], sizes: Sequence[int], prepare: Prepare, *, seed: int
+        self, model: Any, pool: Pool, items: Sequence[int], sizes: Sequence[int], prepare: Prepare, *, seed: int, every: int
     ) -> None:
+        self.every = every
         self.model, self.pool, self.items, self.prepare, self.seed = model, pool, items, prepare, seed
         self.batches = list(token_batches(sizes, logits_limit(model)))
         self.start: list[tuple[list[int], list[float]]] = []
@@ -100,18 +106,18 @@ class HeldOutPass:
 
 
 def make_heldout(
-    trainer: Any, run: RunSteering, every: int, size: Callable[[Any], int], prepare: Prepare
+    trainer: Any, run: RunSteering, every: int | None, size: Callable[[Any], int], prepare: Prepare
 ) -> HeldOutPass | None:
     """The canary pass of an SFT or DPO trainer, or None with the reason logged when there can be none.
 
     Args:
         trainer: with prepared rows.
         run: beside it.
-        every: steps between passes; 0: off.
+        every: steps between passes; 0: off; None: as the budget allows.
         size: tokens of a prepared row.
         prepare: as `HeldOutPass` takes it.
     """
-    if every <= 0:
+    if every == 0:
         return None
     items = list(run.engine.canaries)
     reason = _why_none(trainer, prepare, items)
@@ -121,7 +127,8 @@ def make_heldout(
         return None
     model = trainer.accelerator.unwrap_model(trainer.model)
     sizes = [size(trainer.train_dataset[item]) for item in items]
-    return HeldOutPass(model, run.pool, items, sizes, prepare, seed=trainer.args.seed)
+    every = pass_every(trainer, run, every, len(items), BACKWARD)
+    return HeldOutPass(model, run.pool, items, sizes, prepare, seed=trainer.args.seed, every=every)
 
 
 def _why_none(trainer: Any, prepare: Prepare, items: Sequence[int]) -> str:

@@ -102,7 +102,7 @@ class RowTrainer(SteeredTrainer):
             self._watch(0)
 
     def _watch(self, step: int) -> None:
-        if self.steered is None or not isinstance(self.canaries, HeldOutPass) or step % self.steering.canary_every:
+        if self.steered is None or not isinstance(self.canaries, HeldOutPass) or step % self.canaries.every:
             return
         outcomes, tokens = broadcast_object_list([self.canaries.run(step)])[0]
         self.steered.watch(step, outcomes, tokens=tokens)

@@ -38,8 +38,8 @@ class Steering:
     """Seed of draws; None takes the trainer's seed."""
     permute_rewards: bool = False
     """A null for trials: true rewards are permuted inside each group after the engine has seen them."""
-    canary_every: int = 20
-    """Steps between canary passes; 0 turns them off."""
+    canary_every: int | None = None
+    """Steps between canary passes; 0 turns them off; None: 20, or more where a pass would cost over 5 % of training."""
     columns: Mapping[str, str] = field(default_factory=dict)
     """Our name (id, task, level, answer) -> the dataset's column, where they differ; an empty name leaves it out."""
 
@@ -64,6 +64,8 @@ def read_steering(steering: Steering | Mapping[str, Any] | str | Path | bool | N
             type(steering).__name__,
             "Give one of them.",
         )
+    if steering.canary_every is not None and steering.canary_every < 0:
+        raise InputError("canary_every of 0 (off) or more", str(steering.canary_every), "Correct it, or leave it out.")
     if isinstance(steering.plan, str | Path):
         return replace(steering, plan=read_plan(Path(steering.plan)))
     return steering
@@ -80,7 +82,7 @@ def steering_of(settings: Mapping[str, Any]) -> Steering:
         if name not in kinds:
             raise unknown_name("setting under steering:", str(name), kinds)
         right = isinstance(value, kinds[name]) and not (kinds[name] is int and isinstance(value, bool))
-        if not right and not (value is None and name in ("plan", "folder", "seed")):
+        if not right and not (value is None and name in ("plan", "folder", "seed", "canary_every")):
             raise InputError(f"steering.{name} as {kinds[name].__name__.lower()}", repr(value)[:80], "Correct the value.")
     return Steering(**settings)
 

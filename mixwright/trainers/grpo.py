@@ -157,7 +157,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
                 self._watch(0)
 
     def _watch(self, step: int) -> None:
-        if self.steered is None or self.canaries is None or step % self.steering.canary_every:
+        if self.steered is None or self.canaries is None or step % self.canaries.every:
             return
         outcomes, rollouts = broadcast_object_list([self.canaries.run(step)])[0]
         self.steered.watch(step, outcomes, rollouts=rollouts)
