@@ -25,7 +25,7 @@ FILES = {
 }
 """What has no docstring of its own to take the comment from."""
 
-PACKAGES = ("examples", "mixwright", "mixwright_lab")
+PACKAGES = ("benchmarks", "examples", "mixwright", "mixwright_lab")
 
 
 def summary(path: Path) -> str:
