@@ -12,6 +12,7 @@ import pytest
 TOKENS = "TRL divides the loss by all labels, the first token of a row too; examples add up to the loss per predicted token"
 CHUNKED = "TRL's chunked_nll and a loss of your own do not go together: its own trainer fails"
 ADAPTER = "the first run of TRL makes another adapter than its second, without steering too; mostly, not always"
+RESUME = "transformers cannot load an optimizer on several CPU processes (map_location cpu:0)"
 BOTH = ("without_steering_it_is_trl_to_the_bit", "with_steering_groups_are_whole_rewards_true_and_refusals_zero")
 REASONS = {
     **{
@@ -33,6 +34,14 @@ REASONS = {
             "liger kernel": "TRL wants liger-kernel for it even when a test stands in for it",
         }.items()
     },
+    "test_trainers_processes.py::test_all_runs_ended_as_meant": RESUME,
+    **{
+        f"test_trainers_processes.py::test_a_dead_process_leaves_a_folder_that_resumes[{name}]": RESUME
+        for name in ("dying", "dying_in_a_save")
+    },
+    "test_trainers_saves.py::test_the_best_checkpoint_is_one_that_was_evaluated[best]": (
+        "transformers names no best checkpoint under save_strategy best"
+    ),
     "test_grpo_settings_effects.py::test_a_vllm_server_is_asked_once_per_prompt_and_only_for_training": "as vllm server",
 }
 """End of a test's id -> why it fails there."""
