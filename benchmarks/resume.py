@@ -12,6 +12,7 @@ Attempts are forked from one warm process; the last run of each trainer is resum
 from __future__ import annotations
 
 import contextlib
+import gc
 import hashlib
 import json
 import os
@@ -29,7 +30,7 @@ from typing import Any
 from benchmarks import _report  # before torch
 
 from benchmarks import _resume_runs as runs  # isort: skip
-from tqdm import tqdm
+from tqdm.std import TqdmDefaultWriteLock  # type: ignore[attr-defined]
 from transformers.trainer_utils import get_last_checkpoint
 
 from mixwright.measure._estimates import wilson
@@ -79,7 +80,8 @@ def _inside(kind: str, model: Path, folder: Path, steered: bool, number: int, ou
     try:
         os.dup2(output, 1)
         os.dup2(output, 2)
-        tqdm.set_lock(threading.RLock())  # its own is shared with all forks: a killed one would keep it for ever
+        for shared in [found for found in gc.get_objects() if isinstance(found, TqdmDefaultWriteLock)]:
+            shared.locks = [threading.RLock()]  # its own is one of all forks: a killed one would keep it for ever
         if slow:
             runs.slow_saves()
         runs.train(kind, model, folder, steered, number)
@@ -186,7 +188,7 @@ def compare(kind: str, work: Path, model: Path, steered: bool, points: int, rng:
             if not row["equal"]["losses"]:
                 pairs = zip(whole["losses"], got["losses"], strict=False)
                 row["first_other_loss"] = next((a[0] for a, b in pairs if a != b), "length")
-        done += len(row["kills"])
+        done += len(row["kills"]) + ("failed" in row)
         rows.append(row)
         print(json.dumps({key: row[key] for key in row if key != "kills"} | {"struck": len(row["kills"])}), flush=True)
     return rows
