@@ -12,7 +12,6 @@ Attempts are forked from one warm process; the last run of each trainer is resum
 from __future__ import annotations
 
 import contextlib
-import gc
 import hashlib
 import json
 import os
@@ -21,7 +20,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import traceback
 from pathlib import Path
@@ -37,6 +35,7 @@ from mixwright.measure._estimates import wilson
 from mixwright.records import Interval
 from mixwright.trainers._packed import read_state
 
+TqdmDefaultWriteLock.mp_lock = None  # type: ignore[assignment] # one of all forks: a killed one would keep it for ever
 SEED = 0
 KILLS = 5
 """Per run."""
@@ -80,8 +79,6 @@ def _inside(kind: str, model: Path, folder: Path, steered: bool, number: int, ou
     try:
         os.dup2(output, 1)
         os.dup2(output, 2)
-        for shared in [found for found in gc.get_objects() if isinstance(found, TqdmDefaultWriteLock)]:
-            shared.locks = [threading.RLock()]  # its own is one of all forks: a killed one would keep it for ever
         if slow:
             runs.slow_saves()
         runs.train(kind, model, folder, steered, number)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 import time
 import traceback
 import zlib
@@ -22,13 +21,14 @@ os.environ |= {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALL
 import torch  # isort: skip
 from accelerate.utils import gather_object
 from datasets import Dataset
-from tqdm import tqdm
+from tqdm.std import TqdmDefaultWriteLock
 from trainers_tiny import CHEAP, grpo_config, model, rows, sft_config, tokenizer
 from trl import DPOConfig, GRPOTrainer
 
 from mixwright import SteeredDPOTrainer, SteeredGRPOTrainer, SteeredSFTTrainer, Steering, SteeringCallback
 from mixwright.records import CellPlan, Plan, Stage
 
+TqdmDefaultWriteLock.mp_lock = None  # shared with all forks: a killed one would keep it for ever
 CELLS = (
     CellPlan("letters", 1.0, "lucky", 0.3, 0.9, 64, 12),
     CellPlan("sums", 2.0, "mastered", 0.9, 0.0, 64, 12),
@@ -190,7 +190,6 @@ def rank(what: Callable[[Path], None], folder: Path, number: int, count: int) ->
         with (folder / f"rank{number}.txt").open("ab", buffering=0) as output:
             os.dup2(output.fileno(), 1)
             os.dup2(output.fileno(), 2)
-            tqdm.set_lock(threading.RLock())  # its own is shared with all forks: a killed one would keep it for ever
             if count > 1:
                 os.environ |= {"WORLD_SIZE": str(count), "RANK": str(number), "LOCAL_RANK": str(number)}
                 os.environ |= {"LOCAL_WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "ACCELERATE_USE_CPU": "true"}
