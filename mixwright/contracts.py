@@ -92,6 +92,8 @@ class Pool:
     """Cells, sorted by key."""
     cell_of: np.ndarray
     """int32 of shape (examples,): index into `cells`."""
+    content: str = ""
+    """Digest of what the rows hold, where it is known: a state is taken over for the same rows only."""
 
 
 @dataclass(frozen=True)

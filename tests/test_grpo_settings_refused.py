@@ -28,7 +28,7 @@ def dataset(make: Callable[[], Any]) -> Setting:
 
 
 REFUSED: dict[str, tuple[Setting, str]] = {
-    "stream": (dataset(lambda: rows().to_iterable_dataset()), "IterableDataset.*SteeringCallback"),
+    "stream": (dataset(lambda: rows().to_iterable_dataset()), "IterableDataset.*from_generator"),
     "several datasets": (dataset(lambda: DatasetDict(train=rows())), "DatasetDict"),
     "no rows": (dataset(lambda: rows().select([])), "train_dataset with rows"),
     "images": (dataset(lambda: rows().add_column("image", [None] * 24)), "images.*steering=None"),

@@ -94,6 +94,19 @@ def test_training_again_goes_on_from_what_was_learnt(tmp_path: Path) -> None:
     assert trainer.steered.batches == 4
 
 
+def test_a_checkpoint_of_other_data_is_refused(tmp_path: Path) -> None:
+    """As many rows of the same tasks and ids, but one prompt is another."""
+    run(tmp_path, max_steps=2)
+    changed = rows()
+    changed = changed.map(lambda row, place: {"prompt": "say z=" if place == 2 else row["prompt"]}, with_indices=True)
+    config = grpo_config(tmp_path, max_steps=3)
+    other = SteeredGRPOTrainer(
+        model(), vowels, config, train_dataset=changed, processing_class=tokenizer(), steering=Steering(PLAN, canary_every=3)
+    )
+    with pytest.raises(InputError, match=r"content \w+, got content \w+\. Resume with the same seed, data and plan"):
+        other.train(resume_from_checkpoint=str(tmp_path / "checkpoint-2"))
+
+
 def test_a_checkpoint_without_steering_is_refused(tmp_path: Path) -> None:
     run(tmp_path, max_steps=2)
     (tmp_path / "checkpoint-2" / "steering.json").unlink()

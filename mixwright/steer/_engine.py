@@ -160,9 +160,10 @@ class Engine:
         Raises:
             InputError: the state belongs to another seed, stage, pool or set of plug-ins.
         """
-        if state.get("made_of") != self._made_of():
-            got = str(state.get("made_of"))
-            raise InputError(f"the state of this run ({self._made_of()})", got, "Resume with the same seed, data and plan.")
+        mine, theirs = self._made_of(), state.get("made_of") or {}
+        if other := [name for name in mine if theirs.get(name) != mine[name]]:
+            expected, got = (", ".join(f"{name} {str(made.get(name))[:200]}" for name in other) for made in (mine, theirs))
+            raise InputError(f"the state of this run: {expected}", got, "Resume with the same seed, data and plan.")
         self._ledger.restore(state["ledger"])
         self._order.credit = np.array(state["credit"])
         self._weights = np.array(state["weights"])
@@ -178,6 +179,7 @@ class Engine:
             "seed": self._seed,
             "stage": self._number,
             "examples": len(self._pool.ids),
+            "content": self._pool.content,
             "cells": self._keys,
             "plugins": list(self._steerers()),
         }

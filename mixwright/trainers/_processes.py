@@ -19,7 +19,8 @@ def check_same_data(run: RunSteering) -> None:
     """Raises InputError when the processes do not hold the same examples in the same order."""
     if PartialState().num_processes == 1:
         return
-    seen = gather_object([(len(run.pool.ids), zlib.crc32("\n".join(run.pool.ids).encode()))])
+    text = "\n".join([run.pool.content, *run.pool.ids])
+    seen = gather_object([(len(run.pool.ids), zlib.crc32(text.encode()))])
     if len(set(seen)) > 1:
         raise InputError(
             "the same train_dataset on every process",

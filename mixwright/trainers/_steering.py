@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 INDEX = "mixwright_index"
 """Column that carries a row's pool index through the trainer; taken out before reward functions see the row."""
+READ = 1024
+"""Rows that a digest of the data reads."""
 COLUMNS = ("id", "task", "level", "answer")
 """Columns of a dataset that steering reads."""
 
@@ -99,7 +103,7 @@ def indexed(dataset: Any, trainer: str) -> Dataset:
         raise InputError(
             f"a datasets.Dataset as train_dataset of {trainer}",
             type(dataset).__name__,
-            "Steering chooses rows by number. For a stream, use SteeringCallback with its live dataset.",
+            "Steering chooses rows by number. Load a stream into a Dataset: Dataset.from_generator, or streaming=False.",
         )
     if len(dataset) == 0:
         raise InputError("a train_dataset with rows", "none", "Check how it was filtered.")
@@ -140,7 +144,18 @@ def pool_of(dataset: Dataset, steering: Steering, rows: Sequence[int] | None = N
     tasks = [str(task) for task in found["task"] or ["all"] * count]
     planned = steering.plan.cells if isinstance(steering.plan, Plan) else ()
     cells = [Cell(cell.task, cell.level, cell.examples, cell.luck, "plan") for cell in planned]
-    return make_pool([str(i) for i in ids], tasks, _levels(found["level"]), found["answer"], cells=cells)
+    pool = make_pool([str(i) for i in ids], tasks, _levels(found["level"]), found["answer"], cells=cells)
+    return replace(pool, content=content_of(dataset))
+
+
+def content_of(dataset: Dataset) -> str:
+    """Digest of a dataset: its size, its columns, and up to `READ` rows spread over it, whole."""
+    rows = np.unique(np.linspace(0, len(dataset) - 1, READ).astype(int))
+    table: Any = dataset.with_format("arrow")[rows.tolist()]
+    digest = hashlib.sha256(f"{len(dataset)} {sorted(table.column_names)}".encode())
+    for row in table.to_pylist():
+        digest.update(json.dumps(row, sort_keys=True, default=repr).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()[:16]
 
 
 def _column(dataset: Dataset, column: str, rows: Sequence[int] | None) -> list[Any] | None:
