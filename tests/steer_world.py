@@ -13,7 +13,7 @@ from mixwright.contracts import Planner, Pool
 from mixwright.plan._validate import validate_plan
 from mixwright.records import Action, Cell, Decision, GroupOutcome, Measurement, Plan, Signals
 from mixwright.steer._engine import Engine
-from mixwright.steer._ledger import wilson
+from mixwright.steer._evidence import wilson
 from mixwright.steer._pool import make_pool
 
 SUCCESS = {

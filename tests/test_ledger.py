@@ -12,7 +12,8 @@ from steer_world import stored
 
 from mixwright.errors import InputError
 from mixwright.records import Cell
-from mixwright.steer._ledger import CellEvidence, Ledger, effective_rollouts, wilson
+from mixwright.steer._evidence import CellEvidence, effective_rollouts, wilson
+from mixwright.steer._ledger import Ledger
 from mixwright.steer._pool import majority_luck, make_pool
 
 
@@ -152,6 +153,8 @@ def test_majority_luck_does_not_punish_small_cells():
         ((["a", "a"], ["t", "t"]), "'a' more than once"),
         ((["a", "b"], ["t"]), "one length"),
         ((["a"], ["t"], [math.nan]), "finite level of example 'a'"),
+        ((["a", "b"], ["t", "t"], [1000001.0, 1000002.0]), "more than one task and level"),
+        ((["a", "b"], ["t@1", "t"], [None, 1.0]), "'t@1' for more than one task"),
     ],
 )
 def test_wrong_columns_are_refused(columns, told):

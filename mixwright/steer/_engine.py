@@ -20,8 +20,10 @@ from mixwright.plan._states import classify
 from mixwright.plan._validate import validate_plan
 from mixwright.records import Action, Decision, GroupOutcome, Outcome, PairOutcome, Plan, Signals, from_data
 from mixwright.steer._canaries import choose_canaries
+from mixwright.steer._checks import check_drawn, checked_weights, plan_digest
+from mixwright.steer._evidence import effective_rollouts
 from mixwright.steer._ids import Ids
-from mixwright.steer._ledger import Ledger, effective_rollouts
+from mixwright.steer._ledger import Ledger
 from mixwright.steer._order import TaskOrder
 from mixwright.steer._policy import EngineOptions, Policy
 
@@ -41,7 +43,7 @@ class Engine:
 
     def __init__(self, plan: Plan, pool: Pool, *, seed: int, stage: int = 0) -> None:
         validate_plan(plan, pool.cells)
-        self._pool, self._seed, self._number = pool, seed, stage
+        self._pool, self._seed, self._number, self._plan = pool, seed, stage, plan_digest(plan, stage)
         self._stage = plan.stages[stage]
         self._options = from_data(EngineOptions, dict(self._stage.options.get("engine", {})))
         self._ids = pool.ids if isinstance(pool.ids, Ids) else Ids(pool.ids)
@@ -70,7 +72,9 @@ class Engine:
         """The next `count` pool indices. Tasks by low discrepancy, items by the selector."""
         self._remix()
         rng = np.random.default_rng((self._seed, self._number, self._ledger.draws))
-        drawn = self._selector.pick(self._order.next(self._weights, count), rng)
+        tasks = self._order.next(self._weights, count)
+        drawn = self._selector.pick(tasks, rng)
+        check_drawn(self._stage.selector, drawn, tasks, self._pool, self.canaries)
         self._ledger.mark_drawn(drawn)
         return drawn.tolist()
 
@@ -94,7 +98,7 @@ class Engine:
         found = found[[isinstance(group, GroupOutcome) for group in groups]]
         rewarded = [group for group in groups if isinstance(group, GroupOutcome)]
         if rewarded:
-            self._learn(rewarded, found)
+            self._ledger.learn(rewarded, found, self._options.reward_range)
         self._ledger.reach(signals.step)
         for steerer in self._steerers().values():
             steerer.observe(signals.step, groups)
@@ -180,6 +184,7 @@ class Engine:
             "stage": self._number,
             "examples": len(self._pool.ids),
             "content": self._pool.content,
+            "plan": self._plan,
             "cells": self._keys,
             "plugins": list(self._steerers()),
         }
@@ -219,27 +224,16 @@ class Engine:
         rng = np.random.default_rng((self._seed, self._number, 2**32))
         return choose_canaries(self._pool, [states[key] for key in self._keys], self._options.canaries, rng)
 
-    def _learn(self, groups: Sequence[GroupOutcome], found: np.ndarray) -> None:
-        """Give the ledger what groups of these examples showed, as successes in 0..1."""
-        low, high = self._options.reward_range
-        tries = np.array([len(group.rewards) for group in groups])
-        success = np.clip((np.concatenate([group.rewards for group in groups]) - low) / (high - low), 0, 1)
-        wins = np.add.reduceat(success, np.cumsum(tries) - tries)
-        steps = np.array([group.step for group in groups])
-        for step in np.unique(steps):
-            now = steps == step
-            self._ledger.add(found[now], int(step), wins[now], tries[now].astype(float))
-
     def _remix(self) -> None:
         """Let the mixture move the weights."""
         if self._mixture is None:
             return
         proposed = self._mixture.weights(self._ledger.step)
-        weights = np.array([proposed.get(task, 0.0) for task in self._pool.tasks])
+        weights = checked_weights(str(self._stage.mixture), proposed, self._pool.tasks)
         for task, old, new in zip(self._pool.tasks, self._weights, weights, strict=True):
             if abs(old - new) > 1e-9:
                 self._note(self._ledger.step, f"weights.{task}", float(old), float(new), f"mixture {self._stage.mixture}")
-        self._weights = weights / weights.sum()
+        self._weights = weights
 
     def _judge(self, group: GroupOutcome, cell: int) -> Action | None:
         """Ask the gates. Logged per cell, not per group: a refusal, an unknown cell's first answer, every change."""

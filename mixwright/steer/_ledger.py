@@ -6,143 +6,20 @@ numbers. Reading an example's posterior costs nothing but arithmetic; nothing he
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from mixwright.contracts import Pool
+from mixwright.records import GroupOutcome
+from mixwright.steer._evidence import CELL_ARRAYS, CellEvidence, Numbers, short
 
-START_GROUP = 8.0
-"""Rollouts per prompt that a measurement is taken to have had; only how it mixes with later groups depends on it."""
-PRIOR_WEIGHT = 2.0
-"""Evidence, in groups at success one half, that stands for "rollouts of a prompt are alike" until data says otherwise."""
 LEAST_STRENGTH = 0.25
 """Rollouts that a cell's mean is always worth for its examples."""
-ALIKE = 0.3
-"""Intraclass correlation of a cell that nothing is known of, where choosing asks for it."""
-Numbers = np.ndarray | float
-"""One number, or one per group."""
-CELL_ARRAYS = ("wins", "tries", "groups", "squares", "seen")
 ROW = np.dtype([("wins", "<f4"), ("tries", "<f4"), ("seen", "<i4"), ("drawn", "<i4")])
 """What is kept of an example, in one cache line: discounted evidence, step last seen, number of its last draw."""
 UNTOUCHED = np.array((0, 0, -1, -1), dtype=ROW)
-
-
-def effective_rollouts(success: float, low: float, high: float) -> float:
-    """Independent rollouts whose 95 % Wilson interval is as wide as (low, high); what an interval is worth as evidence."""
-    few, many = 1e-3, 1e7
-    for _ in range(60):
-        middle = math.sqrt(few * many)
-        ends = wilson(np.array(success * middle), np.array(middle))
-        few, many = (middle, many) if ends[1] - ends[0] > high - low else (few, middle)
-    return few
-
-
-def wilson(wins: np.ndarray, tries: np.ndarray, z: float = 1.96) -> tuple[np.ndarray, np.ndarray]:
-    """Wilson interval of wins out of tries, both possibly fractional (discounted); (0, 1) where tries is 0."""
-    tries = np.asarray(tries, dtype=float)
-    known = np.maximum(tries, 1e-12)
-    share = np.clip(wins / known, 0, 1)
-    centre = (share + z * z / (2 * known)) / (1 + z * z / known)
-    half = z / (1 + z * z / known) * np.sqrt(share * (1 - share) / known + z * z / (4 * known * known))
-    low, high = np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)
-    return np.where(tries > 0, low, 0.0), np.where(tries > 0, high, 1.0)
-
-
-class CellEvidence:
-    """Discounted success per cell: each new rollout shrinks the weight of all older ones by exp(-1 / memory).
-
-    Args:
-        count: number of cells.
-        memory: rollouts that evidence is worth at most, about.
-        half_life: steps without a new rollout after which the posterior counts the evidence half; None: it never fades.
-    """
-
-    def __init__(self, count: int, memory: float, half_life: float | None = None) -> None:
-        self.memory, self.half_life = memory, half_life
-        self.step = 0
-        self.wins = np.zeros(count)
-        self.tries = np.zeros(count)
-        self.groups = np.zeros(count)
-        self.squares = np.zeros(count)
-        self.seen = np.zeros(count, dtype=np.int64)
-
-    def start(self, cell: int, success: float, n: float, effective: float | None = None) -> None:
-        """Take a measurement made before the run as evidence, worth at most `memory` rollouts.
-
-        Args:
-            cell: number of the cell.
-            success: share right, 0..1.
-            n: rollouts behind it; taken as groups of `START_GROUP`.
-            effective: independent rollouts that its interval is worth; None when they count in full.
-        """
-        tries = min(n, self.memory)
-        groups = tries / START_GROUP
-        alike = 1 / START_GROUP if effective is None else min(max(n / START_GROUP / effective, 1 / START_GROUP), 1.0)
-        self.wins[cell], self.tries[cell], self.groups[cell] = success * tries, tries, groups
-        self.squares[cell] = groups * (success**2 + alike * success * (1 - success))
-
-    def add(self, cells: Numbers, step: int, wins: Numbers, tries: Numbers) -> None:
-        """Groups of one step in order: `wins` is the sum of each one's successes in 0..1, out of `tries` rollouts."""
-        cells, wins, tries = np.atleast_1d(cells), np.atleast_1d(wins), np.atleast_1d(tries)
-        self.step = max(self.step, step)
-        self.seen[cells] = step
-        order = np.argsort(_short(cells), kind="stable")
-        cells, wins, tries = cells[order], wins[order], tries[order]
-        ends = np.flatnonzero(np.r_[cells[1:] != cells[:-1], True])
-        total = np.cumsum(tries)
-        # A group is discounted by the rollouts of its cell that came after it, the cell's older evidence by all of them.
-        later = np.repeat(total[ends], np.diff(ends, prepend=-1)) - total
-        found, worth = cells[ends], np.exp(later / -self.memory)
-        old = np.exp(np.diff(total[ends], prepend=0.0) / -self.memory)
-        starts = np.r_[0, ends[:-1] + 1]
-        new = np.stack([wins * worth, tries * worth, worth, (wins / tries) ** 2 * worth])
-        for array, sums in zip(
-            (self.wins, self.tries, self.groups, self.squares), np.add.reduceat(new, starts, 1), strict=True
-        ):
-            array[found] = array[found] * old + sums
-
-    def beta(self, cells: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
-        """Parameters of the Beta posterior under a flat prior, evidence faded by the steps since it was seen."""
-        age = np.maximum(self.step - self.seen[cells], 0)
-        keep = 0.5 ** (age / self.half_life) if self.half_life else 1.0
-        return 1 + self.wins[cells] * keep, 1 + (self.tries[cells] - self.wins[cells]) * keep
-
-    def mean(self, cells: np.ndarray | int) -> np.ndarray:
-        """Posterior mean of success under a flat prior, not faded: the last that is known."""
-        return (1 + self.wins[cells]) / (2 + self.tries[cells])
-
-    def interval(self, cells: np.ndarray | int, z: float = 1.96) -> tuple[np.ndarray, np.ndarray]:
-        """Wilson interval of success at the effective number of rollouts: rollouts of one prompt are alike.
-
-        rho is the share of the variance that lies between groups, from 1 / group size (rollouts as good as independent) to 1
-        (those of a prompt all alike); it is drawn towards 1 while few successes or failures were seen. The effective number
-        is groups / rho: 0 right in 10 groups of 8 is told as 0 of 10, as `mixwright measure` tells it.
-        """
-        groups, tries = np.maximum(self.groups[cells], 1e-12), np.maximum(self.tries[cells], 1e-12)
-        effective = np.where(self.tries[cells] > 0, groups / self._between(cells, 1.0), 0.0)
-        return wilson(np.clip(self.wins[cells] / tries, 0, 1) * effective, effective, z)
-
-    def alike(self, cells: np.ndarray | int) -> np.ndarray:
-        """Intraclass correlation, 0..1: how much of the variance of success lies between prompts.
-
-        1: every prompt is always right or always wrong, so no group carries signal; the variance within a prompt is
-        mean (1 - mean) (1 - alike). Drawn towards `ALIKE` while few successes or failures were seen.
-        """
-        least = np.maximum(self.groups[cells], 1e-12) / np.maximum(self.tries[cells], 1e-12)
-        rho = self._between(cells, ALIKE)
-        return np.where(self.tries[cells] > 0, np.clip((rho - least) / np.maximum(1 - least, 1e-12), 0, 1), ALIKE)
-
-    def _between(self, cells: np.ndarray | int, prior: float) -> np.ndarray:
-        """Share of the variance of group means, from 1 / group size to 1, drawn towards `prior`."""
-        groups, tries = np.maximum(self.groups[cells], 1e-12), np.maximum(self.tries[cells], 1e-12)
-        mean = np.clip(self.wins[cells] / tries, 0, 1)
-        spread = np.maximum(mean * (1 - mean), 1e-12)
-        between = np.maximum(self.squares[cells] / groups - mean**2, 0) * groups / np.maximum(groups - 1, 1)
-        evidence = 4 * groups * spread
-        return np.clip((evidence * between / spread + PRIOR_WEIGHT * prior) / (evidence + PRIOR_WEIGHT), groups / tries, 1.0)
 
 
 class Ledger:
@@ -213,8 +90,11 @@ class Ledger:
         self.draws += len(indices)
 
     def add(self, indices: Numbers, step: int, wins: Numbers, tries: Numbers) -> None:
-        """Groups of one step in order: `wins` is the sum of each one's successes in 0..1, out of `tries` rollouts."""
-        indices = np.atleast_1d(indices)
+        """Groups of one step in order: `wins` is the sum of each one's successes in 0..1, out of `tries` rollouts.
+
+        A step before the last one known (training began anew) counts as that one: time does not go back.
+        """
+        indices, step = np.atleast_1d(indices), max(step, self.step)
         found, places = self._table[indices], np.arange(len(indices), dtype=np.int32)
         keep = np.where(found["seen"] >= 0, np.exp2(np.minimum(found["seen"] - step, 0) / self.half_life), 0.0)
         self.wins[indices], self.tries[indices] = found["wins"] * keep + wins, found["tries"] * keep + tries
@@ -232,6 +112,17 @@ class Ledger:
         self.step = max(self.step, step)
         for evidence in self._evidence().values():
             evidence.step = max(evidence.step, step)
+
+    def learn(self, groups: Sequence[GroupOutcome], indices: np.ndarray, reward_range: Sequence[float]) -> None:
+        """Groups of these examples: their rewards as successes, from wrong (0) to right (1) by `reward_range`, clipped."""
+        low, high = reward_range
+        tries = np.array([len(group.rewards) for group in groups])
+        success = np.clip((np.concatenate([group.rewards for group in groups]) - low) / (high - low), 0, 1)
+        wins = np.add.reduceat(success, np.cumsum(tries) - tries)
+        steps = np.array([group.step for group in groups])
+        for step in np.unique(steps):
+            now = steps == step
+            self.add(indices[now], int(step), wins[now], tries[now].astype(float))
 
     def beta(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Beta posterior of examples: own evidence faded by age, plus up to `strength` rollouts at the cell's mean.
@@ -278,14 +169,9 @@ def _by_cell(pool: Pool, inner: np.ndarray, held: Collection[int]) -> np.ndarray
     """Pool indices that may be drawn, cells in the order `inner`, ascending in a cell; int32."""
     rank = np.empty(len(pool.cells), dtype=np.int64)
     rank[inner] = np.arange(len(pool.cells))
-    order = np.argsort(_short(rank)[pool.cell_of], kind="stable").astype(np.int32)
+    order = np.argsort(short(rank)[pool.cell_of], kind="stable").astype(np.int32)
     if not held:
         return order
     free = np.ones(len(order), dtype=bool)
     free[list(held)] = False
     return order[free[order]]
-
-
-def _short(numbers: np.ndarray) -> np.ndarray:
-    """The same numbers in 16 bits where they fit: numpy sorts those in linear time."""
-    return numbers.astype(np.uint16) if numbers.max(initial=0) < 2**16 else numbers

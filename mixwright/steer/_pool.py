@@ -50,13 +50,7 @@ def make_pool(
             raise InputError(f"a finite level of example {ids[index]!r}", str(levels[index]), "Correct it or leave it out.")
     values, level_of = np.unique(known, return_inverse=True)  # NaN, which is no level, sorts last
     places, cell_of = np.unique(task_of * len(values) + level_of, return_inverse=True)
-    found = [
-        (
-            str(names[place // len(values)]),
-            None if np.isnan(values[place % len(values)]) else float(values[place % len(values)]),
-        )
-        for place in places
-    ]
+    found = _named([(names[place // len(values)], values[place % len(values)]) for place in places])
     order = sorted(range(len(found)), key=lambda number: cell_key(*found[number]))
     rank = np.argsort(order)
     members = np.split(np.argsort(rank[cell_of], kind="stable"), np.cumsum(np.bincount(rank[cell_of]))[:-1])
@@ -67,6 +61,15 @@ def make_pool(
         made.append(Cell(task, level, len(where), luck, source))
     numbers = task_of.astype(np.int32), rank[cell_of].astype(np.int32)
     return Pool(unique, tuple(map(str, names)), numbers[0], tuple(made), numbers[1])
+
+
+def _named(places: Sequence[tuple[Any, Any]]) -> list[tuple[str, float | None]]:
+    """Task and level of each cell. Raises InputError when two of them have one name."""
+    found = [(str(task), None if np.isnan(level) else float(level)) for task, level in places]
+    if twice := [key for key, count in Counter(cell_key(*cell) for cell in found).items() if count > 1]:
+        got = f"{twice[0]!r} for more than one task and level"
+        raise InputError("cells with names of their own (task@level, six digits)", got, "Rename tasks or round levels.")
+    return found
 
 
 def corpus_pool(corpus: Corpus) -> Pool:

@@ -49,11 +49,12 @@ class Displacement(Monitor):
         self._said: dict[str, int] = {}
 
     def observe(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome]) -> None:
-        """Keep chosen log-ratio and log-ratio difference (nats) of each pair."""
+        """Keep chosen log-ratio and log-ratio difference (nats) of each pair; those that overflowed say nothing."""
         for pair in outcomes:
             if isinstance(pair, PairOutcome):
-                kept = self._pairs.setdefault(pair.task, deque(maxlen=self.window))
-                kept.append((pair.chosen_logratio, pair.chosen_logratio - pair.rejected_logratio))
+                told = (pair.chosen_logratio, pair.chosen_logratio - pair.rejected_logratio)
+                if all(map(math.isfinite, told)):
+                    self._pairs.setdefault(pair.task, deque(maxlen=self.window)).append(told)
 
     def inspect(self, signals: Signals) -> list[Alarm]:
         """One alarm per task whose chosen answers have fallen while its margin grew."""
