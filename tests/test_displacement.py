@@ -51,6 +51,13 @@ def test_it_is_silent_otherwise(pairs: list[PairOutcome]):
     assert told(Displacement(), pairs) == []
 
 
+@pytest.mark.parametrize("broken", [float("nan"), float("inf"), -float("inf")])
+def test_pairs_that_overflowed_are_left_out(broken: float):
+    falling = [pair(-2.0, -2.0 - n) for n in range(16)]
+    assert told(Displacement(), [pair(broken, -3.0), *falling, pair(-2.0, broken)]) == [("t", 2.0, 1.0)]
+    assert told(Displacement(), [pair(broken, broken)] * 16) == []
+
+
 def test_it_rests_keeps_a_window_per_task_and_continues_after_a_restart():
     falling = [pair(-2.0, -2.0 - n, task) for n in range(16) for task in ("a", "b")]
     monitor = Displacement(rest=5, window=16)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import zlib
 from collections.abc import Mapping, Sequence
@@ -107,11 +108,20 @@ class SteeringFiles:
         if not self.write or not lines:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
-        data = "".join(json.dumps(line, allow_nan=False, default=float) + "\n" for line in lines).encode()
+        data = "".join(json.dumps(_finite(line), allow_nan=False, default=float) + "\n" for line in lines).encode()
         with (self.folder / name).open("ab") as file:
             file.write(data)
         size, checksum = self._written[name]
         self._written[name] = (size + len(data), zlib.crc32(data, checksum))
+
+
+def _finite(value: Any) -> Any:
+    """The value with null for each number that overflowed: JSON has no NaN, and a run that diverges must still be told."""
+    if isinstance(value, Mapping):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _checksum(path: Path, size: int) -> tuple[int, int]:

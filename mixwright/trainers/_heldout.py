@@ -78,12 +78,13 @@ class HeldOutPass:
         tokens = 0
         for place, table, gold in self._read():
             tokens += len(gold)
-            success = math.exp(table.gather(1, gold[:, None]).mean().item())
+            mean = table.gather(1, gold[:, None]).mean().item()
+            success = math.exp(mean) if math.isfinite(mean) else 0.0  # a model that has overflowed can nothing any more
             kl = None
             if self.start:
                 drawn, before = self.start[place]
                 now = table.gather(1, torch.tensor(drawn, device=table.device)[:, None])[:, 0].tolist()
-                kl = kl_per_token(before, now)
+                kl = kl_per_token(before, now) if all(map(math.isfinite, now)) else None
             item = self.items[place]
             cell = self.pool.cells[self.pool.cell_of[item]]
             found[place] = CanaryOutcome(self.pool.ids[item], cell.task, cell.level, step, success, kl)

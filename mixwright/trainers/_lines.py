@@ -5,6 +5,7 @@ Losses and margins are never told as success: a line of SFT has `losses` and `dr
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -14,6 +15,13 @@ import numpy as np
 from mixwright.contracts import Pool
 from mixwright.records import GroupOutcome, Outcome, PairOutcome, cell_key
 
+OVERFLOW = "no loss of the {rows} rows is a finite number; the run has overflowed"
+UNSCORED = {
+    "grpo": "no reward function gave a finite number for any completion of the {rows} rows: advantages are 0",
+    "sft": OVERFLOW,
+    "dpo": OVERFLOW,
+}
+"""What is said once when nothing of a batch can be used."""
 PAIR_NUMBERS = ("chosen_logratio", "rejected_logratio", "margin")
 """What is told of pairs per task: means; nats, the margin times beta."""
 PER_TASK = ("drop", *PAIR_NUMBERS)
@@ -76,8 +84,22 @@ def group_line(
     }
 
 
+def finite(outcomes: Sequence[Any]) -> list[Any]:
+    """Those of losses or pairs whose numbers are all finite: what overflowed says nothing that could be learnt from."""
+    numbers = ("loss", "drop", "chosen_logratio", "rejected_logratio", "margin")
+    kept = [[getattr(outcome, name, None) for name in numbers] for outcome in outcomes]
+    return [
+        outcome
+        for outcome, values in zip(outcomes, kept, strict=True)
+        if all(value is None or math.isfinite(value) for value in values)
+    ]
+
+
 def loss_line(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """What examples of SFT showed: nats per target token; nats and tokens per cell; mean drop per task, where known."""
+    """What examples of SFT showed: nats per target token; nats and tokens per cell; mean drop per task, where known.
+
+    Without any example (all overflowed) the loss is None.
+    """
     losses: dict[str, list[float]] = {}
     drops: defaultdict[str, list[float]] = defaultdict(list)
     for outcome in outcomes:
@@ -88,7 +110,7 @@ def loss_line(outcomes: Sequence[Outcome]) -> dict[str, Any]:
             drops[outcome.task].append(outcome.drop)
     nats, tokens = (sum(entry[i] for entry in losses.values()) for i in (0, 1))
     drop = {task: sum(values) / len(values) for task, values in sorted(drops.items())}
-    return {"examples": len(outcomes), "loss": nats / max(1, tokens), "losses": losses, "drop": drop}
+    return {"examples": len(outcomes), "loss": nats / max(1, tokens) if outcomes else None, "losses": losses, "drop": drop}
 
 
 def pair_line(pairs: Sequence[PairOutcome], loss: float) -> dict[str, Any]:
@@ -124,7 +146,7 @@ def counted(objective: str, counts: Mapping[str, int], rollouts: int) -> dict[st
     """
     if objective != "grpo":
         seen = "examples" if objective == "sft" else "pairs"
-        return {seen: counts.get(seen, 0), "canary_tokens": counts.get("canary_tokens", 0)}
+        return {name: counts.get(name, 0) for name in (seen, "unscored", "canary_tokens")}
     groups, silent = counts.get("groups", 0), counts.get("zero_signal", 0)
     return {
         "groups": groups,

@@ -14,7 +14,7 @@ from mixwright.contracts import Pool
 from mixwright.records import Action, CanaryOutcome, Decision, GroupOutcome, Outcome, PairOutcome, Signals
 from mixwright.trainers._draws import DrawLog
 from mixwright.trainers._files import SteeringFiles
-from mixwright.trainers._lines import PER_TASK, LastLosses, counted, drawn_shares, group_line
+from mixwright.trainers._lines import PER_TASK, UNSCORED, LastLosses, counted, drawn_shares, group_line
 from mixwright.trainers._reasons import NO_BETA, NOT_OURS
 
 if TYPE_CHECKING:
@@ -117,24 +117,26 @@ class RunSteering:
         self._counts["unscored"] += rows - groups
         self._counts["unscored_batches"] += not groups
         if not groups and self._counts["unscored_batches"] == 1:
-            because = f"no reward function gave a finite number for any completion of the {rows} rows: advantages are 0"
+            because = UNSCORED[self.objective].format(rows=rows)
             self.note(step, "nothing scored", because)
             if self.files.write:
                 logging.getLogger("mixwright").warning("step %d: nothing scored: %s", step, because)
 
     def observe_rows(
-        self, step: int, outcomes: Sequence[Outcome | PairOutcome], line: Mapping[str, Any], *, entropy: float | None
+        self, step: int, outcomes: Sequence[Outcome | PairOutcome], rows: int, line: Mapping[str, Any], entropy: float | None
     ) -> None:
         """Hand a step of SFT or DPO to the engine.
 
         Args:
             step: optimiser steps done.
-            outcomes: of examples or pairs.
+            outcomes: of examples or pairs; those that overflowed are left out.
+            rows: of the step, those that overflowed included.
             line: what they showed, by `loss_line` or `pair_line`.
             entropy: nats per token since the last call.
         """
         actions = self.engine.observe(outcomes, self._signals(step, entropy=entropy))
-        self._finish(step, actions, self._line(step, outcomes, len(outcomes)) | dict(line))
+        self._count_unscored(step, rows, len(outcomes))
+        self._finish(step, actions, self._line(step, outcomes, rows) | dict(line))
         for name in PER_TASK:
             for task, value in line.get(name, {}).items():
                 self.metrics.setdefault(f"steering/{name}/{task}", []).append(value)
@@ -245,8 +247,7 @@ class RunSteering:
 
     def _line(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome], rows: int) -> dict[str, Any]:
         self._used.append((step, rows))
-        self._used_rows += rows
-        self.batches += 1
+        self._used_rows, self.batches = self._used_rows + rows, self.batches + 1
         drawn = Counter(outcome.task for outcome in outcomes)
         for task in self.pool.tasks:
             self.metrics.setdefault(f"steering/share/{task}", []).append(drawn[task] / max(1, len(outcomes)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from typing import Any
 
 from transformers import Trainer
@@ -130,8 +131,8 @@ def is_training(trainer: Any) -> bool:
 
 
 def measured(trainer: Any, count: int) -> tuple[float | None, float | None]:
-    """KL and entropy (nats per token) of the last `count` micro-steps; None for what the trainer does not keep."""
+    """KL and entropy (nats per token) of the last `count` micro-steps; None for what it does not keep, or is no number."""
     metrics = getattr(trainer, "_metrics", {}).get("train", {})
     found = [list(metrics.get(name, []))[-count:] for name in ("kl", "entropy")]
-    kl, entropy = (sum(values) / len(values) if values else None for values in found)
+    kl, entropy = (sum(values) / len(values) if values and all(map(math.isfinite, values)) else None for values in found)
     return kl, entropy

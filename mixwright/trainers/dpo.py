@@ -21,7 +21,7 @@ from trl.trainer.dpo_trainer import DPOTrainer
 
 from mixwright.records import PairOutcome
 from mixwright.trainers._heldout import HeldOutPass, make_heldout
-from mixwright.trainers._lines import pair_line
+from mixwright.trainers._lines import finite, pair_line
 from mixwright.trainers._logprobs import only, shown
 from mixwright.trainers._names import check_methods
 from mixwright.trainers._refusals import refuse_dpo
@@ -97,7 +97,8 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
         entropy = measured(self, self.args.gradient_accumulation_steps)[1]
         losses: Any = gather(torch.stack(self._losses))
         self._losses.clear()
-        run.observe_rows(step, pairs, pair_line(pairs, losses.mean().item()), entropy=entropy)
+        kept = finite(pairs)
+        run.observe_rows(step, kept, len(pairs), pair_line(kept, losses.mean().item()), entropy)
 
     def _own_loss(self, margin: float) -> float | None:
         """The sigmoid loss of a pair with this margin, nats; None where another loss is trained."""

@@ -16,7 +16,7 @@ from trl.trainer.sft_trainer import SFTTrainer
 
 from mixwright.records import Outcome
 from mixwright.trainers._heldout import HeldOutPass, make_heldout
-from mixwright.trainers._lines import loss_line
+from mixwright.trainers._lines import finite, loss_line
 from mixwright.trainers._logprobs import only, shown
 from mixwright.trainers._names import check_methods
 from mixwright.trainers._refusals import refuse_sft
@@ -73,7 +73,8 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
             drop = run.losses.drop(place, loss)
             outcomes.append(Outcome(run.pool.ids[place], cell.task, cell.level, step, loss, int(tokens), drop))
         entropy = measured(self, self.args.gradient_accumulation_steps)[1]
-        run.observe_rows(step, outcomes, loss_line(outcomes), entropy=entropy)
+        kept = finite(outcomes)
+        run.observe_rows(step, kept, len(outcomes), loss_line(kept), entropy)
 
     def _make_canaries(self) -> HeldOutPass | None:
         if self.steered is None:
