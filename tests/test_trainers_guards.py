@@ -74,7 +74,7 @@ def test_a_pass_that_would_cost_too_much_comes_less_often(tmp_path: Path) -> Non
         assert trainer.canaries.every == every
         told = [line["what"] for line in read(folder, "decisions.jsonl") if line["what"].startswith("canaries every")]
         assert told == ([f"canaries every {every} steps"] if every > 20 else [])
-    with pytest.raises(InputError, match="canary_every of 0"):
+    with pytest.raises(InputError, match="canary_every of 0 or more"):
         make(SteeredGRPOTrainer, tmp_path / "less", steering=Steering(mastered_plan(), canary_every=-1))
 
 

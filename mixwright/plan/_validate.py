@@ -48,6 +48,8 @@ def _validate_stage(stage: Stage) -> None:
         "monitors": stage.monitors,
     }
     for kind, names in groups.items():
+        if len(set(names)) < len(names):
+            raise InputError(f"each of the {kind} of stage {stage.name!r} once", ", ".join(names), "Remove the second.")
         for name in names:
             if name not in listing(kind):
                 raise unknown_name(kind.rstrip("s"), name, listing(kind))

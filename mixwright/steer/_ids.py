@@ -34,7 +34,11 @@ class Ids:
         for place in np.flatnonzero(self._hashes[1:] == self._hashes[:-1]):
             name, other = self[int(self._order[place])], self[int(self._order[place + 1])]
             if name == other:
-                raise InputError("unique example ids", f"{name!r} more than once", "Make the ids unique.")
+                raise InputError(
+                    "unique example ids",
+                    f"{name!r} more than once",
+                    "Make them unique, or leave them out: columns={'id': ''}.",
+                )
 
     def __len__(self) -> int:
         return len(self._text)

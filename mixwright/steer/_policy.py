@@ -11,10 +11,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from mixwright.errors import InputError
 from mixwright.records import Action, Alarm
 
 DEEPEST = 4
@@ -37,6 +39,16 @@ class EngineOptions:
     """Alarmed inspections in a row before `then`."""
     then: Literal["nothing", "stop", "restore"] = "nothing"
     """What follows when tightening did not help."""
+
+    def __post_init__(self) -> None:
+        low, high = self.reward_range
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise InputError("a reward_range of two finite numbers, low < high", repr(self.reward_range), "Correct it.")
+        if not 0 <= self.survivors <= 1:
+            raise InputError("survivors between 0 and 1", repr(self.survivors), "Correct it.")
+        if self.canaries < 0 or self.patience < 1:
+            got = f"canaries {self.canaries}, patience {self.patience}"
+            raise InputError("canaries of 0 or more and patience of at least 1", got, "Correct it.")
 
 
 class Policy:

@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 from mixwright.contracts import Pool
+from mixwright.errors import InputError
 from mixwright.learner.learner import Learner
 from mixwright.records import CanaryOutcome
 from mixwright.trainers._rewards import weighted_sum
@@ -168,6 +169,9 @@ def grade(trainer: Any, indices: Sequence[int], texts: Sequence[str], token_ids:
             log_metric=lambda name, value: None,
             **columns,
         )
+        if len(rewards) != len(rows):
+            got = f"{len(rewards)} from {getattr(function, '__name__', type(function).__name__)}"
+            raise InputError(f"{len(rows)} rewards for as many completions", got, "Return one reward per completion.")
         table[:, number] = torch.tensor([math.nan if reward is None else float(reward) for reward in rewards])
     return weighted_sum(table, trainer.reward_weights.cpu()).tolist()
 

@@ -30,9 +30,11 @@ class SteeringFiles:
     def __init__(self, folder: Path, *, write: bool = True) -> None:
         self.folder, self.write = folder, write
         self._written: dict[str, tuple[int, int]] = dict.fromkeys(self.LINES, (0, 0))
+        self._begun = False
 
     def clear(self) -> None:
         """A new run starts in this folder: line files exist and are empty."""
+        self._begun = True
         if self.write:
             self.folder.mkdir(parents=True, exist_ok=True)
             for name in self.LINES:
@@ -96,6 +98,7 @@ class SteeringFiles:
 
     def cut(self, lengths: Mapping[str, Sequence[int]]) -> None:
         """Drop what was written after a checkpoint, a torn last line too, so that a resumed run continues the same lines."""
+        self._begun = True
         if not self.write:
             return
         for name, (size, _) in lengths.items():
@@ -108,10 +111,13 @@ class SteeringFiles:
         if not self.write or not lines:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
-        data = "".join(json.dumps(_finite(line), allow_nan=False, default=float) + "\n" for line in lines).encode()
-        with (self.folder / name).open("ab") as file:
-            file.write(data)
         size, checksum = self._written[name]
+        path = self.folder / name
+        if path.exists() and path.stat().st_size != size and self._begun:
+            raise RuntimeError(f"another run writes into {self.folder}; give each its own output_dir or Steering(folder=)")
+        data = "".join(json.dumps(_finite(line), allow_nan=False, default=float) + "\n" for line in lines).encode()
+        with path.open("ab") as file:
+            file.write(data)
         self._written[name] = (size + len(data), zlib.crc32(data, checksum))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from accelerate.utils import gather_object
 from transformers import TrainerCallback
 
+from mixwright.errors import InputError
 from mixwright.trainers._processes import CHECK_EVERY, check_same_data, check_same_run
 from mixwright.trainers._resume import Checkpoints, refuse_unresumable
 from mixwright.trainers._run import RunSteering
@@ -60,12 +61,15 @@ class SteeringHooks(TrainerCallback):
         self._rates: list[float] | None = None
         self._waiting: set[str] = set()
         self._staged = -1
+        self._expected: list[int] = []
+        """What the sampler of the checkpoint served, where there is one."""
 
     def resume(self, folder: Path | None) -> Any:
         """Bring the run to a checkpoint, or to a fresh start (None); returns what was `remembered`, None if nothing."""
         kept = self.checkpoints.load(folder)
         self.last = tuple(kept.get("last", (None, None)))
         self.run.checks = list(kept.get("checks", []))
+        self._expected = list(kept.get("served") or [])
         return kept.get("remembered")
 
     @property
@@ -77,7 +81,15 @@ class SteeringHooks(TrainerCallback):
         """Self-test, first canaries."""
         self._micro = self._in_step = 0
         self._waiting.clear()
+        self._rates = None
+        self.run.begin()
         check_same_data(self.run)
+        served = self._served()
+        if self._expected and served and self._expected != served:
+            names = "rows drawn together, completions of each, times served, rows of an epoch"
+            raise InputError(
+                f"the batches of this run ({names}): {self._expected}", str(served), "Resume with its batch sizes."
+            )
         self.begin(state.global_step)
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -153,9 +165,15 @@ class SteeringHooks(TrainerCallback):
             self.terminated.on_train_end(args, state, control)
         self.run.write()
 
+    def _served(self) -> list[int]:
+        """Layout of the live sampler, which decides where each draw goes; empty without one."""
+        found = self.sampler
+        return [found.batch_size, found.mini_repeat_count, found.repeat_count, found.rows] if found is not None else []
+
     def _stage(self, step: int) -> None:
         check_same_run(self.run, step)
         kept = {"last": self.last, "whole": self.whole, "checks": self.run.checks, "remembered": self.remembered()}
+        kept["served"] = self._served()
         self.checkpoints.stage(step, kept)
         self._staged = step
 

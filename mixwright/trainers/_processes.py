@@ -19,11 +19,11 @@ def check_same_data(run: RunSteering) -> None:
     """Raises InputError when the processes do not hold the same examples in the same order."""
     if PartialState().num_processes == 1:
         return
-    text = "\n".join([run.pool.content, *run.pool.ids])
+    text = "\n".join([json.dumps(run.engine.state()["made_of"], default=str), *run.pool.ids])
     seen = gather_object([(len(run.pool.ids), zlib.crc32(text.encode()))])
     if len(set(seen)) > 1:
         raise InputError(
-            "the same train_dataset on every process",
+            "the same train_dataset, plan and seed on every process",
             ", ".join(f"{count} rows with checksum {checksum:08x}" for count, checksum in seen),
             "Load and shuffle it with a fixed order and seed, the same on every process.",
         )

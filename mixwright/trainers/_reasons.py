@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from mixwright.records import Decision
+
 NOT_OURS = {
     "replay": "this trainer does not replay; the mixture raises the task's share instead",
     "weights": "weights are the engine's own; the sampler follows them",
@@ -13,3 +15,11 @@ NO_BETA = {
     "dpo": "DPO's beta is the temperature of its loss, not a leash: moving it would change what is being optimised",
 }
 """Why beta cannot be moved."""
+
+
+def stop_instead(step: int, target: str, name: str) -> Decision:
+    """What is logged where the engine orders a restore: which checkpoint to resume from, relative to output_dir."""
+    reason = f"a running trainer cannot go back: training stops; resume from {name}"
+    if not name:
+        reason = f"training stops; no {target} is left (keep more with save_total_limit)"
+    return Decision(step, "stop instead of restore", target, name or None, reason)

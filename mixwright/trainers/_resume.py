@@ -76,7 +76,9 @@ class Checkpoints:
         """After TRL has written checkpoint `step`: move the state into it."""
         PartialState().wait_for_everyone()
         folder = self.output / f"{PREFIX_CHECKPOINT_DIR}-{step}"
-        if self.saves and folder.is_dir():
+        if self.saves and not folder.is_dir():
+            raise RuntimeError(f"the checkpoint of step {step} is not in {self.output}: it would have no steering state")
+        if self.saves:
             self._move(folder, step)
             shutil.rmtree(self.run.files.folder / "saving", ignore_errors=True)
         self.run.write()
@@ -135,6 +137,9 @@ class Checkpoints:
         if folder is None:
             if run.batches:
                 run.log.start = len(run.log)
+                if run.stop:
+                    run.note(0, "stop lifted", f"training was begun anew; it had stopped because {run.stop}")
+                    run.stop = ""
             else:
                 run.files.clear()
             return {}
@@ -148,8 +153,11 @@ class Checkpoints:
             run.restore(state)
             self._warn(folder, state)
             run.files.cut(state["lines"])
+            if run.files.write:
+                told = "Resumed from %s: its %d draws, evidence and coefficients are back."
+                logging.getLogger("mixwright").warning(told, folder.name, len(run.log))
             return state["extra"]
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise InputError("a whole steering state", repr(error), REMEDY, file=_state_file(folder)) from None
 
     def all(self) -> list[Path]:
@@ -159,6 +167,12 @@ class Checkpoints:
 
     def problem(self, folder: Path) -> str:
         """Why a checkpoint cannot be resumed; empty when it is whole."""
+        try:
+            return self._problem(folder)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            return f"its steering state is not whole ({error!r})"
+
+    def _problem(self, folder: Path) -> str:
         if not folder.is_dir():
             return "no such folder"
         if (folder / UNFINISHED).exists():

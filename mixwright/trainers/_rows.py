@@ -16,6 +16,7 @@ from accelerate.utils import broadcast_object_list, gather
 from datasets import Dataset
 from torch.utils.data import Sampler
 
+from mixwright.errors import InputError
 from mixwright.trainers._draws import SteeredSampler
 from mixwright.trainers._heldout import HeldOutPass
 from mixwright.trainers._refusals import refuse_prepared
@@ -39,6 +40,8 @@ class RowTrainer(SteeredTrainer):
         """
         refuse_prepared(self)
         prepared: Any = self.train_dataset
+        if len(prepared) == 0:
+            raise InputError("rows with a target after truncation", "none", "Raise max_length or change truncation_mode.")
         rows = list(prepared[INDEX])  # TRL may shuffle, and drops rows that truncation left without a target
         self._place = np.full(len(dataset), -1)
         self._place[rows] = np.arange(len(rows))
@@ -95,6 +98,7 @@ class RowTrainer(SteeredTrainer):
 
     def _begin_steering(self, step: int) -> None:
         super()._begin_steering(step)
+        self._collected.clear()  # what an interrupted step of an earlier call left behind
         if self.steered is None or self.canaries is None:
             return
         self.steered.charge(0, self.canaries.remember_start())

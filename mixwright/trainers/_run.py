@@ -15,7 +15,7 @@ from mixwright.records import Action, CanaryOutcome, Decision, GroupOutcome, Out
 from mixwright.trainers._draws import DrawLog
 from mixwright.trainers._files import SteeringFiles
 from mixwright.trainers._lines import PER_TASK, UNSCORED, LastLosses, counted, drawn_shares, group_line
-from mixwright.trainers._reasons import NO_BETA, NOT_OURS
+from mixwright.trainers._reasons import NO_BETA, NOT_OURS, stop_instead
 
 if TYPE_CHECKING:
     from mixwright.steer._engine import Engine
@@ -148,11 +148,18 @@ class RunSteering:
         kl = sum(measured) / len(measured) if measured else None
         self._take(step, self.engine.watch(self._signals(step, kl_nats=kl, canaries=tuple(canaries))))
         if not canaries:
+            self._counts["blind_passes"] += 1
+            if self._counts["blind_passes"] == 1:
+                self.note(step, "canaries unscored", "no reward function scored any of them: forgetting is not watched")
             return
         self._canary_kl = kl
         self.metrics["steering/canary_success"] = [sum(canary.success for canary in canaries) / len(canaries)]
         if kl is not None:
             self.metrics["steering/canary_kl"] = [kl]
+
+    def begin(self) -> None:
+        """Training begins, perhaps again: what an interrupted step left behind is forgotten."""
+        self._lines, self.metrics, self._canary_kl, self._fresh = [], {}, None, True
 
     def charge(self, rollouts: int, tokens: int = 0) -> None:
         """Count completions made, and tokens read, for watching and not for learning."""
@@ -279,21 +286,13 @@ class RunSteering:
                     self.lr_factor = action.value
             elif action.kind in ("stop", "restore"):
                 self.stop = action.because
-                if action.kind == "restore":
-                    self._name_checkpoint(step, action.target)
+                if action.kind == "restore":  # a running trainer cannot go back
+                    self.files.decisions([stop_instead(step, action.target, self.calm())])
             elif action.kind in NOT_OURS:
                 self.note(step, f"not executed: {action.kind}.{action.target}", NOT_OURS[action.kind])
         self.metrics["steering/lr_factor"] = [self.lr_factor]
         if self.objective == "grpo":
             self.metrics["steering/beta"] = [self.beta]
-
-    def _name_checkpoint(self, step: int, target: str) -> None:
-        """Log which checkpoint to resume from, relative to the trainer's output_dir: a running trainer cannot go back."""
-        name = self.calm()
-        reason = f"a running trainer cannot go back: training stops; resume from {name}"
-        if not name:
-            reason = f"training stops; no {target} is left (keep more with save_total_limit)"
-        self.files.decisions([Decision(step, "stop instead of restore", target, name or None, reason)])
 
     def success(self, reward: float) -> float:
         """A reward as success, 0..1."""

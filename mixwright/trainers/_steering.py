@@ -6,7 +6,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,15 @@ INDEX = "mixwright_index"
 """Column that carries a row's pool index through the trainer; taken out before reward functions see the row."""
 READ = 1024
 """Rows that a digest of the data reads."""
+KINDS: dict[str, tuple[type, ...]] = {
+    "plan": (str, Path, Plan),
+    "folder": (str, Path),
+    "seed": (int, np.integer),
+    "permute_rewards": (bool,),
+    "canary_every": (int, np.integer),
+    "columns": (Mapping,),
+}
+"""What each setting of `Steering` may be."""
 COLUMNS = ("id", "task", "level", "answer")
 """Columns of a dataset that steering reads."""
 
@@ -68,8 +77,7 @@ def read_steering(steering: Steering | Mapping[str, Any] | str | Path | bool | N
             type(steering).__name__,
             "Give one of them.",
         )
-    if steering.canary_every is not None and steering.canary_every < 0:
-        raise InputError("canary_every of 0 (off) or more", str(steering.canary_every), "Correct it, or leave it out.")
+    check_settings({each.name: getattr(steering, each.name) for each in fields(steering)})
     if isinstance(steering.plan, str | Path):
         return replace(steering, plan=read_plan(Path(steering.plan)))
     return steering
@@ -81,14 +89,21 @@ def steering_of(settings: Mapping[str, Any]) -> Steering:
     Raises:
         InputError: a setting that does not exist, or a value of the wrong type.
     """
-    kinds = {"plan": str, "folder": str, "seed": int, "permute_rewards": bool, "canary_every": int, "columns": Mapping}
-    for name, value in settings.items():
-        if name not in kinds:
-            raise unknown_name("setting under steering:", str(name), kinds)
-        right = isinstance(value, kinds[name]) and not (kinds[name] is int and isinstance(value, bool))
-        if not right and not (value is None and name in ("plan", "folder", "seed", "canary_every")):
-            raise InputError(f"steering.{name} as {kinds[name].__name__.lower()}", repr(value)[:80], "Correct the value.")
+    check_settings(settings)
     return Steering(**settings)
+
+
+def check_settings(settings: Mapping[str, Any]) -> None:
+    """Raises InputError for a setting of `Steering` that does not exist, or a value of the wrong type or sign."""
+    for name, value in settings.items():
+        if name not in KINDS:
+            raise unknown_name("setting under steering:", str(name), KINDS)
+        kinds = KINDS[name]
+        right = isinstance(value, kinds) and not (kinds[0] is int and isinstance(value, bool))
+        if not right and not (value is None and name in ("plan", "folder", "seed", "canary_every")):
+            raise InputError(f"steering.{name} as {kinds[0].__name__.lower()}", repr(value)[:80], "Correct the value.")
+        if kinds[0] is int and value is not None and value < 0:
+            raise InputError(f"steering.{name} of 0 or more", repr(value), "Correct it, or leave it out.")
 
 
 def indexed(dataset: Any, trainer: str) -> Dataset:

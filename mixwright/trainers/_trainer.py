@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from pathlib import Path
 from typing import Any
 
 from transformers import Trainer
@@ -75,6 +76,7 @@ class SteeredTrainer(Trainer):
             RuntimeError: a failed start-up check.
         """
         if self.steered is not None:
+            self.hooks.checkpoints.output = Path(str(self.args.output_dir))  # it may have been changed since
             folder = self.hooks.checkpoints.choose(resume_from_checkpoint)
             start = self.hooks.resume(folder)
             by_name = resume_from_checkpoint is not True

@@ -11,6 +11,7 @@ functions once per generation batch with the dataset's columns, and leaves a com
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ from mixwright.trainers._canaries import is_async
 from mixwright.trainers._draws import SteeredSampler
 from mixwright.trainers._hooks import SteeringHooks
 from mixwright.trainers._refusals import no_lr_reason
+from mixwright.trainers._resume import TRAINER_STATE
 from mixwright.trainers._rewards import group_rows, permute, weighted_sum
 from mixwright.trainers._selftest import check_draws
 from mixwright.trainers._steering import INDEX, Steering, indexed, make_run, pool_of, read_steering
@@ -123,7 +125,13 @@ class SteeringCallback(SteeringHooks):
 
     def _begin(self, step: int) -> None:
         """A fresh start, or the state of the checkpoint that the trainer has resumed from; then the start-up checks."""
-        self.resume(self.checkpoints.choose(f"{self.args.output_dir}/{PREFIX_CHECKPOINT_DIR}-{step}" if step else None))
+        folder = Path(str(self.args.output_dir)) / f"{PREFIX_CHECKPOINT_DIR}-{step}" if step else None
+        self.resume(self.checkpoints.choose(folder))
+        if folder is not None:
+            found = json.loads((folder / TRAINER_STATE).read_text(encoding="utf-8"))["log_history"]
+            if json.dumps(found) != json.dumps(self._state.log_history):
+                remedy = "Resume from a checkpoint of output_dir, best with steering.last_checkpoint()."
+                raise InputError(f"the trainer to have resumed from {folder.name} of output_dir", "another one", remedy)
         size = int(self.args.num_generations or 1)
         batch = int(self.args.generation_batch_size or size) // size
         served = int(self.args.steps_per_generation or 1) * self.args.num_iterations

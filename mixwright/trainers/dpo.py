@@ -100,6 +100,10 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
         kept = finite(pairs)
         run.observe_rows(step, kept, len(pairs), pair_line(kept, losses.mean().item()), entropy)
 
+    def _begin_steering(self, step: int) -> None:
+        self._losses.clear()  # what an interrupted step of an earlier call left behind
+        super()._begin_steering(step)
+
     def _own_loss(self, margin: float) -> float | None:
         """The sigmoid loss of a pair with this margin, nats; None where another loss is trained."""
         plain = self.loss_types == ["sigmoid"] and self.loss_weights == [1.0] and self.f_divergence_type == "reverse_kl"

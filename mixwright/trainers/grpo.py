@@ -196,4 +196,6 @@ def group_outcomes(
 
 def text_of(completion: Any) -> str:
     """The text of a completion, plain or as chat messages (the last one)."""
-    return completion if isinstance(completion, str) else str(completion[-1].get("content") or "")
+    if isinstance(completion, str):
+        return completion
+    return str(completion[-1].get("content") or "") if completion else ""
