@@ -14,7 +14,6 @@ from mixwright.errors import InputError
 from mixwright.plan.difficulty import Difficulty
 from mixwright.plan.proportional import Proportional
 from mixwright.records import Action, CanaryOutcome, GroupOutcome, Outcome, Plan, Signals, Stage
-from mixwright.steer._checks import checked_weights
 from mixwright.steer._engine import Engine
 
 IN_BAND = ("chain@2", "spell@2")
@@ -264,39 +263,3 @@ def test_wrong_input_is_an_input_error():
         Engine(stage(selector="difficulty", options={"selectors.difficulty": {"candidats": 1}}), pool(), seed=0)
     with pytest.raises(InputError, match="an example of the pool"):
         Engine(stage(), pool(), seed=0).observe([GroupOutcome("no", "chain", 2.0, 0, (1.0,))], Signals(0))
-
-
-@pytest.mark.parametrize(
-    ("picked", "told"),
-    [
-        (lambda tasks, rng: np.zeros(len(tasks), dtype=int) + 599, "row 599 of task"),
-        (lambda tasks, rng: np.full(len(tasks), 10**6), "outside the pool"),
-        (lambda tasks, rng: np.full(len(tasks), -1), "outside the pool"),
-        (lambda tasks, rng: np.zeros(len(tasks)), "float64"),
-        (lambda tasks, rng: np.zeros(1, dtype=int), "for 4 draws"),
-    ],
-)
-def test_a_selector_that_picks_what_may_not_be_drawn_is_stopped(picked, told):
-    engine = Engine(stage(weights={"chain": 1.0}), pool(), seed=0)
-    engine._selector.pick = picked
-    with pytest.raises(RuntimeError, match=told):
-        engine.draw(4)
-
-
-def test_a_selector_that_picks_a_canary_is_stopped():
-    engine = Engine(stage(weights={"chain": 1.0}, monitors=("canary",)), pool(), seed=0)
-    engine._selector.pick = lambda tasks, rng: np.full(len(tasks), engine.canaries[0])
-    with pytest.raises(RuntimeError, match="a canary"):
-        engine.draw(2)
-
-
-@pytest.mark.parametrize(
-    "proposed", [{"chain": float("nan")}, {"chain": 0.0}, {"chian": 1.0}, {"chain": 2.0, "gcd": -1.0}, {}]
-)
-def test_a_mixture_that_proposes_no_weights_is_stopped(proposed):
-    with pytest.raises(RuntimeError, match="not weights of the tasks"):
-        checked_weights("mine", proposed, ("chain", "gcd"))
-
-
-def test_a_mixture_may_leave_tasks_out():
-    assert checked_weights("mine", {"gcd": 3.0, "chain": 1.0}, ("chain", "gcd", "lcm")).tolist() == [0.25, 0.75, 0.0]

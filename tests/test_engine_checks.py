@@ -1,0 +1,51 @@
+"""Plug-ins that draw or weigh what they may not are stopped before anything is trained on it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from steer_world import pool
+
+from mixwright.records import Plan, Stage
+from mixwright.steer._checks import checked_weights
+from mixwright.steer._engine import Engine
+
+
+def stage(**changes) -> Plan:
+    return Plan("hand", (Stage("s", "grpo", 10, {"chain": 1.0}, selector="uniform", **changes),))
+
+
+@pytest.mark.parametrize(
+    ("picked", "told"),
+    [
+        (lambda tasks, rng: np.zeros(len(tasks), dtype=int) + 599, "row 599 of task"),
+        (lambda tasks, rng: np.full(len(tasks), 10**6), "outside the pool"),
+        (lambda tasks, rng: np.full(len(tasks), -1), "outside the pool"),
+        (lambda tasks, rng: np.zeros(len(tasks)), "float64"),
+        (lambda tasks, rng: np.zeros(1, dtype=int), "for 4 draws"),
+    ],
+)
+def test_a_selector_that_picks_what_may_not_be_drawn_is_stopped(picked, told):
+    engine = Engine(stage(), pool(), seed=0)
+    engine._selector.pick = picked
+    with pytest.raises(RuntimeError, match=told):
+        engine.draw(4)
+
+
+def test_a_selector_that_picks_a_canary_is_stopped():
+    engine = Engine(stage(monitors=("canary",)), pool(), seed=0)
+    engine._selector.pick = lambda tasks, rng: np.full(len(tasks), engine.canaries[0])
+    with pytest.raises(RuntimeError, match="a canary"):
+        engine.draw(2)
+
+
+@pytest.mark.parametrize(
+    "proposed", [{"chain": float("nan")}, {"chain": 0.0}, {"chian": 1.0}, {"chain": 2.0, "gcd": -1.0}, {}]
+)
+def test_a_mixture_that_proposes_no_weights_is_stopped(proposed):
+    with pytest.raises(RuntimeError, match="not weights of the tasks"):
+        checked_weights("mine", proposed, ("chain", "gcd"))
+
+
+def test_a_mixture_may_leave_tasks_out():
+    assert checked_weights("mine", {"gcd": 3.0, "chain": 1.0}, ("chain", "gcd", "lcm")).tolist() == [0.25, 0.75, 0.0]
