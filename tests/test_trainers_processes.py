@@ -119,7 +119,9 @@ def test_processes_that_draw_differently_are_stopped(runs: Path) -> None:
 
 def test_processes_with_other_data_are_refused(runs: Path) -> None:
     assert codes(runs)["other_data"] == "1 1"
-    assert "expected the same train_dataset, plan and seed on every process" in (runs / "other_data" / "rank0.txt").read_text()
+    assert (
+        "expected the same train_dataset, plan and seed on every process" in (runs / "other_data" / "rank0.txt").read_text()
+    )
 
 
 @pytest.mark.slow
