@@ -1,0 +1,113 @@
+"""What a person may do to a steered run by mistake is told in one line, not trained on."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from trainers_tiny import UNIFORM, make, read, script
+
+from mixwright import SteeredGRPOTrainer, Steering
+from mixwright.errors import InputError
+from mixwright.records import Action, CellPlan
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*gradient_checkpointing.*:FutureWarning"  # TRL 1.16 still sets transformers' older name
+)
+SAVES = {"save_strategy": "steps", "save_steps": 1, "max_steps": 2}
+
+
+def steered(folder: Path, settings: dict[str, Any] | None = None, plan: Any = UNIFORM, **kwargs: Any) -> Any:
+    return make(SteeredGRPOTrainer, folder, settings, steering=Steering(plan), **kwargs)
+
+
+def test_other_batch_sizes_are_refused_on_resume(tmp_path: Path) -> None:
+    steered(tmp_path, SAVES).train()
+    wider = steered(tmp_path, SAVES | {"per_device_train_batch_size": 16, "max_steps": 4})
+    with pytest.raises(InputError, match=r"batches of this run.*Resume with its batch sizes"):
+        wider.train(resume_from_checkpoint=True)
+
+
+def test_another_plan_is_refused_on_resume(tmp_path: Path) -> None:
+    steered(tmp_path, SAVES).train()
+    edited = replace(UNIFORM, stages=(replace(UNIFORM.stages[0], weights={"letters": 0.5, "sums": 0.5}),))
+    with pytest.raises(InputError, match="same seed, data and plan"):
+        steered(tmp_path, SAVES | {"max_steps": 4}, edited).train(resume_from_checkpoint=str(tmp_path / "checkpoint-2"))
+
+
+def test_a_second_writer_stops_the_first(tmp_path: Path) -> None:
+    one, other = steered(tmp_path), steered(tmp_path)
+    one.steered.files.clear()
+    one.steered.note(0, "first", "of one run")
+    other.steered.files.clear()
+    other.steered.note(0, "second", "of another")
+    with pytest.raises(RuntimeError, match="another run writes into"):
+        one.steered.note(1, "third", "of the first again")
+    assert [line["what"] for line in read(tmp_path, "decisions.jsonl")] == ["second"]
+
+
+def test_a_run_that_stopped_may_be_begun_anew(tmp_path: Path) -> None:
+    trainer = steered(tmp_path, {"max_steps": 3})
+    seen = script(trainer, lambda groups: [Action("stop", "run", None, "enough")] if len(seen) == 1 else [])
+    trainer.train()
+    assert trainer.state.global_step == 1
+    trainer.train()
+    assert trainer.state.global_step == 3
+    assert "stop lifted" in [line["what"] for line in read(tmp_path, "decisions.jsonl")]
+
+
+def test_canaries_that_nothing_scores_are_said_once(tmp_path: Path) -> None:
+    cells = (CellPlan("letters", 1.0, "mastered", 0.9, 0.0, 64, 12), CellPlan("sums", 2.0, "reachable", 0.3, 0.0, 64, 12))
+    plan = replace(UNIFORM, stages=(replace(UNIFORM.stages[0], monitors=("canary",)),), cells=cells)
+
+    def sums_only(task: list[str], completions: list[str], **kwargs: Any) -> list[float | None]:
+        return [len(text) / 4 if name == "sums" else None for name, text in zip(task, completions, strict=True)]
+
+    trainer = make(SteeredGRPOTrainer, tmp_path, steering=Steering(plan, canary_every=1), reward_funcs=sums_only)
+    trainer.train()
+    assert [line["what"] for line in read(tmp_path, "decisions.jsonl")].count("canaries unscored") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"reward_range": [1, 1]}, "low < high"),
+        ({"reward_range": [0, float("inf")]}, "low < high"),
+        ({"survivors": 2.0}, "survivors between 0 and 1"),
+        ({"patience": 0}, "patience of at least 1"),
+    ],
+)
+def test_options_of_the_engine_that_make_no_sense(tmp_path: Path, options: dict[str, Any], told: str) -> None:
+    plan = replace(UNIFORM, stages=(replace(UNIFORM.stages[0], options={"engine": options}),))
+    with pytest.raises(InputError, match=told):
+        steered(tmp_path, plan=plan)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"plan": {"name": "x"}}, "steering.plan as str"),
+        ({"plan": 3}, "steering.plan as str"),
+        ({"permute_rewards": "false"}, "permute_rewards as bool"),
+        ({"seed": -1}, "seed of 0 or more"),
+        ({"seed": 1.5}, "seed as int"),
+        ({"columns": None}, "columns as mapping"),
+        ({"folder": 3}, "folder as str"),
+    ],
+)
+def test_settings_of_the_wrong_type(tmp_path: Path, settings: dict[str, Any], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        make(SteeredGRPOTrainer, tmp_path, steering=Steering(**settings))
+
+
+@pytest.mark.parametrize("broken", [{"step": 2}, {"step": 2, "random": 3}, {"step": 2, "inventory": []}])
+def test_a_hand_edited_state_is_passed_over(tmp_path: Path, broken: dict[str, Any]) -> None:
+    steered(tmp_path, SAVES).train()
+    (tmp_path / "checkpoint-2" / "steering.json").write_text(json.dumps(broken))
+    resumed = steered(tmp_path, SAVES | {"max_steps": 3})
+    resumed.train(resume_from_checkpoint=True)
+    assert resumed.state.global_step == 3
+    assert len(read(tmp_path, "steps.jsonl")) == 3
