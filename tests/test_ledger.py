@@ -117,7 +117,9 @@ def test_members_leave_out_what_is_held():
     assert ledger.task_members(0).tolist() == [1, 3]
     assert ledger.task_members(1).tolist() == [0]
     assert [cell.key for cell in pool.cells] == ["a@1", "b@1", "b@2"]
-    assert ledger.members(1).tolist() == []
+    assert ledger.sizes.tolist() == [2, 0, 1]
+    drawn = ledger.random_members(np.array([0, 2]), 50, np.random.default_rng(0))
+    assert [set(row) for row in drawn.tolist()] == [{1, 3}, {0}]
     assert ledger.task_cells(1).tolist() == [2]
 
 

@@ -66,10 +66,6 @@ class Ledger:
         self._starts[inner] = np.cumsum(self.sizes[inner]) - self.sizes[inner]
         self._task_ends = np.cumsum(np.bincount(self._tasks, self.sizes, len(pool.tasks))).astype(np.int64)
 
-    def members(self, cell: int) -> np.ndarray:
-        """Pool indices that may be drawn from a cell."""
-        return self._order[self._starts[cell] : self._starts[cell] + self.sizes[cell]]
-
     def random_members(self, cells: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
         """`count` random pool indices from each of these cells, which have something to draw; shape (cells, count)."""
         places = rng.random((len(cells), count)) * self.sizes[cells, None]
