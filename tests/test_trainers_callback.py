@@ -52,10 +52,11 @@ def test_a_plain_trainer_follows_the_plan(tmp_path: Path, settings: dict[str, An
 
 def test_a_refused_group_does_not_teach(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     steering, trainer = make(tmp_path, max_steps=2)
-    observe = steering.run.engine.observe
+    observe, seen = steering.run.engine.observe, []
 
     def refuse_all(groups: Any, signals: Any) -> list[Action]:
         observe(groups, signals)
+        seen.extend(groups)
         return [Action("refuse", group.example, None, "test") for group in groups]
 
     steering.run.engine.observe = refuse_all
@@ -65,6 +66,8 @@ def test_a_refused_group_does_not_teach(tmp_path: Path, caplog: pytest.LogCaptur
     after = torch.cat([p.detach().reshape(-1) for p in trainer.model.parameters()])
     assert torch.equal(before, after)
     assert trainer.state.log_history[0]["reward"] is None
+    assert all(len(group.answers) == len(group.lengths) == len(group.rewards) for group in seen)
+    assert any(any(group.answers) for group in seen)
 
 
 def test_a_resumed_run_draws_as_the_uninterrupted_one(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from trainers_tiny import UNIFORM, grpo_config, make, model, parameters, read, r
 
 from mixwright import SteeredGRPOTrainer, Steering
 from mixwright.records import Action
+from mixwright.trainers._rewards import shown
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*gradient_checkpointing.*:FutureWarning"  # TRL 1.16 still sets transformers' older name
@@ -207,3 +208,20 @@ def test_an_easy_reward_is_learnt(tmp_path: Path) -> None:
     trainer.train()
     reward = [line["reward"] for line in read(tmp_path, "steps.jsonl")]
     assert sum(reward[-5:]) / 5 > sum(reward[:5]) / 5 + 0.3
+
+
+def test_outcomes_carry_what_completions_show_plain_and_conversational(tmp_path: Path) -> None:
+    chat = [{"role": "assistant", "content": "2 + 3 # 5"}]
+    assert shown(["2 + 3 # 5", chat, []]) == [("9 + 9 # 9", "5"), ("9 + 9 # 9", "5"), ("", "")]
+    texts: list[str] = []
+
+    def reward(completions: list[str], **kwargs: Any) -> list[float]:
+        texts.extend(completions)
+        return vowels(completions)
+
+    trainer = make(SteeredGRPOTrainer, tmp_path, {"max_steps": 2}, reward_funcs=reward, steering=Steering(UNIFORM))
+    seen = script(trainer, lambda groups: [])
+    trainer.train()
+    told = [pair for batch in seen for group in batch for pair in zip(group.formats, group.answers, strict=True)]
+    assert told == shown(texts[-len(told) :])
+    assert len(told) == 16

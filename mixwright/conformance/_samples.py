@@ -153,13 +153,17 @@ def pairs(step: int) -> list[PairOutcome]:
 
 
 def groups(step: int) -> list[GroupOutcome]:
-    """Eight groups of eight rollouts, reproducible, with the success of their cells."""
-    rng = np.random.default_rng(step)
+    """Eight groups of eight rollouts, reproducible, with the success of their cells; later ones short and all alike."""
+    rng, degenerate = np.random.default_rng(step), step >= 6
     found = []
     for item in rng.integers(0, len(pool().ids), 8):
         cell = pool().cells[pool().cell_of[item]]
         rewards = tuple(float(win) for win in rng.random(8) < SUCCESS[cell.key])
-        found.append(GroupOutcome(pool().ids[item], cell.task, cell.level, step, rewards, (4,) * 8, ("9",) * 8))
+        wrong = rng.integers(0, 2 if degenerate else 50, 8).astype(str)
+        answers = tuple(str(item) if won else str(given) for won, given in zip(rewards, wrong, strict=True))
+        lengths = tuple((rng.integers(2, 5, 8) if degenerate else rng.integers(8, 20, 8)).tolist())
+        formats = tuple("9" if length < 5 else "9 + 9 = 9" for length in lengths)
+        found.append(GroupOutcome(pool().ids[item], cell.task, cell.level, step, rewards, lengths, formats, answers))
     return found
 
 

@@ -40,6 +40,8 @@ class GroupOutcome:
     """Completion tokens."""
     formats: tuple[str, ...] = ()
     """Answer skeleton of each completion."""
+    answers: tuple[str, ...] = ()
+    """Final answer of each completion, normalised and bounded (`mixwright.final_answer`); empty when nobody told."""
 
     @property
     def no_signal(self) -> bool:

@@ -1,15 +1,22 @@
-"""Reward tables: what a group earned, refusing it, and permuting it. Pure tensor functions, no trainer."""
+"""What a group earned and showed, refusing it, and permuting it. Pure functions of reward tables and texts, no trainer."""
 
 # ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
+
+from mixwright.contracts import Pool
+from mixwright.final_answer import final_answer
+from mixwright.records import GroupOutcome
+from mixwright.skeleton import skeleton
 
 
 def weighted_sum(
@@ -57,3 +64,56 @@ def permute(
     for group in range(len(order)):
         order[group] = np.random.default_rng([*seed, group]).permutation(order[group])
     return rewards[torch.from_numpy(order.reshape(-1)).to(rewards.device)]
+
+
+def group_outcomes(
+    pool: Pool,
+    rows: Sequence[int],
+    totals: Sequence[float],
+    lengths: Sequence[int],
+    seen: Sequence[tuple[str, str]],
+    step: int,
+) -> list[GroupOutcome]:
+    """One outcome per group; completions without a finite reward are left out, and so are groups of only such ones.
+
+    Args:
+        pool: what the rows belong to.
+        rows: pool index of each group.
+        totals: reward of each completion, groups one after another.
+        lengths: tokens of each completion; empty where nobody told.
+        seen: form and final answer of each completion.
+        step: optimiser steps done.
+    """
+    size = len(totals) // len(rows)
+    outcomes = []
+    for place, row in enumerate(rows):
+        scored = [i for i in range(place * size, (place + 1) * size) if math.isfinite(totals[i])]
+        if not scored:
+            continue
+        cell = pool.cells[pool.cell_of[row]]
+        outcomes.append(
+            GroupOutcome(
+                pool.ids[row],
+                cell.task,
+                cell.level,
+                step,
+                tuple(totals[i] for i in scored),
+                tuple(lengths[i] for i in scored) if lengths else (),
+                tuple(seen[i][0] for i in scored),
+                tuple(seen[i][1] for i in scored),
+            )
+        )
+    return outcomes
+
+
+def shown(completions: Sequence[Any]) -> list[tuple[str, str]]:
+    """Form and final answer of each completion, plain or conversational."""
+    texts = map(text_of, completions)
+    return [(skeleton(text), final_answer(text)) for text in texts]
+
+
+def text_of(completion: Any) -> str:
+    """The text of a completion, plain or as chat messages (the last one)."""
+    if isinstance(completion, str):
+        return completion
+    return str(completion[-1].get("content") or "") if completion else ""

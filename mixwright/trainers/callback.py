@@ -24,17 +24,15 @@ from torch import nn
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from mixwright.errors import InputError
-from mixwright.skeleton import skeleton
 from mixwright.trainers._canaries import is_async
 from mixwright.trainers._draws import SteeredSampler
 from mixwright.trainers._hooks import SteeringHooks
 from mixwright.trainers._refusals import no_lr_reason
 from mixwright.trainers._resume import TRAINER_STATE
-from mixwright.trainers._rewards import group_rows, permute, weighted_sum
+from mixwright.trainers._rewards import group_outcomes, group_rows, permute, shown, weighted_sum
 from mixwright.trainers._selftest import check_draws
 from mixwright.trainers._steering import INDEX, Steering, indexed, make_run, pool_of, read_steering
 from mixwright.trainers._trainer import measured
-from mixwright.trainers.grpo import group_outcomes, text_of
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -173,10 +171,10 @@ class SteeringCallback(SteeringHooks):
         table = torch.tensor(columns).T
         groups = group_rows(rows, size)
         lengths = [len(ids) for ids in given.get("completion_ids") or ()]
-        formats = [skeleton(text_of(completion)) for completion in given["completions"]]
+        seen = shown(given["completions"])
         totals = weighted_sum(table, self._weights).tolist()
         step = self._state.global_step
-        outcomes = gather_object(group_outcomes(self.run.pool, groups, totals, lengths, formats, step))
+        outcomes = gather_object(group_outcomes(self.run.pool, groups, totals, lengths, seen, step))
         kl, entropy = self.last
         self.last = (None, None)
         batch = self.run.batches

@@ -7,7 +7,6 @@ the sampler draws, the rewards are seen, refused or permuted, the advantages are
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,11 @@ from accelerate.utils import broadcast_object_list, gather, gather_object
 from torch.utils.data import Sampler
 from trl.trainer.grpo_trainer import GRPOTrainer
 
-from mixwright.records import GroupOutcome
-from mixwright.skeleton import skeleton
 from mixwright.trainers._canaries import CanaryPass, make_canaries
 from mixwright.trainers._draws import SteeredSampler
 from mixwright.trainers._names import check_methods
 from mixwright.trainers._refusals import refuse_grpo
-from mixwright.trainers._rewards import group_rows, permute, refuse, weighted_sum
+from mixwright.trainers._rewards import group_outcomes, group_rows, permute, refuse, shown, weighted_sum
 from mixwright.trainers._run import RunSteering
 from mixwright.trainers._selftest import check_refusal
 from mixwright.trainers._steering import INDEX, Steering, indexed, pool_of, read_steering
@@ -111,8 +108,8 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         numbers = [[row, len(ids)] for row, ids in zip(self._rows, completion_ids_list, strict=True)]
         gathered: Any = gather(torch.tensor(numbers, device=self.accelerator.device))
         indices, lengths = gathered.T.tolist()
-        formats = gather_object([skeleton(text_of(completion)) for completion in completions])
-        return self._steer_rewards(self.steered, rewards, indices, lengths, formats)
+        seen = gather_object(shown(completions))
+        return self._steer_rewards(self.steered, rewards, indices, lengths, seen)
 
     def _steer_rewards(
         self,
@@ -120,13 +117,13 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         rewards: torch.Tensor,
         indices: Sequence[int],
         lengths: Sequence[int],
-        formats: Sequence[str],
+        seen: Sequence[tuple[str, str]],
     ) -> torch.Tensor:
         """Observe whole groups, refuse, permute; all arguments gathered over processes, in row order."""
         size, step = int(self.num_generations or 1), self.state.global_step
         rows = group_rows(indices, size)
         totals = weighted_sum(rewards, self.reward_weights).tolist()
-        groups = group_outcomes(run.pool, rows, totals, lengths, formats, step)
+        groups = group_outcomes(run.pool, rows, totals, lengths, seen, step)
         kl, entropy = self.hooks.last
         self.hooks.last = (None, None)
         batch = run.batches
@@ -162,40 +159,3 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         outcomes, rollouts = broadcast_object_list([self.canaries.run(step)])[0]
         self.steered.watch(step, outcomes, rollouts=rollouts)
         self.beta = self.steered.beta
-
-
-def group_outcomes(
-    pool: Any,
-    rows: Sequence[int],
-    totals: Sequence[float],
-    lengths: Sequence[int],
-    formats: Sequence[str],
-    step: int,
-) -> list[GroupOutcome]:
-    """One outcome per group; completions without a finite reward are left out, and so are groups of only such ones."""
-    size = len(totals) // len(rows)
-    outcomes = []
-    for place, row in enumerate(rows):
-        scored = [i for i in range(place * size, (place + 1) * size) if math.isfinite(totals[i])]
-        if not scored:
-            continue
-        cell = pool.cells[pool.cell_of[row]]
-        outcomes.append(
-            GroupOutcome(
-                pool.ids[row],
-                cell.task,
-                cell.level,
-                step,
-                tuple(totals[i] for i in scored),
-                tuple(lengths[i] for i in scored) if lengths else (),
-                tuple(formats[i] for i in scored),
-            )
-        )
-    return outcomes
-
-
-def text_of(completion: Any) -> str:
-    """The text of a completion, plain or as chat messages (the last one)."""
-    if isinstance(completion, str):
-        return completion
-    return str(completion[-1].get("content") or "") if completion else ""
