@@ -1,5 +1,7 @@
 """A small bare GRPO loop: rollouts are charged as they are made, and a step is learnt from those that are handed in."""
 
+# ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
+
 from __future__ import annotations
 
 import copy
@@ -101,7 +103,9 @@ class Learnt:
     """What an update showed, both in nats per token."""
 
     kl: float
+    """KL(policy || start); 0 where beta is."""
     entropy: float
+    """Of the next-token distribution."""
 
 
 class Arena:
@@ -165,7 +169,7 @@ class Arena:
         terms, kl = -scale * torch.exp(chosen - chosen.detach()), torch.zeros(())
         if beta:
             with torch.no_grad():
-                reference = self.start.logits_of(prompts, responses).log_softmax(-1).gather(-1, responses[..., None])[..., 0]
+                reference = self._logprobs(self.start, prompts, responses)
             away = reference - chosen
             distance = torch.exp(away) - away - 1
             terms, kl = terms + beta * distance, (distance.detach() * mask).sum() / mask.sum()
@@ -193,16 +197,27 @@ class Arena:
             self._generator.set_state(state)
 
     @torch.no_grad()
-    def drift(self, rollouts: Rollouts) -> Float[np.ndarray, "groups"]:
+    def drift(self, rollouts: Rollouts) -> Float[np.ndarray, " groups"]:
         """Nats per response by which the student likes its own responses better than the start did, mean per group."""
         count = rollouts.tokens.shape[1]
         prompts, responses = rollouts.prompts.repeat_interleave(count, 0), rollouts.tokens.flatten(0, 1)
         mask = (responses != INDEX[PAD]).float()
-        told = [
-            model.logits_of(prompts, responses).log_softmax(-1).gather(-1, responses[..., None])[..., 0]
-            for model in (self.model, self.start)
-        ]
-        return ((told[0] - told[1]) * mask).sum(1).view(-1, count).mean(1).numpy()
+        away = self._logprobs(self.model, prompts, responses) - self._logprobs(self.start, prompts, responses)
+        return (away * mask).sum(1).view(-1, count).mean(1).numpy()
+
+    @torch.no_grad()
+    def distance(self, rollouts: Rollouts) -> Float[np.ndarray, " groups"]:
+        """KL(start || student) in nats per token on responses that the start gave: exp(d) - 1 - d, d = student - start."""
+        count = rollouts.tokens.shape[1]
+        prompts, responses = rollouts.prompts.repeat_interleave(count, 0), rollouts.tokens.flatten(0, 1)
+        mask = (responses != INDEX[PAD]).float()
+        away = self._logprobs(self.model, prompts, responses) - self._logprobs(self.start, prompts, responses)
+        per_token = ((torch.exp(away) - 1 - away) * mask).sum(1) / mask.sum(1)
+        return per_token.view(-1, count).mean(1).numpy()
+
+    def _logprobs(self, model: GPT, prompts: Tensor, responses: Tensor) -> Tensor:
+        """Log-probability of each response token."""
+        return model.logits_of(prompts, responses).log_softmax(-1).gather(-1, responses[..., None])[..., 0]
 
     def _roll(self, examples: Sequence[Example], prompts: Tensor, count: int, greedy: bool) -> Rollouts:
         tokens = self.model.sample(prompts, count, self.settings.longest, greedy=greedy, generator=self._generator)

@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch.nn import functional
 
-from benchmarks.peers._gpt import INDEX, LONGEST_RESPONSE, PAD, GPT, encode_prompts, encode_responses
+from benchmarks.peers._gpt import GPT, INDEX, LONGEST_RESPONSE, PAD, encode_prompts, encode_responses
 from mixwright_lab.worlds import chain
 
 SOURCES = (Path(chain.__file__), Path(__file__), Path(__file__).with_name("_gpt.py"))

@@ -1,5 +1,7 @@
 """A tiny GPT over the words of chain arithmetic, and its sampler: one prefill per prompt, then a token at a time."""
 
+# ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -110,10 +112,7 @@ class GPT(nn.Module):
         done = torch.zeros(len(logits), dtype=torch.bool)
         made = torch.full((len(logits), longest), INDEX[PAD])
         for place in range(longest):
-            if greedy:
-                token = logits.argmax(-1)
-            else:
-                token = torch.multinomial(logits.softmax(-1), 1, generator=generator)[:, 0]
+            token = logits.argmax(-1) if greedy else torch.multinomial(logits.softmax(-1), 1, generator=generator)[:, 0]
             made[:, place] = token.where(~done, torch.tensor(INDEX[PAD]))
             done |= token == INDEX[END]
             if bool(done.all()) or place == longest - 1:

@@ -1,0 +1,163 @@
+"""Ways to spend rollouts: what every rule promises, uniform choice, and our engine with all of its actions carried out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks.peers._arena import Arena, Learnt, Rollouts
+from mixwright.contracts import Pool
+from mixwright.records import Action, CanaryOutcome, Cell, Decision, Example, Plan, Signals
+from mixwright.steer._engine import Engine
+from mixwright.steer._pool import make_pool
+
+CANARY_EVERY = 20
+"""Steps between two canary passes."""
+
+
+class Rule(ABC):
+    """Decides what is rolled out and what is learnt from it."""
+
+    stopped = ""
+    """Why the rule wants no further step; empty while it goes on."""
+
+    def __init__(self) -> None:
+        self.totals: Counter[str] = Counter()
+        """Groups that were learnt from, those of them that teach (admitted, rewards differ) and those refused."""
+
+    @abstractmethod
+    def step(self, arena: Arena) -> Learnt:
+        """Ask for rollouts and make one update."""
+
+    def count(self, rollouts: Rollouts, admitted: Sequence[bool] | None = None) -> None:
+        """Keep the books of one update."""
+        allowed = np.ones(len(rollouts.examples), bool) if admitted is None else np.array(admitted)
+        mixed = rollouts.rewards.std(1) > 0
+        self.totals.update(groups=len(allowed), teach=int((mixed & allowed).sum()), refused=int((~allowed).sum()))
+
+
+class Plain(Rule):
+    """Every example of the pool equally often, in shuffled passes.
+
+    Args:
+        size: examples of the pool.
+        seed: of the order.
+    """
+
+    def __init__(self, size: int, seed: int) -> None:
+        super().__init__()
+        self._size, self._rng = size, np.random.default_rng((seed, 2))
+        self._queue: list[int] = []
+
+    def step(self, arena: Arena) -> Learnt:
+        """The next prompts of the pass."""
+        while len(self._queue) < arena.settings.prompts:
+            self._queue += self._rng.permutation(self._size).tolist()
+        drawn, self._queue = self._queue[: arena.settings.prompts], self._queue[arena.settings.prompts :]
+        rollouts = arena.roll(drawn, arena.settings.group)
+        self.count(rollouts)
+        return arena.learn(rollouts)
+
+
+class Engined(Rule):
+    """Our engine: it draws, is shown outcomes and canaries, and what it decides is done.
+
+    Args:
+        plan: what it follows.
+        pool: of the arena's examples, in their order.
+        seed: of its draws.
+        canary_every: steps between canary passes; their rollouts are charged.
+    """
+
+    def __init__(self, plan: Plan, pool: Pool, seed: int, *, canary_every: int = CANARY_EVERY) -> None:
+        super().__init__()
+        self.engine = Engine(plan, pool, seed=seed)
+        self.canary_every = canary_every
+        self.decisions: list[Decision] = []
+        """All that was decided, with reasons."""
+        self.beta: float | None = None
+        self.rate = 1.0
+        self._started: Rollouts | None = None
+        self._kl: float | None = None
+        self._entropy: float | None = None
+
+    def step(self, arena: Arena) -> Learnt:
+        """Draw, roll out, judge, carry out what was decided, learn, and look at the canaries when it is time."""
+        if self.beta is None:
+            self.beta = arena.settings.beta
+        if self.engine.canaries and arena.steps % self.canary_every == 0:
+            self._carry_out(self.engine.watch(self._signals(arena, canaries=self._canaries(arena))))
+        rollouts = arena.roll(self.engine.draw(arena.settings.prompts), arena.settings.group)
+        outcomes = rollouts.outcomes(arena.steps)
+        actions = self.engine.observe(outcomes, self._signals(arena))
+        refused = {action.target for action in actions if action.kind == "refuse"}
+        skip = any(action.kind == "skip_step" for action in actions)
+        self._carry_out(actions)
+        admitted = [outcome.example not in refused for outcome in outcomes]
+        self.count(rollouts, admitted)
+        self.totals["skipped"] += skip
+        learnt = arena.learn(rollouts, admitted, rate=0.0 if skip else self.rate, beta=self.beta)
+        self._kl, self._entropy = learnt.kl if self.beta else None, learnt.entropy
+        return learnt
+
+    def _signals(self, arena: Arena, canaries: tuple[CanaryOutcome, ...] = ()) -> Signals:
+        return Signals(arena.steps, self.beta or 0.0, self.rate, kl_nats=self._kl, entropy=self._entropy, canaries=canaries)
+
+    def _carry_out(self, actions: Sequence[Action]) -> None:
+        """Coefficients and stops; refusals and skipped steps are the caller's."""
+        self.decisions += self.engine.take_decisions()
+        for action in actions:
+            if action.kind == "coefficient" and action.value is not None and self.beta:
+                self.beta = action.value
+            elif action.kind == "lr_factor" and action.value is not None:
+                self.rate = action.value
+            elif action.kind in ("stop", "restore"):
+                self.stopped = action.because
+
+    def _canaries(self, arena: Arena) -> tuple[CanaryOutcome, ...]:
+        """Greedy answers to the fixed items; the first pass also keeps one response each, to measure the KL on."""
+        greedy = arena.roll(self.engine.canaries, 1, greedy=True)
+        if self._started is None:
+            self._started = arena.roll(self.engine.canaries, 1)
+        moved = arena.distance(self._started)
+        columns = zip(greedy.examples, greedy.rewards[:, 0], moved, strict=True)
+        return tuple(CanaryOutcome(e.id, e.task, e.level, arena.steps, float(r), float(kl)) for e, r, kl in columns)
+
+
+def pool_of(examples: Sequence[Example], luck: Callable[[Example], float]) -> Pool:
+    """The engine's pool of these examples.
+
+    Args:
+        examples: with ids of their own.
+        luck: of an example's cell.
+    """
+    cells = {(e.task, e.level): Cell(e.task, e.level, 0, luck(e), "known") for e in examples}
+    columns = ([e.id for e in examples], [e.task for e in examples], [e.level for e in examples])
+    return make_pool(*columns, cells=list(cells.values()))
+
+
+def distinct(examples: Sequence[Example]) -> list[Example]:
+    """Each problem once, in order of first sight."""
+    return list({example.id: example for example in examples}.values())
+
+
+def drive(
+    arena: Arena, rule: Rule, budget: int, every: int, look: Callable[[Arena], dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Train until `budget` rollouts are charged (or the rule stops), looking at the start and about each `every` rollouts.
+
+    Returns:
+        What was seen, each with the rollouts charged until then and the steps taken.
+    """
+    seen = [{"charged": arena.charged, "steps": arena.steps} | look(arena)]
+    due = every
+    while arena.charged < budget and not rule.stopped:
+        rule.step(arena)
+        if arena.charged >= min(due, budget) or rule.stopped:
+            seen.append({"charged": arena.charged, "steps": arena.steps} | look(arena))
+            due = arena.charged - arena.charged % every + every
+    return seen

@@ -1,0 +1,38 @@
+"""Many one-thread runs on few cores: each job in a fresh process of a small pool, answers in the order of the jobs."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any, TypeVar
+
+WORKERS = 2
+Job = TypeVar("Job")
+Answer = TypeVar("Answer")
+
+
+def spread(work: Callable[[Job], Answer], jobs: Sequence[Job], *, say: str = "") -> list[Answer]:
+    """What `work` answers for each job. `work` and jobs are sent to processes, so `work` is a function of a module.
+
+    Args:
+        work: done once per job, in a process with one thread.
+        jobs: in any order; seeds belong into them.
+        say: what to call a finished job on stderr; nothing is said without it.
+    """
+    os.environ["OMP_NUM_THREADS"] = "1"
+    answers: list[Any] = []
+    with ProcessPoolExecutor(WORKERS, mp_context=multiprocessing.get_context("spawn"), initializer=_one_thread) as pool:
+        for number, answer in enumerate(pool.map(work, jobs), 1):
+            answers.append(answer)
+            if say:
+                print(f"{say} {number} of {len(jobs)}", file=sys.stderr, flush=True)
+    return answers
+
+
+def _one_thread() -> None:
+    import torch
+
+    torch.set_num_threads(1)
