@@ -1,8 +1,8 @@
 """The engine: a pure function of (state, outcomes) to actions. It draws, observes, decides, and writes down why.
 
 It composes one stage's plug-ins: a mixture moves the weights, `_order` spreads tasks evenly, a selector picks the item,
-gates refuse groups, controllers and monitors move coefficients through `_policy`. No torch, no IO, no clock: given the same
-seed and the same outcomes, the same actions. Whoever trains executes the actions.
+`_judge` asks the gates, `_react` moves coefficients by controllers, monitors and `_policy`. No torch, no IO, no clock:
+given the same seed and the same outcomes, the same actions. Whoever trains executes the actions.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ from mixwright.steer._canaries import choose_canaries
 from mixwright.steer._checks import check_drawn, checked_weights, plan_digest
 from mixwright.steer._evidence import effective_rollouts
 from mixwright.steer._ids import Ids
+from mixwright.steer._judge import Judge
 from mixwright.steer._ledger import Ledger
 from mixwright.steer._order import TaskOrder
 from mixwright.steer._policy import EngineOptions, Policy
+from mixwright.steer._react import Reactions
 
 
 class Engine:
@@ -55,7 +57,6 @@ class Engine:
         self._order = TaskOrder(len(pool.tasks))
         self._policy = Policy(self._options)
         self._decisions: list[Decision] = []
-        self._verdicts: dict[str, list[Any]] = {}
         self._start(plan)
         scene = Scene(pool, self._ledger, self._stage, states)
         self._selector: Selector = self._create("selectors", self._stage.selector)
@@ -63,6 +64,8 @@ class Engine:
         self._gates: list[Gate] = [self._create("gates", name) for name in self._stage.gates]
         self._controllers: list[Controller] = [self._create("controllers", name) for name in self._stage.controllers]
         self._monitors: list[Monitor] = [self._create("monitors", name) for name in self._stage.monitors]
+        self._judge = Judge(self._gates, self._keys, states, self._note)
+        self._reactions = Reactions(self._controllers, self._monitors, self._policy, self._note)
         for steerer in self._steerers().values():
             steerer.begin(scene)
         weights = np.array([self._stage.weights.get(task, 0.0) for task in pool.tasks])
@@ -102,8 +105,7 @@ class Engine:
         self._ledger.reach(signals.step)
         for steerer in self._steerers().values():
             steerer.observe(signals.step, groups)
-        cells = self._pool.cell_of[found]
-        refusals = [action for group, cell in zip(rewarded, cells, strict=True) if (action := self._judge(group, cell))]
+        refusals = self._judge.refusals(rewarded, self._pool.cell_of[found].tolist())
         refused = {action.target for action in refusals}
         actions, reason = list(refusals), ""
         if self._gates and rewarded:
@@ -113,11 +115,11 @@ class Engine:
                 actions.append(skip)
                 self._note(signals.step, "skip_step", False, True, skip.because)
         signals = replace(signals, groups=len(groups), refused=len(refusals))
-        return actions + self._react(signals, reason)
+        return actions + self._reactions.react(signals, reason)
 
     def watch(self, signals: Signals) -> list[Action]:
         """Take in fresh canaries (or other signals without outcomes) and say what to do about them."""
-        return self._react(signals, "")
+        return self._reactions.react(signals, "")
 
     def wanted(self) -> dict[str, float]:
         """Share of draws each task should have now, summing to 1."""
@@ -136,7 +138,7 @@ class Engine:
             success = float(evidence.wins[cell]) / tries if tries else 0.0
             luck = float(self._ledger.luck[cell])
             state = classify(success, float(low[cell]), float(high[cell]), luck, tries, self._stage.band)
-            refused = self._verdicts[key][1] if key in self._verdicts else 0
+            refused = self._judge.refused(key)
             shown[key] = {"success_above_luck": float(above[cell]), "state": state, "evidence": tries, "refused": refused}
         return shown
 
@@ -153,7 +155,7 @@ class Engine:
             "credit": self._order.credit.tolist(),
             "weights": self._weights.tolist(),
             "policy": self._policy.state(),
-            "verdicts": {key: list(value) for key, value in self._verdicts.items()},
+            "verdicts": self._judge.state(),
             "decisions": [[d.step, d.what, d.old, d.new, d.because] for d in self._decisions],
             "plugins": {name: steerer.state() for name, steerer in self._steerers().items()},
         }
@@ -172,7 +174,7 @@ class Engine:
         self._order.credit = np.array(state["credit"])
         self._weights = np.array(state["weights"])
         self._policy.restore(state["policy"])
-        self._verdicts = {key: list(value) for key, value in state["verdicts"].items()}
+        self._judge.restore(state["verdicts"])
         self._decisions = [Decision(*fields) for fields in state["decisions"]]
         for name, steerer in self._steerers().items():
             steerer.restore(state["plugins"][name])
@@ -234,61 +236,6 @@ class Engine:
             if abs(old - new) > 1e-9:
                 self._note(self._ledger.step, f"weights.{task}", float(old), float(new), f"mixture {self._stage.mixture}")
         self._weights = weights
-
-    def _judge(self, group: GroupOutcome, cell: int) -> Action | None:
-        """Ask the gates. Logged per cell, not per group: a refusal, an unknown cell's first answer, every change."""
-        if not self._gates:
-            return None
-        answers = [gate.admit(group) for gate in self._gates]
-        answer = next((answer for answer in answers if not answer.admitted), answers[0])
-        key = self._keys[cell]
-        word = "refused" if not answer.admitted else "admitted"
-        before, refused, held = self._verdicts.get(key, [None, 0, 0])
-        if word != before and (before or word == "refused" or self._states[key] == "unknown"):
-            since = f"; {before} for {held} groups" if before else ""
-            self._note(group.step, f"refuse.{key}", before, word, answer.reason + since)
-        self._verdicts[key] = [word, refused + (not answer.admitted), held + 1 if word == before else 1]
-        return None if answer.admitted else Action("refuse", group.example, None, answer.reason)
-
-    def _react(self, signals: Signals, scaled_because: str) -> list[Action]:
-        """Controllers, then monitors, then one learning-rate action if its factor changed."""
-        known = [canary.kl_nats for canary in signals.canaries if canary.kl_nats is not None]
-        kl_nats = signals.kl_nats if signals.kl_nats is not None or not known else float(np.mean(known))
-        signals = replace(signals, kl_nats=kl_nats, lr_factor=self._policy.steady)
-        actions: list[Action] = []
-        beta, because, leash = signals.beta, [scaled_because], []
-        for controller in self._controllers:
-            for action in controller.propose(replace(signals, beta=beta)):
-                if action.kind == "coefficient" and action.value is not None:
-                    self._note(signals.step, action.target, beta, action.value, action.because)
-                    beta = action.value
-                    leash.append(action.because)
-                elif action.kind == "lr_factor" and action.value is not None:
-                    self._policy.steady = action.value
-                    because.append(action.because)
-                else:
-                    actions.append(action)
-                    self._note(signals.step, action.kind, None, action.target, action.because)
-        alarms = [alarm for monitor in self._monitors for alarm in monitor.inspect(signals)]
-        for alarm in alarms:
-            self._note(signals.step, f"alarm.{alarm.monitor}", alarm.threshold, alarm.value, alarm.message)
-        after, reason, last = self._policy.alarms(alarms, bool(signals.canaries), beta)
-        if after != beta:
-            self._note(signals.step, "beta", beta, after, reason)
-            leash.append(reason)
-        elif reason:
-            because.append(reason)
-        if after != signals.beta:
-            actions.append(Action("coefficient", "beta", after, "; ".join(leash)))
-        if self._policy.lr_factor != self._policy.told:
-            text = "; ".join(filter(None, because)) or "enough groups teach again"
-            self._note(signals.step, "lr_factor", self._policy.told, self._policy.lr_factor, text)
-            actions.append(Action("lr_factor", "lr", self._policy.lr_factor, text))
-            self._policy.told = self._policy.lr_factor
-        if last is not None:
-            self._note(signals.step, last.kind, None, last.target, last.because)
-            actions.append(last)
-        return actions
 
     def _note(self, step: int, what: str, old: Any, new: Any, because: str) -> None:
         self._decisions.append(Decision(step, what, old, new, because))

@@ -1,0 +1,67 @@
+"""What is done about a step's signals: controllers, then monitors, then the policy, as one list of actions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from mixwright.contracts import Controller, Monitor
+from mixwright.records import Action, Signals
+from mixwright.steer._judge import Note
+from mixwright.steer._policy import Policy
+
+
+class Reactions:
+    """Composes controllers and monitors through the policy.
+
+    Args:
+        controllers: of the stage, in order; each sees the coefficient that the one before it left.
+        monitors: of the stage.
+        policy: what alarms lead to.
+        note: writes a decision down.
+    """
+
+    def __init__(self, controllers: Sequence[Controller], monitors: Sequence[Monitor], policy: Policy, note: Note) -> None:
+        self._controllers, self._monitors, self._policy, self._note = controllers, monitors, policy, note
+
+    def react(self, signals: Signals, scaled_because: str) -> list[Action]:
+        """Controllers, then monitors, then one learning-rate action if its factor changed."""
+        known = [canary.kl_nats for canary in signals.canaries if canary.kl_nats is not None]
+        kl_nats = signals.kl_nats if signals.kl_nats is not None or not known else float(np.mean(known))
+        signals = replace(signals, kl_nats=kl_nats, lr_factor=self._policy.steady)
+        actions: list[Action] = []
+        beta, because, leash = signals.beta, [scaled_because], []
+        for controller in self._controllers:
+            for action in controller.propose(replace(signals, beta=beta)):
+                if action.kind == "coefficient" and action.value is not None:
+                    self._note(signals.step, action.target, beta, action.value, action.because)
+                    beta = action.value
+                    leash.append(action.because)
+                elif action.kind == "lr_factor" and action.value is not None:
+                    self._policy.steady = action.value
+                    because.append(action.because)
+                else:
+                    actions.append(action)
+                    self._note(signals.step, action.kind, None, action.target, action.because)
+        alarms = [alarm for monitor in self._monitors for alarm in monitor.inspect(signals)]
+        for alarm in alarms:
+            self._note(signals.step, f"alarm.{alarm.monitor}", alarm.threshold, alarm.value, alarm.message)
+        after, reason, last = self._policy.alarms(alarms, bool(signals.canaries), beta)
+        if after != beta:
+            self._note(signals.step, "beta", beta, after, reason)
+            leash.append(reason)
+        elif reason:
+            because.append(reason)
+        if after != signals.beta:
+            actions.append(Action("coefficient", "beta", after, "; ".join(leash)))
+        if self._policy.lr_factor != self._policy.told:
+            text = "; ".join(filter(None, because)) or "enough groups teach again"
+            self._note(signals.step, "lr_factor", self._policy.told, self._policy.lr_factor, text)
+            actions.append(Action("lr_factor", "lr", self._policy.lr_factor, text))
+            self._policy.told = self._policy.lr_factor
+        if last is not None:
+            self._note(signals.step, last.kind, None, last.target, last.because)
+            actions.append(last)
+        return actions
