@@ -28,6 +28,7 @@ from mixwright.steer._ledger import Ledger
 from mixwright.steer._order import TaskOrder
 from mixwright.steer._policy import EngineOptions, Policy
 from mixwright.steer._react import Reactions
+from mixwright.steer._reserve import Reserve
 
 
 class Engine:
@@ -54,7 +55,7 @@ class Engine:
         self.canaries: tuple[int, ...] = self._watched(states)
         """Pool indices of the fixed items that are watched and never drawn."""
         self._ledger = Ledger(pool, self.canaries)
-        self._order = TaskOrder(len(pool.tasks))
+        self._order = TaskOrder(2 * len(pool.tasks))  # each task's own draws, then those kept back for it
         self._policy = Policy(self._options)
         self._decisions: list[Decision] = []
         self._start(plan)
@@ -65,19 +66,27 @@ class Engine:
         self._controllers: list[Controller] = [self._create("controllers", name) for name in self._stage.controllers]
         self._monitors: list[Monitor] = [self._create("monitors", name) for name in self._stage.monitors]
         self._judge = Judge(self._gates, self._keys, states, self._note)
-        self._reactions = Reactions(self._controllers, self._monitors, self._policy, self._note)
+        self._reserve = Reserve(scene, self._options.anchor, self._options.replay)
+        self._reactions = Reactions(self._controllers, self._monitors, self._policy, self._reserve, self._note)
         for steerer in self._steerers().values():
             steerer.begin(scene)
         weights = np.array([self._stage.weights.get(task, 0.0) for task in pool.tasks])
         self._weights = weights / weights.sum()
 
     def draw(self, count: int) -> list[int]:
-        """The next `count` pool indices. Tasks by low discrepancy, items by the selector."""
+        """The next `count` pool indices. Tasks by low discrepancy; items by the selector, or by `_reserve`."""
         self._remix()
         rng = np.random.default_rng((self._seed, self._number, self._ledger.draws))
-        tasks = self._order.next(self._weights, count)
-        drawn = self._selector.pick(tasks, rng)
-        check_drawn(self._stage.selector, drawn, tasks, self._pool, self.canaries)
+        kept = self._reserve.shares()
+        leaves = self._order.next(np.concatenate([self._weights * (1 - kept.sum()), kept]), count)
+        tasks, own = leaves % len(self._weights), leaves < len(self._weights)
+        drawn = np.empty(count, dtype=np.int64)
+        if own.any():
+            picked = self._selector.pick(tasks[own], rng)
+            check_drawn(self._stage.selector, picked, tasks[own], self._pool, self.canaries)
+            drawn[own] = picked
+        if not own.all():
+            drawn[~own] = self._reserve.pick(tasks[~own], rng)
         self._ledger.mark_drawn(drawn)
         return drawn.tolist()
 
@@ -89,7 +98,8 @@ class Engine:
             signals: the step's own numbers.
 
         Returns:
-            Actions in order: refusals (target is the example id), skip_step, coefficient, lr_factor, stop, restore.
+            Actions in order: refusals (target is the example id), skip_step, coefficient, lr_factor, replay (which the
+            engine's own draws carry out), stop, restore.
 
         Raises:
             InputError: an example that is not in the pool.
@@ -113,6 +123,7 @@ class Engine:
             reason, skip = self._policy.survivors(teaching, len(rewarded))
             if skip is not None:
                 actions.append(skip)
+            if skip is not None and self._policy.telling:
                 self._note(signals.step, "skip_step", False, True, skip.because)
         signals = replace(signals, groups=len(groups), refused=len(refusals))
         return actions + self._reactions.react(signals, reason)
@@ -122,8 +133,10 @@ class Engine:
         return self._reactions.react(signals, "")
 
     def wanted(self) -> dict[str, float]:
-        """Share of draws each task should have now, summing to 1."""
-        return dict(zip(self._pool.tasks, self._weights.tolist(), strict=True))
+        """Share of draws each task should have now, those kept back for it included, summing to 1."""
+        kept = self._reserve.shares()
+        shares = self._weights * (1 - kept.sum()) + kept
+        return dict(zip(self._pool.tasks, shares.tolist(), strict=True))
 
     def snapshot(self) -> dict[str, Any]:
         """Per cell `task@level`: success above luck (recent posterior mean), state, evidence in rollouts, groups refused."""
@@ -155,6 +168,7 @@ class Engine:
             "credit": self._order.credit.tolist(),
             "weights": self._weights.tolist(),
             "policy": self._policy.state(),
+            "reserve": self._reserve.state(),
             "verdicts": self._judge.state(),
             "decisions": [[d.step, d.what, d.old, d.new, d.because] for d in self._decisions],
             "plugins": {name: steerer.state() for name, steerer in self._steerers().items()},
@@ -174,6 +188,7 @@ class Engine:
         self._order.credit = np.array(state["credit"])
         self._weights = np.array(state["weights"])
         self._policy.restore(state["policy"])
+        self._reserve.restore(state["reserve"])
         self._judge.restore(state["verdicts"])
         self._decisions = [Decision(*fields) for fields in state["decisions"]]
         for name, steerer in self._steerers().items():

@@ -5,22 +5,30 @@
   `survivors`, the learning rate is scaled by share / `survivors` until the next batch; with no survivor the step is skipped.
   Only in stages that have a gate: a stage without one takes every step, as a trainer without steering does.
 - **Alarm.** Each inspection with an alarm tightens once, at most `DEEPEST` times: beta doubles where there is one, else the
-  learning-rate factor halves. Each inspection of fresh canaries without an alarm undoes one tightening. After `patience`
-  alarmed inspections in a row the `then` action is taken, if the user asked for one.
+  learning-rate factor halves. From the second alarmed inspection in a row on, `replay` of the draws go to what the model
+  can do in the alarmed tasks, for `replay_steps` steps. After `patience` alarmed inspections in a row the `then` action is
+  taken, if the user asked for one. Each inspection of fresh canaries without an alarm undoes one tightening, and a task's
+  replay ends when its own canaries are back; where there are no canaries, `QUIET` steps without an alarm undo one tightening.
+- **Log.** The learning rate of batches that few groups survive is written down for the 1st, 2nd, 4th, 8th ... of them;
+  steps.jsonl has the factor of every step.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from mixwright.errors import InputError
-from mixwright.records import Action, Alarm
+from mixwright.records import Action, Alarm, Signals
 
 DEEPEST = 4
 """Tightenings at most: a factor of 16."""
+QUIET = 40
+"""Steps without an alarm that undo one tightening where no canaries are watched."""
+REPLAY_AFTER = 2
+"""Alarmed inspections in a row from which on alarmed tasks are replayed: the leash comes first."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +43,12 @@ class EngineOptions:
     """Share of groups that must teach, below which the step is scaled; 0 turns the rule off."""
     on_alarm: Literal["tighten", "log"] = "tighten"
     """What an alarm does: tighten as described, or only write it down."""
+    anchor: float = 0.0
+    """Share of draws that goes to what the model can do, evenly over tasks, 0..0.5; 0 turns it off."""
+    replay: float = 0.0
+    """Share of draws that goes to what can be done in alarmed tasks, 0..0.5; 0 turns replay off."""
+    replay_steps: int = 20
+    """Steps that one replay lasts; a later alarm about the task renews it, clean canaries end it."""
     patience: int = 3
     """Alarmed inspections in a row before `then`."""
     then: Literal["nothing", "stop", "restore"] = "nothing"
@@ -46,9 +60,26 @@ class EngineOptions:
             raise InputError("a reward_range of two finite numbers, low < high", repr(self.reward_range), "Correct it.")
         if not 0 <= self.survivors <= 1:
             raise InputError("survivors between 0 and 1", repr(self.survivors), "Correct it.")
-        if self.canaries < 0 or self.patience < 1:
-            got = f"canaries {self.canaries}, patience {self.patience}"
-            raise InputError("canaries of 0 or more and patience of at least 1", got, "Correct it.")
+        if not (0 <= self.anchor <= 0.5 and 0 <= self.replay <= 0.5):
+            got = f"anchor {self.anchor!r}, replay {self.replay!r}"
+            raise InputError("anchor and replay between 0 and 0.5 of the draws", got, "Correct it.")
+        if self.canaries < 0 or self.patience < 1 or self.replay_steps < 1:
+            got = f"canaries {self.canaries}, patience {self.patience}, replay_steps {self.replay_steps}"
+            raise InputError("canaries of 0 or more, patience and replay_steps of at least 1", got, "Correct it.")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one inspection leads to."""
+
+    beta: float
+    """KL coefficient after it."""
+    reason: str = ""
+    """Why beta or the learning-rate factor changed; empty when neither did."""
+    replay: Mapping[str, str] = field(default_factory=dict)
+    """Tasks to replay from now on, with the reason."""
+    last: Action | None = None
+    """Stop or restore."""
 
 
 class Policy:
@@ -72,11 +103,27 @@ class Policy:
         """Alarmed inspections in a row."""
         self.told = 1.0
         """Learning-rate factor that the trainer was last told."""
+        self.weak = 0
+        """Batches so far that few groups survived."""
+        self.changed = 0
+        """Step of the last tightening or loosening."""
+        self.watched = False
+        """Whether there have been canaries."""
+
+    @property
+    def replay_steps(self) -> int:
+        """Steps that one replay lasts."""
+        return self._options.replay_steps
 
     @property
     def lr_factor(self) -> float:
         """The learning-rate factor that should hold now."""
         return self.steady * 0.5**self.tight * self.scaled
+
+    @property
+    def telling(self) -> bool:
+        """Whether the current batch, which few groups survive, is written down: the 1st, 2nd, 4th, 8th ... of its kind."""
+        return self.weak & (self.weak - 1) == 0
 
     def survivors(self, teaching: int, groups: int) -> tuple[str, Action | None]:
         """Scale or skip the step of this batch.
@@ -91,54 +138,61 @@ class Policy:
         self.scaled = 1.0
         if not groups or teaching >= self._options.survivors * groups:
             return "", None
+        self.weak += 1
         reason = f"{teaching} of {groups} groups teach, under {self._options.survivors:.0%}"
+        if self.weak > 1:
+            reason += f" (batch {self.weak} of this kind; told at 1, 2, 4, 8 ...)"
         if not teaching:
             return "", Action("skip_step", "step", None, f"{reason}: momentum alone would move the weights")
         self.scaled = teaching / groups / self._options.survivors
         return reason, None
 
-    def alarms(self, alarms: Sequence[Alarm], fresh: bool, beta: float) -> tuple[float, str, Action | None]:
+    def alarms(self, alarms: Sequence[Alarm], signals: Signals, beta: float) -> Answer:
         """React to one inspection.
 
         Args:
             alarms: what the monitors raised.
-            fresh: whether there were fresh canaries; without them silence says nothing.
+            signals: of the step; without fresh canaries silence says nothing.
             beta: KL coefficient before.
-
-        Returns:
-            The KL coefficient after, the reason ("" when nothing changed), and a stop or restore action, if any.
         """
+        fresh = bool(signals.canaries)
+        self.watched |= fresh
         if not alarms:
             if fresh:
                 self.alarmed = 0
-                return self._relax(beta)
-            return beta, "", None
+                return self._relax(signals.step, beta, "canaries are back within their start's error")
+            if not self.watched and signals.step - self.changed >= QUIET:
+                self.alarmed = 0
+                return self._relax(signals.step, beta, f"{QUIET} steps without an alarm")
+            return Answer(beta)
         self.alarmed += 1
+        self.changed = signals.step
         if self._options.on_alarm == "log":
-            return beta, "", None
+            return Answer(beta)
         reason, last = alarms[0].message, None
         if self.alarmed >= self._options.patience and self._options.then != "nothing":
             kind: Literal["stop", "restore"] = "stop" if self._options.then == "stop" else "restore"
             target = "run" if kind == "stop" else "last checkpoint without alarm"
             last = Action(kind, target, None, f"{self.alarmed} alarmed inspections in a row; {reason}")
+        replay: dict[str, str] = {}
+        if self._options.replay and self.alarmed >= REPLAY_AFTER:
+            replay = {alarm.task: alarm.message for alarm in alarms if alarm.task is not None}
         if self.tight + self.tight_beta >= DEEPEST:
-            return beta, "", last
-        if beta > 0:
-            self.tight_beta += 1
-            return beta * 2, reason, last
-        self.tight += 1
-        return beta, reason, last
+            return Answer(beta, "", replay, last)
+        self.tight_beta, self.tight = self.tight_beta + (beta > 0), self.tight + (beta <= 0)
+        return Answer(beta * 2, reason, replay, last)
 
-    def _relax(self, beta: float) -> tuple[float, str, None]:
+    def _relax(self, step: int, beta: float, because: str) -> Answer:
         """Undo one tightening."""
-        reason = "canaries are back within their start's error: one tightening undone"
+        if not self.tight_beta and not self.tight:
+            return Answer(beta)
+        self.changed = step
+        reason = f"{because}: one tightening undone"
         if self.tight_beta:
             self.tight_beta -= 1
-            return beta / 2, reason, None
-        if self.tight:
-            self.tight -= 1
-            return beta, reason, None
-        return beta, "", None
+            return Answer(beta / 2, reason)
+        self.tight -= 1
+        return Answer(beta, reason)
 
     def state(self) -> dict[str, Any]:
         """JSON-ready."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +11,7 @@ from mixwright.contracts import Controller, Monitor
 from mixwright.records import Action, Signals
 from mixwright.steer._judge import Note
 from mixwright.steer._policy import Policy
+from mixwright.steer._reserve import Reserve
 
 
 class Reactions:
@@ -20,11 +21,20 @@ class Reactions:
         controllers: of the stage, in order; each sees the coefficient that the one before it left.
         monitors: of the stage.
         policy: what alarms lead to.
+        reserve: executes replays.
         note: writes a decision down.
     """
 
-    def __init__(self, controllers: Sequence[Controller], monitors: Sequence[Monitor], policy: Policy, note: Note) -> None:
-        self._controllers, self._monitors, self._policy, self._note = controllers, monitors, policy, note
+    def __init__(
+        self,
+        controllers: Sequence[Controller],
+        monitors: Sequence[Monitor],
+        policy: Policy,
+        reserve: Reserve,
+        note: Note,
+    ) -> None:
+        self._controllers, self._monitors, self._policy = controllers, monitors, policy
+        self._reserve, self._note = reserve, note
 
     def react(self, signals: Signals, scaled_because: str) -> list[Action]:
         """Controllers, then monitors, then one learning-rate action if its factor changed."""
@@ -48,20 +58,43 @@ class Reactions:
         alarms = [alarm for monitor in self._monitors for alarm in monitor.inspect(signals)]
         for alarm in alarms:
             self._note(signals.step, f"alarm.{alarm.monitor}", alarm.threshold, alarm.value, alarm.message)
-        after, reason, last = self._policy.alarms(alarms, bool(signals.canaries), beta)
-        if after != beta:
-            self._note(signals.step, "beta", beta, after, reason)
-            leash.append(reason)
-        elif reason:
-            because.append(reason)
-        if after != signals.beta:
-            actions.append(Action("coefficient", "beta", after, "; ".join(leash)))
-        if self._policy.lr_factor != self._policy.told:
-            text = "; ".join(filter(None, because)) or "enough groups teach again"
-            self._note(signals.step, "lr_factor", self._policy.told, self._policy.lr_factor, text)
-            actions.append(Action("lr_factor", "lr", self._policy.lr_factor, text))
-            self._policy.told = self._policy.lr_factor
-        if last is not None:
-            self._note(signals.step, last.kind, None, last.target, last.because)
-            actions.append(last)
+        answer = self._policy.alarms(alarms, signals, beta)
+        if answer.beta != beta:
+            self._note(signals.step, "beta", beta, answer.beta, answer.reason)
+            leash.append(answer.reason)
+        elif answer.reason:
+            because.append(answer.reason)
+        if answer.beta != signals.beta:
+            actions.append(Action("coefficient", "beta", answer.beta, "; ".join(leash)))
+        actions += self._rate(signals.step, because)
+        actions += self._replay(signals, answer.replay, {alarm.task for alarm in alarms})
+        if answer.last is not None:
+            self._note(signals.step, answer.last.kind, None, answer.last.target, answer.last.because)
+            actions.append(answer.last)
+        return actions
+
+    def _rate(self, step: int, because: Sequence[str]) -> list[Action]:
+        """The learning-rate factor where it changed; `because` begins with why few groups survived, else ""."""
+        policy, old = self._policy, self._policy.told
+        if policy.lr_factor == old:
+            return []
+        text = "; ".join(filter(None, because)) or "enough groups teach again"
+        if any(because[1:]) or (because[0] and policy.telling):
+            self._note(step, "lr_factor", old, policy.lr_factor, text)
+        policy.told = policy.lr_factor
+        return [Action("lr_factor", "lr", policy.lr_factor, text)]
+
+    def _replay(self, signals: Signals, wanted: Mapping[str, str], alarmed: Collection[str | None]) -> list[Action]:
+        """Begin replays that the policy wants, end those that have run or whose canaries are back."""
+        reserve, actions = self._reserve, []
+        for task, because in wanted.items():
+            if reserve.begin(task, signals.step + self._policy.replay_steps):
+                actions.append(Action("replay", task, reserve.replay, because))
+        back = {canary.task for canary in signals.canaries} - set(alarmed)
+        for task, because in reserve.over(signals.step, back):
+            actions.append(Action("replay", task, 0.0, because))
+        for action in actions:
+            began = bool(action.value)
+            old, new = (0.0, reserve.replay) if began else (reserve.replay, 0.0)
+            self._note(signals.step, f"replay.{action.target}", old, new, action.because)
         return actions

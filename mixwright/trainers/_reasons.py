@@ -5,7 +5,6 @@ from __future__ import annotations
 from mixwright.records import Decision
 
 NOT_OURS = {
-    "replay": "this trainer does not replay; the mixture raises the task's share instead",
     "weights": "weights are the engine's own; the sampler follows them",
 }
 """Action kinds that are logged but not executed, with the reason."""
