@@ -22,7 +22,7 @@ def validate_plan(plan: Plan, cells: Sequence[Cell]) -> None:
     if not plan.stages:
         raise InputError("a plan with at least one stage", "none", "Make one with `mixwright plan`.")
     tasks = {cell.task for cell in cells}
-    named = [*(task for stage in plan.stages for task in stage.weights), *(cell.task for cell in plan.cells)]
+    named = [task for stage in plan.stages for task in (*stage.weights, *stage.bands)] + [cell.task for cell in plan.cells]
     for task in named:
         if task not in tasks:
             raise unknown_name("task in the data that the plan names", task, tasks)
@@ -36,8 +36,9 @@ def _validate_stage(stage: Stage) -> None:
     if not weights or any(not 0 <= w <= 1 for w in weights) or not math.isclose(sum(weights), 1, abs_tol=1e-3):
         got = f"sum {sum(weights):g}, least {min(weights, default=0):g}"
         raise InputError(f"weights of stage {stage.name!r} between 0 and 1, summing to 1", got, "Correct them.")
-    if not 0 <= stage.band[0] < stage.band[1] <= 1:
-        raise InputError(f"a band of stage {stage.name!r} with 0 <= low < high <= 1", repr(stage.band), "Correct it.")
+    for whose, band in {"": stage.band, **{f" for {task!r}": band for task, band in stage.bands.items()}}.items():
+        if not 0 <= band[0] < band[1] <= 1:
+            raise InputError(f"a band of stage {stage.name!r}{whose} with 0 <= low < high <= 1", repr(band), "Correct it.")
     if stage.steps < 1:
         raise InputError(f"at least 1 step in stage {stage.name!r}", str(stage.steps), "Correct it.")
     groups = {

@@ -105,6 +105,12 @@ class Stage:
     """Monitors that raise alarms."""
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Keyword arguments per plug-in, by `kind.name` (`selectors.difficulty`)."""
+    bands: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Band of a task where it differs from `band`: levels of different families are not comparable."""
+
+    def band_of(self, task: str) -> tuple[float, float]:
+        """Success above luck to aim for in a task: (low, high)."""
+        return self.bands.get(task, self.band)
 
 
 @dataclass(frozen=True, slots=True)

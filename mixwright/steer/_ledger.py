@@ -111,14 +111,11 @@ class Ledger:
 
     def learn(self, groups: Sequence[GroupOutcome], indices: np.ndarray, reward_range: Sequence[float]) -> None:
         """Groups of these examples: their rewards as successes, from wrong (0) to right (1) by `reward_range`, clipped."""
-        low, high = reward_range
-        tries = np.array([len(group.rewards) for group in groups])
-        success = np.clip((np.concatenate([group.rewards for group in groups]) - low) / (high - low), 0, 1)
-        wins = np.add.reduceat(success, np.cumsum(tries) - tries)
+        wins, tries = counted(groups, reward_range)
         steps = np.array([group.step for group in groups])
         for step in np.unique(steps):
             now = steps == step
-            self.add(indices[now], int(step), wins[now], tries[now].astype(float))
+            self.add(indices[now], int(step), wins[now], tries[now])
 
     def beta(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Beta posterior of examples: own evidence faded by age, plus up to `strength` rollouts at the cell's mean.
@@ -159,6 +156,14 @@ class Ledger:
 
     def _evidence(self) -> dict[str, CellEvidence]:
         return {"recent": self.recent, "lasting": self.lasting}
+
+
+def counted(groups: Sequence[GroupOutcome], reward_range: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+    """Successes and rollouts per group: rewards from wrong (0) to right (1) by `reward_range`, clipped. Needs a group."""
+    low, high = reward_range
+    tries = np.array([len(group.rewards) for group in groups])
+    success = np.clip((np.concatenate([group.rewards for group in groups]) - low) / (high - low), 0, 1)
+    return np.add.reduceat(success, np.cumsum(tries) - tries), tries.astype(float)
 
 
 def _by_cell(pool: Pool, inner: np.ndarray, held: Collection[int]) -> np.ndarray:

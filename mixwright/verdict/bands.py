@@ -15,6 +15,7 @@ from statistics import fmean
 from typing import Any, ClassVar
 
 from mixwright.contracts import Section
+from mixwright.records import Stage
 from mixwright.runs import RunFolder
 from mixwright.verdict._blocks import Block, Strips
 from mixwright.verdict._evidence import arms, json_lines, lead, number, plan_of
@@ -37,13 +38,17 @@ class Bands(Section):
         if not values:
             return []
         plan = plan_of(run)
-        low, high = plan.stages[0].band if plan and plan.stages else (0.1, 0.9)
+        stage = plan.stages[0] if plan and plan.stages else Stage("", "grpo", 1, {})
+        tasks = {cell.key: cell.task for cell in plan.cells} if plan else {}
         rows = []
         for cell, means in values.items():
+            low, high = stage.band_of(tasks.get(cell, cell))
             rows.append((cell, tuple(None if mean is None else int(mean > low) + int(mean >= high) for mean in means)))
         rows.sort(key=lambda row: (-len(set(row[1]) - {None}), -sum(state == 1 for state in row[1]), row[0]))
         inside = [sum(row[1][i] == 1 for row in rows) for i in (0, -1)]
-        caption = f"Success above luck against the band from {low:.0%} to {high:.0%}"
+        low, high = stage.band
+        own = "".join(f", {task} {low:.0%} to {high:.0%}" for task, (low, high) in sorted(stage.bands.items()))
+        caption = f"Success above luck against the band from {low:.0%} to {high:.0%}{own}"
         text = f"{count(inside[0], 'cell')} of {len(rows)} in the band at the start, {inside[1]} at the end."
         if len(rows) > MOST_ROWS:
             caption += f"; {MOST_ROWS} of {len(rows)} cells"

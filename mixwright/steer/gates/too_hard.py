@@ -41,7 +41,7 @@ class TooHard(Gate):
     def begin(self, scene: Scene) -> None:
         """Find the pool's cells by name."""
         self._ledger = scene.ledger
-        self._floor = scene.stage.band[0] if self.floor is None else self.floor
+        self._stage = scene.stage
         self._cells = {cell.key: number for number, cell in enumerate(scene.pool.cells)}
 
     def admit(self, group: GroupOutcome) -> Admission:
@@ -54,7 +54,8 @@ class TooHard(Gate):
         upper = float(self._ledger.above(evidence.interval(cell, self.z)[1], cell))
         success = float(evidence.wins[cell]) / tries
         seen = f"{success:.0%} right in {tries:.0f} rollouts, {luck:.0%} by luck; at most {upper:.0%} above luck"
-        if upper >= self._floor:
+        floor = self._stage.band_of(group.task)[0] if self.floor is None else self.floor
+        if upper >= floor:
             return Admission(True, f"not ruled out: {seen}")
         word = "lucky" if luck > ABOVE_LUCK and success > ABOVE_LUCK else "too hard"
-        return Admission(False, f"{word}: {seen}, under {self._floor:.0%}")
+        return Admission(False, f"{word}: {seen}, under {floor:.0%}")
