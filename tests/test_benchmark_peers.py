@@ -1,0 +1,179 @@
+"""The bare loop that benchmarks stand on: its sampler, its update, its books, and that learning happens in it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks.peers._arena import Arena, Rollouts, Settings, decode
+from benchmarks.peers._base import Recipe, _teach
+from benchmarks.peers._gpt import GPT, INDEX, PAD, PROMPT, encode_prompts, encode_responses
+from benchmarks.peers._rules import Engined, Plain, distinct, drive, pool_of
+from mixwright.records import Plan, Stage
+from mixwright_lab.worlds.chain import Chain, respond, running_values, style_of
+
+WORLD = Chain()
+
+
+@pytest.fixture
+def model() -> GPT:
+    torch.manual_seed(0)
+    return GPT(16, 1, 2)
+
+
+@pytest.fixture(scope="module")
+def taught() -> GPT:
+    """Taught to answer in the two forms; it knows hardly any answers yet."""
+    torch.manual_seed(0)
+    model = GPT(24, 1, 2)
+    _teach(model, 0, Recipe(levels=((1, 1.0),), styles=(("full", 0.7), ("direct", 0.3)), steps=120, batch=32, rate=1e-2))
+    return model
+
+
+def problems(count: int, level: float = 2.0, split: str = "train") -> list:
+    return distinct([WORLD.make(index, level, split) for index in range(count)])
+
+
+def test_the_chain_is_calculated_modulo_sixteen():
+    assert running_values("7 +3 *5 *11") == [10, 2, 6]  # 10, 50 = 2, 22 = 6
+    assert respond("7 +3 *5", "full") == "10 2 # 2"
+    assert respond("7 +3 *5", "verbose") == ": 10 : 2 # 2"
+    assert respond("7 +3 *5", "direct") == "# 2"
+    assert [style_of(text) for text in ("10 2 # 2", ": 10 # 2", "# 2", "10 2", "")] == [
+        "full",
+        "verbose",
+        "direct",
+        "none",
+        "none",
+    ]
+
+
+def test_a_biased_chain_has_more_zeros_and_each_problem_keeps_its_length():
+    answers = [Chain(bias=0.5).make(index, 3.0, "train") for index in range(200)]
+    zeros = np.mean([example.answer == "0" for example in answers])
+    assert 0.42 < zeros < 0.65  # 0.5 + 0.5 / 16, four standard errors
+    assert all(len(str(example.prompt).split()) == 4 for example in answers)
+
+
+def test_tokens_go_there_and_back():
+    texts = [respond("7 +3 *5", style) for style in ("full", "verbose", "direct")]
+    assert [decode(row) for row in encode_responses(texts).tolist()] == texts
+    assert encode_prompts(["7 +3"]).tolist() == [[INDEX["7"], INDEX["+3"], *[INDEX[PAD]] * 7, INDEX["="]]]
+
+
+def test_the_sampler_with_its_cache_agrees_with_whole_forward_passes(model):
+    prompts = encode_prompts([str(example.prompt) for example in problems(5)])
+    made = model.sample(prompts, 2, 6, greedy=True, generator=torch.Generator())
+    for prompt, responses in zip(prompts, made, strict=True):
+        assert torch.equal(responses[0], responses[1])
+        tokens = prompt
+        for token in responses[0].tolist():
+            if token == INDEX[PAD] and tokens[-1] == INDEX["."]:
+                break
+            logits, _ = model(tokens[None])
+            assert int(logits[0, -1].argmax()) == token
+            tokens = torch.cat((tokens, torch.tensor([token])))
+
+
+def test_logits_of_are_those_of_each_response_token(model):
+    prompts, responses = encode_prompts(["7 +3", "1 *5"]), encode_responses(["10 # 10", "# 5"])[:, :4]
+    whole, _ = model(torch.cat((prompts, responses), 1))
+    assert torch.allclose(model.logits_of(prompts, responses), whole[:, PROMPT - 1 : -1], atol=1e-6)
+
+
+def test_rewards_formats_answers_and_lengths_are_read_from_the_tokens():
+    example = WORLD.make(0, 2.0, "train")
+    right = respond(str(example.prompt), "full")
+    tokens = encode_responses([right, "# x 3".replace("x ", ""), ": 1 :"])[None, :, :11]
+    rolled = Rollouts([example], encode_prompts([str(example.prompt)]), tokens)
+    assert rolled.rewards[0].tolist() == [1.0, float(example.answer == "3"), 0.0]
+    assert rolled.formats[0] == ["full", "direct", "none"]
+    assert rolled.answers[0] == [example.answer, "3", ""]
+    assert rolled.lengths[0].tolist() == [5, 3, 4]
+    outcome = rolled.outcomes(4)[0]
+    assert (outcome.step, outcome.rewards, outcome.formats) == (4, tuple(rolled.rewards[0]), ("full", "direct", "none"))
+
+
+def test_the_update_is_the_policy_gradient(model):
+    """One update from momentum-free Adam moves each weight against the sign of the gradient, written out independently."""
+    arena = Arena(problems(4), model, Settings(prompts=2, group=4, longest=5), seed=0)
+    rolled = arena.roll([0, 1], 4)
+    advantages = np.random.default_rng(0).normal(size=(2, 4))
+    tokens = torch.cat((rolled.prompts.repeat_interleave(4, 0), rolled.tokens.flatten(0, 1)), 1)
+    logits, _ = arena.model(tokens)
+    logprobs = logits.log_softmax(-1)[:, PROMPT - 1 : -1].gather(-1, tokens[:, PROMPT:, None])[..., 0]
+    mask = tokens[:, PROMPT:] != INDEX[PAD]
+    loss = -(logprobs * torch.tensor(advantages.reshape(-1, 1)) * mask).sum() / mask.sum()
+    expected = torch.autograd.grad(loss, arena.model.head.weight)[0]
+    before = arena.model.head.weight.detach().clone()
+    arena.update(rolled, advantages)
+    moved = arena.model.head.weight.detach() - before
+    told = expected.abs() > 1e-6
+    assert told.sum() > 50
+    assert torch.equal(moved[told].sign(), -expected[told].sign().float())
+
+
+def test_refused_groups_and_skipped_steps_leave_the_weights_alone(model):
+    arena = Arena(problems(4), model, Settings(prompts=2, group=4, longest=5), seed=0)
+    rolled = arena.roll([0, 1], 4)
+    weights = [parameter.detach().clone() for parameter in arena.model.parameters()]
+    arena.learn(rolled, [False, False])
+    arena.update(rolled, np.ones((2, 4)), rate=0.0)
+    assert all(torch.equal(now, before) for now, before in zip(arena.model.parameters(), weights, strict=True))
+    assert (arena.charged, arena.steps) == (8, 1)
+
+
+def test_looking_is_free_and_changes_nothing(model):
+    arena, other = (Arena(problems(6), model, Settings(prompts=2, group=4, longest=5), seed=3) for _ in range(2))
+    arena.look(problems(6, split="eval"))
+    assert arena.charged == 0
+    assert torch.equal(arena.roll([0, 1], 4).tokens, other.roll([0, 1], 4).tokens)
+
+
+def test_permuted_rewards_keep_each_group_its_mean(taught):
+    arena = Arena(problems(8, 1.0), taught, Settings(prompts=4, group=8, permute=True), seed=0)
+    rolled = arena.roll(range(8), 8)
+    true = rolled.rewards.copy()
+    arena.learn(rolled)
+    assert np.array_equal(rolled.rewards, true)
+    assert 0 < true.mean() < 1
+
+
+def test_grpo_teaches_and_permuted_rewards_do_not(taught):
+    small = {"accepted": [str(number) for number in range(8)]}
+    examples, held = ([replace(e, extra=small) for e in problems(150, 1.0, split)] for split in ("train", "eval"))
+    gains = {}
+    for permute in (False, True):
+        arena = Arena(examples, taught, Settings(prompts=8, group=8, rate=2e-3, longest=6, permute=permute), seed=0)
+        rule = Plain(len(examples), seed=0)
+        seen = drive(arena, rule, 1600, 800, lambda arena: {"right": float(arena.look(held, 8).rewards.mean())})
+        gains[permute] = seen[-1]["right"] - seen[0]["right"]
+        assert [row["charged"] for row in seen] == [0, 832, 1600]
+        assert rule.totals["groups"] == 200
+    assert gains[False] > 0.3
+    assert gains[True] < 0.15
+
+
+def test_the_engine_drives_the_loop_and_its_canaries_are_charged(taught):
+    examples = problems(150, 1.0)
+    stage = Stage("t", "grpo", 10, {"chain": 1.0}, selector="difficulty", gates=("too_hard",), monitors=("canary",))
+    arena = Arena(examples, taught, Settings(prompts=4, group=8), seed=0)
+    rule = Engined(Plan("p", (stage,)), pool_of(examples, lambda _: 1 / 16), seed=0, canary_every=5)
+    watched = len(rule.engine.canaries)
+    assert watched > 0
+    for _ in range(6):
+        rule.step(arena)
+    assert arena.charged == 6 * 32 + 3 * watched  # two greedy passes, and one response each that the KL is measured on
+    assert rule.totals["groups"] == 24
+
+
+def test_a_cell_right_by_luck_is_refused_in_the_loop(model):
+    examples = problems(100)
+    stage = Stage("t", "grpo", 10, {"chain": 1.0}, gates=("too_hard",))
+    arena = Arena(examples, model, Settings(prompts=8, group=8, longest=5), seed=0)
+    rule = Engined(Plan("p", (stage,)), pool_of(examples, lambda _: 1 / 16), seed=0)
+    for _ in range(12):
+        rule.step(arena)
+    assert rule.totals["refused"] >= 24
+    assert any(decision.what == "refuse.chain@2" and decision.new == "refused" for decision in rule.decisions)
