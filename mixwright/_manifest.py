@@ -115,9 +115,9 @@ def check_settings(config: RunConfig, corpus: Corpus) -> None:
         if task.kind == "verifiable":
             corpus.grader(name)
     try:
-        json.dumps(to_data([config.plan.options, config.train.settings]), allow_nan=False)
+        json.dumps(to_data([config.plan.options, config.plan.stage, config.train.settings]), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        remedy = "Correct plan.options or train.settings."
+        remedy = "Correct plan.options, plan.stage or train.settings."
         raise InputError("options of finite numbers, texts, lists and mappings", str(error)[:120], remedy) from None
     _check_model(config.model)
 

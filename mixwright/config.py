@@ -90,6 +90,9 @@ class PlanConfig:
 
     planner: str = "difficulty"
     options: Mapping[str, Any] = field(default_factory=dict)
+    """Of the planner."""
+    stage: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the plan's stages that you want otherwise: mixture, selector, gates, controllers, monitors, options."""
 
 
 @dataclass(frozen=True, slots=True)
