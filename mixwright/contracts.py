@@ -144,6 +144,10 @@ class Selector(Steerer):
             rng: the only source of chance.
         """
 
+    def states(self) -> dict[str, str]:
+        """What it takes cells for, by `task@level`; empty when it has no such picture. Shown in the log, read by nobody."""
+        return {}
+
 
 class Admission(NamedTuple):
     """A gate's answer."""

@@ -16,7 +16,6 @@ import numpy as np
 from mixwright import catalog
 from mixwright.contracts import Controller, Gate, Mixture, Monitor, Pool, Scene, Selector, Steerer
 from mixwright.errors import InputError
-from mixwright.plan._states import classify
 from mixwright.plan._validate import validate_plan
 from mixwright.records import Action, Decision, GroupOutcome, Outcome, PairOutcome, Plan, Signals, from_data
 from mixwright.steer._canaries import choose_canaries
@@ -29,6 +28,8 @@ from mixwright.steer._order import TaskOrder
 from mixwright.steer._policy import EngineOptions, Policy
 from mixwright.steer._react import Reactions
 from mixwright.steer._reserve import Reserve
+from mixwright.steer._snapshot import snapshot
+from mixwright.steer._staleness import STALE, Staleness
 
 
 class Engine:
@@ -59,7 +60,8 @@ class Engine:
         self._policy = Policy(self._options)
         self._decisions: list[Decision] = []
         self._start(plan)
-        scene = Scene(pool, self._ledger, self._stage, states)
+        self._scene = scene = Scene(pool, self._ledger, self._stage, states)
+        self._staleness = Staleness(scene)
         self._selector: Selector = self._create("selectors", self._stage.selector)
         self._mixture: Mixture | None = self._create("mixtures", self._stage.mixture) if self._stage.mixture else None
         self._gates: list[Gate] = [self._create("gates", name) for name in self._stage.gates]
@@ -111,7 +113,7 @@ class Engine:
         found = found[[isinstance(group, GroupOutcome) for group in groups]]
         rewarded = [group for group in groups if isinstance(group, GroupOutcome)]
         if rewarded:
-            self._ledger.learn(rewarded, found, self._options.reward_range)
+            self._learn(rewarded, found, signals.step)
         self._ledger.reach(signals.step)
         for steerer in self._steerers().values():
             steerer.observe(signals.step, groups)
@@ -140,20 +142,11 @@ class Engine:
 
     def snapshot(self) -> dict[str, Any]:
         """Per cell `task@level`: success above luck (recent posterior mean), state, evidence in rollouts, groups refused."""
-        everywhere = np.arange(len(self._keys))
-        means = self._ledger.recent.mean(everywhere)
-        above = self._ledger.above(means, everywhere)
-        evidence = self._ledger.lasting
-        low, high = evidence.interval(everywhere)
-        shown = {}
-        for cell, key in enumerate(self._keys):
-            tries = float(evidence.tries[cell])
-            success = float(evidence.wins[cell]) / tries if tries else 0.0
-            luck = float(self._ledger.luck[cell])
-            state = classify(success, float(low[cell]), float(high[cell]), luck, tries, self._stage.band)
-            refused = self._judge.refused(key)
-            shown[key] = {"success_above_luck": float(above[cell]), "state": state, "evidence": tries, "refused": refused}
-        return shown
+        return snapshot(self._scene, self._selector.states(), self._judge.refused)
+
+    def staleness(self) -> dict[str, Any]:
+        """How far the band moved since the start (`band_moved`, `stale_since`), and the `in_band_yield` of recent draws."""
+        return self._staleness.figures()
 
     def take_decisions(self) -> list[Decision]:
         """The decisions since the last call; the log is emptied."""
@@ -170,6 +163,7 @@ class Engine:
             "policy": self._policy.state(),
             "reserve": self._reserve.state(),
             "verdicts": self._judge.state(),
+            "staleness": self._staleness.state(),
             "decisions": [[d.step, d.what, d.old, d.new, d.because] for d in self._decisions],
             "plugins": {name: steerer.state() for name, steerer in self._steerers().items()},
         }
@@ -190,6 +184,7 @@ class Engine:
         self._policy.restore(state["policy"])
         self._reserve.restore(state["reserve"])
         self._judge.restore(state["verdicts"])
+        self._staleness.restore(state["staleness"])
         self._decisions = [Decision(*fields) for fields in state["decisions"]]
         for name, steerer in self._steerers().items():
             steerer.restore(state["plugins"][name])
@@ -233,6 +228,17 @@ class Engine:
                     worth = effective_rollouts(cell.success, cell.low, cell.high)
                 for evidence in (self._ledger.recent, self._ledger.lasting):
                     evidence.start(places[cell.key], cell.success, cell.n, worth)
+
+    def _learn(self, groups: Sequence[GroupOutcome], found: np.ndarray, step: int) -> None:
+        """Give the ledger what groups showed, and say once when the band of the start is no longer the band."""
+        cells = self._pool.cell_of[found]
+        self._staleness.hope(cells, np.array([not group.no_signal for group in groups]))
+        self._ledger.learn(groups, found, self._options.reward_range)
+        if self._staleness.observe(step, cells):
+            told = (
+                f"{self._staleness.moved:.0%} of the band changed since the start: a filter made then is stale by now"
+            )
+            self._note(step, "stale", STALE, self._staleness.moved, told)
 
     def _watched(self, states: dict[str, str]) -> tuple[int, ...]:
         """Canaries, when some lever may read them."""

@@ -117,18 +117,23 @@ class Ledger:
             now = steps == step
             self.add(indices[now], int(step), wins[now], tries[now])
 
-    def beta(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def rows(self, indices: np.ndarray) -> np.ndarray:
+        """What is kept of examples, as `ROW`s, not faded."""
+        return self._table[indices]
+
+    def beta(self, indices: np.ndarray, rows: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Beta posterior of examples: own evidence faded by age, plus up to `strength` rollouts at the cell's mean.
 
         Args:
             indices: pool indices of shape (..., examples); those along the last axis are of one cell.
+            rows: their rows, where they were already read.
         """
         cells = self.pool.cell_of[indices[..., :1]]
         everywhere = np.arange(len(self.luck))
         mean = self.recent.mean(everywhere)[cells]
         alike = np.maximum(self.lasting.alike(everywhere), 1e-6)
         strength = np.clip(1 / alike - 1, LEAST_STRENGTH, self.strength)[cells]
-        found = self._table[indices]
+        found = self.rows(indices) if rows is None else rows
         keep = np.exp2(np.minimum(found["seen"] - self.step, 0) / self.half_life)
         wins, tries = found["wins"] * keep, found["tries"] * keep
         return strength * mean + wins, strength * (1 - mean) + np.maximum(tries - wins, 0)

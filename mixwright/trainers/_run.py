@@ -106,7 +106,7 @@ class RunSteering:
         self._count_unscored(step, rows, len(groups))
         cells = {cell: shown["success_above_luck"] for cell, shown in self.engine.snapshot().items()}
         line = self._line(step, groups, rows) | group_line(groups, refused, self.success)
-        line |= {"rollouts": self.rollouts, "cells": cells}
+        line |= {"rollouts": self.rollouts, "cells": cells} | self.engine.staleness()
         self._finish(step, actions, line)
         self.metrics.setdefault("steering/zero_signal_share", []).append(line["zero_signal"] / max(1, len(groups)))
         self.metrics.setdefault("steering/refused_share", []).append(line["refused"] / max(1, len(groups)))

@@ -1,12 +1,14 @@
 """Draws what the model can just do: success above luck inside the band, by Thompson sampling, without extra rollouts.
 
-A cell of the task is chosen by one draw from each posterior: weight 4u(1 - u)(1 - a) when the drawn success above luck u
-lies in the band, a being how alike the rollouts of a prompt are (a cell of always right and always wrong prompts has no
-signal), `anchor` above it, `below` under it (a lucky cell has u near 0 and lands there). Then, of `candidates` random
-examples of the cell not drawn a moment ago, the one whose own posterior draw lies nearest the middle of the band. A share
-`explore` ignores all this, so that nothing starves.
+Cells of the task that are not known to be outside the band compete by one draw from each posterior: weight
+4u(1 - u)(1 - a) when the drawn success above luck u lies in the band, a being how alike the rollouts of a prompt are (a cell
+of always right and always wrong prompts has no signal), `anchor` above it, `below` under it. Mastered cells get a small
+review share; cells that are too hard, or right by luck only, get pilots, ever further apart (`_states.py`). Then, of
+`candidates` random examples of the cell not drawn a moment ago, the one whose own posterior draw lies nearest the middle of
+the band; examples seen twice to be outside it come last. Data without levels has one cell per task: there, examples do it.
 
-Source: MoPPS 2507.04632 (Beta posterior, Thompson), LILO 2502.12272 (learnability u(1 - u)); luck and cells are ours.
+Source: MoPPS 2507.04632 (Beta posterior, Thompson), LILO 2502.12272 (learnability u(1 - u)), Pilot-Commit 2605.26606 (defer
+    what is too hard); luck, cells and reviews are ours.
 Unit: success above luck, 0..1.
 Cost: O(cells of the task + candidates) arithmetic per draw, a whole batch at once; no rollouts.
 Blind spot: follows evidence that is one generation batch old; two examples of a cell look alike until each was tried.
@@ -14,9 +16,15 @@ Blind spot: follows evidence that is one generation batch old; two examples of a
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 
 from mixwright.contracts import Scene, Selector
+from mixwright.records import GroupOutcome, Outcome, PairOutcome
+from mixwright.steer.selectors._items import distance, repeats
+from mixwright.steer.selectors._states import MASTERED, CellStates
 
 FEW = 64
 """Examples at which a cell counts half: fewer would be drawn again and again."""
@@ -24,6 +32,8 @@ POSTERIORS = 256
 """Samples from the posteriors of a task's cells in one batch, at most."""
 TIRED = 1e3
 """Added to the distance of a candidate that was drawn a moment ago."""
+PARKED, SHUT = 1e-4, 1e-8
+"""Weight of mastered cells, and of deferred and lucky ones: they are drawn freely only where a task has nothing better."""
 
 
 class Difficulty(Selector):
@@ -32,19 +42,33 @@ class Difficulty(Selector):
     Args:
         candidates: examples compared per draw.
         explore: share of draws that take any example of the task.
-        anchor: weight of a cell above the band, against 1 for a cell in its middle.
-        below: weight of a cell under the band.
+        anchor: weight of a draw above the band, against 1 for one in its middle.
+        below: weight of a draw under the band.
         rest: draws for which a drawn example is passed over, as long as other candidates are there.
+        memory: rollouts that a cell is judged by; older ones fade.
+        pilots: largest share of a task's draws that goes to cells outside the band, to see whether they came back.
+        reviews: share of a task's draws that goes to mastered cells.
     """
 
     def __init__(
-        self, *, candidates: int = 8, explore: float = 0.05, anchor: float = 0.05, below: float = 0.005, rest: int = 64
+        self,
+        *,
+        candidates: int = 8,
+        explore: float = 0.02,
+        anchor: float = 0.05,
+        below: float = 0.005,
+        rest: int = 64,
+        memory: float = 128.0,
+        pilots: float = 0.05,
+        reviews: float = 0.02,
     ) -> None:
         self.candidates, self.explore, self.anchor, self.below, self.rest = candidates, explore, anchor, below, rest
+        self.memory, self.pilots, self.reviews = memory, pilots, reviews
 
     def begin(self, scene: Scene) -> None:
         """Note each task's cells; small cells count less, so that a handful of examples is not drilled."""
-        self._ledger, self._band = scene.ledger, scene.stage.band
+        self._ledger = scene.ledger
+        self._states = CellStates(scene, memory=self.memory, pilots=self.pilots, reviews=self.reviews)
         cells = [scene.ledger.task_cells(task) for task in range(len(scene.pool.tasks))]
         self._cells = np.zeros((len(cells), max(map(len, cells))), dtype=np.int64)
         for task, found in enumerate(cells):
@@ -53,31 +77,44 @@ class Difficulty(Selector):
         sizes = np.where(there, scene.ledger.sizes[self._cells], 0)
         self._sizes = sizes / (sizes + FEW)
 
-    def worth(self, above: np.ndarray, alike: np.ndarray) -> np.ndarray:
-        """Weight of a cell by its success above luck and by how alike the rollouts of its prompts are, both 0..1."""
-        low, high = self._band
+    def worth(self, above: np.ndarray, cells: np.ndarray) -> np.ndarray:
+        """Weight of cells, by success above luck of shape (draws, cells) drawn for them."""
+        alike = self._ledger.lasting.alike(np.arange(len(self._ledger.luck)))[cells]
         inside = np.maximum(4 * above * (1 - above) * (1 - alike), self.below)
+        low, high = self._states.low[cells], self._states.high[cells]
         return np.where(above < low, self.below, np.where(above > high, self.anchor, inside))
 
     def pick(self, tasks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Examples of the tasks. A batch draws no example twice while its candidates allow."""
-        found = self._choose_examples(self._choose_cells(tasks, rng), rng)
+        cells = self._choose_cells(tasks, rng)
+        self._states.serve(tasks, cells, rng)
+        found = self._choose_examples(cells, rng)
         explored = rng.random(len(tasks)) < self.explore
         for task in np.unique(tasks[explored]):
             places = np.flatnonzero(explored & (tasks == task))
             found[places] = rng.choice(self._ledger.task_members(task), len(places))
         return found
 
+    def observe(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome]) -> None:
+        """Move the cells' states."""
+        self._states.observe(step, [outcome for outcome in outcomes if isinstance(outcome, GroupOutcome)])
+
+    def states(self) -> dict[str, str]:
+        """Cell -> unknown, active, mastered, review, deferred or lucky."""
+        return self._states.named()
+
     def _choose_cells(self, tasks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """A cell per draw; in a large batch draws share samples from the posteriors of the cells."""
         ledger, cells, draws = self._ledger, self._cells[tasks], np.arange(len(tasks))
-        wins, losses = ledger.recent.beta(np.arange(len(ledger.luck)))
+        wins, losses = self._states.evidence.beta(np.arange(len(ledger.luck)))
         if len(tasks) <= POSTERIORS:
             success = rng.beta(wins[cells], losses[cells])
         else:
             success = rng.beta(wins, losses, (POSTERIORS, len(wins)))[draws[:, None] % POSTERIORS, cells]
-        alike = ledger.lasting.alike(np.arange(len(ledger.luck)))
-        weights = np.cumsum(self.worth(ledger.above(success, cells), alike[cells]) * self._sizes[tasks], axis=1)
+        state = self._states.state
+        open_to = np.where(self._states.drawn_freely, 1.0, np.where(state == MASTERED, PARKED, SHUT))
+        weights = self.worth(ledger.above(success, cells), cells) * open_to[cells] * self._sizes[tasks]
+        weights = np.cumsum(weights, axis=1)
         place = (weights <= rng.random((len(tasks), 1)) * weights[:, -1:]).sum(axis=1)
         return cells[draws, np.minimum(place, cells.shape[1] - 1)]
 
@@ -89,20 +126,22 @@ class Difficulty(Selector):
         far = np.tile(np.linspace(0, 1, self.candidates), (len(cells), 1))
         drawn = ledger.drawn[found]
         known = (drawn >= 0).any(axis=1)
-        above = ledger.above(rng.beta(*ledger.beta(found[known])), cells[known, None])
-        far[known] = np.abs(above - sum(self._band) / 2)
+        own, low, high = cells[known, None], self._states.low, self._states.high
+        far[known] = distance(ledger, found[known], own, low[own], high[own], rng)
         far[drawn >= max(ledger.draws - self.rest, 0)] += TIRED
         best = far.argmin(axis=1)
         for _ in range(self.candidates if self.rest else 0):
-            again = _repeats(found[draws, best])
+            again = repeats(found[draws, best])
             if not len(again):
                 break
             far[again, best[again]] += TIRED
             best[again] = far[again].argmin(axis=1)
         return found[draws, best].astype(np.int64)
 
+    def state(self) -> dict[str, Any]:
+        """States of the cells."""
+        return self._states.saved()
 
-def _repeats(numbers: np.ndarray) -> np.ndarray:
-    """Places of numbers that stand earlier in the array too."""
-    keys = np.sort((numbers.astype(np.int64) << 32) + np.arange(len(numbers)))  # a full sort: the same on every machine
-    return keys[1:][keys[1:] >> 32 == keys[:-1] >> 32] & (2**32 - 1)
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue with them."""
+        self._states.restore(state)

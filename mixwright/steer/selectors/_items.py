@@ -1,0 +1,53 @@
+"""What an example is for the run that draws from it, where it has evidence of its own."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mixwright.steer._ledger import Ledger
+
+TWICE = 12.0
+"""Rollouts of its own, the older ones fading, from which an example is judged: two groups of 8, not long ago."""
+AGAIN = 64
+"""Steps after which an example that was outside the band is tried again like any other."""
+OUTSIDE = 10.0
+"""Added to the distance of an example that was seen to be outside the band."""
+
+
+def outside(ledger: Ledger, rows: np.ndarray, cells: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Whether examples were seen, twice and lately, to be mastered or too hard (or right by luck only).
+
+    Args:
+        ledger: of the run.
+        rows: what it holds of the examples.
+        cells: their cells; this and the edges broadcast against `rows`.
+        low: lower edge of the band, success above luck.
+        high: upper edge of it.
+    """
+    tries = rows["tries"]
+    above = ledger.above(rows["wins"] / np.maximum(tries, 1e-6), cells)
+    return (tries >= TWICE) & ((above < low) | (above >= high)) & (ledger.step - rows["seen"] < AGAIN)
+
+
+def distance(
+    ledger: Ledger, found: np.ndarray, cells: np.ndarray, low: np.ndarray, high: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """How far one draw from each example's posterior lies from the middle of the band; `OUTSIDE` more for those outside it.
+
+    Args:
+        ledger: of the run.
+        found: pool indices of shape (draws, candidates), a cell per row.
+        cells: of shape (draws, 1).
+        low: lower edge of the band of those cells, same shape.
+        high: upper edge of it.
+        rng: where the draws come from.
+    """
+    rows = ledger.rows(found)
+    above = ledger.above(rng.beta(*ledger.beta(found, rows)), cells)
+    return np.abs(above - (low + high) / 2) + OUTSIDE * outside(ledger, rows, cells, low, high)
+
+
+def repeats(numbers: np.ndarray) -> np.ndarray:
+    """Places of numbers that stand earlier in the array too."""
+    keys = np.sort((numbers.astype(np.int64) << 32) + np.arange(len(numbers)))  # a full sort: the same on every machine
+    return keys[1:][keys[1:] >> 32 == keys[:-1] >> 32] & (2**32 - 1)

@@ -1,0 +1,201 @@
+"""What a cell is for the run that draws from it: unknown, active, mastered, review, deferred or lucky, and when it is tried.
+
+    unknown   fewer than `LEAST` rollouts; drawn like active
+    active    not shown to be outside the band: drawn by its posterior
+    mastered  success above luck at or over the band, seen twice in a row: a small review share, the longest unseen first
+    review    was mastered until a review group fell short; decided by a pilot
+    deferred  the upper end of success above luck (one-sided 90 %) lies under the band: only pilots, ever further apart
+    lucky     as deferred, but right sometimes, by luck: never chased, piloted alike
+
+A pilot is `PILOT` groups, judged by themselves. When a cell comes back to active, its older evidence is forgotten: it is
+about another model. Waits double from `FIRST` to `LONGEST` steps while pilots fail.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mixwright.contracts import Scene
+from mixwright.plan._states import ABOVE_LUCK
+from mixwright.records import GroupOutcome, cell_key
+from mixwright.steer._evidence import CELL_ARRAYS, CellEvidence, wilson
+from mixwright.steer._ledger import counted
+
+NAMES = ("unknown", "active", "mastered", "review", "deferred", "lucky")
+UNKNOWN, ACTIVE, MASTERED, REVIEW, DEFERRED, LUCKY = range(6)
+LEAST = 16.0
+"""Rollouts before a cell is judged."""
+LOOKS = 2
+"""Times in a row that a cell must be seen over the band before it is mastered."""
+Z = 1.28
+"""One-sided 90 %: a wrong verdict costs a few groups until the next pilot, a late one costs groups in every batch."""
+PILOT = 2
+"""Groups of a pilot."""
+FIRST, LONGEST = 8, 64
+"""Steps to the first pilot of a cell, and at most between two."""
+OWN = ("state", "looks", "due", "wait", "asked", "turn")
+
+
+class CellStates:
+    """The states of a pool's cells, and the draws that reviews and pilots are owed.
+
+    Args:
+        scene: of the run; what its ledger knows at the start is taken over.
+        memory: rollouts of evidence per cell.
+        pilots: share of a task's draws that pilots may take.
+        reviews: share of a task's draws that reviews of mastered cells take.
+    """
+
+    def __init__(self, scene: Scene, *, memory: float, pilots: float, reviews: float) -> None:
+        cells, self._ledger = scene.pool.cells, scene.ledger
+        self._numbers = {cell.key: number for number, cell in enumerate(cells)}
+        self._task_of = np.array([scene.pool.tasks.index(cell.task) for cell in cells])
+        bands = np.array([scene.stage.band_of(cell.task) for cell in cells])
+        self.low, self.high = bands[:, 0], bands[:, 1]
+        self._range = scene.stage.options.get("engine", {}).get("reward_range", (0.0, 1.0))
+        self.state, self.looks, self.due, self.wait, self.asked, self.turn = np.zeros((len(OWN), len(cells)), dtype=np.int64)
+        self._shares = np.array([[pilots], [reviews]])
+        self._owed = np.zeros((2, len(scene.pool.tasks)))
+        self.evidence = CellEvidence(len(cells), memory, scene.ledger.recent.half_life)
+        self._trial = CellEvidence(len(cells), math.inf)
+        known = scene.ledger.recent
+        keep = np.minimum(1.0, memory / np.maximum(known.tries, 1e-12))
+        for name in ("wins", "tries", "groups", "squares"):
+            getattr(self.evidence, name)[:] = getattr(known, name) * keep
+        for _ in range(LOOKS):  # a measurement before the run rests on many prompts: it counts as seen twice
+            self._settle(np.flatnonzero(known.tries > 0), 0)
+
+    @property
+    def drawn_freely(self) -> np.ndarray:
+        """Whether each cell is drawn by its posterior: unknown and active ones."""
+        return self.state <= ACTIVE
+
+    def named(self) -> dict[str, str]:
+        """Cell -> name of its state."""
+        return {key: NAMES[self.state[number]] for key, number in self._numbers.items()}
+
+    def observe(self, step: int, groups: Sequence[GroupOutcome]) -> None:
+        """Take in the groups of a batch and move the states of their cells."""
+        if not groups:
+            return
+        wins, tries = counted(groups, self._range)
+        cells = np.array([self._numbers[cell_key(group.task, group.level)] for group in groups])
+        step = max(step, self.evidence.step)
+        self.evidence.add(cells, step, wins, tries)
+        fresh, place = np.unique(cells, return_inverse=True)
+        short = self._under(np.bincount(place, wins), np.bincount(place, tries), fresh, self.high)
+        doubted = fresh[(self.state[fresh] == MASTERED) & short]
+        self.state[doubted], self.due[doubted], self.asked[doubted] = REVIEW, step, 0
+        self._trial.add(cells, step, wins, tries)
+        self._settle(fresh, step)
+        self._judge_pilots(fresh, step)
+        self._clear(fresh[self.state[fresh] == MASTERED])
+
+    def serve(self, tasks: np.ndarray, cells: np.ndarray, rng: np.random.Generator) -> None:
+        """Give some draws of a batch to pilots and reviews, in place.
+
+        Args:
+            tasks: of each draw, shape (draws,).
+            cells: of each draw, shape (draws,).
+            rng: chooses the places.
+        """
+        step = self._ledger.step
+        self.evidence.step = max(self.evidence.step, step)
+        counts = np.bincount(tasks, minlength=self._owed.shape[1])
+        self._owed += self._shares * counts
+        piloted = (self.state >= REVIEW) & (self.due <= step) & (self._ledger.sizes > 0)
+        mastered = (self.state == MASTERED) & (self._ledger.sizes > 0)
+        for task in np.flatnonzero((counts > 0) & (self._owed >= 1).any(axis=0)):
+            here = self._task_of == task
+            chosen = self._pilots(np.flatnonzero(piloted & here), int(min(self._owed[0, task], counts[task])), step)
+            self._owed[0, task] -= len(chosen)
+            room = int(min(self._owed[1, task], counts[task] - len(chosen)))
+            reviewed = self._reviews(np.flatnonzero(mastered & here), room)
+            self._owed[1, task] -= len(reviewed)
+            served = np.r_[chosen, reviewed].astype(np.int64)
+            if len(served):
+                cells[rng.permutation(np.flatnonzero(tasks == task))[: len(served)]] = served
+        np.minimum(self._owed, PILOT, out=self._owed)  # a quiet time saves up one pilot, no more
+
+    def _pilots(self, cells: np.ndarray, room: int, step: int) -> np.ndarray:
+        """Up to `room` cells to pilot now, the longest due first, each as often as its pilot still lacks groups."""
+        order = cells[np.argsort(self.due[cells], kind="stable")]
+        chosen = np.repeat(order, PILOT - self.asked[order])[:room]
+        np.add.at(self.asked, chosen, 1)
+        asked = order[self.asked[order] >= PILOT]
+        # Should no outcome come back (a batch that was lost), the cell is due again all the same.
+        self.due[asked], self.asked[asked] = step + np.maximum(self.wait[asked], FIRST), 0
+        return chosen
+
+    def _reviews(self, cells: np.ndarray, room: int) -> np.ndarray:
+        """`room` mastered cells, the longest unseen first; none when there are none."""
+        if not len(cells) or room < 1:
+            return cells[:0]
+        chosen = np.resize(cells[np.argsort(self.turn[cells], kind="stable")], room)
+        self.turn[chosen] = self.turn.max() + 1 + np.arange(room)
+        return chosen
+
+    def _settle(self, cells: np.ndarray, step: int) -> None:
+        """Judge cells that are drawn freely, by all that is known of them."""
+        evidence = self.evidence
+        cells = cells[self.drawn_freely[cells] & (evidence.tries[cells] >= LEAST)]
+        over = self._ledger.above(evidence.mean(cells), cells) >= self.high[cells]
+        self.looks[cells] = np.where(over, self.looks[cells] + 1, 0)
+        under = self._under(evidence.wins[cells], evidence.tries[cells], cells, self.low)
+        success = evidence.wins[cells] / evidence.tries[cells]
+        lucky = (self._ledger.luck[cells] > ABOVE_LUCK) & (success > ABOVE_LUCK)
+        state = np.where(self.looks[cells] >= LOOKS, MASTERED, np.where(under, np.where(lucky, LUCKY, DEFERRED), ACTIVE))
+        self.state[cells] = state
+        put_off, in_band = cells[state >= DEFERRED], cells[(state == ACTIVE) & (evidence.tries[cells] >= 4 * LEAST)]
+        self.wait[put_off] = np.clip(2 * self.wait[put_off], FIRST, LONGEST)
+        self.due[put_off], self.asked[put_off] = step + self.wait[put_off], 0
+        self.wait[in_band] = 0  # it was there: should it fall out again, it is looked for soon
+        self._clear(cells)
+
+    def _judge_pilots(self, cells: np.ndarray, step: int) -> None:
+        """Decide on pilots that have all their groups."""
+        trial = self._trial
+        cells = cells[(self.state[cells] >= REVIEW) & (trial.groups[cells] >= PILOT)]
+        wins, tries, review = trial.wins[cells], trial.tries[cells], self.state[cells] == REVIEW
+        fell = review & self._under(wins, tries, cells, self.high)
+        low = self._ledger.above(wilson(wins, tries, Z)[0], cells)
+        risen = ~review & (low > 1e-9) & (self._ledger.above(wins / np.maximum(tries, 1e-12), cells) >= self.low[cells])
+        back, held, failed = cells[fell | risen], cells[review & ~fell], cells[~review & ~risen]
+        for name in CELL_ARRAYS:
+            getattr(self.evidence, name)[back] = getattr(trial, name)[back]
+        self.state[back], self.state[held], self.looks[back] = ACTIVE, MASTERED, 0
+        self.wait[failed] = np.clip(2 * self.wait[failed], FIRST, LONGEST)
+        self.due[failed], self.asked[failed] = step + self.wait[failed], 0
+        self._clear(cells)
+
+    def _clear(self, cells: np.ndarray) -> None:
+        """Begin the next pilot of these cells with nothing."""
+        for name in CELL_ARRAYS:
+            getattr(self._trial, name)[cells] = 0
+
+    def _under(self, wins: np.ndarray, tries: np.ndarray, cells: np.ndarray, edge: np.ndarray) -> np.ndarray:
+        """Whether the upper end of success above luck lies under an edge of the band."""
+        return self._ledger.above(wilson(wins, tries, Z)[1], cells) < edge[cells]
+
+    def saved(self) -> dict[str, Any]:
+        """JSON-ready."""
+        evidence = {
+            name: {part: getattr(kept, part).tolist() for part in CELL_ARRAYS}
+            for name, kept in (("evidence", self.evidence), ("trial", self._trial))
+        }
+        own = {name: getattr(self, name).tolist() for name in OWN}
+        return {"owed": self._owed.tolist(), "step": self.evidence.step, **own, **evidence}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what `saved` returned."""
+        self._owed[:] = state["owed"]
+        self.evidence.step = int(state["step"])
+        for name in OWN:
+            getattr(self, name)[:] = state[name]
+        for name, kept in (("evidence", self.evidence), ("trial", self._trial)):
+            for part in CELL_ARRAYS:
+                getattr(kept, part)[:] = state[name][part]
