@@ -3,7 +3,8 @@
 The KL (nats per token, from the trainer when beta > 0, else from the canaries) is smoothed. Above `target` x `dead_band`
 beta is multiplied by `factor`; below `target` / `dead_band` it is divided by it, at most back to where it began. Where
 beta is 0 there is no leash to tighten: the learning-rate factor is divided instead, not under `least`, and comes back up
-to 1 the same way. Beta is never moved to 0 nor from 0. At most one move in `rest` steps.
+to 1 the same way. Beta is never moved to 0 nor from 0. At most one move in `rest` steps; where readings are further apart
+(canaries), a reading counts for the steps that it stands for: in the running mean, and as one move per `rest` of them.
 
 Source: adaptive KL coefficient of 1909.08593; pilots: KL 0.1 kept most of what over-hard data destroyed, dropping groups
     did not.
@@ -28,7 +29,7 @@ class Drift(Controller):
         target: KL from the start to aim under, nats per token.
         dead_band: factor around the target within which nothing is done.
         factor: how much one move multiplies or divides.
-        smooth: weight of the newest KL in the running mean, 0..1.
+        smooth: weight of the newest step's KL in the running mean, 0..1.
         rest: steps between two moves.
         most: beta is never raised above this many times its first value.
         least: the learning-rate factor is never lowered under this.
@@ -50,24 +51,29 @@ class Drift(Controller):
         self._kl: float | None = None
         self._moved: int | None = None
         self._first: float | None = None
+        self._read: int | None = None
 
     def propose(self, signals: Signals) -> list[Action]:
         """One action when the smoothed KL is outside the dead band and the last move is long enough ago."""
         if signals.kl_nats is None:
             return []
-        self._kl = signals.kl_nats if self._kl is None else (1 - self.smooth) * self._kl + self.smooth * signals.kl_nats
+        gap = 1 if self._read is None else max(signals.step - self._read, 1)
+        self._read = signals.step
+        old_weight = 0.0 if self._kl is None else (1 - self.smooth) ** gap
+        self._kl = old_weight * (self._kl or 0.0) + (1 - old_weight) * signals.kl_nats
         if self._first is None:
             self._first = signals.beta
         far, near = self._kl > self.target * self.dead_band, self._kl < self.target / self.dead_band
         if not (far or near) or (self._moved is not None and signals.step - self._moved < self.rest):
             return []
+        factor = self.factor ** max(1, gap // max(self.rest, 1))
         if signals.beta > 0:
             first = self._first or signals.beta
-            old, new = signals.beta, signals.beta * self.factor if far else signals.beta / self.factor
+            old, new = signals.beta, signals.beta * factor if far else signals.beta / factor
             new = min(max(new, min(first, old)), max(first * self.most, old))
         else:
             old = signals.lr_factor
-            new = max(old / self.factor, min(self.least, old)) if far else min(old * self.factor, 1.0)
+            new = max(old / factor, min(self.least, old)) if far else min(old * factor, 1.0)
         if new == old:
             return []
         self._moved = signals.step
@@ -76,9 +82,10 @@ class Drift(Controller):
         return [Action("coefficient", "beta", new, because) if signals.beta > 0 else Action("lr_factor", "lr", new, because)]
 
     def state(self) -> dict[str, Any]:
-        """Running mean, last move, first beta."""
-        return {"kl": self._kl, "moved": self._moved, "first": self._first}
+        """Running mean, last move, first beta, last reading."""
+        return {"kl": self._kl, "moved": self._moved, "first": self._first, "read": self._read}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue."""
         self._kl, self._moved, self._first = state["kl"], state["moved"], state["first"]
+        self._read = state["read"]
