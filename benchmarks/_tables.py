@@ -1,0 +1,156 @@
+"""A very small model that learns tables by heart, one layer that reads (first symbol, second symbol, task), and its SFT.
+
+Rows come from `Engine.draw` and every row's loss goes back into `Engine.observe`, so that mixtures act as they would in a
+trainer. Compute is counted: 6 x parameters x tokens for a training step, 2 x for reading.
+"""
+
+# ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from mixwright.contracts import Pool
+from mixwright.records import Example, Outcome, Signals
+from mixwright.steer._engine import Engine
+from mixwright.steer._pool import make_pool
+from mixwright_lab.worlds.tables import Tables
+
+HEADS, TOKENS = 4, 3
+"""Attention heads; tokens of a row."""
+
+
+class Model(nn.Module):
+    """One transformer layer of which only the last position is computed, because only it is read.
+
+    Args:
+        width: of the residual stream.
+        tasks: number of tasks.
+        symbols: number of symbols.
+        seed: of the initial weights.
+    """
+
+    def __init__(self, width: int, tasks: int, symbols: int, seed: int) -> None:
+        super().__init__()
+        made = torch.Generator().manual_seed(seed)
+
+        def weight(*shape: int, spread: float) -> nn.Parameter:
+            return nn.Parameter(torch.randn(*shape, generator=made) * spread)
+
+        self.width = width
+        self.token, self.place = weight(symbols + tasks, width, spread=0.5), weight(TOKENS, width, spread=0.5)
+        self.query, self.out = weight(width, width, spread=width**-0.5), weight(width, width, spread=width**-0.5)
+        self.pair = weight(width, 2 * width, spread=width**-0.5)
+        self.up, self.down = weight(width, 4 * width, spread=width**-0.5), weight(4 * width, width, spread=width**-0.5 / 2)
+        self.head = weight(width, symbols, spread=width**-0.5)
+
+    def forward(self, ids: Int[Tensor, "rows 3"]) -> Float[Tensor, "rows symbols"]:
+        """Logits of the answer."""
+        rows, size = len(ids), self.width // HEADS
+        stream = self.token[ids] + self.place
+        seen, last = _normed(stream), stream[:, -1]
+        query = (seen[:, -1] @ self.query).view(rows, HEADS, 1, size)
+        keys, values = (seen @ self.pair).view(rows, TOKENS, 2, HEADS, size).permute(2, 0, 3, 1, 4)
+        looks = (query @ keys.transpose(-1, -2) * size**-0.5).softmax(-1)
+        last = last + (looks @ values).reshape(rows, self.width) @ self.out
+        last = last + nn.functional.gelu(_normed(last) @ self.up) @ self.down
+        return _normed(last) @ self.head
+
+    @property
+    def size(self) -> int:
+        """Number of parameters."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+
+def _normed(stream: Tensor) -> Tensor:
+    return stream * (stream.square().mean(-1, keepdim=True) + 1e-6).rsqrt()
+
+
+@dataclass
+class Data:
+    """A corpus of tables as tensors."""
+
+    world: Tables
+    """Where it comes from."""
+    examples: Sequence[Example]
+    """The training rows."""
+    pool: Pool = field(init=False)
+    """The same for the engine; index = row."""
+    ids: Int[Tensor, "rows 3"] = field(init=False)
+    """Tokens: first symbol, second symbol, task."""
+    answers: Int[Tensor, " rows"] = field(init=False)
+    """The right symbol."""
+
+    def __post_init__(self) -> None:
+        rows = self.examples
+        self.pool = make_pool([row.id for row in rows], [row.task for row in rows], [row.level for row in rows])
+        knobs = [[row.knobs["first"], row.knobs["second"], row.knobs["task"] + self.world.symbols] for row in rows]
+        self.ids = torch.tensor(knobs).long()
+        self.answers = torch.tensor([int(row.answer or 0) for row in rows])
+
+    def losses(self, model: nn.Module, rows: Sequence[int] | np.ndarray) -> Float[Tensor, " rows"]:
+        """Nats of each of these rows under the model."""
+        chosen = torch.as_tensor(rows)
+        return nn.functional.cross_entropy(model(self.ids[chosen]), self.answers[chosen], reduction="none")
+
+
+@dataclass
+class Training:
+    """A model with its optimiser and what it has cost."""
+
+    model: Model
+    rate: float
+    """Learning rate after warm-up."""
+    steps: int
+    """Of the whole run: 50 of warm-up, the last 30 % fall to nothing."""
+    done: int = 0
+    flops: float = 0.0
+    seconds: float = 0.0
+    """CPU time of one thread."""
+
+    def __post_init__(self) -> None:
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=self.rate, weight_decay=0.0, fused=True)
+
+    def learn(self, data: Data, draw: Callable[[], Sequence[int]], steps: int, engine: Engine | None = None) -> None:
+        """Take `steps` steps on what `draw` gives; the engine, if any, is told each row's loss."""
+        begun = time.process_time()
+        last: dict[int, float] = {}
+        for _ in range(steps):
+            rows, step = draw(), self.done
+            for group in self.optimizer.param_groups:
+                group["lr"] = self.rate * min(1.0, (step + 1) / 50, (self.steps - step) / (0.3 * self.steps))
+            losses = data.losses(self.model, rows)
+            losses.mean().backward()
+            nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+            self.done += 1
+            self.flops += 6 * self.model.size * TOKENS * len(rows)
+            if engine is not None:
+                outcomes = []
+                for row, loss in zip(rows, losses.tolist(), strict=True):
+                    example, drop = data.examples[row], last.get(row)
+                    drop = None if drop is None else drop - loss
+                    outcomes.append(Outcome(example.id, example.task, example.level, step, loss, 1, drop))
+                    last[row] = loss
+                engine.observe(outcomes, Signals(step + 1))
+        self.seconds += time.process_time() - begun
+
+
+def accuracies(model: Model, world: Tables) -> np.ndarray:
+    """Share of right entries per task, greedy, shape (tasks,): every entry of every table, not charged."""
+    first, second = (part.flatten() for part in np.meshgrid(*[np.arange(world.symbols)] * 2, indexing="ij"))
+    found = []
+    with torch.no_grad():
+        for task in range(world.tasks):
+            ids = torch.tensor(np.stack([first, second, np.full_like(first, world.symbols + task)], 1))
+            right = model(ids).argmax(1).numpy() == world.tables[task].flatten()
+            found.append(right.mean())
+    return np.array(found)

@@ -1,0 +1,194 @@
+"""The experiment behind the retention probe: a burst on one task, then other tasks only, read against a run without it.
+
+Works on any torch module through a function that gives the loss of numbered rows, so that other loops can use it too.
+Every branch starts from a copy of the model with a fresh optimiser: the state of a run's own optimiser makes short bursts
+gain next to nothing.
+"""
+
+# ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from mixwright.measure._estimates import jackknife, rate
+from mixwright.records import Interval, Measurement
+
+Losses = Callable[[nn.Module, np.ndarray], Float[Tensor, " rows"]]
+"""(model, row numbers) -> nats per target token of each row, with gradients."""
+
+WARM = 5
+"""Steps over which each branch's learning rate rises: Adam's first steps are as long as its later ones."""
+LONGEST = 10.0
+"""A half-life longer than this many times the steps watched is told as that."""
+
+
+@dataclass(frozen=True)
+class Burst:
+    """Sizes of the experiment."""
+
+    steps: int
+    """Steps on the task alone, at half the learning rate; under 15 gain too little to see what is kept of it."""
+    after: int
+    """Steps on the other tasks that follow."""
+    batch: int
+    """Rows per step."""
+    learning_rate: float
+    """The run's own."""
+    reads: int = 5
+    """Readings on the way, evenly spaced over the root of the steps, besides the one right after the burst."""
+
+    @property
+    def times(self) -> list[int]:
+        """Steps after the burst at which the held-out loss is read; the first is 0."""
+        return sorted({round(self.after * (place / self.reads) ** 2) for place in range(self.reads + 1)})
+
+
+def watch_bursts(
+    model: nn.Module,
+    losses: Losses,
+    train: Mapping[str, np.ndarray],
+    held_out: Mapping[str, np.ndarray],
+    rare: Sequence[str],
+    sizes: Burst,
+    rng: np.random.Generator,
+) -> list[Measurement]:
+    """One branch per task of `rare` and one without a burst; what each gained and kept.
+
+    Args:
+        model: copied, never touched.
+        losses: of numbered rows.
+        train: row numbers per task.
+        held_out: row numbers per task; at least two where a task is to have numbers.
+        rare: tasks to burst on; all others are common, and drawn as often as they have rows.
+        sizes: of the experiment.
+        rng: of the draws.
+    """
+    common = np.concatenate([rows for task, rows in train.items() if task not in rare])
+    watched = np.concatenate([rows for task, rows in held_out.items() if task not in rare])
+    watched = rng.choice(watched, min(len(watched), 4 * sizes.batch), replace=False)
+    after = [rng.choice(common, sizes.batch) for _ in range(sizes.after)]
+    bursts = {task: [_draw(train[task], sizes.batch, rng) for _ in range(sizes.steps)] for task in rare}
+    start = {task: _read(model, losses, rows, sizes.batch) for task, rows in held_out.items()}
+    found = [_told(task, "loss", rate(values, np.ones(len(values)))) for task, values in start.items()]
+
+    without = copy.deepcopy(model)
+    control = _follow(without, losses, after, {task: held_out[task] for task in rare}, sizes)
+    calm = _read(model, losses, watched, sizes.batch)
+    for task in rare:
+        branch = copy.deepcopy(model)
+        _train(branch, losses, bursts[task], sizes.learning_rate / 2)
+        rise = _read(branch, losses, watched, sizes.batch) - calm
+        found.append(_told(task, "common_rise", rate(rise, np.ones(len(rise))), null=0.0))
+        kept = _follow(branch, losses, after, {task: held_out[task]}, sizes)
+        found += _estimates(task, control[task] - kept[task], start[task], sizes)
+        del branch
+    return [row for row in found if row is not None] + _cost(sizes, len(rare), held_out, rare, len(watched))
+
+
+def half_life(curve: np.ndarray, times: Sequence[int]) -> float:
+    """Steps in which half of a gain is lost: least squares of curve[0] 2 ** -(t / h), h from 0.5 to `LONGEST` x the last."""
+    tried = np.geomspace(0.5, LONGEST * times[-1], 1000)
+    expected = curve[0] * 2.0 ** -(np.asarray(times) / tried[:, None])
+    return float(tried[((expected - curve) ** 2).sum(1).argmin()])
+
+
+def _estimates(task: str, gains: np.ndarray, start: np.ndarray, sizes: Burst) -> list[Measurement | None]:
+    """What the burst gained, and, where it gained anything, what was kept. `gains`: nats, shape (held-out rows, times)."""
+    times, found = sizes.times, []
+    gain = rate(gains[:, 0], np.ones(len(gains)))
+    found.append(_told(task, "burst_gain", gain, null=0.0))
+    rows = float(sizes.steps * sizes.batch)
+    found.append(Measurement("retention", task, "burst_rows", rows, rows, rows, 1, "rows"))
+    if gain is None or gain.low <= 0:
+        return found
+    for place, time in enumerate(times[1:], start=1):
+        kept = jackknife(gains, lambda total, place=place: total[place] / total[0])
+        found.append(_told(task, f"retained@{time}", kept, "share of the gain", 1.0, "nothing forgotten"))
+    most = LONGEST * times[-1]
+    life = jackknife(gains, lambda total: half_life(total, times))
+    if life is not None:
+        life = Interval(life.value, min(max(life.low, 0.5), life.value), max(min(life.high, most), life.value), life.n)
+    found.append(_told(task, "half_life", life, "steps", most, "the longest that can be told: nothing forgotten"))
+    return found
+
+
+def _told(
+    task: str,
+    name: str,
+    estimate: Interval | None,
+    unit: str = "nats per token",
+    null: float | None = None,
+    null_of: str = "the same steps without the burst",
+) -> Measurement | None:
+    if estimate is None:
+        return None
+    numbers = (estimate.value, estimate.low, estimate.high, estimate.n)
+    return Measurement("retention", task, name, *numbers, unit, null=null, null_of=null_of if null is not None else "")
+
+
+def _cost(
+    sizes: Burst, bursts: int, held_out: Mapping[str, np.ndarray], rare: Sequence[str], watched: int
+) -> list[Measurement]:
+    """Rows that were trained on and rows that were only read."""
+    trained = sizes.batch * (bursts * (sizes.steps + sizes.after) + sizes.after)
+    own = sum(len(held_out[task]) for task in rare)
+    read = sum(map(len, held_out.values())) + 2 * len(sizes.times) * own + (bursts + 1) * watched
+    parts = {"rows_trained": trained, "rows_read": read}
+    return [Measurement("retention", "*", name, count, count, count, 1, "rows") for name, count in parts.items()]
+
+
+def _draw(rows: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """`count` rows, none twice where there are as many."""
+    return rng.choice(rows, count, replace=len(rows) < count)
+
+
+def _follow(
+    model: nn.Module, losses: Losses, batches: Sequence[np.ndarray], held_out: Mapping[str, np.ndarray], sizes: Burst
+) -> dict[str, np.ndarray]:
+    """Train on `batches` with a fresh optimiser; held-out losses per task, shape (rows, times)."""
+    found: dict[str, list[np.ndarray]] = {task: [] for task in held_out}
+
+    def look() -> None:
+        for task, rows in held_out.items():
+            found[task].append(_read(model, losses, rows, sizes.batch))
+
+    look()
+    _train(model, losses, batches, sizes.learning_rate, dict.fromkeys(sizes.times[1:], look))
+    return {task: np.stack(readings, 1) for task, readings in found.items()}
+
+
+def _train(
+    model: nn.Module,
+    losses: Losses,
+    batches: Sequence[np.ndarray],
+    rate_: float,
+    at: Mapping[int, Callable[[], Any]] | None = None,
+) -> None:
+    """Steps of AdamW without weight decay, gradients clipped at 1; `at` is called after that many steps."""
+    weights = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.AdamW(weights, lr=rate_, weight_decay=0.0)
+    for step, rows in enumerate(batches, start=1):
+        for group in optimizer.param_groups:
+            group["lr"] = rate_ * min(1.0, step / WARM)
+        optimizer.zero_grad()
+        losses(model, rows).mean().backward()
+        torch.nn.utils.clip_grad_norm_(weights, 1.0)
+        optimizer.step()
+        if at and step in at:
+            at[step]()
+
+
+def _read(model: nn.Module, losses: Losses, rows: np.ndarray, batch: int) -> np.ndarray:
+    """Nats per token of each row."""
+    with torch.no_grad():
+        parts = [losses(model, rows[place : place + batch]) for place in range(0, len(rows), batch)]
+    return torch.cat(parts).double().cpu().numpy()

@@ -1,0 +1,130 @@
+"""How long a rare task's gain lasts while others are trained: a short burst on it, then common tasks only.
+
+On a copy of the model, against a copy without the burst: what the burst gained (nats per token), the share of the gain that
+is left after n steps on other tasks, and the half-life of the gain in steps. Also the held-out loss of every task, and by how
+much the burst raised that of the common ones. The planner `rare_tasks` reads it. Not among the default probes: it trains.
+
+Source: rare-task retention of 2605.29548; burst with a fresh optimiser and control are ours, from pilots in which bursts of
+    5 steps, or with the run's own optimiser, gained nothing that could be kept.
+Unit: nats per token; share of the gain; steps
+Cost: `burst` + `after` training steps per rare task and `after` for the control, told as `rows_trained` and `rows_read`.
+Blind spot: one burst per task, so intervals cover held-out rows, not the chance of the draws; forgetting slows down, so a
+half-life fitted to `after` steps is short for longer ones; the state of a real run's optimiser differs.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch.nn.utils.rnn import pad_sequence
+
+from mixwright.contracts import Probe
+from mixwright.corpus._rows import pc
+from mixwright.errors import InputError
+from mixwright.learner.warmup import _tokens
+from mixwright.measure._bursts import Burst, watch_bursts
+from mixwright.records import Measurement
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from mixwright.corpus import Corpus
+    from mixwright.learner.learner import Learner
+    from mixwright.measure._passes import Passes
+
+NEEDS = ("torch", "transformers")
+
+
+class Retention(Probe):
+    """`loss` of every task; `burst_gain`, `burst_rows`, `common_rise`, `retained@n` and `half_life` of the rare ones.
+
+    Rare are the at most `most` tasks with the fewest rows among those under `rare` of the training rows; the rarest one
+    where none is under it. What was kept is told only where the burst gained something (interval above 0).
+
+    Args:
+        rare: share of the training rows under which a task is rare.
+        most: tasks to burst on, at most.
+        burst: steps on the rare task.
+        after: steps on common tasks.
+        batch: rows per step.
+        learning_rate: that of the run to come; bursts take half of it.
+        items: held-out rows per task.
+    """
+
+    def __init__(
+        self,
+        *,
+        rare: float = 0.02,
+        most: int = 8,
+        burst: int = 15,
+        after: int = 40,
+        batch: int = 16,
+        learning_rate: float = 5e-4,
+        items: int = 32,
+    ) -> None:
+        if min(burst, after, batch, most) < 1 or items < 2 or not learning_rate > 0:
+            got = f"most {most}, burst {burst}, after {after}, batch {batch}, items {items}, rate {learning_rate:g}"
+            raise InputError("positive numbers, and items of at least 2", got, "Correct the options of retention.")
+        self.rare, self.most, self.burst, self.after = rare, most, burst, after
+        self.batch, self.learning_rate, self.items = batch, learning_rate, items
+
+    def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
+        """See the class. Raises InputError when there is nothing to teach, or too little held out to read."""
+        train = _rows(corpus, "train") or _rows(corpus, None)
+        held_out = {task: rows for task, rows in (_rows(corpus, "eval") or train).items() if len(rows) > 1}
+        if not held_out:
+            got = "none" if not train else "less than two held-out rows in every task"
+            raise InputError("rows with targets to teach, and such rows to read", got, "Give a corpus that has both.")
+        read = {task: rng.choice(rows, min(len(rows), self.items), replace=False) for task, rows in held_out.items()}
+        sizes = Burst(self.burst, self.after, self.batch, self.learning_rate)
+        model = copy.deepcopy(passes.learner.model).eval()  # no dropout: the branches differ by the burst alone
+        losses = _Losses(passes.learner, corpus)
+        return watch_bursts(model, losses, train, read, rarest(train, read, self.rare, self.most), sizes, rng)
+
+
+def rarest(train: Mapping[str, np.ndarray], held_out: Mapping[str, np.ndarray], under: float, most: int) -> list[str]:
+    """The tasks to burst on, rarest first; none where no other task would be left to train on."""
+    total = sum(map(len, train.values()))
+    order = sorted((task for task in train if task in held_out), key=lambda task: (len(train[task]), task))
+    found = [task for task in order if len(train[task]) <= under * total][:most] or order[:1]
+    return found if set(found) < set(train) and set(held_out) - set(found) else []
+
+
+def _rows(corpus: Corpus, split: str | None) -> dict[str, np.ndarray]:
+    """Row numbers per task of what has something to teach."""
+    table = corpus.table
+    taught = pc.or_(pc.is_valid(table["target"]), pc.is_valid(table["answer"]))
+    mask = taught if split is None else pc.and_(taught, pc.equal(table["split"], split))
+    tasks, rows = np.asarray(table["task"].to_pylist()), np.flatnonzero(np.asarray(mask.to_pylist(), dtype=bool))
+    return {str(task): rows[tasks[rows] == task] for task in np.unique(tasks[rows])}
+
+
+class _Losses:
+    """Nats per target token of numbered rows, as SFT reads them: prompt, completion, end token. Rows are encoded once.
+
+    Args:
+        learner: its tokenizer; the model is given with each call.
+        corpus: the rows.
+    """
+
+    def __init__(self, learner: Learner, corpus: Corpus) -> None:
+        self._learner, self._corpus = learner, corpus
+        self._encoded: dict[int, tuple[list[int], list[int]]] = {}
+
+    def __call__(self, model: Any, rows: np.ndarray) -> Tensor:
+        """Shape (rows,), with gradients."""
+        for row in map(int, rows):
+            if row not in self._encoded:
+                self._encoded[row] = _tokens(self._learner, self._corpus[row])
+        texts, device = [self._encoded[int(row)] for row in rows], self._learner.device
+        # Padded on the right: causal attention needs no mask then.
+        ids = pad_sequence([torch.tensor(prompt + completion) for prompt, completion in texts], True).to(device)
+        labels = [torch.tensor([-100] * len(prompt) + completion) for prompt, completion in texts]
+        wanted = pad_sequence(labels, True, -100)[:, 1:].to(device)
+        logits = model(input_ids=ids, use_cache=False).logits[:, :-1].float()
+        nats = torch.nn.functional.cross_entropy(logits.transpose(1, 2), wanted, ignore_index=-100, reduction="none")
+        return nats.sum(1) / (wanted != -100).sum(1)
