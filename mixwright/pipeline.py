@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from mixwright._manifest import check_settings, note_settings, same_settings, settings_file, write_manifest, write_settings
 from mixwright.catalog import create, load
+from mixwright.plan._asked import with_asked
+from mixwright.plan._race import warnings_of, with_formats
 from mixwright.records import Measurement, Observation, Plan, TrialResult
 from mixwright.runs import RunFolder, read_list, read_measurements, read_plan, write_json, write_measurements, write_plan
 
@@ -57,7 +59,9 @@ def run(config: RunConfig, folder: RunFolder, *, base: Path = Path(), say: Say =
             measure(config, folder, pool, say=say)
         if stale(folder.plan, before, folder.audit):
             say("plan: weights, band and levers")
-            plan(config, folder, corpus)
+            made = plan(config, folder, corpus)
+            for line in warnings_of(read_measurements(before), made.forecast):
+                say(f"  formats: {line}")
         if stale(result, folder.plan, settings_file(folder)):
             say(f"trial: {', '.join(config.trial.arms)} on {config.trial.seeds} seeds")
             trial(config, folder, pool)
@@ -160,7 +164,8 @@ def make_plan(config: RunConfig, folder: RunFolder, corpus: Corpus) -> Plan:
     if "objective" in signature(load("planners", config.plan.planner)).parameters:
         options.setdefault("objective", config.train.objective)
     planner = create("planners", config.plan.planner, options)
-    return planner.plan(corpus.cells(), observations, competence, steps=config.train.steps)
+    made = planner.plan(corpus.cells(), observations, competence, steps=config.train.steps)
+    return with_formats(with_asked(made, config.plan.stage), competence)
 
 
 def plan(config: RunConfig, folder: RunFolder, corpus: Corpus) -> Plan:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from mixwright.contracts import Probe
 from mixwright.measure._estimates import clustered_share, jackknife, wilson
+from mixwright.plan._race import ACCURACY, OTHER, SHARE
 from mixwright.records import Example, Interval, Measurement
 from mixwright.skeleton import skeleton
 
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from mixwright.measure._passes import Passes
 
 NEEDS = ("torch", "transformers")
-
-OTHER = "(other forms)"
-"""Row of all forms beyond the commonest."""
 
 
 class Formats(Probe):
@@ -60,15 +58,20 @@ class Formats(Probe):
         ranked = sorted(counts, key=lambda form: (-counts[form], form))
         found = [_entropy(task, forms, ranked, gold)] if len(items) > 1 else []
         kept = ranked[: self.top]
+        wanted, times = gold.most_common(1)[0]
+        if wanted not in kept and 2 * times >= len(items):
+            kept.append(wanted)
         for form in [*kept, OTHER] if len(ranked) > self.top else kept:
             inside = ~np.isin(forms, kept) if form == OTHER else forms == form
             share = clustered_share(inside.mean(1), inside.shape[1])
             expected = sum(n for known, n in gold.items() if (known not in kept if form == OTHER else known == form))
-            found.append(_row(task, f"share:{form}", share, expected / len(items), "gold answers"))
+            found.append(_row(task, SHARE + form, share, expected / len(items), "gold answers"))
+            if not inside.any():
+                continue
             right = float(correct[inside].mean())
             bounds = wilson(right, int(inside.any(1).sum()))  # items are the unit: samples of one are not independent
             accuracy = Interval(right, *bounds, n=int(inside.sum()))
-            found.append(_row(task, f"accuracy:{form}", accuracy, float(correct.mean()), "accuracy over all forms"))
+            found.append(_row(task, ACCURACY + form, accuracy, float(correct.mean()), "accuracy over all forms"))
         return found
 
 

@@ -1,0 +1,175 @@
+"""Which answer format takes over, said before the run from two numbers per format: its share and how often it is right.
+
+Rewards push each format up in proportion to its accuracy above the mean: replicator dynamics, the race that Zhao et al. 2025
+(arXiv 2504.07912) show under reinforcement learning. The log-odds of two formats then move in a line, by `PUSH` x the
+difference of their accuracies per step, and cross at step ln(share_j / share_i) / (PUSH x (accuracy_i - accuracy_j)): a rare
+format wins if it is right more often and the run is long enough. Left out: accuracies that move, and lengths.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from mixwright.records import Forecast, Measurement, Plan
+
+PUSH = 0.25
+"""Nats by which the log-odds of two formats move per optimiser step and unit of difference in accuracy. It goes with the
+learning rate; this one was fitted at 5e-4 with Adam on tiny models, and its score says how well it transfers."""
+SHARE, ACCURACY = "share:", "accuracy:"
+"""Prefixes of the rows of the probe `formats`; the form follows."""
+OTHER = "(other forms)"
+"""Their row of all forms beyond the commonest."""
+IN_USE = 0.02
+"""Share from which a format is in use: rarer ones are hardly ever sampled, so they are hardly ever rewarded."""
+COVERED = 0.8
+"""Formats are a choice of formats where the commonest cover this share; else forms are content, and there is no race."""
+RIGHT = 0.1
+"""Accuracy of a task below which a gold form that is not in use is worth a word."""
+Z80 = 1.2816
+"""Half-width of an 80 % range in standard errors."""
+
+
+@dataclass(frozen=True)
+class Runner:
+    """One format at the start."""
+
+    form: str
+    """Its skeleton."""
+    share: float
+    """Of the sampled completions, above 0."""
+    accuracy: float
+    """Mean success of its completions, 0..1."""
+    share_error: float = 0.0
+    """Standard error of the share."""
+    accuracy_error: float = 0.0
+    """Standard error of the accuracy."""
+
+
+def race(shares: Sequence[float], accuracies: Sequence[float], pushed: float) -> list[float]:
+    """Shares after `pushed` (`PUSH` x steps) nats per unit of accuracy: share x exp(pushed x accuracy), scaled to 1."""
+    weights = [math.log(s) + pushed * a if s > 0 else -math.inf for s, a in zip(shares, accuracies, strict=True)]
+    most = max(weights)
+    parts = [math.exp(weight - most) for weight in weights]
+    return [part / math.fsum(parts) for part in parts]
+
+
+def crossing(chaser: Runner, leader: Runner, push: float = PUSH) -> float:
+    """Steps until `chaser` is as common as `leader`: 0 when it is already, infinite when it is not gaining."""
+    behind, gain = math.log(leader.share / chaser.share), push * (chaser.accuracy - leader.accuracy)
+    return 0.0 if behind <= 0 else behind / gain if gain > 0 else math.inf
+
+
+def foresee(task: str, runners: Sequence[Runner], steps: int, push: float = PUSH) -> list[Forecast]:
+    """Share of each format after `steps`, commonest first, with the 80 % range from the errors of its share and accuracy.
+
+    Raises:
+        ValueError: no runners.
+    """
+    pushed = push * steps
+    ends = race([r.share for r in runners], [r.accuracy for r in runners], pushed)
+    found = []
+    for runner, end in zip(runners, ends, strict=True):
+        error = Z80 * math.hypot(runner.share_error / runner.share, pushed * runner.accuracy_error)
+        low, high = (_moved(end, nats) for nats in (-error, error))
+        numbers = (round(number, 4) for number in (runner.share, end, low, high))
+        found.append(Forecast(task, SHARE + runner.form, *numbers))
+    return sorted(found, key=lambda forecast: (-forecast.expected, forecast.name))
+
+
+def _moved(share: float, nats: float) -> float:
+    """A share after its log-odds against all others moved."""
+    return 1.0 if share >= 1 else 1 / (1 + (1 - share) / share * math.exp(-nats)) if share > 0 else 0.0
+
+
+def winner(forecasts: Iterable[Forecast]) -> str | None:
+    """The format that one task's forecasts say will be the commonest; None (undecided) where the best two ranges overlap."""
+    first, *others = sorted(forecasts, key=lambda forecast: -forecast.expected)
+    undecided = first.name == SHARE + OTHER or any(first.low <= other.high for other in others)
+    return None if undecided else first.name.removeprefix(SHARE)
+
+
+def formats_of(rows: Sequence[Measurement]) -> dict[str, list[Runner]]:
+    """Task -> its formats in use, commonest first, from the rows of the probe; only tasks that have a choice of formats."""
+    named = {(row.task, row.name): row for row in rows if row.example is None and row.probe == "formats"}
+    found: dict[str, list[Runner]] = {}
+    for (task, name), row in named.items():
+        right = named.get((task, ACCURACY + name.removeprefix(SHARE)))
+        if name.startswith(SHARE) and right is not None and row.value >= IN_USE:
+            runner = Runner(name.removeprefix(SHARE), row.value, right.value, _error(row), _error(right))
+            found.setdefault(task, []).append(runner)
+    several = {task: sorted(own, key=lambda r: (-r.share, r.form)) for task, own in found.items() if len(own) > 1}
+    return {task: own for task, own in several.items() if sum(r.share for r in own if r.form != OTHER) >= COVERED}
+
+
+def _error(row: Measurement) -> float:
+    return (row.high - row.low) / 2 / 1.96
+
+
+def with_formats(plan: Plan, rows: Sequence[Measurement]) -> Plan:
+    """The plan with a forecast and its reason for each format of each task that has a choice of formats. Pure.
+
+    Args:
+        plan: its GRPO steps are what formats race for; without any it stays as it is.
+        rows: measurements before the run.
+    """
+    steps = sum(stage.steps for stage in plan.stages if stage.objective == "grpo")
+    forecasts, why = list(plan.forecast), dict(plan.why)
+    for task, runners in sorted(formats_of(rows).items()) if steps else ():
+        expected = foresee(task, runners, steps)
+        for forecast in expected:
+            why[f"forecast.{len(forecasts)}.expected"] = _reason(forecast, runners, expected, steps)
+            forecasts.append(forecast)
+    return replace(plan, forecast=tuple(forecasts), why=why)
+
+
+def _reason(forecast: Forecast, runners: Sequence[Runner], expected: Sequence[Forecast], steps: int) -> str:
+    """How one format's forecast came about; `runners` are of its task, commonest first."""
+    runner, said = next(r for r in runners if SHARE + r.form == forecast.name), winner(expected)
+    when = crossing(runner, runners[0])
+    cross = f"; level with {runners[0].form!r} at step {when:.0f}" if 0 < when <= steps else ""
+    ending = f"{said!r} wins" if said is not None else "undecided, the ranges overlap"
+    pace = f"{PUSH:g} nats per step and unit"
+    return f"share {runner.share:.0%}, right {runner.accuracy:.0%}, {pace}{cross}; of {len(runners)} formats {ending}"
+
+
+def warnings_of(rows: Sequence[Measurement], forecasts: Iterable[Forecast]) -> list[str]:
+    """One sentence per task whose predicted winner is not its most accurate format, and per gold form that is not in use.
+
+    Args:
+        rows: measurements before the run.
+        forecasts: of the plan.
+    """
+    expected: dict[str, list[Forecast]] = {}
+    for forecast in forecasts:
+        if forecast.name.startswith(SHARE):
+            expected.setdefault(forecast.task, []).append(forecast)
+    found, formats = [], formats_of(rows)
+    for task, own in sorted(expected.items()):
+        said, runners = winner(own), {runner.form: runner for runner in formats.get(task, ())}
+        best = max(runners.values(), key=lambda runner: runner.accuracy, default=None)
+        if said in runners and best is not None and _worse(runners[said], best):
+            found.append(
+                f"{task}: format {said!r} (right {runners[said].accuracy:.0%}) is expected to crowd out {best.form!r} "
+                f"(right {best.accuracy:.0%}, share {best.share:.0%}). To keep that, start with beta > 0 or teach it by SFT."
+            )
+    return found + _unused(rows)
+
+
+def _worse(runner: Runner, best: Runner) -> bool:
+    return best.accuracy - runner.accuracy > Z80 * math.hypot(runner.accuracy_error, best.accuracy_error)
+
+
+def _unused(rows: Sequence[Measurement]) -> list[str]:
+    """Gold forms that the model hardly writes, in tasks in which hardly anything is right."""
+    right: Mapping[str, float] = {
+        row.task: row.null for row in rows if row.name.startswith(ACCURACY) and row.null is not None and row.example is None
+    }
+    return [
+        f"{row.task}: gold answers look like {row.name.removeprefix(SHARE)!r}, {row.value:.1%} of samples do. If that is "
+        "wanted, rewards will hardly ever find it: teach it by SFT first."
+        for row in rows
+        if row.name.startswith(SHARE) and row.null is not None and row.null >= 0.5 and row.value < IN_USE
+        if row.name != SHARE + OTHER and right.get(row.task, 0.0) < RIGHT
+    ]

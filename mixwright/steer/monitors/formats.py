@@ -1,0 +1,122 @@
+"""Alarms when an answer format is being lost that is no less often right than the one that takes over.
+
+Source: one of several formats takes over under reinforcement learning, not always the best (2504.07912).
+Unit: share of a task's completions.
+Cost: none beyond what the trainer shows; two numbers per watched format and group of two windows.
+Blind spot: formats are skeletons; one that was under `least` at the start is not watched.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from mixwright.contracts import Monitor
+from mixwright.records import Alarm, GroupOutcome, Outcome, PairOutcome, Signals
+from mixwright.steer._formats import Row, advantage, error, in_use, row_of, shares_of
+
+
+class Formats(Monitor):
+    """Compares recent groups of each task with its first ones.
+
+    Args:
+        least: share at the start from which a format is watched.
+        lost: part of its start share that must be gone.
+        errors: standard errors of the fall (groups are the unit) that must be exceeded.
+        slack: reward by which the format may be worse than the one that leads now, compared within groups.
+        window: groups per task in each of the two windows.
+        most: formats watched per task, commonest first.
+        rest: steps between two alarms of one task.
+    """
+
+    def __init__(
+        self,
+        *,
+        least: float = 0.1,
+        lost: float = 0.5,
+        errors: float = 3.0,
+        slack: float = 0.0,
+        window: int = 16,
+        most: int = 6,
+        rest: int = 20,
+    ) -> None:
+        self.least, self.lost, self.errors, self.slack = least, lost, errors, slack
+        self.window, self.most, self.rest = window, most, rest
+        self._first: dict[str, list[GroupOutcome]] = {}
+        self._watched: dict[str, list[str]] = {}
+        self._start: dict[str, list[Row]] = {}
+        self._recent: dict[str, deque[Row]] = {}
+        self._said: dict[str, int] = {}
+
+    def observe(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome]) -> None:
+        """Keep counts and rewards per format; groups without formats or with rewards that overflowed say nothing."""
+        for group in outcomes:
+            if isinstance(group, GroupOutcome) and group.formats and all(map(math.isfinite, group.rewards)):
+                if group.task in self._watched:
+                    self._recent[group.task].append(row_of(group, self._watched[group.task]))
+                else:
+                    self._begin(group)
+
+    def _begin(self, group: GroupOutcome) -> None:
+        """The first window of a task decides which of its formats are watched."""
+        first = self._first.setdefault(group.task, [])
+        first.append(group)
+        if len(first) == self.window:
+            watched = list(in_use(first, self.least).get(group.task, ()))[: self.most]
+            self._watched[group.task] = watched
+            self._start[group.task] = [row_of(one, watched) for one in first]
+            self._recent[group.task] = deque(maxlen=self.window)
+            del self._first[group.task]
+
+    def inspect(self, signals: Signals) -> list[Alarm]:
+        """One alarm per task, about the format that lost most of those that are no worse than the leading one."""
+        alarms = []
+        for task, watched in sorted(self._watched.items()):
+            start, recent = self._start[task], self._recent[task]
+            said = self._said.get(task)
+            if len(recent) < self.window or (said is not None and signals.step - said < self.rest):
+                continue
+            now = [fmean(shares) for shares in shares_of(recent)]
+            leader = max(range(len(now)), key=lambda place: now[place])
+            found = [self._lost(start, recent, place, leader) for place in range(len(watched)) if place != leader]
+            worst = max((one for one in found if one), default=None)
+            if worst is not None:
+                self._said[task] = signals.step
+                fall, threshold, better, place = worst
+                name, ahead = watched[place], watched[leader] if leader < len(watched) else "other forms"
+                message = (
+                    f"{task}: share of {name!r} fell by {fall:.2f} to {now[place]:.2f} (beyond {threshold:.2f}), though "
+                    f"no worse than {ahead!r}, which leads with {now[leader]:.2f} ({better:+.2f} reward in the same groups)"
+                )
+                alarms.append(Alarm("formats", signals.step, task, fall, threshold, message))
+        return alarms
+
+    def _lost(
+        self, start: Sequence[Row], recent: Sequence[Row], place: int, leader: int
+    ) -> tuple[float, float, float, int] | None:
+        """(fall, threshold, advantage over the leader, place) of a format that is lost without being worse."""
+        before, after = (shares_of(rows)[place] for rows in (start, recent))
+        fall = fmean(before) - fmean(after)
+        threshold = max(self.lost * fmean(before), self.errors * math.hypot(error(before), error(after)))
+        if fall <= threshold:
+            return None
+        better = advantage([*start, *recent], place, leader)
+        return None if better is None or better < -self.slack else (fall, threshold, better, place)
+
+    def state(self) -> dict[str, Any]:
+        """Both windows and last alarms."""
+        first = {task: [[list(g.formats), list(g.rewards)] for g in groups] for task, groups in self._first.items()}
+        recent = {task: list(rows) for task, rows in self._recent.items()}
+        return {"first": first, "watched": self._watched, "start": self._start, "recent": recent, "said": self._said}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue."""
+        self._first = {
+            task: [GroupOutcome("", task, None, 0, tuple(rewards), (), tuple(formats)) for formats, rewards in groups]
+            for task, groups in state["first"].items()
+        }
+        self._watched, self._start, self._said = (dict(state[name]) for name in ("watched", "start", "said"))
+        self._recent = {task: deque(rows, maxlen=self.window) for task, rows in state["recent"].items()}
