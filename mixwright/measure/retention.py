@@ -1,8 +1,8 @@
 """How long a rare task's gain lasts while others are trained: a short burst on it, then common tasks only.
 
 On a copy of the model, against a copy without the burst: what the burst gained (nats per token), the share of the gain that
-is left after n steps on other tasks, and the half-life of the gain in steps. Also the held-out loss of every task, and by how
-much the burst raised that of the common ones. The planner `rare_tasks` reads it. Not among the default probes: it trains.
+is left after n steps on other tasks, and the half-life of the gain in steps. Also the held-out loss of every task, and how
+much the burst raised that of common ones. The planner `rare_tasks` reads it. Not among the default probes: it trains.
 
 Source: rare-task retention of 2605.29548; burst with a fresh optimiser and control are ours, from pilots in which bursts of
     5 steps, or with the run's own optimiser, gained nothing that could be kept.

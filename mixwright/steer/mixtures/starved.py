@@ -2,8 +2,8 @@
 
 A task is starved when (1) its running loss (GRPO: its failures) is above its own best by `errors` standard errors and by a
 tenth of its first, or (2) much of its first loss is left and its rows cost no less than when they were last seen, or (3) it
-was not seen for `gap` steps. Its weight then grows by `rise`, at most to `most` times the stage's; it shrinks back the same way once it is not starved.
-Looks every `every` steps.
+was not seen for `gap` steps. Its weight then grows by `rise`, at most to `most` times the stage's; it shrinks back the same
+way once it is not starved. Looks every `every` steps.
 
 Source: loss of rare tasks between sightings, 2605.29548; signals and rule are ours.
 Unit: share of draws.
