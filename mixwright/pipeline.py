@@ -161,8 +161,10 @@ def make_plan(config: RunConfig, folder: RunFolder, corpus: Corpus) -> Plan:
     competence = read_measurements(folder.measurements("before"))
     observations = read_list(folder.audit, Observation) if folder.audit.exists() else run_audit(corpus)
     options = dict(config.plan.options)
-    if "objective" in signature(load("planners", config.plan.planner)).parameters:
-        options.setdefault("objective", config.train.objective)
+    known = signature(load("planners", config.plan.planner)).parameters
+    for name, value in {"objective": config.train.objective, "batch": config.train.prompts}.items():
+        if name in known:
+            options.setdefault(name, value)
     planner = create("planners", config.plan.planner, options)
     made = planner.plan(corpus.cells(), observations, competence, steps=config.train.steps)
     return with_formats(with_asked(made, config.plan.stage), competence)

@@ -109,7 +109,18 @@ def competence() -> list[Measurement]:
                     "competence", cell.task, name, value, low, high, 256, "share", cell.level, None, cell.luck, "luck"
                 )
             )
-    return rows
+    return rows + retention()
+
+
+def retention() -> list[Measurement]:
+    """What the retention probe says: every task's loss, and of the rarest how much a burst gained and how much is left."""
+
+    def row(task: str, name: str, value: float, unit: str) -> Measurement:
+        return Measurement("retention", task, name, value, 0.9 * value, 1.1 * value, 32, unit)
+
+    burst = {"burst_gain": 0.8, "burst_rows": 240.0, "retained@40": 0.5, "half_life": 40.0}
+    losses = {task: row(task, "loss", 2.0, "nats per token") for task in ("add", "count", "spell")}
+    return [*losses.values(), *(row("spell", name, value, "as it is") for name, value in burst.items())]
 
 
 @cache

@@ -1,0 +1,147 @@
+"""Gives each task the rows that learning it takes, as a retention probe shows, and says when frequency is not the limit.
+
+Rows needed by a probed task: rows of its burst x loss / gain of the burst, divided by the share of the gain that was left at
+the end of the probe. Other tasks: their loss at the median rows per nat of the probed ones (those whose burst did not learn
+everything). Shares needed are those rows over the rows of the run, and never so small that a task waits longer than its
+largest safe gap (half-life / 2 ln 2: by then two fifths of a gain are lost). The rest, a tenth at least, goes by the data's
+own shares. Needs of more than the whole run cannot be met by any mixture: the plan says so, and scales them down.
+
+Source: frequency against capacity and the gap between sightings, 2605.29548; the rule is ours.
+Unit: share of draws; rows; steps.
+Cost: none beyond the retention probe (`measure.probes` must name it; without it the planner refuses).
+Blind spot: rows per nat are taken as constant, and loss as something that can reach `left`; learning is seldom that even.
+    One burst is noisy: needs are right to about a factor of 2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+from mixwright.contracts import Planner
+from mixwright.errors import InputError
+from mixwright.plan._baseline import Objective, shares, task_counts
+from mixwright.records import Cell, Measurement, Observation, Plan, Stage
+
+KEPT = (0.1, 1.0)
+"""Between these a share that was kept is believed; ratios of small gains go beyond."""
+REST = 0.1
+"""Share of the run, at least, that goes by the data's own shares, so that what is known stays known."""
+LEARNT = 0.9
+"""Share of the loss that a burst must gain to count as having learnt everything there is."""
+Rows = Mapping[tuple[str, str], Measurement]
+
+
+class RareTasks(Planner):
+    """Weights by need.
+
+    Args:
+        objective: which trainer runs the plan.
+        batch: rows per optimiser step of the run to come.
+        left: loss that will remain whatever is done (the entropy of the answers), nats per token.
+    """
+
+    def __init__(self, *, objective: Objective = "sft", batch: int = 8, left: float = 0.0) -> None:
+        if batch < 1 or not 0 <= left < math.inf:
+            got = f"batch {batch}, left {left:g}"
+            raise InputError("a batch of at least 1 and a finite left of at least 0", got, "Correct plan.options.")
+        self.objective: Objective = objective
+        self.batch, self.left = batch, left
+
+    def plan(
+        self, cells: Sequence[Cell], audit: Sequence[Observation], competence: Sequence[Measurement], *, steps: int
+    ) -> Plan:
+        """The plan. Raises InputError without measurements of the retention probe, or without examples."""
+        counts = task_counts(cells)
+        natural = {task: count / sum(counts.values()) for task, count in counts.items()}
+        rows = {(row.task, row.name): row for row in competence if row.probe == "retention"}
+        probed = [task for task in natural if (task, "burst_gain") in rows]
+        if not probed:
+            remedy = "Name retention in measure.probes and measure again, or plan with temperature."
+            raise InputError("measurements of the probe retention", "none of these tasks", remedy)
+        needs, reasons = self._needs(natural, probed, rows, steps)
+        total = sum(needs.values())
+        if total <= 1:
+            weights = {task: needs[task] + (1 - total) * share for task, share in natural.items()}
+            told = (
+                f"together {total:.0%} of the {steps * self.batch} rows are needed; the rest goes by the data's own shares"
+            )
+        else:
+            weights = needs
+            told = (
+                f"capacity, not frequency, is the limit: learning every task needs {total:.0%} of the {steps * self.batch} "
+                "rows of the run, so that whatever one task is given another lacks; a wider model or more steps would help, "
+                "no mixture will"
+            )
+        stage = Stage("training", self.objective, steps, shares(weights))
+        why = {f"stages.0.weights.{task}": f"{reasons[task]}; {_gap(task, rows)}" for task in weights}
+        return Plan("rare_tasks", (stage,), why=why | {"stages.0.weights": told, "stages.0.steps": "asked for"})
+
+    def _needs(
+        self, natural: Mapping[str, float], probed: Sequence[str], rows: Rows, steps: int
+    ) -> tuple[dict[str, float], dict[str, str]]:
+        """Share of the run's rows that each task needs, and why."""
+        size, pace = steps * self.batch, self._pace(probed, rows)
+        needs, reasons = {}, {}
+        for task, share in natural.items():
+            loss = max(rows[task, "loss"].value - self.left, 0.0) if (task, "loss") in rows else None
+            head = f"{share:.2%} of the data"
+            if loss is None:
+                needs[task], reasons[task] = share, f"{head}; its loss was not measured, so it keeps that"
+            elif task not in probed:
+                needs[task] = loss * pace / size
+                reasons[task] = (
+                    f"{head}; needs about {needs[task]:.2%}: {loss:.2f} nats at {pace:.0f} rows per nat, the median of the "
+                    "probed tasks"
+                )
+            elif rows[task, "burst_gain"].low <= 0:
+                gain = rows[task, "burst_gain"]
+                needs[task] = share
+                reasons[task] = (
+                    f"{head}, which it keeps: a burst of {rows[task, 'burst_rows'].value:.0f} rows on it alone gained "
+                    f"{gain.value:.2g} nats [{gain.low:.2g}, {gain.high:.2g}], so frequency is not the limit"
+                )
+            else:
+                needs[task] = max(_rows(task, rows, loss) / size, 1 / (self.batch * safe_gap(task, rows)))
+                gain, kept = rows[task, "burst_gain"].value, _kept(task, rows)
+                reasons[task] = (
+                    f"{head}; needs {needs[task]:.2%}: {rows[task, 'burst_rows'].value:.0f} rows gained {gain:.2f} of "
+                    f"{loss:.2f} nats, of which {kept:.0%} was left at the end of the probe"
+                )
+        return needs, reasons
+
+    def _pace(self, probed: Sequence[str], rows: Rows) -> float:
+        """Rows per nat, median of the probed tasks that learnt something but not everything (else of those that learnt)."""
+        found: dict[bool, list[float]] = {True: [], False: []}
+        for task in probed:
+            gain, loss = rows[task, "burst_gain"], max(rows[task, "loss"].value - self.left, 1e-6)
+            if gain.low > 0:
+                found[gain.value >= LEARNT * loss].append(_rows(task, rows, loss) / loss)
+        return median(found[False] or found[True] or [0.0])
+
+
+def safe_gap(task: str, rows: Rows) -> float:
+    """Largest safe gap between two sightings of a task, in steps; infinite where no half-life was measured."""
+    return rows[task, "half_life"].value / (2 * math.log(2)) if (task, "half_life") in rows else math.inf
+
+
+def _rows(task: str, rows: Rows, loss: float) -> float:
+    """Rows that learning the task takes. A burst that learnt everything may have needed fewer than it had."""
+    gain = min(rows[task, "burst_gain"].value, max(loss, 1e-9))
+    return rows[task, "burst_rows"].value * loss / gain / _kept(task, rows)
+
+
+def _kept(task: str, rows: Rows) -> float:
+    """Share of the burst's gain that was left at the last reading; 1 where it was not told."""
+    read = {int(name.partition("@")[2]): row for (own, name), row in rows.items() if own == task and "retained@" in name}
+    return min(max(read[max(read)].value, KEPT[0]), KEPT[1]) if read else KEPT[1]
+
+
+def _gap(task: str, rows: Rows) -> str:
+    """The largest safe gap in words."""
+    if (task, "half_life") not in rows:
+        return "largest safe gap not known"
+    life = rows[task, "half_life"]
+    numbers = f"half of a gain lasts {life.value:.0f} steps [{life.low:.0f}, {life.high:.0f}]"
+    return f"largest safe gap {safe_gap(task, rows):.0f} steps: {numbers}"
