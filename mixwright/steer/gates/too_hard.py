@@ -15,7 +15,7 @@ So a lucky cell whose prompts differ much in luck is often let through: the sele
 
 Source: 2605.28388 (over-hard samples harm); the shortcut posterior h / (h + s): success that luck explains teaches luck.
 Unit: success above luck, 0..1.
-Cost: one interval per group; refused groups have cost their rollouts.
+Cost: one interval per cell and batch; refused groups have cost their rollouts.
 Blind spot: a cell of a few easy prompts among many impossible ones looks hard until easy ones are drawn.
 """
 
@@ -43,6 +43,7 @@ class TooHard(Gate):
         self._ledger = scene.ledger
         self._stage = scene.stage
         self._cells = {cell.key: number for number, cell in enumerate(scene.pool.cells)}
+        self._upper: dict[int, tuple[tuple[float, float], float]] = {}
 
     def admit(self, group: GroupOutcome) -> Admission:
         """Whether the group may teach. Raises KeyError for a cell that the pool lacks."""
@@ -51,11 +52,19 @@ class TooHard(Gate):
         tries = float(evidence.tries[cell])
         if tries < self.least:
             return Admission(True, f"no evidence yet: {tries:.0f} of {self.least:.0f} rollouts")
-        upper = float(self._ledger.above(evidence.interval(cell, self.z)[1], cell))
-        success = float(evidence.wins[cell]) / tries
+        upper, success = self._at_most(cell), float(evidence.wins[cell]) / tries
         seen = f"{success:.0%} right in {tries:.0f} rollouts, {luck:.0%} by luck; at most {upper:.0%} above luck"
         floor = self._stage.band_of(group.task)[0] if self.floor is None else self.floor
         if upper >= floor:
             return Admission(True, f"not ruled out: {seen}")
         word = "lucky" if luck > ABOVE_LUCK and success > ABOVE_LUCK else "too hard"
         return Admission(False, f"{word}: {seen}, under {floor:.0%}")
+
+    def _at_most(self, cell: int) -> float:
+        """Upper end of success above luck, worked out again only when the cell's evidence has changed."""
+        evidence = self._ledger.lasting
+        seen = float(evidence.wins[cell]), float(evidence.tries[cell])
+        if cell not in self._upper or self._upper[cell][0] != seen:
+            upper = float(self._ledger.above(evidence.interval(cell, self.z)[1], cell))
+            self._upper[cell] = seen, upper
+        return self._upper[cell][1]

@@ -1,0 +1,237 @@
+"""Draws kept back for what can be done, replay after alarms, and the order in which an alarm is answered."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from steer_world import SUCCESS, outcome, pool, stored
+
+from mixwright.errors import InputError
+from mixwright.records import Action, Alarm, CanaryOutcome, CellPlan, GroupOutcome, Plan, Signals, Stage
+from mixwright.steer._engine import Engine
+from mixwright.steer._policy import DEEPEST, QUIET, EngineOptions, Policy
+
+TASKS = ("chain", "count", "gcd", "lcm", "prime", "spell")
+ABLE = {"chain": {"chain@1"}, "gcd": {"gcd@1"}, "spell": {"spell@1"}}
+
+
+def planned(weights, measured=True, **changes) -> Plan:
+    """A plan that knows the world's success: three mastered cells, two reachable ones, the rest hopeless or lucky."""
+    cells = []
+    for key, success in SUCCESS.items():
+        task, level = key.split("@")
+        luck = 0.3 if task == "count" else 0.0
+        ends = max(0.0, success - 0.04), min(1.0, success + 0.04)
+        cells.append(CellPlan(task, float(level), "unknown", success, luck, 256, 60, *ends))
+    stage = Stage("s", "grpo", 10, weights, **changes)
+    return Plan("hand", (stage,), tuple(cells) if measured else ())
+
+
+def drawn_cells(engine, count) -> Counter[str]:
+    here = pool()
+    return Counter(here.cells[here.cell_of[index]].key for index in engine.draw(count))
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    st.lists(st.integers(0, 20), min_size=6, max_size=6).filter(any),
+    st.sampled_from([0.1, 0.25, 0.5]),
+    st.sampled_from(["uniform", "difficulty"]),
+    st.integers(1, 60),
+)
+def test_anchors_draw_their_share_of_what_can_be_done_under_any_weights(parts, anchor, selector, batch):
+    weights = {task: part / sum(parts) for task, part in zip(TASKS, parts, strict=True)}
+    engine = Engine(planned(weights, selector=selector, options={"engine": {"anchor": anchor}}), pool(), seed=1)
+    wanted = engine.wanted()
+    for task in TASKS:
+        assert wanted[task] == pytest.approx((1 - anchor) * weights[task] + anchor * (task in ABLE) / 3)
+    here, drawn = pool(), []
+    while len(drawn) < 600:
+        drawn += engine.draw(batch)
+    tasks = Counter(here.tasks[here.task_of[index]] for index in drawn)
+    for task in TASKS:
+        assert (
+            abs(tasks[task] - wanted[task] * len(drawn)) <= 4
+        )  # two leaves of the task order, each within 1.5, and rounding
+        alone = weights[task] == 0 and task in ABLE
+        found = Counter(here.cells[here.cell_of[i]].key for i in drawn if here.tasks[here.task_of[i]] == task)
+        assert not alone or set(found) == ABLE[task]
+
+
+def test_anchors_are_spread_and_take_the_examples_that_rested_longest():
+    plan = planned({"prime": 1.0}, selector="uniform", options={"engine": {"anchor": 0.25}})
+    engine, here = Engine(plan, pool(), seed=0), pool()
+    drawn = engine.draw(400)
+    places = [place for place, index in enumerate(drawn) if here.tasks[here.task_of[index]] != "prime"]
+    assert len(places) == 100
+    assert max(np.diff(places)) <= 8
+    held = [drawn[place] for place in places]
+    assert set(Counter(held).values()) == {1}  # 33 draws of each cell of 60
+    later = [i for i in engine.draw(80) if here.tasks[here.task_of[i]] != "prime"]
+    assert len(set(later) - set(held)) >= 15  # eight random candidates, the longest rested first
+
+
+def test_where_nothing_is_mastered_the_best_reachable_cell_is_the_anchor():
+    plan = planned({"chain": 1.0}, selector="uniform", options={"engine": {"anchor": 0.5}})
+    cells = [replace(cell, success=0.0, low=0.0, high=0.05) if cell.success > 0.9 else cell for cell in plan.cells]
+    engine = Engine(replace(plan, cells=tuple(cells)), pool(), seed=0)
+    found = drawn_cells(engine, 600)
+    assert found["chain@2"] / 600 == pytest.approx(0.25 + 0.5 / 3, abs=0.02)  # half of its own, a third of anchors
+    assert found["spell@2"] / 600 == pytest.approx(0.25, abs=0.01)
+    assert not any(key.startswith(("gcd", "lcm", "prime", "count")) for key in found)  # lucky and hopeless ones never
+
+
+def test_without_evidence_nothing_is_kept_back_and_rewards_bring_it():
+    plan = planned({"gcd": 0.5, "prime": 0.5}, measured=False, selector="uniform", options={"engine": {"anchor": 0.5}})
+    engine, here, rng = Engine(plan, pool(), seed=0), pool(), np.random.default_rng(0)
+    assert engine.wanted()["gcd"] == 0.5
+    for step in range(12):
+        engine.observe([outcome(here, index, step, SUCCESS, rng) for index in engine.draw(8)], Signals(step))
+    assert engine.wanted()["gcd"] == 0.75
+    assert engine.wanted()["prime"] == 0.25
+
+
+def test_canaries_are_never_anchors():
+    plan = planned({"prime": 1.0}, selector="uniform", monitors=("canary",), options={"engine": {"anchor": 0.5}})
+    cells = tuple(replace(cell, state="mastered") if cell.success > 0.9 else cell for cell in plan.cells)
+    engine = Engine(replace(plan, cells=cells), pool(), seed=0)
+    assert engine.canaries
+    assert not set(engine.draw(2000)) & set(engine.canaries)
+
+
+def test_off_by_default_and_draws_as_without():
+    plan = planned(dict.fromkeys(TASKS, 1 / 6), selector="difficulty")
+    assert EngineOptions().anchor == EngineOptions().replay == 0
+    assert Engine(plan, pool(), seed=3).draw(50) == Engine(plan, pool(), seed=3).draw(50)
+    assert Engine(plan, pool(), seed=3).wanted() == {task: pytest.approx(1 / 6) for task in TASKS}
+
+
+@pytest.mark.parametrize("options", [{"anchor": 0.6}, {"replay": -0.1}, {"replay_steps": 0}, {"anchor": float("nan")}])
+def test_shares_that_make_no_sense_are_refused(options):
+    with pytest.raises(InputError):
+        EngineOptions(**options)
+
+
+REPLAYING = {"engine": {"replay": 0.25, "replay_steps": 30, "patience": 3, "then": "stop"}}
+
+
+def watched(**changes) -> Engine:
+    plan = planned({"prime": 1.0}, selector="uniform", monitors=("canary",), options=REPLAYING)
+    cells = tuple(replace(cell, state="mastered") if cell.success > 0.9 else cell for cell in plan.cells)
+    return Engine(replace(plan, cells=cells), pool(), seed=0)
+
+
+def look(engine, step, lost=(), beta=0.04) -> list[Action]:
+    """A canary pass in which the tasks of `lost` fail and the others succeed."""
+    here, seen = pool(), []
+    for index in engine.canaries:
+        cell = here.cells[here.cell_of[index]]
+        seen.append(CanaryOutcome(here.ids[index], cell.task, cell.level, step, float(cell.task not in lost)))
+    return engine.watch(Signals(step, beta=beta, canaries=tuple(seen)))
+
+
+def kinds(actions):
+    return [(action.kind, action.target) for action in actions]
+
+
+def test_an_alarm_tightens_then_replays_then_stops():
+    engine = watched()
+    assert look(engine, 0) == []
+    assert kinds(look(engine, 10, {"gcd"})) == [("coefficient", "beta")]
+    assert engine.wanted()["gcd"] == 0
+    assert kinds(look(engine, 20, {"gcd"})) == [("coefficient", "beta"), ("replay", "gcd")]
+    assert engine.wanted() == {task: {"gcd": 0.25, "prime": 0.75}.get(task, 0.0) for task in TASKS}
+    assert drawn_cells(engine, 400) == {"gcd@1": 100} | {"prime@1": 300}
+    assert kinds(look(engine, 30, {"gcd"})) == [("coefficient", "beta"), ("stop", "run")]
+    told = [(d.step, d.what, d.old, d.new) for d in engine.take_decisions() if d.what.startswith(("replay", "stop"))]
+    assert told == [(20, "replay.gcd", 0.0, 0.25), (30, "stop", None, "run")]
+
+
+def test_a_replay_ends_when_its_canaries_are_back():
+    engine = watched()
+    look(engine, 0)
+    look(engine, 10, {"gcd", "spell"})
+    look(engine, 20, {"gcd", "spell"})
+    assert engine.wanted()["spell"] == engine.wanted()["gcd"] == 0.125
+    assert kinds(look(engine, 24, {"gcd"}))[-2:] == [("replay", "spell"), ("stop", "run")]
+    assert engine.wanted()["gcd"] == 0.25
+    assert ("replay", "gcd") in kinds(look(engine, 28))
+    assert engine.wanted()["prime"] == 1
+    said = [(d.what, d.new, d.because) for d in engine.take_decisions() if d.what == "replay.gcd"]
+    assert said[-1] == ("replay.gcd", 0.0, "its canaries are back within their start's error")
+
+
+def test_a_replay_ends_after_its_steps():
+    engine, here = watched(), pool()
+    look(engine, 0)
+    look(engine, 10, {"gcd"})
+    look(engine, 20, {"gcd"})
+    none = [GroupOutcome(here.ids[engine.draw(1)[0]], "prime", 1.0, 49, (0.0,) * 8)]
+    assert not [a for a in engine.observe(none, Signals(49)) if a.kind == "replay"]
+    (over,) = [a for a in engine.observe(none, Signals(50)) if a.kind == "replay"]
+    assert (over.target, over.value) == ("gcd", 0.0)
+    assert engine.wanted()["prime"] == 1
+
+
+@settings(deadline=None, max_examples=10)
+@given(st.integers(0, 2**30), st.integers(1, 11))
+def test_a_run_resumed_in_the_middle_of_a_replay_continues_exactly(seed, cut):
+    def play(engine, steps):
+        here, seen = pool(), []
+        for step in steps:
+            rng = np.random.default_rng((seed, step))
+            drawn = engine.draw(7)
+            acts = engine.observe([outcome(here, index, step, SUCCESS, rng) for index in drawn], Signals(step, beta=0.04))
+            lost = {"gcd"} if step in (2, 3, 4, 7, 8) else set()
+            seen.append((drawn, acts, look(engine, step, lost), engine.take_decisions(), engine.wanted()))
+        return seen
+
+    whole, resumed = watched(), watched()
+    play(whole, range(cut))
+    resumed.restore(stored(whole.state()))
+    assert play(resumed, range(cut, 12)) == play(whole, range(cut, 12))
+    if 4 <= cut <= 5:
+        assert whole.wanted()["prime"] == 1  # it has ended by now
+
+
+def alarm(step) -> list[Alarm]:
+    return [Alarm("displacement", step, "t", 2.0, 1.0, "t fell")]
+
+
+def test_without_canaries_quiet_steps_loosen_what_alarms_tightened():
+    policy = Policy(EngineOptions())
+    for step in range(0, 200, 20):
+        policy.alarms(alarm(step), Signals(step), 0.0)
+    assert policy.lr_factor == 0.5**DEEPEST
+    factors = []
+    for step in range(181, 181 + 6 * QUIET):
+        policy.alarms([], Signals(step), 0.0)
+        factors.append(policy.lr_factor)
+    assert factors[QUIET - 3] == 0.5**DEEPEST
+    assert factors[QUIET] == 0.5 ** (DEEPEST - 1)
+    assert factors[-1] == 1
+
+
+def test_an_alarm_about_no_task_replays_none():
+    policy = Policy(EngineOptions(replay=0.25))
+    for step in range(3):
+        answer = policy.alarms([Alarm("length", step, None, 2.0, 1.0, "all fell")], Signals(step), 0.0)
+    assert answer.replay == {}
+
+
+def test_a_long_row_of_weak_batches_is_told_at_doubling_counts():
+    engine = Engine(planned({"chain": 1.0}, measured=False, selector="uniform", gates=("too_hard",)), pool(), seed=0)
+    for step in range(40):
+        wins = (4, 8, 8, 8, 8, 8, 8, 8) if step % 2 else (4, 4, 4)
+        rewards = [(1.0,) * w + (0.0,) * (8 - w) for w in wins]
+        groups = [GroupOutcome(f"chain@2#{i}", "chain", 2.0, step, r) for i, r in enumerate(rewards)]
+        (factor,) = [a.value for a in engine.observe(groups, Signals(step)) if a.kind == "lr_factor"] or [None]
+        assert factor == (0.5 if step % 2 else 1.0 if step else None)
+    told = [d for d in engine.take_decisions() if d.what == "lr_factor"]
+    assert [d.step for d in told] == [1, 3, 7, 15, 31]
+    assert "batch 16 of this kind" in told[-1].because
