@@ -53,26 +53,39 @@ class Formats(Probe):
         rollouts = [passes.rollouts[item.id] for item in items]
         forms = np.array([[skeleton(sample.text) for sample in rollout.samples] for rollout in rollouts], dtype=object)
         correct = np.array([rollout.correct for rollout in rollouts])
-        gold = Counter(skeleton(item.answer or "") for item in items)
-        counts = Counter(forms.ravel().tolist())
-        ranked = sorted(counts, key=lambda form: (-counts[form], form))
-        found = [_entropy(task, forms, ranked, gold)] if len(items) > 1 else []
-        kept = ranked[: self.top]
-        wanted, times = gold.most_common(1)[0]
-        if wanted not in kept and 2 * times >= len(items):
+        return format_rows(task, forms, correct, Counter(skeleton(item.answer or "") for item in items), self.top)
+
+
+def format_rows(
+    task: str, forms: NDArray[np.object_], correct: NDArray[np.float64], gold: Counter[str], top: int
+) -> list[Measurement]:
+    """The rows of one task.
+
+    Args:
+        task: its name.
+        forms: of each sample, shape (items, samples).
+        correct: 1 or 0 of each sample, the same shape.
+        gold: how many gold answers have each form; the commonest is told even if no sample has it, if half of them do.
+        top: how many forms get rows of their own.
+    """
+    counts = Counter(forms.ravel().tolist())
+    ranked = sorted(counts, key=lambda form: (-counts[form], form))
+    found = [_entropy(task, forms, ranked, gold)] if len(forms) > 1 else []
+    kept = ranked[:top]
+    for wanted, times in gold.most_common(1):
+        if wanted not in kept and 2 * times >= gold.total():
             kept.append(wanted)
-        for form in [*kept, OTHER] if len(ranked) > self.top else kept:
-            inside = ~np.isin(forms, kept) if form == OTHER else forms == form
-            share = clustered_share(inside.mean(1), inside.shape[1])
-            expected = sum(n for known, n in gold.items() if (known not in kept if form == OTHER else known == form))
-            found.append(_row(task, SHARE + form, share, expected / len(items), "gold answers"))
-            if not inside.any():
-                continue
+    for form in [*kept, OTHER] if len(ranked) > top else kept:
+        inside = ~np.isin(forms, kept) if form == OTHER else forms == form
+        share = clustered_share(inside.mean(1), inside.shape[1])
+        expected = sum(n for known, n in gold.items() if (known not in kept if form == OTHER else known == form))
+        found.append(_row(task, SHARE + form, share, expected / gold.total(), "gold answers"))
+        if inside.any():
             right = float(correct[inside].mean())
             bounds = wilson(right, int(inside.any(1).sum()))  # items are the unit: samples of one are not independent
             accuracy = Interval(right, *bounds, n=int(inside.sum()))
             found.append(_row(task, ACCURACY + form, accuracy, float(correct.mean()), "accuracy over all forms"))
-        return found
+    return found
 
 
 def _entropy(task: str, forms: NDArray[np.object_], ranked: list[str], gold: Counter[str]) -> Measurement:

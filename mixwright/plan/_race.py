@@ -62,16 +62,18 @@ def crossing(chaser: Runner, leader: Runner, push: float = PUSH) -> float:
 
 
 def foresee(task: str, runners: Sequence[Runner], steps: int, push: float = PUSH) -> list[Forecast]:
-    """Share of each format after `steps`, commonest first, with the 80 % range from the errors of its share and accuracy.
+    """Share of each format after `steps`, commonest first, with the 80 % range from its errors and its strongest rival's.
 
     Raises:
         ValueError: no runners.
     """
     pushed = push * steps
     ends = race([r.share for r in runners], [r.accuracy for r in runners], pushed)
+    errors = [math.hypot(r.share_error / r.share, pushed * r.accuracy_error) for r in runners]
     found = []
-    for runner, end in zip(runners, ends, strict=True):
-        error = Z80 * math.hypot(runner.share_error / runner.share, pushed * runner.accuracy_error)
+    for place, (runner, end) in enumerate(zip(runners, ends, strict=True)):
+        rival = max((other for other in range(len(runners)) if other != place), key=lambda other: ends[other], default=place)
+        error = Z80 * math.hypot(errors[place], errors[rival])
         low, high = (_moved(end, nats) for nats in (-error, error))
         numbers = (round(number, 4) for number in (runner.share, end, low, high))
         found.append(Forecast(task, SHARE + runner.form, *numbers))
