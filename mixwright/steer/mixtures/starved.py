@@ -115,7 +115,9 @@ class Starved(Mixture):
         )
         least = FORGOTTEN * np.maximum(np.abs(of["first"]), np.abs(of["best"]))
         worse = known & (of["level"] - of["best"] > np.maximum(self.errors * error, np.maximum(least, 1e-9)))
-        stuck = again & (of["level"] > self.left * of["first"]) & (of["first"] > 0) & (of["drop"] < self.errors * drop_error)
+        stuck = (
+            again & (of["level"] > self.left * of["first"]) & (of["first"] > 0) & (of["drop"] <= self.errors * drop_error)
+        )
         return worse | stuck | (step - of["seen"] > self.gap)
 
     def state(self) -> dict[str, Any]:
