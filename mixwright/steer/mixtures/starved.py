@@ -2,13 +2,13 @@
 
 A task is starved when (1) its running loss (GRPO: its failures) is above its own best by `errors` standard errors and by a
 tenth of its first, or (2) much of its first loss is left and its rows cost no less than when they were last seen, or (3) it
-was not seen for `gap` steps. Its weight then grows by `rise`, at most to `most` times the stage's; it shrinks back the same
-way once it is not starved. Looks every `every` steps.
+was not seen for `gap` steps. Its weight then grows by `rise`, at most to `most` times the stage's and not over an even share
+of the run; it shrinks back the same way once it is not starved. Looks every `every` steps.
 
 Source: loss of rare tasks between sightings, 2605.29548; signals and rule are ours.
 Unit: share of draws.
 Cost: none; reads what the step shows anyway.
-Blind spot: a task that nothing can be learnt of (noise) looks starved by (2) and holds `most` times its weight.
+Blind spot: a task that nothing can be learnt of (noise) looks starved by (2) and holds the most it may have.
 """
 
 from __future__ import annotations
@@ -65,6 +65,8 @@ class Starved(Mixture):
     def begin(self, scene: Scene) -> None:
         """Start from the stage's weights; nothing is known."""
         self._tasks, self._base = scene.pool.tasks, stage_shares(scene)
+        even = 1 / np.count_nonzero(self._base)
+        self._limit = np.clip(even / np.maximum(self._base, 1e-12), 1.0, self.most)
         self._numbers = {task: number for number, task in enumerate(self._tasks)}
         self._steady = Steady(self._base, self.every, 0.0)
         self._of = {part: np.zeros(len(self._tasks)) for part in PARTS}
@@ -84,7 +86,7 @@ class Starved(Mixture):
         """The weights now."""
         if self._steady.due(step):
             factor, starved = self._of["factor"], self._starved(step)
-            moved = np.where(starved, np.minimum(factor * self.rise, self.most), np.maximum(factor / self.rise, 1.0))
+            moved = np.where(starved, np.minimum(factor * self.rise, self._limit), np.maximum(factor / self.rise, 1.0))
             self._of["factor"] = moved
             proposed = self._base * moved
             self._steady.move(proposed / proposed.sum())
