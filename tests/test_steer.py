@@ -176,18 +176,18 @@ def group(task="t", level=None, wins=0) -> GroupOutcome:
     return GroupOutcome("0", task, level, 0, (1.0,) * wins + (0.0,) * (8 - wins))
 
 
-def refused_share(above: float, luck: float, rollouts: int, rho: float, cells: int = 600) -> float:
+def refused_share(above: float, luck: float, rollouts: int, rho: float, cells: int = 600, group_size: int = 8) -> float:
     """Share of simulated cells that the gate refuses after that many rollouts of prompts that differ by rho."""
     ids = [f"t{i}" for i in range(cells)]
     here = make_pool(ids, ids, cells=[Cell(name, None, 1, luck) for name in ids])
     place, rng, success = scene(here), np.random.default_rng(5), luck + above * (1 - luck)
     gate = TooHard()
     gate.begin(place)
-    for step in range(rollouts // 8):
+    for step in range(rollouts // group_size):
         varied = 0 < success < 1 and rho > 0
         each = rng.beta(success * (1 / rho - 1), (1 - success) * (1 / rho - 1), cells) if varied else success
-        for cell, wins in enumerate(rng.binomial(8, each, cells)):
-            place.ledger.lasting.add(cell, step, float(wins), 8)
+        for cell, wins in enumerate(rng.binomial(group_size, each, cells)):
+            place.ledger.lasting.add(cell, step, float(wins), group_size)
     return float(np.mean([not gate.admit(group(cell.task)).admitted for cell in here.cells]))
 
 
@@ -207,6 +207,13 @@ def refused_share(above: float, luck: float, rollouts: int, rho: float, cells: i
 )
 def test_the_gates_error_rates_are_as_stated(above, luck, rollouts, rho, least, most):
     assert least <= refused_share(above, luck, rollouts, rho) <= most
+
+
+@pytest.mark.parametrize("group_size", [16, 64])
+def test_the_gate_has_its_power_in_groups_of_any_size(group_size):
+    assert refused_share(0.0, 0.0, 32 * group_size, 0.0, 50, group_size) == 1
+    assert refused_share(0.0, 0.1, 64 * group_size, 0.2, 200, group_size) > 0.8
+    assert refused_share(0.1, 0.0, 32 * group_size, 0.5, 200, group_size) < 0.06
 
 
 def test_gate_admits_the_unknown_names_the_lucky_and_takes_cells_back():

@@ -43,7 +43,7 @@ class CellEvidence:
 
     Args:
         count: number of cells.
-        memory: rollouts that evidence is worth at most, about.
+        memory: rollouts that evidence is worth at most, about, in groups of up to 8; as many groups where they are larger.
         half_life: steps without a new rollout after which the posterior counts the evidence half; None: it never fades.
     """
 
@@ -79,7 +79,9 @@ class CellEvidence:
         order = np.argsort(short(cells), kind="stable")
         cells, wins, tries = cells[order], wins[order], tries[order]
         ends = np.flatnonzero(np.r_[cells[1:] != cells[:-1], True])
-        total = np.cumsum(tries)
+        # Rollouts of a prompt are alike, so a group ages the others by `START_GROUP` rollouts at most: else evidence in
+        # large groups could never rule a cell out, whatever it showed.
+        total = np.cumsum(np.minimum(tries, START_GROUP))
         # A group is discounted by the rollouts of its cell that came after it, the cell's older evidence by all of them.
         later = np.repeat(total[ends], np.diff(ends, prepend=-1)) - total
         found, worth = cells[ends], np.exp(later / -self.memory)

@@ -1,17 +1,19 @@
 """Refuses groups of cells that are right no more often than luck, or hardly ever: their gradient is noise.
 
 A cell is refused when the upper end of the one-sided 95 % Wilson interval of its success above luck lies under `floor`
-(default: the lower edge of the stage's band), on the cell's lasting evidence (about 512 rollouts, older ones fading, those
-of one prompt counted for what they are worth), the current groups included. A cell without evidence is admitted and the
+(default: the lower edge of the task's band), on the cell's lasting evidence (about 64 groups, older ones fading, rollouts of
+one prompt counted for what they are worth), the current groups included. A cell without evidence is admitted and the
 reason says so. Groups stay seen while refused, so a cell whose success rises comes back: one measured at 0 of 256 rollouts
 (32 items) and luck 0 does after two groups of 8 with 4 right each.
 
-Power: share of 3,000 simulated cells refused after 128 / 256 / 512 rollouts, none measured before, groups of 8, floor 0.1.
-rho is how much of the variance lies between prompts (0: every prompt alike, 0.5: half of it).
+Power: share of 3,000 simulated cells refused after 16 / 32 / 64 groups of 8, none measured before, floor 0.1. rho is how
+much of the variance lies between prompts (0: every prompt alike, 0.5: half of it).
     success above luck 0, rho 0:    luck 0  .00 / 1.0 / 1.0    luck 0.1  .25 / .91 / 1.0    luck 0.3  .18 / .50 / .82
     success above luck 0, rho 0.2:  luck 0  .00 / 1.0 / 1.0    luck 0.1  .23 / .62 / .88    luck 0.3  .17 / .30 / .48
+    the same in groups of 16:       luck 0  .00 / 1.0 / 1.0    luck 0.1  .24 / .66 / .93    luck 0.3  .15 / .31 / .50
     at the floor, rho 0 to 0.5:     wrongly refused .00 to .04 at any time;  success above luck 0.2: .00 to .01
 So a lucky cell whose prompts differ much in luck is often let through: the selector's low share for it is the other guard.
+Groups count, not rollouts: larger groups tell success from luck hardly sooner in prompts, and later in rollouts.
 
 Source: 2605.28388 (over-hard samples harm); the shortcut posterior h / (h + s): success that luck explains teaches luck.
 Unit: success above luck, 0..1.
