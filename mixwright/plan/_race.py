@@ -17,6 +17,10 @@ from mixwright.records import Forecast, Measurement, Plan
 PUSH = 0.25
 """Nats by which the log-odds of two formats move per optimiser step and unit of difference in accuracy. It goes with the
 learning rate; this one was fitted at 5e-4 with Adam on tiny models, and its score says how well it transfers."""
+UNSURE = 0.3
+"""Standard error of `PUSH`, as a share of it; fitted with it."""
+WANDER = 0.1
+"""Nats by which the log-odds of equally good formats wander in a step (times the root of steps); fitted with `PUSH`."""
 SHARE, ACCURACY = "share:", "accuracy:"
 """Prefixes of the rows of the probe `formats`; the form follows."""
 OTHER = "(other forms)"
@@ -62,7 +66,9 @@ def crossing(chaser: Runner, leader: Runner, push: float = PUSH) -> float:
 
 
 def foresee(task: str, runners: Sequence[Runner], steps: int, push: float = PUSH) -> list[Forecast]:
-    """Share of each format after `steps`, commonest first, with the 80 % range from its errors and its strongest rival's.
+    """Share of each format after `steps`, commonest first, with an 80 % range.
+
+    The range counts the errors of a format's share and accuracy, those of its strongest rival, and the rule's own.
 
     Raises:
         ValueError: no runners.
@@ -73,7 +79,8 @@ def foresee(task: str, runners: Sequence[Runner], steps: int, push: float = PUSH
     found = []
     for place, (runner, end) in enumerate(zip(runners, ends, strict=True)):
         rival = max((other for other in range(len(runners)) if other != place), key=lambda other: ends[other], default=place)
-        error = Z80 * math.hypot(errors[place], errors[rival])
+        model = math.hypot(UNSURE * pushed * (runner.accuracy - runners[rival].accuracy), WANDER * math.sqrt(steps))
+        error = Z80 * math.hypot(errors[place], errors[rival], model)
         low, high = (_moved(end, nats) for nats in (-error, error))
         numbers = (round(number, 4) for number in (runner.share, end, low, high))
         found.append(Forecast(task, SHARE + runner.form, *numbers))
