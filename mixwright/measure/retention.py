@@ -60,7 +60,7 @@ class Retention(Probe):
         *,
         rare: float = 0.02,
         most: int = 8,
-        burst: int = 15,
+        burst: int = 30,
         after: int = 40,
         batch: int = 16,
         learning_rate: float = 5e-4,

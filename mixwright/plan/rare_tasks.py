@@ -1,7 +1,7 @@
 """Gives each task the rows that learning it takes, as a retention probe shows, and says when frequency is not the limit.
 
-Rows needed by a probed task: rows of its burst x loss / gain of the burst, divided by the share of the gain that was left at
-the end of the probe. Other tasks: their loss at the median rows per nat of the probed ones (those whose burst did not learn
+Rows needed by a probed task: rows of its burst x loss / gain of the burst, divided by the share of the gain that was left in
+the last two readings. Other tasks: their loss at the median rows per nat of the probed ones (those whose burst did not learn
 everything). Shares needed are those rows over the rows of the run, and never so small that a task waits longer than its
 largest safe gap (half-life / 2 ln 2: by then two fifths of a gain are lost). The rest, a tenth at least, goes by the data's
 own shares. Needs of more than the whole run cannot be met by any mixture: the plan says so, and scales them down.
@@ -62,17 +62,14 @@ class RareTasks(Planner):
             raise InputError("measurements of the probe retention", "none of these tasks", remedy)
         needs, reasons = self._needs(natural, probed, rows, steps)
         total = sum(needs.values())
-        if total <= 1:
-            weights = {task: needs[task] + (1 - total) * share for task, share in natural.items()}
-            told = (
-                f"together {total:.0%} of the {steps * self.batch} rows are needed; the rest goes by the data's own shares"
-            )
-        else:
-            weights = needs
+        scale = min(1.0, (1 - REST) / max(total, 1e-9))
+        weights = {task: scale * needs[task] + (1 - scale * total) * share for task, share in natural.items()}
+        told = f"together {total:.0%} of the {steps * self.batch} rows are needed; the rest goes by the data's own shares"
+        if total > 1:
             told = (
                 f"capacity, not frequency, is the limit: learning every task needs {total:.0%} of the {steps * self.batch} "
-                "rows of the run, so that whatever one task is given another lacks; a wider model or more steps would help, "
-                "no mixture will"
+                "rows of the run, so that what one task is given another lacks; a wider model or more steps would help, no "
+                "mixture will"
             )
         stage = Stage("training", self.objective, steps, shares(weights))
         why = {f"stages.0.weights.{task}": f"{reasons[task]}; {_gap(task, rows)}" for task in weights}
@@ -133,9 +130,10 @@ def _rows(task: str, rows: Rows, loss: float) -> float:
 
 
 def _kept(task: str, rows: Rows) -> float:
-    """Share of the burst's gain that was left at the last reading; 1 where it was not told."""
+    """Share of the burst's gain that was left, mean of the last two readings; 1 where it was not told."""
     read = {int(name.partition("@")[2]): row for (own, name), row in rows.items() if own == task and "retained@" in name}
-    return min(max(read[max(read)].value, KEPT[0]), KEPT[1]) if read else KEPT[1]
+    last = [read[steps].value for steps in sorted(read)[-2:]]
+    return min(max(sum(last) / len(last), KEPT[0]), KEPT[1]) if last else KEPT[1]
 
 
 def _gap(task: str, rows: Rows) -> str:
