@@ -1,14 +1,14 @@
 """Alarms when an answer format is being lost that is no less often right than the one that takes over.
 
-The first `window` groups of a task are its start: formats with a share of `least` there are watched. An alarm is raised when
-one of them has lost more than `lost` of its start share, and more than `errors` standard errors (groups are the unit), in the
-last `window` groups, while its completions earned no less than those of the format that leads now, within the same groups
-of both windows. At most one alarm per task in `rest` steps. Losing formats may be wanted (one format, easily read): leave the
-monitor out of the stage's monitors then, or set `options.engine.on_alarm` to `log`.
+The first `window` groups of a task are its start: formats with a share of `least` there are watched. An alarm is raised
+when one of them has lost more than `lost` of its start share, and more than `errors` standard errors (groups are the unit),
+in the last `window` groups, while its completions earned no less than those of the format that leads now, within the same
+groups of both windows. At most one alarm per task in `rest` steps. Losing formats may be wanted (one format is easily read):
+leave the monitor out of the stage's monitors then, or set `options.engine.on_alarm` to `log`.
 
 False alarms (1,000 simulated runs of 40 steps of 4 groups of 8; shares 0.6, 0.3, 0.1 that do not move, all equally right):
-3 % of runs; of 100 steps 7 %. Power (500 runs; the 0.3 format shrinks by a tenth per step) by its advantage in accuracy: 97 %
-at +0.1, 77 % at 0, 36 % at -0.1, 7 % at -0.2 (rightly lost: these two are false alarms).
+3 % of runs; of 100 steps 7 %. Power (500 runs; the 0.3 format shrinks by a tenth per step), by its advantage in accuracy:
+97 % at +0.1, 77 % at 0, 36 % at -0.1, 7 % at -0.2 (where it is rightly lost: these two are false alarms).
 
 Source: one of several formats takes over under reinforcement learning, not always the best (2504.07912).
 Unit: share of a task's completions.
