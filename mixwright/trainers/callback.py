@@ -27,6 +27,7 @@ from mixwright.errors import InputError
 from mixwright.trainers._canaries import is_async
 from mixwright.trainers._draws import SteeredSampler
 from mixwright.trainers._hooks import SteeringHooks
+from mixwright.trainers._lints import Settings, read_settings, warn_at_first_batch, warn_at_start
 from mixwright.trainers._refusals import no_lr_reason
 from mixwright.trainers._resume import TRAINER_STATE
 from mixwright.trainers._rewards import group_outcomes, group_rows, permute, shown, weighted_sum
@@ -139,6 +140,7 @@ class SteeringCallback(SteeringHooks):
             self.run.beta_reason = "SteeringCallback was not given the trainer (steering.trainer = trainer)"
         if self.run.batches == 0 and self.run.engine.canaries:
             self.run.note(0, "canaries off", "SteeringCallback does not generate; the rows held out for them are not drawn")
+        warn_at_start(self.run, self._lint_settings(), self.steering.plan)
         self._move_beta()
 
     def _watched(self, place: int, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -181,6 +183,7 @@ class SteeringCallback(SteeringHooks):
         count = len(gather_object(groups))
         refused = self.run.observe(step, outcomes, rows=count, completions=count * size, kl=kl, entropy=entropy)
         self._move_beta()
+        warn_at_first_batch(self.run, self._lint_settings(), outcomes, step)
         if "log_metric" in given:  # classes built on an older TRL have none; steps.jsonl has the same numbers
             for name, value in self.run.drain_metrics().items():
                 given["log_metric"](name, value)
@@ -191,6 +194,9 @@ class SteeringCallback(SteeringHooks):
             [None if out[place // size] or value != value else value for place, value in enumerate(column)]
             for column in table.T.tolist()
         ]
+
+    def _lint_settings(self) -> Settings:
+        return read_settings(self.args, self._functions, self._weights.tolist())
 
     def _move_beta(self) -> None:
         if getattr(self.trainer, "beta", 0.0) > 0:

@@ -18,6 +18,7 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 
 from mixwright.trainers._canaries import CanaryPass, make_canaries
 from mixwright.trainers._draws import SteeredSampler
+from mixwright.trainers._lints import Settings, read_settings, warn_at_first_batch, warn_at_start
 from mixwright.trainers._names import check_methods
 from mixwright.trainers._refusals import refuse_grpo
 from mixwright.trainers._rewards import group_outcomes, group_rows, permute, refuse, shown, weighted_sum
@@ -129,6 +130,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         batch = run.batches
         refused = run.observe(step, groups, rows=len(rows), completions=len(totals), kl=kl, entropy=entropy)
         self.beta = run.beta
+        warn_at_first_batch(run, self._lint_settings(), groups, step)
         if self.steering.permute_rewards:
             rewards = permute(rewards, size, (self.args.seed, batch))
         out = [place for place, row in enumerate(rows) if run.pool.ids[row] in refused]
@@ -136,6 +138,9 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
             rewards = refuse(rewards, out, size)
             self._refused_rows = torch.isin(torch.arange(len(rewards)) // size, torch.tensor(out)).to(rewards.device)
         return rewards
+
+    def _lint_settings(self) -> Settings:
+        return read_settings(self.args, self.reward_funcs, self.reward_weights.tolist())
 
     def _make_canaries(self) -> CanaryPass | None:
         if self.steered is None:
@@ -148,6 +153,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         if self.steered is None:
             return
         self.steered.checks.append(check_refusal(self))
+        warn_at_start(self.steered, self._lint_settings(), self.steering.plan)
         if self.canaries is not None:
             self.steered.charge(self.canaries.remember_start())
             if step == 0:

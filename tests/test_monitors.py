@@ -1,0 +1,195 @@
+"""Monitors that compare a run with its start: windows by hand, silence, rest, restart, tapes with and without a change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks._monitor_tapes import CHANGES, calm, changed
+from mixwright import catalog
+from mixwright.contracts import Pool, Scene
+from mixwright.records import Alarm, Cell, GroupOutcome, Outcome, PairOutcome, Signals, Stage
+from mixwright.steer._ledger import Ledger
+from mixwright.steer.monitors._windows import CELLS, Windows, change, mean_and_error
+from mixwright.steer.monitors.diversity import distinct
+
+NAMES = sorted(CHANGES)
+
+
+def scene(levels: int = 2, luck: float = 0.0, reward_range: tuple[float, float] = (0.0, 1.0)) -> Scene:
+    cells = tuple(Cell("t", float(level), 1, luck, "known") for level in range(levels))
+    pool = Pool(tuple(map(str, range(levels))), ("t",), np.zeros(levels, np.int32), cells, np.arange(levels, dtype=np.int32))
+    options = {"engine": {"reward_range": reward_range}}
+    return Scene(pool, Ledger(pool), Stage("grpo", "grpo", 10, {"t": 1.0}, options=options), {})
+
+
+def monitor(name: str, place: Scene | None = None, **options: Any) -> Any:
+    made = catalog.create("monitors", name, {"begin": 2, "window": 4} | options)
+    made.begin(place or scene())
+    return made
+
+
+def group(
+    answers: str = "abcd",
+    rewards: tuple[float, ...] = (0, 0, 0, 0),
+    lengths: tuple[int, ...] = (10,) * 4,
+    level: float = 0.0,
+) -> GroupOutcome:
+    return GroupOutcome(str(int(level)), "t", level, 0, tuple(map(float, rewards)), lengths, (), tuple(answers))
+
+
+def told(made: Any, groups: Sequence[Any], step: int = 0) -> list[Alarm]:
+    made.observe(step, groups)
+    return made.inspect(Signals(step))
+
+
+WINS = (1.0, 1.0, 0.0, 0.0)
+CASES: dict[str, tuple[list[GroupOutcome], list[GroupOutcome], float, float]] = {
+    # start of 2 groups, window of 4; commonest answer had 1/4 of each, threshold 1/4 + 0.15
+    "repetition": ([group()] * 2, [group("aaaa")] * 4, 1.0, 0.4),
+    # half of the length
+    "length": ([group(lengths=(8, 10, 10, 12))] * 2, [group(lengths=(5, 5, 5, 5))] * 4, 0.5, 0.6),
+    # successes took 10 tokens, now one of two takes 4
+    "skipped_work": ([group(rewards=WINS)] * 2, [group(rewards=WINS, lengths=(4, 10, 10, 10))] * 4, 0.5, 0.25),
+    # failed groups gave 4 answers of 4, now 2; level 1 succeeds more than it did
+    "diversity": (
+        [group()] * 2 + [group(rewards=WINS, level=1.0)] * 6,
+        [group("aabb")] * 4 + [group(rewards=(1.0,) * 4, level=1.0)] * 16,
+        0.5,
+        0.6,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_by_hand(name: str) -> None:
+    start, now, value, threshold = CASES[name]
+    made = monitor(name)
+    assert told(made, start) == []
+    (alarm,) = told(made, now, 7)
+    assert (alarm.monitor, alarm.step, alarm.task) == (name, 7, "t")
+    assert (alarm.value, alarm.threshold) == pytest.approx((value, threshold))
+    assert alarm.message.startswith("t: ")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_start_again_and_what_carries_nothing_are_silent(name: str) -> None:
+    start, _, _, _ = CASES[name]
+    made = monitor(name)
+    assert told(made, start * 20) == []
+    blank = monitor(name)
+    groups = [GroupOutcome("0", "t", 0.0, 0, (0.0, 1.0))] * 40  # no lengths, no answers
+    assert told(blank, [*groups, Outcome("0", "t", 0.0, 0, 1.0, 3), PairOutcome("0", "t", 0.0, 0, 1.0, -1.0, -2.0)]) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_rests_and_continues_after_a_restart(name: str) -> None:
+    start, now, _, _ = CASES[name]
+    made = monitor(name, rest=5)
+    told(made, start)
+    assert told(made, now[:2], 3) == []
+    again = monitor(name, rest=5)
+    again.restore(json.loads(json.dumps(made.state(), allow_nan=False)))
+    for step, rings in ((4, True), (6, False), (9, True)):
+        one, other = told(made, now, step), told(again, now, step)
+        assert one == other
+        assert bool(one) == rings
+    assert json.loads(json.dumps(made.state())) == again.state()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_memory_is_bounded(name: str) -> None:
+    made = monitor(name)
+    start, now, _, _ = CASES[name]
+    told(made, [*start, *now] * 10)
+    size = len(json.dumps(made.state()))
+    told(made, now * 100, 1)
+    assert len(json.dumps(made.state())) <= 1.5 * size
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_another_mix_of_levels_is_not_a_change(name: str) -> None:
+    """Level 1 is short, of one answer and often right; level 0 long, of many and never: drawing only one changes nothing."""
+    one = group("aaab", WINS, (4, 4, 4, 4), 1.0)
+    other = group("abcd", (0, 0, 0, 0), (40, 40, 40, 40), 0.0)
+    made = monitor(name)
+    assert told(made, [one, other] * 4) == []
+    assert told(made, [one] * 30, 1) == []
+    assert told(made, [other] * 30, 2) == []
+
+
+def test_repetition_takes_luck_for_no_repetition() -> None:
+    start, now = [group()] * 2, [group("aaab")] * 4
+    assert [alarm.value for alarm in told(monitor("repetition"), start + now)] == [0.75]
+    assert told(monitor("repetition", scene(luck=0.7)), start + now) == []
+
+
+def test_length_tells_growth_and_a_common_limit() -> None:
+    start = [group(lengths=(8, 9, 11, 12))] * 2
+    (grown,) = told(monitor("length"), start + [group(lengths=(20, 22, 24, 30))] * 4)
+    assert (grown.value, grown.threshold) == (24 / 11, 2.0)
+    (full,) = told(monitor("length"), start + [group(lengths=(9, 16, 16, 16))] * 4)
+    assert (full.value, full.threshold) == (0.75, 0.5)
+    assert "stop at one length" in full.message
+    assert told(monitor("length"), [group(lengths=(8, 8, 8, 8))] * 40) == []  # one length by nature
+
+
+def test_diversity_needs_success_that_rises() -> None:
+    start, now, _, _ = CASES["diversity"]
+    (alarm,) = told(monitor("diversity"), start + now)
+    assert "success rose by 0.50" in alarm.message
+    idle = [group("aabb")] * 4 + [group(rewards=WINS, level=1.0)] * 16
+    assert told(monitor("diversity"), start + idle) == []
+
+
+def test_a_right_answer_is_what_the_reward_range_says() -> None:
+    place = scene(reward_range=(-1.0, 0.0))
+    start = [group(rewards=(0.0, 0.0, -1.0, -1.0))] * 2
+    now = [group(rewards=(0.0, 0.0, -1.0, -1.0), lengths=(4, 4, 4, 4))] * 4
+    assert len(told(monitor("skipped_work", place), start + now)) == 1
+    assert told(monitor("skipped_work"), start + now) == []
+
+
+@given(st.lists(st.sampled_from("abc"), min_size=1, max_size=7), st.integers(1, 7))
+def test_different_answers_among_some_draws_is_the_mean_over_all_choices(answers: list[str], draws: int) -> None:
+    draws = min(draws, len(answers))
+    chosen = [len(set(some)) for some in combinations(answers, draws)]
+    assert distinct(answers, draws) == pytest.approx(np.mean(chosen))
+
+
+def test_the_error_of_a_change_holds_that_of_its_starts() -> None:
+    assert mean_and_error([1.0, 3.0]) == [2.0, 1.0]
+    assert mean_and_error([5.0]) == [5.0, 1.0]
+    windows = Windows(mean_and_error, begin=2, size=4, rest=0)
+    windows.know(scene())
+    for level in (0.0, 1.0):
+        for value in (1.0, 3.0):
+            windows.add(group(level=level), value)
+    for level in (0.0, 0.0, 0.0, 1.0):
+        windows.add(group(level=level), 2.0 + level)
+    ((_, seen),) = windows.due(0)
+    mean, error = change(seen, [each.entry for each in seen], lambda each: each.start)
+    assert mean == 0.25
+    assert error == pytest.approx(np.sqrt(0.25**2 + (0.75 * 1.0) ** 2 + (0.25 * 1.0) ** 2))
+
+
+def test_a_task_of_very_many_levels_is_one_cell() -> None:
+    windows = Windows(list, begin=2, size=4, rest=0)
+    windows.know(scene(CELLS + 1))
+    for level in range(4):
+        windows.add(group(level=float(level)), level)
+    assert windows.state()["starts"] == {"t": [0, 1]}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_large_change_is_seen_and_a_calm_run_is_silent(name: str) -> None:
+    rng = np.random.default_rng(3)
+    assert sum(changed(name, CHANGES[name][-1], rng) for _ in range(8)) >= 6
+    assert sum(calm(name, rng) for _ in range(3)) == 0
