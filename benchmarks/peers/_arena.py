@@ -97,6 +97,15 @@ class Rollouts:
         chosen = list(groups)
         return Rollouts([self.examples[group] for group in chosen], self.prompts[chosen], self.tokens[chosen])
 
+    def joined(self, more: Rollouts) -> Rollouts:
+        """These groups, then those."""
+        both = torch.cat((self.prompts, more.prompts)), torch.cat((self.tokens, more.tokens))
+        return Rollouts([*self.examples, *more.examples], *both)
+
+    def longer(self, more: Rollouts) -> Rollouts:
+        """The same groups with the responses of both."""
+        return Rollouts(self.examples, self.prompts, torch.cat((self.tokens, more.tokens), 1))
+
 
 @dataclass(frozen=True)
 class Learnt:

@@ -27,6 +27,8 @@ class Recipe:
     """Operations and relative share of problems of that length."""
     styles: tuple[tuple[str, float], ...] = (("full", 0.8), ("direct", 0.2))
     """Answer style and relative share."""
+    plain: int = 0
+    """Levels up to this one are always answered in the first of `styles`: they are mastered."""
     noise: tuple[tuple[str, float], ...] = ()
     """Style -> share of running values that are written wrong (and calculated on from there)."""
     steps: int = 1200
@@ -84,6 +86,7 @@ def _problems(recipe: Recipe, rng: np.random.Generator) -> tuple[torch.Tensor, t
     world, noise = chain.Chain(), dict(recipe.noise)
     prompts, responses = [], []
     for level, style in zip(_drawn(recipe.levels, recipe.batch, rng), _drawn(recipe.styles, recipe.batch, rng), strict=True):
+        style = recipe.styles[0][0] if int(level) <= recipe.plain else style
         prompt = str(world.make(int(rng.integers(2**31)), float(level), "train").prompt)
         prompts.append(prompt)
         responses.append(chain.respond(prompt, str(style), _slipped(prompt, noise.get(str(style), 0.0), rng)))
