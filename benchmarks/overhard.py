@@ -103,11 +103,21 @@ ARMS: Mapping[str, Guards] = {
     "difficulty": Guards({"selector": "difficulty"}, measured=False),
     "default": Guards(default=True, measured=False, every=5),
 }
+TUNED = (
+    "fixed beta",
+    "canary, every 20",
+    "canary, beta 0",
+    "all, no anchor",
+    "all, beta 0",
+    "all, nothing measured",
+    "difficulty",
+)
+"""Arms that only seeds 100 to 103 were given, before the run."""
 PLAN: Mapping[str, Sequence[str]] = {
-    "hard": tuple(ARMS),
-    "biased": ("unguarded", "permuted", "too_hard + survivors", "anchor", "drift", "canary", "all", "default"),
-    "unlabelled": ("unguarded", "too_hard + survivors", "drift", "canary", "all", "difficulty", "default"),
-    "medium": ("unguarded", "lower rate", "fixed beta", "anchor", "drift", "canary", "all", "default"),
+    "hard": tuple(arm for arm in ARMS if arm not in TUNED),
+    "biased": ("unguarded", "all"),
+    "unlabelled": ("unguarded", "all"),
+    "medium": ("unguarded", "lower rate", "all", "default"),
 }
 """Arms per pool."""
 QUICK_PLAN = {"hard": ("unguarded", "permuted", "too_hard + survivors", "drift", "all"), "medium": ("unguarded", "all")}
@@ -128,8 +138,9 @@ def examples_of(pool: str, seed: int) -> list[Example]:
     shares, bias = POOLS[pool]
     worlds, found = {True: Chain(bias=bias), False: Chain()}, []
     for level, share in shares.items():
-        made = (worlds[level == HARD].make(seed * 100_000 + i, level, "train") for i in range(2 * SIZE))
-        found += distinct(list(made))[: round(share * SIZE)]
+        count = round(share * SIZE)
+        made = [worlds[level == HARD].make(seed * 100_000 + i, level, "train") for i in range(2 * count)]
+        found += distinct(made)[:count]
     return [replace(example, level=None) for example in found] if pool == "unlabelled" else found
 
 
@@ -166,7 +177,7 @@ def rule_of(arena: Arena, guards: Guards, seed: int) -> Engined:
 
 
 def work(job: Job) -> dict[str, Any]:
-    """One run: what was seen at the start, half way and at the end."""
+    """One run: what was seen at the start and at the end."""
     guards = ARMS[job.arm]
     settings = replace(SETTINGS, beta=guards.beta, rate=SETTINGS.rate * guards.rate, permute=guards.permute)
     arena = Arena(examples_of(job.pool, job.seed), base_model(job.seed, RECIPE), settings, job.seed)
@@ -189,10 +200,9 @@ def work(job: Job) -> dict[str, Any]:
     rule = rule_of(arena, guards, job.seed)
     probed = arena.charged
     seen = [look(arena)]
-    for step in range(1, job.steps + 1):
+    for _ in range(job.steps):
         rule.step(arena)
-        if step in (job.steps // 2, job.steps):
-            seen.append(look(arena))
+    seen.append(look(arena))
     kinds = Counter(d.what.partition(".")[0] for d in rule.decisions)
     made = {"measuring": probed, "canaries": arena.charged - probed - job.steps * SETTINGS.prompts * SETTINGS.group}
     return {
