@@ -14,7 +14,7 @@ Blind spot: the model moves and the filter does not. Half of a band measured at 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ class StaticBand(Selector):
 
     def begin(self, scene: Scene) -> None:
         """Choose each task's cells by what was measured before the run."""
-        ledger, self._chosen = scene.ledger, {}
+        ledger, chosen = scene.ledger, []
         evidence = ledger.lasting
         for task, name in enumerate(scene.pool.tasks):
             low, high = scene.stage.band_of(name)
@@ -38,18 +38,28 @@ class StaticBand(Selector):
             inside = (tries == 0) | (low <= above) & (above <= high)
             if not inside.any() and len(cells):
                 inside[np.abs(above - (low + high) / 2).argmin()] = True
-            members = ledger.task_members(task)
-            self._chosen[task] = members[np.isin(scene.pool.cell_of[members], cells[inside])]
-        self._passes = Passes(len(scene.pool.tasks), self._chosen.__getitem__)
+            chosen.append(cells[inside].tolist())
+        self._scene = scene
+        self._passes = Passes(len(chosen), lambda task: self._members[task])
+        self._take(chosen)
 
     def pick(self, tasks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """The next examples of each task's pass; a new pass takes its seed from `rng`."""
         return self._passes.next(tasks, rng)
 
     def state(self) -> dict[str, Any]:
-        """Seed and place of each task's pass; the choice follows from the plan."""
-        return self._passes.state()
+        """The choice, made once, and seed and place of each task's pass."""
+        return {"chosen": [list(cells) for cells in self._chosen], "passes": self._passes.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue the passes."""
-        self._passes.restore(state)
+        self._take(state["chosen"])
+        self._passes.restore(state["passes"])
+
+    def _take(self, chosen: Sequence[Sequence[int]]) -> None:
+        """These cells of each task, and their examples."""
+        self._chosen = [list(cells) for cells in chosen]
+        every = map(self._scene.ledger.task_members, range(len(chosen)))
+        self._members = [
+            own[np.isin(self._scene.pool.cell_of[own], cells)] for own, cells in zip(every, chosen, strict=True)
+        ]
