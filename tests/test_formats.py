@@ -118,6 +118,8 @@ def test_the_plan_says_shares_before_the_run_with_reasons() -> None:
 def test_content_is_no_race() -> None:
     assert formats_of(rows("t", {"a": (0.2, 0.2), "b": (0.2, 0.6), OTHER: (0.6, 0.3)})) == {}
     assert formats_of(rows("t", {"a": (1.0, 0.2)})) == {}
+    signs = [replace(row, null=0.5) for row in rows("t", {"9": (0.7, 0.1), "-9": (0.3, 0.2)})]
+    assert formats_of(signs) == {}  # the question decides
     assert set(formats_of(rows("t", {"a": (0.5, 0.2), "b": (0.4, 0.6), OTHER: (0.1, 0.3)}))) == {"t"}
 
 

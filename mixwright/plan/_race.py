@@ -9,6 +9,7 @@ format wins if it is right more often and the run is long enough. Left out: accu
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -29,6 +30,9 @@ IN_USE = 0.02
 """Share from which a format is in use: rarer ones are hardly ever sampled, so they are hardly ever rewarded."""
 COVERED = 0.8
 """Formats are a choice of formats where the commonest cover this share; else forms are content, and there is no race."""
+CONTENT = 0.05
+"""Share of gold answers from which a form is one that questions ask for. Where they ask for several (numbers with and
+without a sign), the question decides, and there is no race either."""
 RIGHT = 0.1
 """Accuracy of a task below which a gold form that is not in use is worth a word."""
 Z80 = 1.2816
@@ -102,13 +106,15 @@ def winner(forecasts: Iterable[Forecast]) -> str | None:
 def formats_of(rows: Sequence[Measurement]) -> dict[str, list[Runner]]:
     """Task -> its formats in use, commonest first, from the rows of the probe; only tasks that have a choice of formats."""
     named = {(row.task, row.name): row for row in rows if row.example is None and row.probe == "formats"}
+    asked = Counter(task for (task, name), row in named.items() if name.startswith(SHARE) and (row.null or 0.0) >= CONTENT)
     found: dict[str, list[Runner]] = {}
     for (task, name), row in named.items():
         right = named.get((task, ACCURACY + name.removeprefix(SHARE)))
         if name.startswith(SHARE) and right is not None and row.value >= IN_USE:
             runner = Runner(name.removeprefix(SHARE), row.value, right.value, _error(row), _error(right))
             found.setdefault(task, []).append(runner)
-    several = {task: sorted(own, key=lambda r: (-r.share, r.form)) for task, own in found.items() if len(own) > 1}
+    choices = {task: own for task, own in found.items() if len(own) > 1 and asked[task] < 2}
+    several = {task: sorted(own, key=lambda r: (-r.share, r.form)) for task, own in choices.items()}
     return {task: own for task, own in several.items() if sum(r.share for r in own if r.form != OTHER) >= COVERED}
 
 

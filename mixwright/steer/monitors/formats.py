@@ -13,7 +13,8 @@ False alarms (1,000 simulated runs of 40 steps of 4 groups of 8; shares 0.6, 0.3
 Source: one of several formats takes over under reinforcement learning, not always the best (2504.07912).
 Unit: share of a task's completions.
 Cost: none beyond what the trainer shows; two numbers per watched format and group of two windows.
-Blind spot: formats are skeletons; one that was under `least` at the start is not watched.
+Blind spot: formats are skeletons, and one that was under `least` at the start is not watched; where the question decides
+    the form, other questions drawn look like a form that is lost.
 """
 
 from __future__ import annotations
