@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from trl import GRPOTrainer
 
 from mixwright import SteeredGRPOTrainer, Steering
 from mixwright.errors import InputError
-from mixwright.records import CellPlan, Plan, Stage
+from mixwright.records import Alarm, CellPlan, Plan, Stage
 from mixwright.trainers._steering import indexed, pool_of
 
 pytestmark = pytest.mark.filterwarnings(
@@ -76,6 +77,28 @@ def test_a_pass_that_would_cost_too_much_comes_less_often(tmp_path: Path) -> Non
         assert told == ([f"canaries every {every} steps"] if every > 20 else [])
     with pytest.raises(InputError, match="canary_every of 0 or more"):
         make(SteeredGRPOTrainer, tmp_path / "less", steering=Steering(mastered_plan(), canary_every=-1))
+
+
+def test_anchors_and_replay_are_carried_out_by_the_draws(tmp_path: Path) -> None:
+    plan = mastered_plan()
+    options = {"engine": {"anchor": 0.25, "replay": 0.5, "replay_steps": 3}}
+    stage = replace(plan.stages[0], weights={"letters": 0.0, "sums": 1.0}, controllers=(), options=options)
+    steering = Steering(replace(plan, stages=(stage,)), canary_every=1)
+    trainer = make(SteeredGRPOTrainer, tmp_path, {"max_steps": 12, "per_device_train_batch_size": 16}, steering=steering)
+    monitor = trainer.steered.engine._monitors[0]
+    lost = Alarm("canary", 0, "letters", 0.5, 0.1, "letters fell")
+    monitor.inspect = lambda signals: [lost] if signals.canaries and signals.step in (2, 3) else []
+    trainer.train()
+    lines = read(tmp_path, "decisions.jsonl")
+    assert [(d["step"], d["new"]) for d in lines if d["what"] == "replay.letters"] == [(3, 0.5), (4, 0.0)]
+    assert not [d for d in lines if d["what"].startswith("not executed")]
+    proof = trainer.steered.proof()
+    assert "shares as wanted" in proof["self_test"]
+    letters = [line["drawn"].get("letters", 0) / 4 for line in read(tmp_path, "steps.jsonl")]
+    assert sum(letters) / len(letters) == pytest.approx(proof["wanted"]["letters"], abs=0.1)
+    # anchors go evenly to both tasks: 1/8 of the draws are letters; 1/2 more while the replay runs
+    assert sorted(letters)[0] == 0
+    assert max(letters) >= 0.5
 
 
 def test_unusable_input_is_refused_before_training(tmp_path: Path) -> None:
