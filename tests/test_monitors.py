@@ -11,11 +11,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from steer_world import pool
 
 from benchmarks._monitor_tapes import CHANGES, calm, changed
+from benchmarks.monitors import damage
 from mixwright import catalog
 from mixwright.contracts import Pool, Scene
-from mixwright.records import Alarm, Cell, GroupOutcome, Outcome, PairOutcome, Signals, Stage
+from mixwright.records import Alarm, Cell, GroupOutcome, Outcome, PairOutcome, Plan, Signals, Stage
+from mixwright.steer._engine import Engine
 from mixwright.steer._ledger import Ledger
 from mixwright.steer.monitors._windows import CELLS, Windows, change, mean_and_error
 from mixwright.steer.monitors.diversity import distinct
@@ -25,9 +28,9 @@ NAMES = sorted(CHANGES)
 
 def scene(levels: int = 2, luck: float = 0.0, reward_range: tuple[float, float] = (0.0, 1.0)) -> Scene:
     cells = tuple(Cell("t", float(level), 1, luck, "known") for level in range(levels))
-    pool = Pool(tuple(map(str, range(levels))), ("t",), np.zeros(levels, np.int32), cells, np.arange(levels, dtype=np.int32))
+    here = Pool(tuple(map(str, range(levels))), ("t",), np.zeros(levels, np.int32), cells, np.arange(levels, dtype=np.int32))
     options = {"engine": {"reward_range": reward_range}}
-    return Scene(pool, Ledger(pool), Stage("grpo", "grpo", 10, {"t": 1.0}, options=options), {})
+    return Scene(here, Ledger(here), Stage("grpo", "grpo", 10, {"t": 1.0}, options=options), {})
 
 
 def monitor(name: str, place: Scene | None = None, **options: Any) -> Any:
@@ -186,6 +189,28 @@ def test_a_task_of_very_many_levels_is_one_cell() -> None:
     for level in range(4):
         windows.add(group(level=float(level)), level)
     assert windows.state()["starts"] == {"t": [0, 1]}
+
+
+def test_the_engine_writes_alarms_down() -> None:
+    here = pool()
+    task, name, level = here.cells[0].task, here.ids[0], here.cells[0].level
+    weights = {each: 1 / len(here.tasks) for each in here.tasks}
+    options = {"engine": {"on_alarm": "log"}, "monitors.repetition": {"begin": 2, "window": 4}}
+    stage = Stage("grpo", "grpo", 10, weights, monitors=("repetition",), options=options)
+    engine = Engine(Plan("test", (stage,)), here, seed=0)
+    calm, alike = (GroupOutcome(name, task, level, 0, (0.0,) * 4, (), (), tuple(said)) for said in ("abcd", "aaaa"))
+    for step, groups in enumerate(([calm] * 2, [alike] * 4)):
+        assert engine.observe(groups, Signals(step)) == []
+    (decision,) = [each for each in engine.take_decisions() if each.what == "alarm.repetition"]
+    assert (decision.step, decision.new) == (1, 1.0)
+    assert "100% of the completions of the last 4 prompts end in 'a'" in decision.because
+
+
+def test_damage_done_at_the_first_alarm_by_hand() -> None:
+    row = {"rings": {"a": [6, 2], "b": [], "c": [0]}, "easy": [0.9, 0.7, 0.5]}  # looked at in steps 0, 4 and 8
+    assert damage(row, ("a", "b")) == pytest.approx(0.75)
+    assert damage(row, ("b",)) == 1.0
+    assert damage(row, ("a", "c")) == 0.0
 
 
 @pytest.mark.parametrize("name", NAMES)

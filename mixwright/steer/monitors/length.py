@@ -12,7 +12,7 @@ of runs. Power: lengths that suddenly halve are seen within 10 steps in 91 % of 
 Source: arXiv 2605.28388 (over-hard problems: computation is skipped); lengths fell before accuracy did in a run whose
     verifier took a bare answer.
 Unit: ratio to the start; share of completions for the limit.
-Cost: none beyond what the trainer shows; 4 numbers of each of the last `window` groups per task.
+Cost: none beyond what the trainer shows; 4 numbers of each of the last `window` groups per task; 0.1 ms per 64 completions.
 Blind spot: it knows tokens and not what they say. Where answers have one length by nature it sees nothing grow. A cell first
     drawn late has a late start.
 """
