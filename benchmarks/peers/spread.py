@@ -1,7 +1,7 @@
 """Draws by p(1 - p) of raw success: the spread of rewards, whatever it comes from.
 
-Each cell's success is an exponential mean over its groups; cells are drawn in proportion to p(1 - p), problems at random, and
-a small share of draws goes anywhere.
+Each cell's success is an exponential mean over its groups; cells are drawn in proportion to p(1 - p), problems at random,
+and a small share of draws goes anywhere.
 
 Source: LILO 2502.12272 (learnability), as it is used where nobody asks what luck gives.
 Unit: none.

@@ -27,8 +27,8 @@ from mixwright.steer._ledger import counted
 
 NAMES = ("unknown", "active", "mastered", "review", "deferred", "lucky")
 UNKNOWN, ACTIVE, MASTERED, REVIEW, DEFERRED, LUCKY = range(6)
-LEAST = 16.0
-"""Rollouts before a cell is judged."""
+LEAST = 12.0
+"""Rollouts before a cell is judged, the older ones fading: two groups of 8."""
 LOOKS = 2
 """Times in a row that a cell must be seen over the band before it is mastered."""
 Z = 1.28
