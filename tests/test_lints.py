@@ -58,6 +58,8 @@ def test_several_formats_without_a_leash() -> None:
     assert formats(replace(CALM, beta=0.0), [group(("# 9",) * 19 + ("9 # 9",))]) is None  # 5 % are no second format
     assert formats(replace(CALM, beta=0.0), [group(("# 9",) * 8), group(("9 # 9",) * 8, task="u")]) is None  # one per task
     assert formats(replace(CALM, beta=0.0), [group(())]) is None  # nobody told
+    assert formats(replace(CALM, beta=0.0), MIXED[:3]) is None  # three of each are too few
+    assert formats(replace(CALM, beta=0.0), [group((*"aaaabbbb", *"cdefghijkl"))]) is None  # content, no choice of formats
 
 
 @pytest.mark.parametrize("loss", ["grpo", "sapo"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import logging
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -38,8 +38,9 @@ PER_SEQUENCE = ("grpo", "sapo")
 """Loss types of TRL that divide each completion's loss by its own length."""
 NOVELTY = re.compile(r"novel|divers|distinct|uniq|explor|curios|intrinsic|collision|entropy", re.IGNORECASE)
 """Names of reward functions that are taken for ones about variety."""
-SHARE = 0.1
-"""Share of a task's completions from which an answer format is in use."""
+SHARE, FEWEST, COVERED = 0.1, 4, 0.8
+"""An answer format is in use from this share of a task's completions and this many; forms that together cover less than that
+share of them are content and no choice of formats."""
 LONGER = 1.5
 """Ratio of mean lengths from which two formats differ clearly."""
 
@@ -152,7 +153,7 @@ def formats(settings: Settings, groups: Sequence[GroupOutcome]) -> Lint | None:
     """No KL to the start while a task is answered in several formats."""
     if settings.beta:
         return None
-    for task, shares in in_use(groups, SHARE).items():
+    for task, shares in _choices(groups).items():
         if len(shares) > 1:
             shown = ", ".join(f"{name!r:.40} {share:.0%}" for name, share in list(shares.items())[:3])
             return _lint(
@@ -169,7 +170,7 @@ def lengths(settings: Settings, groups: Sequence[GroupOutcome]) -> Lint | None:
     """Each completion's loss is divided by its own length while a task's formats differ clearly in length."""
     if settings.loss_type not in PER_SEQUENCE:
         return None
-    for task, shares in in_use(groups, SHARE).items():
+    for task, shares in _choices(groups).items():
         tokens: dict[str, list[int]] = defaultdict(list)
         for group in groups:
             if group.task == task and group.lengths:
@@ -194,6 +195,18 @@ def _warn(run: RunSteering, step: int, lints: Sequence[Lint | None]) -> None:
         run.note(step, f"lint.{lint.name}", lint.sentence)
         if run.files.write:
             logging.getLogger("mixwright").warning("%s", lint.sentence)
+
+
+def _choices(groups: Sequence[GroupOutcome]) -> dict[str, dict[str, float]]:
+    """Task -> format -> share, where a task is answered in a few formats."""
+    totals: Counter[str] = Counter()
+    for group in groups:
+        totals[group.task] += len(group.formats)
+    found = {}
+    for task, shares in in_use(groups, SHARE).items():
+        if sum(shares.values()) >= COVERED:
+            found[task] = {name: share for name, share in shares.items() if share * totals[task] >= FEWEST}
+    return found
 
 
 def _lint(name: str, sentence: str, source: str) -> Lint:
