@@ -109,15 +109,21 @@ def check_settings(config: RunConfig, corpus: Corpus) -> None:
     missing = [name for name in TRAINING if importlib.util.find_spec(name) is None]
     if missing:
         raise missing_extra("measuring and training", missing, "train")
+    for name, options in config.measure.options.items():
+        if name not in config.measure.probes:
+            raise unknown_name("probe of measure.probes", name, config.measure.probes)
+        catalog.create("probes", name, dict(options))
     if config.train.objective not in ("grpo", "sft", "dpo"):
         raise InputError("train.objective grpo, sft or dpo", repr(config.train.objective), "Correct train.objective.")
     for name, task in corpus.tasks.items():
         if task.kind == "verifiable":
             corpus.grader(name)
     try:
-        json.dumps(to_data([config.plan.options, config.plan.stage, config.train.settings]), allow_nan=False)
+        json.dumps(
+            to_data([config.measure.options, config.plan.options, config.plan.stage, config.train.settings]), allow_nan=False
+        )
     except (TypeError, ValueError, RecursionError) as error:
-        remedy = "Correct plan.options, plan.stage or train.settings."
+        remedy = "Correct measure.options, plan.options, plan.stage or train.settings."
         raise InputError("options of finite numbers, texts, lists and mappings", str(error)[:120], remedy) from None
     _check_model(config.model)
 

@@ -82,6 +82,8 @@ class MeasureConfig:
     temperature: Rate = 1.0
     max_new_tokens: Count = 8
     probes: tuple[str, ...] = ("competence", "formats", "entropy", "drift")
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Of the probes, by name: `retention: {learning_rate: 1e-4}`."""
 
 
 @dataclass(frozen=True, slots=True)

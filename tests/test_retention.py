@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mixwright.config import MeasureConfig, ModelConfig
+from mixwright._manifest import check_settings
+from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
 from mixwright.conformance import _samples
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
@@ -107,6 +108,20 @@ def test_the_rarest_tasks_are_chosen_and_some_are_left_to_train_on():
 
 def test_it_is_not_asked_for_by_default():
     assert "retention" not in MeasureConfig().probes
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"retention": {"burst": 0}}, "options of retention"),
+        ({"retention": {"burts": 20}}, "burts"),
+        ({"drift": {}}, "drift"),
+    ],
+)
+def test_its_options_come_from_the_settings_and_are_checked_before_a_run(options, said):
+    measure = MeasureConfig(probes=("retention",), options=options)
+    with pytest.raises(InputError, match=said):
+        check_settings(RunConfig(CorpusConfig("rows.jsonl"), measure=measure), _samples.corpus())
 
 
 def test_on_a_language_model_it_measures_what_the_planner_reads():

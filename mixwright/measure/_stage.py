@@ -54,7 +54,7 @@ def measure_learner(
     Raises:
         InputError: unknown probe, nothing to grade, prompts too long, or a starting model with another tokenizer.
     """
-    probes = {name: catalog.create("probes", name) for name in config.probes}
+    probes = {name: catalog.create("probes", name, dict(config.options.get(name, {}))) for name in config.probes}
     passes = Passes(learner, start, config, corpus, seed)
     measurements: list[Measurement] = []
     for name, probe in probes.items():
