@@ -138,7 +138,7 @@ def told(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def measure(quick: bool) -> Result:
     """All pools and seeds, in two processes."""
-    seeds = range(2) if quick else range(6)
+    seeds = range(2) if quick else range(5)
     pools = ("hardbias", "hard", "medium") if quick else tuple(POOLS)
     jobs = [(seed, name, STEPS) for seed in seeds for name in pools]
     rows = spread(watched, jobs, say="watched run")
@@ -149,7 +149,7 @@ def measure(quick: bool) -> Result:
         )
         for s in seeds
     ]
-    figures = {"pools": told(rows), "made-up tapes": _monitor_tapes.rates(20 if quick else 300, 0)}
+    figures = {"pools": told(rows), "made-up tapes": _monitor_tapes.rates(20 if quick else 200, 0)}
     for how in BONUSES[1:] if bonuses else ():
         gaps = [
             {key: row[key] - plain[key] for key in ("success", "different")}
