@@ -252,8 +252,7 @@ def test_items_seen_twice_outside_the_band_come_last_for_a_while():
     ledger.add(3, 1, 0.0, 8)  # seen once
 
     def out():
-        low, high = np.full((1, 1), 0.1), np.full((1, 1), 0.9)
-        return outside(ledger, ledger.rows(np.arange(4)[None]), np.zeros((1, 1), dtype=int), low, high)[0].tolist()
+        return outside(ledger, ledger.rows(np.arange(4)[None]), np.array([[0.1, 0.9]]))[0].tolist()
 
     assert out() == [True, True, False, False]
     ledger.reach(200)

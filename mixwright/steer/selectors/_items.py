@@ -14,37 +14,34 @@ OUTSIDE = 10.0
 """Added to the distance of an example that was seen to be outside the band."""
 
 
-def outside(ledger: Ledger, rows: np.ndarray, cells: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def outside(ledger: Ledger, rows: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """Whether examples were seen, twice and lately, to be mastered or too hard (or right by luck only).
 
     Args:
         ledger: of the run.
-        rows: what it holds of the examples.
-        cells: their cells; this and the edges broadcast against `rows`.
-        low: lower edge of the band, success above luck.
-        high: upper edge of it.
+        rows: what it holds of the examples, shape (draws, candidates), a cell per row.
+        edges: of the band of those cells as plain success, shape (draws, 2).
     """
-    tries = rows["tries"]
-    above = ledger.above(rows["wins"] / np.maximum(tries, 1e-6), cells)
-    return (tries >= TWICE) & ((above < low) | (above >= high)) & (ledger.step - rows["seen"] < AGAIN)
+    wins, tries = rows["wins"], rows["tries"]
+    judged = (tries >= TWICE) & (rows["seen"] > ledger.step - AGAIN)
+    return judged & ((wins < tries * edges[:, :1]) | (wins >= tries * edges[:, 1:]))
 
 
-def distance(
-    ledger: Ledger, found: np.ndarray, cells: np.ndarray, low: np.ndarray, high: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:
-    """How far one draw from each example's posterior lies from the middle of the band; `OUTSIDE` more for those outside it.
+def distance(ledger: Ledger, found: np.ndarray, edges: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """How far one draw from each example's posterior lies from the middle of the band, as plain success.
+
+    Those seen outside the band are `OUTSIDE` farther.
 
     Args:
         ledger: of the run.
         found: pool indices of shape (draws, candidates), a cell per row.
-        cells: of shape (draws, 1).
-        low: lower edge of the band of those cells, same shape.
-        high: upper edge of it.
+        edges: of the band of those cells as plain success, shape (draws, 2).
         rng: where the draws come from.
     """
     rows = ledger.rows(found)
-    above = ledger.above(rng.beta(*ledger.beta(found, rows)), cells)
-    return np.abs(above - (low + high) / 2) + OUTSIDE * outside(ledger, rows, cells, low, high)
+    far = np.abs(rng.beta(*ledger.beta(found, rows)) - edges.mean(axis=1, keepdims=True))
+    far[outside(ledger, rows, edges)] += OUTSIDE
+    return far
 
 
 def repeats(numbers: np.ndarray) -> np.ndarray:

@@ -56,6 +56,9 @@ class CellStates:
         self._task_of = np.array([scene.pool.tasks.index(cell.task) for cell in cells])
         bands = np.array([scene.stage.band_of(cell.task) for cell in cells])
         self.low, self.high = bands[:, 0], bands[:, 1]
+        luck = scene.ledger.luck
+        self.edges = np.stack((luck + self.low * (1 - luck), luck + self.high * (1 - luck)), axis=1).astype(np.float32)
+        """Edges of each cell's band as plain success, of shape (cells, 2)."""
         self._range = scene.stage.options.get("engine", {}).get("reward_range", (0.0, 1.0))
         self.state, self.looks, self.due, self.wait, self.asked, self.turn = np.zeros((len(OWN), len(cells)), dtype=np.int64)
         self._shares = np.array([[pilots], [reviews]])
@@ -107,6 +110,9 @@ class CellStates:
         self.evidence.step = max(self.evidence.step, step)
         counts = np.bincount(tasks, minlength=self._owed.shape[1])
         self._owed += self._shares * counts
+        if (self.state <= ACTIVE).all():
+            np.minimum(self._owed, PILOT, out=self._owed)
+            return
         piloted = (self.state >= REVIEW) & (self.due <= step) & (self._ledger.sizes > 0)
         mastered = (self.state == MASTERED) & (self._ledger.sizes > 0)
         for task in np.flatnonzero((counts > 0) & (self._owed >= 1).any(axis=0)):

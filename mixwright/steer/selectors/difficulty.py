@@ -78,11 +78,13 @@ class Difficulty(Selector):
         self._sizes = sizes / (sizes + FEW)
 
     def worth(self, above: np.ndarray, cells: np.ndarray) -> np.ndarray:
-        """Weight of cells, by success above luck of shape (draws, cells) drawn for them."""
-        alike = self._ledger.lasting.alike(np.arange(len(self._ledger.luck)))[cells]
-        inside = np.maximum(4 * above * (1 - above) * (1 - alike), self.below)
-        low, high = self._states.low[cells], self._states.high[cells]
-        return np.where(above < low, self.below, np.where(above > high, self.anchor, inside))
+        """Weight of cells, by success above luck drawn for them; both of one shape, or `cells` of its last axis."""
+        states = self._states
+        alike = self._ledger.lasting.alike(np.arange(len(states.state)))
+        open_to = np.where(states.drawn_freely, 1.0, np.where(states.state == MASTERED, PARKED, SHUT))
+        inside = np.maximum(4 * above * (1 - above) * (1 - alike)[cells], self.below)
+        low, high = states.low[cells], states.high[cells]
+        return np.where(above < low, self.below, np.where(above > high, self.anchor, inside)) * open_to[cells]
 
     def pick(self, tasks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Examples of the tasks. A batch draws no example twice while its candidates allow."""
@@ -106,15 +108,14 @@ class Difficulty(Selector):
     def _choose_cells(self, tasks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """A cell per draw; in a large batch draws share samples from the posteriors of the cells."""
         ledger, cells, draws = self._ledger, self._cells[tasks], np.arange(len(tasks))
-        wins, losses = self._states.evidence.beta(np.arange(len(ledger.luck)))
+        everywhere = np.arange(len(ledger.luck))
+        wins, losses = self._states.evidence.beta(everywhere)
         if len(tasks) <= POSTERIORS:
-            success = rng.beta(wins[cells], losses[cells])
+            weights = self.worth(ledger.above(rng.beta(wins[cells], losses[cells]), cells), cells)
         else:
-            success = rng.beta(wins, losses, (POSTERIORS, len(wins)))[draws[:, None] % POSTERIORS, cells]
-        state = self._states.state
-        open_to = np.where(self._states.drawn_freely, 1.0, np.where(state == MASTERED, PARKED, SHUT))
-        weights = self.worth(ledger.above(success, cells), cells) * open_to[cells] * self._sizes[tasks]
-        weights = np.cumsum(weights, axis=1)
+            success = rng.beta(wins, losses, (POSTERIORS, len(wins)))
+            weights = self.worth(ledger.above(success, everywhere), everywhere)[draws[:, None] % POSTERIORS, cells]
+        weights = np.cumsum(weights * self._sizes[tasks], axis=1)
         place = (weights <= rng.random((len(tasks), 1)) * weights[:, -1:]).sum(axis=1)
         return cells[draws, np.minimum(place, cells.shape[1] - 1)]
 
@@ -126,8 +127,7 @@ class Difficulty(Selector):
         far = np.tile(np.linspace(0, 1, self.candidates), (len(cells), 1))
         drawn = ledger.drawn[found]
         known = (drawn >= 0).any(axis=1)
-        own, low, high = cells[known, None], self._states.low, self._states.high
-        far[known] = distance(ledger, found[known], own, low[own], high[own], rng)
+        far[known] = distance(ledger, found[known], self._states.edges[cells[known]], rng)
         far[drawn >= max(ledger.draws - self.rest, 0)] += TIRED
         best = far.argmin(axis=1)
         for _ in range(self.candidates if self.rest else 0):
