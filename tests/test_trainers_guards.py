@@ -66,15 +66,15 @@ def test_canaries_are_charged_reproducible_and_leave_the_run_alone(tmp_path: Pat
 
 
 def test_a_pass_that_would_cost_too_much_comes_less_often(tmp_path: Path) -> None:
-    """3 items, 2 completions a step: 3 / (0.05 x 2) = 30 steps apart; 8 a step: the least distance."""
-    for batch, every in ((2, 30), (8, 20)):
+    """3 items, 2 completions a step: 3 / (0.05 x 2) = 30 steps apart; 16 a step: 3.75, so the least distance."""
+    for batch, every in ((2, 30), (16, 5)):
         folder = tmp_path / str(batch)
         settings = {"max_steps": 1, "per_device_train_batch_size": batch, "num_generations": 2}
         trainer = make(SteeredGRPOTrainer, folder, settings, steering=Steering(mastered_plan()))
         trainer.train()
         assert trainer.canaries.every == every
         told = [line["what"] for line in read(folder, "decisions.jsonl") if line["what"].startswith("canaries every")]
-        assert told == ([f"canaries every {every} steps"] if every > 20 else [])
+        assert told == ([f"canaries every {every} steps"] if every > 5 else [])
     with pytest.raises(InputError, match="canary_every of 0 or more"):
         make(SteeredGRPOTrainer, tmp_path / "less", steering=Steering(mastered_plan(), canary_every=-1))
 

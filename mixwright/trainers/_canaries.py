@@ -31,8 +31,8 @@ Grade = Callable[[Sequence[int], Sequence[str], Sequence[Sequence[int]]], list[f
 """(pool indices, completions, their token ids) -> reward per completion."""
 
 
-LEAST_EVERY = 20
-"""Steps between canary passes, at least, where nobody says otherwise."""
+LEAST_EVERY = 5
+"""Steps between canary passes, at least, where nobody says otherwise: over-hard data did most of its damage in 40 steps."""
 BUDGET = 0.05
 """Share of the work of training that canary passes may cost, where nobody says otherwise."""
 
