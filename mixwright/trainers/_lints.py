@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MEASURED = {
     "formats": "in a pilot on chain arithmetic (2 seeds) the format with 57 % of the answers had 93 % after 60 steps",
     "novelty": "in a pilot (1 seed) a penalty of 0.2 for alike answers cost 24 points of success on unseen prompts",
-    "lengths": "a drift to short answers was seen in one pilot (over-hard prompts, 1 seed: direct answers from 19 % to 33 %), "
+    "lengths": "a drift to short answers was seen in a pilot (over-hard prompts, 1 seed: direct answers from 19 % to 33 %), "
     "and not on chain arithmetic (3 seeds: to 41 % under this normalisation, to 55 % under that by tokens of the batch)",
     "too_hard": "in a pilot on chain arithmetic (3 seeds) 80 steps on such problems alone took success on easy ones from "
     "0.89 to 0.27, and 75 % of them beside solvable ones left it at 0.92",
