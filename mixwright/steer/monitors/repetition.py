@@ -5,9 +5,12 @@ each prompt, counts the same). It is compared with what the groups of the same c
 where that is larger (the commonest gold answer's rate): an alarm is raised when it exceeds that by more than `errors`
 standard errors and `least`. At most one alarm per task in `rest` steps.
 
-False alarms (1,000 simulated runs of 100 steps of 8 groups of 8, 16 answers, success rising from 0.3 to 0.8): in 0.0 % of
-runs. Power: a share of 25 % of completions that suddenly all end in one answer is seen within 10 steps in 84 % of runs, 40 %
+False alarms (1,000 simulated runs of 100 steps of 8 groups of 8, 16 answers, success rising): in 0.0 % of
+runs. Power: a share of 25 % of completions that suddenly all end in one answer is seen within 10 steps in 88 % of runs, 40 %
 in all.
+
+Seen on chain arithmetic (seeds that its settings were chosen on): it rang in 8 of 10 over-hard runs, from step 4 to 44 of
+80, and in none of 24 healthy ones. It or `length` rang in all 10, when 38 % of the damage to easy problems was done.
 
 Source: arXiv 2605.28388 (over-hard problems under RLVR: repeated answers).
 Unit: share of completions, 0..1.
