@@ -1,0 +1,124 @@
+"""Rules of the rollouts benchmark: what they charge, what they keep, and how runs are judged."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks import rollouts
+from benchmarks.peers._arena import Arena, Rollouts, Settings
+from benchmarks.peers._gpt import GPT
+from benchmarks.peers._rules import pool_of
+from benchmarks.peers.oracle import Oracle
+from benchmarks.peers.refill import MOST, Refill
+from benchmarks.peers.screen import FIRST, Screen
+from benchmarks.peers.spread import Spread
+from mixwright.records import Example
+
+
+def examples(count=40):
+    return [Example(f"e{i}", "chain", "3 +1", answer="4", level=float(1 + i % 2)) for i in range(count)]
+
+
+class Told(Arena):
+    """Keeps what it was to learn from, and learns nothing."""
+
+    def learn(self, rollouts, admitted=None, **given):
+        self.learnt = rollouts
+        self.steps += 1
+
+
+def arena(**given):
+    torch.manual_seed(0)
+    return Told(examples(), GPT(16), Settings(prompts=4, group=8, longest=3, **given), 0)
+
+
+@pytest.fixture(autouse=True)
+def told(monkeypatch):
+    """Rollouts are right half the time at level 1, and never at level 2."""
+
+    def rewards(self):
+        return np.array([[float(e.level == 1 and p % 2 == 0) for p in range(self.tokens.shape[1])] for e in self.examples])
+
+    monkeypatch.setattr(Rollouts, "rewards", property(rewards))
+
+
+def test_refill_learns_from_full_batches_of_mixed_groups_and_pays_for_all():
+    where = arena()
+    rule = Refill(40, 0)
+    for _ in range(5):
+        before = where.charged
+        rule.step(where)
+        assert [example.level for example in where.learnt.examples] == [1.0] * 4
+        assert (where.charged - before) % (4 * 8) == 0
+        assert 4 * 8 <= where.charged - before <= MOST * 4 * 8
+    assert rule.totals["teach"] == rule.totals["groups"] == 20
+    assert where.charged > 5 * 4 * 8  # about twice: half of the pool is silent
+
+
+def test_screen_pays_first_rollouts_for_all_and_the_rest_for_those_kept():
+    where = arena()
+    rule = Screen(40, 0)
+    rule.step(where)
+    assert [example.level for example in where.learnt.examples] == [1.0] * 4
+    assert where.learnt.tokens.shape[:2] == (4, 8)
+    assert (where.charged - 4 * (8 - FIRST)) % (4 * FIRST) == 0
+
+
+def test_the_oracle_draws_the_band_by_truth_and_pays_for_its_draws_only():
+    where = arena()
+    rule = Oracle(pool_of(where.examples, lambda example: 0.0), (0.1, 0.9), 0)
+    for step in range(1, 4):
+        rule.step(where)
+        assert {example.level for example in where.learnt.examples} == {1.0}
+        assert where.charged == step * 32
+
+
+def test_spread_follows_the_raw_variance_of_rewards():
+    where = arena()
+    rule, seen = Spread(pool_of(where.examples, lambda example: 0.5 if example.level == 1 else 0.0), 0), []
+    for _ in range(30):
+        rule.step(where)
+        seen += [example.level for example in where.learnt.examples]
+    assert np.mean(np.array(seen[60:]) == 1) > 0.85  # luck of one half: the largest p(1 - p) of all
+
+
+def row(arm, seed, accuracies):
+    seen = [{"charged": 100 * place, "accuracy": value} for place, value in enumerate(accuracies)]
+    return {"arm": arm, "seed": seed, "seen": seen, "teach": 0.5, "trap_share": 0.0}
+
+
+def test_runs_are_judged_as_the_page_says():
+    rows = []
+    for seed in (0, 1):
+        rows += [
+            row("oracle", seed, [0.2, 0.9, 0.9, 1.0, 1.0, 1.0]),  # final 1.0, target 0.9: mean of two looks at 200
+            row("ours", seed, [0.2, 0.3, 0.9, 0.9, 0.9, 0.9]),  # at 300
+            row("uniform", seed, [0.2, 0.2, 0.2, 0.2, 0.2, 0.2]),  # never: counts with the budget
+        ]
+    figures = rollouts.judged(rows, 600)
+    assert figures["targets"] == {0: pytest.approx(0.9), 1: pytest.approx(0.9)}
+    assert [r["to_target"] for r in rows[:3]] == [200.0, 300.0, None]
+    over = figures["uniform"]["rollouts over ours"]
+    assert over["value"] == pytest.approx(2.0)
+    assert over["lower bound"]
+    assert over["censored"] == {"uniform": 2, "ours": 0}
+    assert over["logs"] == [pytest.approx(math.log(2))] * 2
+    assert figures["share of the oracle's saving"] == pytest.approx(300 / 400)
+
+
+def test_pools_are_as_said():
+    pool = rollouts.problems("trap", 0)
+    share = np.mean([example.level == rollouts.TRAP for example in pool])
+    assert share == pytest.approx(0.4, abs=0.02)
+    accepted = [len(example.extra["accepted"]) for example in pool if example.level == rollouts.TRAP]
+    assert set(accepted) == {7, 8, 9}
+    assert np.mean(accepted) == pytest.approx(8, abs=0.1)
+    wide = rollouts.problems("wide", 0)
+    inside = np.mean([example.level in rollouts.SCORED for example in wide])
+    assert 0.09 < inside < 0.12
+    assert len({example.id for example in wide}) == len(wide)
+    assert not {example.id for example in wide} & {example.id for example in rollouts.held_out()}
