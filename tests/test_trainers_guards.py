@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import torch
 from datasets import Dataset
-from trainers_tiny import UNIFORM, make, parameters, read, rows
+from trainers_tiny import UNIFORM, grpo_config, make, parameters, read, rows
 from trl import GRPOTrainer
 
 from mixwright import SteeredGRPOTrainer, Steering
 from mixwright.errors import InputError
 from mixwright.records import Alarm, CellPlan, Plan, Stage
-from mixwright.trainers._steering import indexed, pool_of
+from mixwright.trainers._steering import indexed, make_run, pool_of
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*gradient_checkpointing.*:FutureWarning"  # TRL 1.16 still sets transformers' older name
@@ -99,6 +99,15 @@ def test_anchors_and_replay_are_carried_out_by_the_draws(tmp_path: Path) -> None
     # anchors go evenly to both tasks: 1/8 of the draws are letters; 1/2 more while the replay runs
     assert sorted(letters)[0] == 0
     assert max(letters) >= 0.5
+
+
+def test_the_default_plan_has_no_leash_where_there_is_no_coefficient_to_move(tmp_path: Path) -> None:
+    for beta, controllers in ((0.0, []), (0.01, ["controllers.drift"])):
+        pool = pool_of(indexed(rows(), "grpo"), Steering())
+        args = grpo_config(tmp_path / str(beta))
+        plugins = make_run(Steering(), pool, objective="grpo", args=args, beta=beta).engine.state()["made_of"]["plugins"]
+        assert [name for name in plugins if name.startswith("controllers")] == controllers
+        assert "gates.too_hard" in plugins
 
 
 def test_unusable_input_is_refused_before_training(tmp_path: Path) -> None:
