@@ -13,12 +13,11 @@ import numpy as np
 
 from benchmarks.peers._arena import Arena, Learnt, Rollouts, Settings
 from benchmarks.peers._base import Recipe, base_model
-from benchmarks.peers._rules import Engined, Plain, distinct, pool_of
+from benchmarks.peers._rules import Engined, distinct, pool_of
 from mixwright.measure._estimates import pass_at_k
 from mixwright.measure.formats import format_rows, normalised_entropy
 from mixwright.plan._race import crossing, foresee, formats_of, winner
-from mixwright.records import Example, Plan, Signals, Stage
-from mixwright.steer.monitors.formats import Formats
+from mixwright.records import Example, Plan, Stage
 from mixwright_lab.worlds.chain import MODULUS, STYLES, Chain
 
 STEPS = 60
@@ -52,7 +51,7 @@ class Arm:
     beta: float = 0.0
     """KL coefficient at the start."""
     alarm: bool = False
-    """Our engine with the monitor, which tightens."""
+    """An alarm of the monitor tightens; else it is only listened to."""
     balanced: bool = False
     """Advantages within format: a completion is compared with those of its own style only."""
     permute: bool = False
@@ -80,28 +79,15 @@ class Job:
     arms: tuple[str, ...]
 
 
-class Watched(Plain):
-    """Uniform choice, watched by the monitor, which is only listened to.
+class BalancedArena(Arena):
+    """Compares each completion with those of its own format in its group only."""
 
-    Args:
-        size: examples of the pool.
-        seed: of the order.
-        arm: how advantages are made.
-    """
-
-    def __init__(self, size: int, seed: int, arm: Arm) -> None:
-        super().__init__(size, seed)
-        self._arm, self._monitor = arm, Formats()
-        self.alarms: list[str] = []
-        """What the monitor said."""
-
-    def learn(self, arena: Arena, rollouts: Rollouts) -> Learnt:
-        """One update, and a look by the monitor."""
-        self._monitor.observe(arena.steps, rollouts.outcomes(arena.steps))
-        self.alarms += [alarm.message for alarm in self._monitor.inspect(Signals(arena.steps))]
-        if self._arm.balanced:
-            return arena.update(rollouts, balanced(rollouts), beta=arena.settings.beta)
-        return arena.learn(rollouts)
+    def learn(
+        self, rollouts: Rollouts, admitted: Sequence[bool] | None = None, *, rate: float = 1.0, beta: float | None = None
+    ) -> Learnt:
+        """One update; no group is refused here."""
+        self.steps += 1
+        return self.update(rollouts, balanced(rollouts), rate=rate, beta=self.settings.beta if beta is None else beta)
 
 
 def balanced(rollouts: Rollouts) -> np.ndarray:
@@ -136,13 +122,11 @@ def examples(count: int, split: str, first: int = 0) -> list[Example]:
     return [Chain().make(first + number, LEVELS[number % len(LEVELS)], split) for number in range(count)]
 
 
-def rule_of(arena: Arena, arm: Arm, seed: int) -> Watched | Engined:
-    """What draws and learns in this arm."""
-    if not arm.alarm:
-        return Watched(len(arena.examples) - PROBED, seed, arm)
-    stage = Stage("training", "grpo", STEPS, {"chain": 1.0}, monitors=("formats",), options={"engine": {"survivors": 0.0}})
-    pool = pool_of(arena.examples[:-PROBED], lambda _: 1 / MODULUS)
-    return Engined(Plan("hand", (stage,)), pool, seed)
+def rule_of(examples: Sequence[Example], arm: Arm, seed: int) -> Engined:
+    """Our engine: the same uniform draws in every arm, and a monitor that tightens or is only listened to."""
+    engine = {"survivors": 0.0, "canaries": 0, "on_alarm": "tighten" if arm.alarm else "log"}
+    stage = Stage("training", "grpo", STEPS, {"chain": 1.0}, monitors=("formats",), options={"engine": engine})
+    return Engined(Plan("hand", (stage,)), pool_of(examples, lambda _: 1 / MODULUS), seed)
 
 
 def table(rollouts: Rollouts) -> dict[str, Any]:
@@ -192,9 +176,11 @@ def work(job: Job) -> list[dict[str, Any]]:
     train = distinct(examples(POOL, "train", job.seed * 10_000))
     for name in job.arms:
         arm = ARMS[name]
-        arena = Arena([*train, *probe], model, Settings(beta=arm.beta, permute=arm.permute), job.seed)
-        foretold = foretell(arena.roll(range(len(train), len(train) + PROBED), SAMPLES)) if name == "none" else {}
-        rule, seen, ends = rule_of(arena, arm, job.seed), {}, {}
+        kind = BalancedArena if arm.balanced else Arena
+        arena = kind([*train, *probe], model, Settings(beta=arm.beta, permute=arm.permute), job.seed)
+        probed = arena.roll(range(len(train), len(train) + PROBED), SAMPLES)
+        foretold = foretell(probed) if name == "none" else {}
+        rule, seen, ends = rule_of(train, arm, job.seed), {}, {}
         for step in range(STEPS + 1):
             if step in LOOKS:
                 rolled = arena.look(held, TRIES)
@@ -203,7 +189,7 @@ def work(job: Job) -> list[dict[str, Any]]:
                     ends[step] = passes(rolled)
             if step < STEPS:
                 rule.step(arena)
-        said = [d.because for d in rule.decisions if d.what == "alarm.formats"] if isinstance(rule, Engined) else rule.alarms
+        said = [decision.because for decision in rule.decisions if decision.what == "alarm.formats"]
         shown = {"looks": seen, "pass": ends, "alarms": said, "charged": arena.charged}
         rows.append({"mix": job.mix, "seed": job.seed, "arm": name, "foretold": foretold, **shown})
     return rows
