@@ -6,7 +6,9 @@ take more than `most` of the run, the floor is lowered to `most` / tasks. Tasks 
 Source: up-weighting as the cheap alternative to scaling, 2605.29548.
 Unit: share of draws.
 Cost: none; the weights never move.
-Blind spot: knows how rare a task is, not whether it needs more: simple tasks and mastered ones are raised alike.
+Blind spot: knows how rare a task is, not whether it needs more: simple tasks and mastered ones are raised alike. On tables
+    (benchmarks/rare_task.py) a floor of 2 % gave the rare tasks 0.99 accuracy against 0.60 without it, at no cost to others;
+    equal weights for all gave 1.00. Off unless a plan names it.
 """
 
 from __future__ import annotations

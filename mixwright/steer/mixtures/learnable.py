@@ -9,7 +9,7 @@ Source: learnability p(1 - p) of LILO 2502.12272; luck and cells are ours.
 Unit: share of draws.
 Cost: none; reads the evidence that the run collects anyway.
 Blind spot: the largest variance of rewards is not the fastest learning; without rewards (SFT, DPO) every task looks alike,
-    and the stage's weights stay.
+    and the stage's weights stay. Not yet measured against equal weights: off unless a plan names it.
 """
 
 from __future__ import annotations
