@@ -105,8 +105,8 @@ def balanced(rollouts: Rollouts) -> np.ndarray:
 
 def recipe_of(shares: Sequence[float], noise: Sequence[float]) -> Recipe:
     """SFT with these shares and noises of `STYLES`."""
-    named = (tuple(zip(STYLES, map(float, column), strict=True)) for column in (shares, noise))
-    return Recipe(tuple((level, 1.0) for level in LEVELS), *named, steps=700)
+    own, wrong = (tuple(zip(STYLES, map(float, column), strict=True)) for column in (shares, noise))
+    return Recipe(levels=tuple((level, 1.0) for level in LEVELS), styles=own, noise=wrong, steps=700)
 
 
 def mix(seed: int) -> Recipe:
