@@ -10,9 +10,9 @@ task in `rest` steps.
 False alarms (1,000 simulated runs of 100 steps of 8 groups of 8, half of the prompts never solved, success rising): in 0.0 %
 of runs. Power: wrong answers that suddenly are a fifth as many are seen within 10 steps in 78 % of runs.
 
-Off by default. Seen on chain arithmetic (the seeds that its settings were chosen on): it rang in 4 of 5 healthy runs on a
-wide pool, where failed groups did lose four tenths of their different answers, and in none where nothing was learnt: it
-tells a price of learning, not damage. It is for those who want unsolved prompts solved later: let it only be written down.
+Off by default. Seen on chain arithmetic (benchmarks/monitors, 5 seeds a pool): it rang in 2 of 5 healthy runs on a wide
+pool, where failed groups do lose different answers, and in 4 of 5 with an answer that can be guessed, late; in none of 25
+others. It tells a price of learning, not damage: for those who want unsolved prompts solved later, to be written down.
 
 Source: arXiv 2509.06941 (diversity lost on unsolved problems); D_k as 1 - C(m - n, k) / C(m, k), summed over answers.
 Unit: ratio of different answers to the start, 0..

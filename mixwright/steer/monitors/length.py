@@ -9,8 +9,9 @@ be better. At most one alarm per task in `rest` steps.
 False alarms (1,000 simulated runs of 100 steps of 8 groups of 8, lengths spread by 40 %, a fifth of answers short): in 0.8 %
 of runs. Power: lengths that suddenly halve are seen within 10 steps in 91 % of runs, a fall to 70 % in 28 %.
 
-Seen on chain arithmetic (seeds that its settings were chosen on): it rang in 8 of 10 over-hard runs, from step 8 to 68 of
-80, and in none of 24 healthy ones.
+Seen on chain arithmetic (benchmarks/monitors, 5 seeds a pool): it rang in 12 of 15 over-hard runs, when 81 % of the damage
+to easy problems was done (canaries every 20 steps: 15 of 15, 63 %), in 3 of 5 with permuted rewards, and in none of 15
+healthy runs: a check that costs nothing, not an early one.
 
 Source: arXiv 2605.28388 (over-hard problems: computation is skipped); lengths fell before accuracy did in a run whose
     verifier took a bare answer.

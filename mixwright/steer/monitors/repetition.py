@@ -9,8 +9,9 @@ False alarms (1,000 simulated runs of 100 steps of 8 groups of 8, 16 answers, su
 runs. Power: a share of 25 % of completions that suddenly all end in one answer is seen within 10 steps in 88 % of runs, 40 %
 in all.
 
-Seen on chain arithmetic (seeds that its settings were chosen on): it rang in 8 of 10 over-hard runs, from step 4 to 44 of
-80, and in none of 24 healthy ones. It or `length` rang in all 10, when 38 % of the damage to easy problems was done.
+Seen on chain arithmetic (benchmarks/monitors, 5 seeds a pool): on over-hard problems with an answer that can be guessed it
+rang in 5 of 5 runs, when 37 % of the damage to easy problems was done (canaries every 20 steps: 65 %); without such an
+answer in 4 of 10, late; with permuted rewards in 3 of 5; in none of 15 healthy runs.
 
 Source: arXiv 2605.28388 (over-hard problems under RLVR: repeated answers).
 Unit: share of completions, 0..1.
