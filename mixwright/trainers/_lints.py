@@ -30,7 +30,7 @@ MEASURED = {
     "novelty": "on chain arithmetic (5 seeds) a penalty of 0.2 for alike answers moved success on unseen problems by -3 "
     "points (95 %: -10 to +4) in the reward, by -0.3 (-3 to +2) after normalisation; failed groups kept 3.6 and 1.1 more "
     "different answers",
-    "lengths": "not seen on chain arithmetic (5 seeds): over-hard prompts raised the share of direct answers from about 20 % "
+    "lengths": "not seen on chain arithmetic (5 seeds): over-hard prompts raised the share of direct answers from some 20 % "
     "to 58 % under this normalisation, and to 60 % under that by tokens of the batch",
     "too_hard": "on chain arithmetic (5 seeds) 80 steps on such problems alone took success on easy ones from 0.83 to 0.20, "
     "and on problems that are sometimes solved to 0.98",
