@@ -1,0 +1,130 @@
+"""States of cells, and the staleness of a picture: by hand and within bounds."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_selectors import group, pool, scene
+
+from mixwright.records import CellPlan, GroupOutcome, Plan, Signals, Stage
+from mixwright.steer._engine import Engine
+from mixwright.steer.selectors._states import LONGEST, PILOT, CellStates
+
+
+def states(here, band=(0.1, 0.9)):
+    place = scene(here, band)
+    return place, CellStates(place, memory=128.0, pilots=0.25, reviews=0.1)
+
+
+def show(kept, place, cell, wins, step):
+    place.ledger.reach(step)
+    kept.observe(step, [group(place.pool.cells[cell], wins, step)])
+    return list(kept.named().values())[cell]
+
+
+def test_states_by_hand():
+    place, kept = states(pool(luck=0.25, levels=(1.0, 2.0, 3.0, 4.0)))
+    seen = [show(kept, place, 0, 8, step) for step in range(4)]
+    assert seen == ["unknown", "active", "mastered", "mastered"]  # 17/18 = 0.94 is 0.93 above luck: over the band, twice
+    assert [show(kept, place, 1, 4, step) for step in range(3)] == ["unknown", "active", "active"]
+    assert [show(kept, place, 2, 0, step) for step in range(2)] == ["unknown", "deferred"]
+    lucky = [show(kept, place, 3, 2, step) for step in range(12)]
+    assert (lucky[0], lucky[1], lucky[-1]) == ("unknown", "active", "lucky")  # as often right as luck: takes longer to tell
+    assert show(kept, place, 0, 7, 20) == "mastered"  # one slip in eight is no regression
+    assert show(kept, place, 0, 6, 21) == "review"
+    assert show(kept, place, 0, 8, 22) == "mastered"  # 14 of 16: at most 0.93 above luck
+    assert show(kept, place, 0, 4, 23) == "review"
+    assert show(kept, place, 0, 8, 24) == "active"  # 12 of 16: at most 0.81 above luck
+
+
+def test_a_mastered_cell_that_regresses_comes_back_and_forgets_its_past():
+    place, kept = states(pool())
+    for step in range(8):
+        show(kept, place, 0, 8, step)
+    assert show(kept, place, 0, 3, 9) == "review"
+    assert show(kept, place, 0, 4, 10) == "active"
+    assert (kept.evidence.wins[0], kept.evidence.tries[0]) == (7.0, 16.0)
+
+
+def serve(kept, place, step, draws=8):
+    place.ledger.reach(step)
+    cells = np.full(draws, -1)
+    kept.serve(np.zeros(draws, dtype=int), cells, np.random.default_rng(step))
+    return [int(cell) for cell in cells if cell >= 0]
+
+
+def test_a_deferred_cell_is_piloted_at_rising_intervals_and_found_when_it_becomes_reachable():
+    place, kept = states(pool(levels=(1.0,)))
+    for step in range(3):
+        show(kept, place, 0, 0, step)
+    assert kept.named() == {"t@1": "deferred"}
+    pilots = []
+    for step in range(3, 400):
+        if served := serve(kept, place, step):
+            assert len(served) <= PILOT
+            pilots.append(step)
+            for _ in served:
+                show(kept, place, 0, 0, step)
+    gaps = np.diff(pilots)
+    assert gaps[0] < gaps[1] < gaps[2]
+    assert LONGEST <= gaps[-1] <= gaps.max() <= LONGEST + 1
+    start = pilots[-1] + 1
+    for step in range(start, start + LONGEST + 2):
+        for _ in serve(kept, place, step):
+            show(kept, place, 0, 3, step)
+    assert kept.named() == {"t@1": "active"}
+    assert kept.evidence.tries[0] <= 8 * (PILOT + 1)  # all the failures of another model are forgotten
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(st.integers(0, 8), min_size=2, max_size=12), st.integers(0, 1000))
+def test_no_cell_starves_and_pilots_keep_to_their_share(success, seed):
+    """Whatever cells show, each is drawn again within a bound, and pilots and reviews take no more than their shares."""
+    levels = [float(number + 1) for number in range(len(success))]
+    here = pool(levels=tuple(levels))
+    plan = Plan("p", (Stage("s", "grpo", 500, {"t": 1.0}, selector="difficulty", options={}),))
+    engine, rng = Engine(plan, here, seed=seed), np.random.default_rng(seed)
+    last = np.zeros(len(levels), dtype=int)
+    longest, extra, draws = np.zeros(len(levels), dtype=int), 0, 12
+    for step in range(260):
+        before = engine.snapshot()
+        drawn = engine.draw(draws)
+        out = []
+        for index in drawn:
+            cell = here.cell_of[index]
+            longest[cell], last[cell] = max(longest[cell], step - last[cell]), step
+            extra += before[here.cells[cell].key]["drawn_as"] in ("mastered", "deferred", "review", "lucky")
+            rewards = tuple(float(x) for x in rng.permutation([1] * success[cell] + [0] * (8 - success[cell])))
+            out.append(GroupOutcome(here.ids[index], "t", here.cells[cell].level, step, rewards))
+        engine.observe(out, Signals(step))
+    longest = np.maximum(longest, 260 - last)
+    assert longest.max() <= LONGEST + 100
+    if any(1 < wins < 7 for wins in success):
+        assert extra <= (0.05 + 0.02 + 0.02) * 260 * draws + 60
+
+
+def test_staleness_is_noise_free_then_told_once():
+    here = pool(levels=(1.0, 2.0), each=50)
+    known = tuple(CellPlan("t", level, "reachable", 0.5, 0.0, 256, 50, 0.44, 0.56) for level in (1.0, 2.0))
+    engine = Engine(Plan("p", (Stage("s", "grpo", 99, {"t": 1.0}),), known), here, seed=0)
+    assert engine.staleness() == {"band_moved": 0.0, "stale_since": None, "in_band_yield": None}
+
+    def show(step, first):
+        for level, wins in ((1.0, first), (2.0, 4)):
+            out = [GroupOutcome(f"t{level}#{i}", "t", level, step, (1.0,) * wins + (0.0,) * (8 - wins)) for i in range(4)]
+            engine.observe(out, Signals(step))
+
+    for step in range(10):
+        show(step, 4)
+    assert engine.staleness() == {"band_moved": 0.0, "stale_since": None, "in_band_yield": 1.0}
+    for step in range(10, 40):
+        show(step, 8)
+    shown = engine.staleness()
+    assert shown["band_moved"] == 0.5
+    assert 10 < shown["stale_since"] < 30
+    told = [decision for decision in engine.take_decisions() if decision.what == "stale"]
+    assert [decision.step for decision in told] == [shown["stale_since"]]
+    fresh = Engine(Plan("p", (Stage("s", "grpo", 99, {"t": 1.0}),), known), here, seed=0)
+    fresh.restore(engine.state())
+    assert fresh.staleness() == shown
