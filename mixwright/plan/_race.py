@@ -4,6 +4,10 @@ Rewards push each format up in proportion to its accuracy above the mean: replic
 (arXiv 2504.07912) show under reinforcement learning. The log-odds of two formats then move in a line, by `PUSH` x the
 difference of their accuracies per step, and cross at step ln(share_j / share_i) / (PUSH x (accuracy_i - accuracy_j)): a rare
 format wins if it is right more often and the run is long enough. Left out: accuracies that move, and lengths.
+
+Scored on 20 mixes of three formats (`benchmarks.formats`): 17 winners foretold, all of the 14 that it called decided; chance
+is 1 in 3, share alone 13, accuracy alone 16, share x accuracy 17. So it is not shown to beat the two simple rules; what it
+adds is a step, a range and "undecided". The 80 % ranges held 43 of 60 shares.
 """
 
 from __future__ import annotations
