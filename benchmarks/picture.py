@@ -80,35 +80,17 @@ def overhard(axes: Axes) -> None:
 
 
 def rare_task(axes: Axes) -> None:
-    """Rare accuracy against compute."""
+    """Accuracy on the rare tasks, with the compute in the label."""
+    bars = []
     for arm, shown in figures("rare_task")["arms"].items():
-        if not arm.endswith(("width 32", "width 128")) or arm.startswith("alone"):
-            continue
-        colour = OURS if arm.startswith(("plan", "floor", "starved")) else NULL if arm.startswith("natural") else OTHER
-        rare, compute = shown["rare"], shown["flops / wide"]
-        errors = [[rare["value"] - rare["low"]], [rare["high"] - rare["value"]]]
-        axes.errorbar(compute, rare["value"], yerr=errors, fmt="o", color=colour)
-    told = {
-        a: s for a, s in figures("rare_task")["arms"].items() if a.endswith(("width 32", "width 128")) and "alone" not in a
-    }
-    ranked = sorted(told, key=lambda arm: told[arm]["rare"]["value"])
-    for place, arm in enumerate(ranked):
-        wide = arm.endswith("128")
-        at = (told[arm]["flops / wide"], told[arm]["rare"]["value"])
-        text = (-12, 0) if wide else (40, 13 * (place - len(ranked) / 2))
-        axes.annotate(
-            arm.replace(", width", ","),
-            at,
-            text,
-            textcoords="offset points",
-            fontsize=9,
-            ha="right" if wide else "left",
-            va="center",
-            arrowprops=None if wide else {"arrowstyle": "-", "color": "#cccccc"},
-        )
-    axes.set_xscale("log")
-    axes.set_xlabel("training compute, of the wide model's (6 x parameters x tokens)")
-    axes.set_title("Rare tasks (under 1 % of the data each): accuracy\n(name, width)")
+        if arm.endswith(("width 32", "width 128")) and not arm.startswith("alone"):
+            ours, rare = arm.startswith(("plan", "floor", "starved")), shown["rare"]
+            colour = OURS if ours else NULL if arm.startswith("natural") else OTHER
+            label = f"{arm} ({100 * shown['flops / wide']:.0f} %)"
+            bars.append((label, 100 * rare["value"], 100 * rare["low"], 100 * rare["high"], colour))
+    _forest(axes, sorted(bars, key=lambda bar: -bar[1]))
+    axes.set_xlim(40, 105)
+    axes.set_title("Rare tasks, under 1 % of the data each: accuracy, %\n(brackets: training compute, of the wide model's)")
 
 
 def formats(axes: Axes) -> None:

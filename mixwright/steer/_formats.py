@@ -7,12 +7,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from statistics import stdev
 
+from mixwright.plan._race import IN_USE
 from mixwright.records import GroupOutcome
 
 Row = list[list[float]]
 """One group: (completions, summed rewards) of each watched format, last of all others. JSON-ready."""
-IN_USE = 0.02
-"""Share of completions from which a format is in use."""
 
 
 def in_use(groups: Iterable[GroupOutcome], least: float = IN_USE) -> dict[str, dict[str, float]]:

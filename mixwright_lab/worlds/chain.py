@@ -47,8 +47,8 @@ class Chain(World):
         rng = np.random.default_rng((index, length, split == "eval", round(self.bias * 1e6)))
         zero = rng.random() < self.bias
         while True:
-            start, operations = int(rng.integers(MODULUS)), [OPERATIONS[i] for i in rng.integers(len(OPERATIONS), size=length)]
-            prompt = " ".join((str(start), *operations))
+            start, chosen = int(rng.integers(MODULUS)), rng.integers(len(OPERATIONS), size=length)
+            prompt = " ".join((str(start), *(OPERATIONS[place] for place in chosen)))
             value = running_values(prompt)[-1]
             if _is_eval(prompt) == (split == "eval") and (value == 0 or not zero):
                 return Example(
