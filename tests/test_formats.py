@@ -239,6 +239,10 @@ def test_silence_when_the_worse_format_goes_or_nothing_moves() -> None:
     assert play(Formats(), tape([(1.0, 0.0)] * 40, (0.5, 0.5))) == []
 
 
+def test_a_form_that_was_never_right_may_go() -> None:
+    assert play(Formats(), tape(FALLS, (0.0, 0.0))) == []
+
+
 def test_false_alarms_and_power_at_small_n() -> None:
     still = sum(bool(play(Formats(), tape([(0.4, 0.6)] * 25, (0.5, 0.5), per=2, seed=seed))) for seed in range(60))
     lost = sum(bool(play(Formats(), tape(FALLS, (0.6, 0.5), seed=seed))) for seed in range(60))

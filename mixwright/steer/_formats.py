@@ -69,3 +69,10 @@ def advantage(rows: Sequence[Row], place: int, leader: int) -> float | None:
             weight = n * m / (n + m)
             total, weights = total + weight * (reward / n - other / m), weights + weight
     return total / weights if weights else None
+
+
+def earned(rows: Sequence[Row], place: int) -> bool:
+    """Whether completions of one format earned more than the least that any format earned on the mean in a group."""
+    means = [[reward / count for count, reward in column if count] for column in zip(*rows, strict=True)]
+    least = min(mean for column in means for mean in column)
+    return any(mean > least + 1e-9 for mean in means[place])

@@ -3,8 +3,8 @@
 The first `window` groups of a task are its start: formats with a share of `least` there are watched. An alarm is raised
 when one of them has lost more than `lost` of its start share, and more than `errors` standard errors (groups are the unit),
 in the last `window` groups, while its completions earned no less than those of the format that leads now, within the same
-groups of both windows. At most one alarm per task in `rest` steps. Losing formats may be wanted (one format is easily read):
-leave the monitor out of the stage's monitors then, or set `options.engine.on_alarm` to `log`.
+groups of both windows, and were right at all. At most one alarm per task in `rest` steps. Losing formats may be wanted (one
+format is easily read): leave the monitor out of the stage's monitors then, or set `options.engine.on_alarm` to `log`.
 
 False alarms (1,000 simulated runs of 40 steps of 4 groups of 8; shares 0.6, 0.3, 0.1 that do not move, all equally right):
 3 % of runs; of 100 steps 7 %. Power (500 runs; the 0.3 format shrinks by a tenth per step), by its advantage in accuracy:
@@ -29,8 +29,9 @@ from statistics import fmean
 from typing import Any
 
 from mixwright.contracts import Monitor
+from mixwright.errors import InputError
 from mixwright.records import Alarm, GroupOutcome, Outcome, PairOutcome, Signals
-from mixwright.steer._formats import Row, advantage, error, in_use, row_of, shares_of
+from mixwright.steer._formats import Row, advantage, earned, error, in_use, row_of, shares_of
 
 
 class Formats(Monitor):
@@ -57,6 +58,9 @@ class Formats(Monitor):
         most: int = 6,
         rest: int = 20,
     ) -> None:
+        if window < 2 or most < 1:
+            got = f"window {window}, most {most}"
+            raise InputError("a window of at least 2, most of at least 1", got, "Correct monitors.formats.")
         self.least, self.lost, self.errors, self.slack = least, lost, errors, slack
         self.window, self.most, self.rest = window, most, rest
         self._first: dict[str, list[GroupOutcome]] = {}
@@ -118,13 +122,18 @@ class Formats(Monitor):
         if fall <= threshold:
             return None
         better = advantage([*start, *recent], place, leader)
-        return None if better is None or better < -self.slack else (fall, threshold, better, place)
+        if better is None or better < -self.slack or not earned([*start, *recent], place):
+            return None
+        return fall, threshold, better, place
 
     def state(self) -> dict[str, Any]:
         """Both windows and last alarms."""
         first = {task: [[list(g.formats), list(g.rewards)] for g in groups] for task, groups in self._first.items()}
         recent = {task: list(rows) for task, rows in self._recent.items()}
-        return {"first": first, "watched": self._watched, "start": self._start, "recent": recent, "said": self._said}
+        kept = {
+            name: dict(value) for name, value in (("watched", self._watched), ("start", self._start), ("said", self._said))
+        }
+        return {"first": first, "recent": recent, **kept}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue."""
