@@ -20,6 +20,7 @@ import yaml
 from mixwright import catalog
 from mixwright.config import ModelConfig, RunConfig
 from mixwright.errors import InputError, missing_extra, unknown_name
+from mixwright.plan._asked import check_asked
 from mixwright.records import RunManifest, to_data
 from mixwright.runs import RunFolder, read_json, read_yaml, write_json, write_text
 
@@ -106,6 +107,7 @@ def check_settings(config: RunConfig, corpus: Corpus) -> None:
             if name not in entries:
                 raise unknown_name(kind.rstrip("s"), name, entries)
     catalog.create("planners", config.plan.planner, dict(config.plan.options))
+    check_asked(config.plan.stage, corpus.cells(), config.train.objective)
     missing = [name for name in TRAINING if importlib.util.find_spec(name) is None]
     if missing:
         raise missing_extra("measuring and training", missing, "train")

@@ -140,6 +140,8 @@ def _typed(cls: type, option: str, value: Any, owner: str) -> Any:
         hint = get_type_hints(cls.__init__).get(option, Any)
     except NameError:  # a name that only type checkers import: the plug-in checks for itself
         return value
+    if value != value:  # no range check would see it: nothing compares with NaN
+        raise InputError(f"a number for {option} of {owner}", repr(value), "Correct that option.")
     try:
         return TypeAdapter(hint).validate_python(value)
     except ValidationError as errors:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mixwright.records import Plan, Stage, from_data, to_data
+from mixwright import catalog
+from mixwright.errors import InputError, unknown_name
+from mixwright.plan._validate import validate_plan
+from mixwright.records import Cell, Plan, Stage, from_data, to_data
+
+KINDS = ("mixtures", "selectors", "gates", "controllers", "monitors")
+"""What steers, by kind of plug-in."""
 
 
 def with_asked(plan: Plan, asked: Mapping[str, Any]) -> Plan:
@@ -21,6 +27,27 @@ def with_asked(plan: Plan, asked: Mapping[str, Any]) -> Plan:
     why = {f"stages.{number}.{name}": "asked for in plan.stage" for number in range(len(stages)) for name in asked}
     kept = {path: reason for path, reason in plan.why.items() if not _under(path, why)}
     return replace(plan, stages=stages, why=kept | why)
+
+
+def check_asked(asked: Mapping[str, Any], cells: Sequence[Cell], objective: str) -> None:
+    """Refuse what no plan of data with these cells could have, before anything is measured. Raises InputError."""
+    from mixwright.steer._policy import EngineOptions
+
+    if (other := asked.get("objective", objective)) != objective:
+        raise InputError(f"the objective {objective} in plan.stage too", repr(other), "Set train.objective alone.")
+    tasks = sorted({cell.task for cell in cells})
+    bare = Stage("asked for in plan.stage", "grpo", 1, {task: 1 / len(tasks) for task in tasks})
+    plan = with_asked(Plan("any", (bare,)), asked)
+    # Which plug-ins the planner will name is not known yet: options are tried one by one.
+    validate_plan(replace(plan, stages=(replace(plan.stages[0], options={}),)), cells)
+    for name, options in plan.stages[0].options.items():
+        kind, _, plugin = name.partition(".")
+        if name == "engine":
+            from_data(EngineOptions, dict(options))
+        elif kind in KINDS:
+            catalog.create(kind, plugin, dict(options))
+        else:
+            raise unknown_name("plug-in in plan.stage.options", name, ["engine", *(f"{kind}.NAME" for kind in KINDS)])
 
 
 def _stage(stage: Stage, asked: Mapping[str, Any]) -> Stage:

@@ -6,10 +6,12 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from mixwright.contracts import Pool
+from mixwright.errors import InputError
 from mixwright.records import Plan, to_data
 
 
@@ -42,3 +44,11 @@ def plan_digest(plan: Plan, stage: int) -> str:
     """Of what the engine reads of a plan: the stage, and what was measured before the run."""
     read = to_data(plan.stages[stage]), [to_data(cell) for cell in plan.cells]
     return hashlib.sha256(json.dumps(read, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def within(owner: str, options: Mapping[str, Any], **limits: tuple[float, float]) -> None:
+    """Raises InputError unless these options of a plug-in lie between their limits, both included; NaN lies nowhere."""
+    for name, (low, high) in limits.items():
+        if not low <= options[name] <= high:
+            expected = f"{name} of {owner} between {low:g} and {high:g}"
+            raise InputError(expected, repr(options[name]), "Correct that option.")

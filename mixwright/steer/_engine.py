@@ -50,6 +50,8 @@ class Engine:
         self._pool, self._seed, self._number, self._plan = pool, seed, stage, plan_digest(plan, stage)
         self._stage = plan.stages[stage]
         self._options = from_data(EngineOptions, dict(self._stage.options.get("engine", {})))
+        typed = {"engine": vars(self._options)}  # plug-ins read it too: "0" of a YAML file is a number by now
+        self._stage = replace(self._stage, options={**self._stage.options, **typed})
         self._ids = pool.ids if isinstance(pool.ids, Ids) else Ids(pool.ids)
         self._keys = [cell.key for cell in pool.cells]
         self._states = states = dict.fromkeys(self._keys, "unknown") | {cell.key: cell.state for cell in plan.cells}
@@ -235,9 +237,7 @@ class Engine:
         self._staleness.hope(cells, np.array([not group.no_signal for group in groups]))
         self._ledger.learn(groups, found, self._options.reward_range)
         if self._staleness.observe(step, cells):
-            told = (
-                f"{self._staleness.moved:.0%} of the band changed since the start: a filter made then is stale by now"
-            )
+            told = f"{self._staleness.moved:.0%} of the band changed since the start: a filter made then is stale by now"
             self._note(step, "stale", STALE, self._staleness.moved, told)
 
     def _watched(self, states: dict[str, str]) -> tuple[int, ...]:

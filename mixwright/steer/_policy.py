@@ -66,9 +66,9 @@ class EngineOptions:
             raise InputError("a reward_range of two finite numbers, low < high", repr(self.reward_range), "Correct it.")
         if not 0 <= self.survivors <= 1:
             raise InputError("survivors between 0 and 1", repr(self.survivors), "Correct it.")
-        if not (0 <= self.anchor <= 0.5 and 0 <= self.replay <= 0.5):
+        if not (0 <= self.anchor <= 0.5 and 0 <= self.replay <= 0.5 and self.anchor + self.replay < 1):
             got = f"anchor {self.anchor!r}, replay {self.replay!r}"
-            raise InputError("anchor and replay between 0 and 0.5 of the draws", got, "Correct it.")
+            raise InputError("anchor and replay between 0 and 0.5 of the draws, together under 1", got, "Correct it.")
         if self.canaries < 0 or self.patience < 1 or self.replay_steps < 1:
             got = f"canaries {self.canaries}, patience {self.patience}, replay_steps {self.replay_steps}"
             raise InputError("canaries of 0 or more, patience and replay_steps of at least 1", got, "Correct it.")

@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mixwright.contracts import Controller
+from mixwright.errors import InputError
 from mixwright.records import Action, Signals
 
 
@@ -49,6 +50,13 @@ class Drift(Controller):
         most: float = 64.0,
         least: float = 0.1,
     ) -> None:
+        if not (target > 0 and dead_band >= 1 and factor > 1 and 0 < smooth <= 1):
+            got = f"target {target:g}, dead_band {dead_band:g}, factor {factor:g}, smooth {smooth:g}"
+            expected = "a positive target, dead_band of 1 or more, factor over 1, smooth in 0..1"
+            raise InputError(expected, got, "Correct controllers.drift.")
+        if not (rest >= 0 and most >= 1 and 0 < least <= 1):
+            got = f"rest {rest}, most {most:g}, least {least:g}"
+            raise InputError("rest of 0 or more, most of 1 or more, least in 0..1", got, "Correct controllers.drift.")
         self.target, self.dead_band, self.factor, self.smooth = target, dead_band, factor, smooth
         self.rest, self.most, self.least = rest, most, least
         self._kl: float | None = None

@@ -27,7 +27,10 @@ Blind spot: a cell of a few easy prompts among many impossible ones looks hard u
 
 from __future__ import annotations
 
+import math
+
 from mixwright.contracts import Admission, Gate, Scene
+from mixwright.errors import InputError
 from mixwright.plan._states import ABOVE_LUCK
 from mixwright.records import GroupOutcome, cell_key
 
@@ -42,6 +45,9 @@ class TooHard(Gate):
     """
 
     def __init__(self, *, floor: float | None = None, z: float = 1.645, least: float = 24.0) -> None:
+        if not ((floor is None or floor <= 1) and 0 <= z < math.inf and least >= 0):
+            got = f"floor {floor}, z {z:g}, least {least:g}"
+            raise InputError("a floor of at most 1, finite z and least of 0 or more", got, "Correct gates.too_hard.")
         self.floor, self.z, self.least = floor, z, least
 
     def begin(self, scene: Scene) -> None:

@@ -15,6 +15,7 @@ Blind spot: a task that nothing can be learnt of (noise) looks starved by (2) an
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -61,6 +62,9 @@ class Starved(Mixture):
             raise InputError(
                 "most of 1 or more, rise over 1, positive memory, every and gap", got, "Correct mixtures.starved."
             )
+        if not (most < math.inf and rise < math.inf and 0 <= errors < math.inf and 0 <= left < math.inf):
+            got = f"most {most:g}, rise {rise:g}, errors {errors:g}, left {left:g}"
+            raise InputError("finite most, rise, errors and left", got, "Correct mixtures.starved.")
         self.most, self.rise, self.errors, self.left = most, rise, errors, left
         self.memory, self.gap, self.every = memory, gap, every
 
@@ -78,7 +82,7 @@ class Starved(Mixture):
         """Take in losses, failures and drops."""
         for outcome in outcomes:
             task = self._numbers[outcome.task]
-            self._of["seen"][task] = step
+            self._of["seen"][task] = max(step, self._of["seen"][task])  # time does not go back
             if isinstance(outcome, GroupOutcome):
                 self._learn(task, -sum(outcome.rewards) / len(outcome.rewards), None)
             elif outcome.loss is not None:

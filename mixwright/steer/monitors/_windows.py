@@ -16,6 +16,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from mixwright.contracts import Scene
+from mixwright.errors import InputError
 from mixwright.records import GroupOutcome, cell_key
 
 CELLS = 16
@@ -44,6 +45,8 @@ class Windows:
     """
 
     def __init__(self, summary: Callable[[list[Any]], Any], *, begin: int, size: int, rest: int) -> None:
+        if begin < 1 or size < 2:
+            raise InputError("begin of at least 1 and a window of at least 2", f"{begin} and {size}", "Correct the monitor.")
         self._summary, self.begin, self.size, self.rest = summary, begin, size, rest
         self._keys: dict[tuple[str, float | None], str] = {}
         self._starts: dict[str, Any] = {}

@@ -27,6 +27,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from mixwright.contracts import Monitor
+from mixwright.errors import InputError
 from mixwright.records import Alarm, GroupOutcome, Outcome, PairOutcome, Signals
 
 
@@ -44,6 +45,8 @@ class Displacement(Monitor):
     def __init__(
         self, *, least: float = 1.0, errors: float = 3.0, window: int = 64, fewest: int = 16, rest: int = 20
     ) -> None:
+        if not 2 <= fewest <= window:
+            raise InputError("fewest of 2 to window", f"{fewest} and {window}", "Correct monitors.displacement.")
         self.least, self.errors, self.window, self.fewest, self.rest = least, errors, window, fewest, rest
         self._pairs: dict[str, deque[tuple[float, float]]] = {}
         self._said: dict[str, int] = {}
@@ -81,7 +84,8 @@ class Displacement(Monitor):
 
     def state(self) -> dict[str, Any]:
         """Recent pairs and last alarms."""
-        return {"pairs": {task: [list(pair) for pair in kept] for task, kept in self._pairs.items()}, "said": self._said}
+        pairs = {task: [list(pair) for pair in kept] for task, kept in self._pairs.items()}
+        return {"pairs": pairs, "said": dict(self._said)}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue."""

@@ -24,15 +24,16 @@ import numpy as np
 
 from mixwright.contracts import Scene, Selector
 from mixwright.records import GroupOutcome, Outcome, PairOutcome
+from mixwright.steer._checks import within
 from mixwright.steer.selectors._items import distance, repeats
 from mixwright.steer.selectors._states import MASTERED, CellStates
 
-FEW = 64
-"""Examples at which a cell counts half: fewer would be drawn again and again."""
-POSTERIORS = 256
-"""Samples from the posteriors of a task's cells in one batch, at most."""
+FEW, POSTERIORS = 64, 256
+"""Examples at which a cell counts half: fewer would be drawn again and again; samples of posteriors in a batch, at most."""
 TIRED = 1e3
 """Added to the distance of a candidate that was drawn a moment ago."""
+LIMITS = {"candidates": (1, 256), "rest": (0, 1e9), "memory": (1, 1e9), "below": (1e-9, 1)}
+LIMITS |= dict.fromkeys(("explore", "anchor", "pilots", "reviews"), (0, 1))
 PARKED, SHUT = 1e-4, 1e-8
 """Weight of mastered cells, and of deferred and lucky ones: they are drawn freely only where a task has nothing better."""
 
@@ -65,6 +66,7 @@ class Difficulty(Selector):
     ) -> None:
         self.candidates, self.explore, self.anchor, self.below, self.rest = candidates, explore, anchor, below, rest
         self.memory, self.pilots, self.reviews = memory, pilots, reviews
+        within("selectors.difficulty", vars(self), **LIMITS)
 
     def begin(self, scene: Scene) -> None:
         """Note each task's cells; small cells count less, so that a handful of examples is not drilled."""

@@ -22,6 +22,7 @@ import numpy as np
 
 from mixwright.contracts import Scene, Selector
 from mixwright.records import GroupOutcome, Outcome, PairOutcome
+from mixwright.steer._checks import within
 from mixwright.steer._ledger import counted
 
 
@@ -46,6 +47,7 @@ class Target(Selector):
         start: float = 0.0,
     ) -> None:
         self.rate, self.sharpness, self.wanted, self.spread, self.start = rate, sharpness, wanted, spread, start
+        within("selectors.target", vars(self), rate=(0, 1), sharpness=(0, 1e9), wanted=(0, 1), spread=(0, 1), start=(0, 1))
 
     def begin(self, scene: Scene) -> None:
         """Rank the levels of each task; cells without a level stand in the middle."""

@@ -1,0 +1,110 @@
+"""Options of steering that make no sense are refused with a remedy when the engine is made, and before a run measures."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from steer_world import outcome, pool
+from test_engine_guards import SUCCESS, TASKS, planned
+
+from mixwright import catalog
+from mixwright._manifest import check_settings
+from mixwright.config import CorpusConfig, PlanConfig, RunConfig
+from mixwright.conformance import _samples
+from mixwright.errors import InputError
+from mixwright.plan._asked import check_asked
+from mixwright.records import Cell, PairOutcome, Signals
+from mixwright.steer._engine import Engine
+
+EVEN = {task: 1 / len(TASKS) for task in TASKS}
+CELLS = (Cell("a", 1.0, 10, 0.0), Cell("b", None, 10, 0.0))
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("gates.too_hard", {"floor": NAN}),  # nothing is at or over it: every group would be refused
+        ("monitors.canary", {"errors": NAN}),  # nothing exceeds it: no alarm, ever
+        ("gates.too_hard", {"floor": 1.5}),
+        ("gates.too_hard", {"z": float("inf")}),
+        ("selectors.difficulty", {"candidates": 0}),
+        ("selectors.difficulty", {"candidates": 10**9}),
+        ("selectors.difficulty", {"below": 0.0}),
+        ("selectors.difficulty", {"memory": -1.0}),
+        ("selectors.difficulty", {"explore": 2.5}),
+        ("selectors.target", {"rate": -1.0}),
+        ("selectors.target", {"start": 50.0}),
+        ("controllers.drift", {"dead_band": 0.0}),
+        ("controllers.drift", {"smooth": 2.5}),
+        ("controllers.drift", {"rest": -1}),
+        ("monitors.length", {"window": 0}),
+        ("monitors.repetition", {"begin": 0}),
+        ("monitors.diversity", {"draws": 0}),
+        ("monitors.formats", {"window": 1}),
+        ("monitors.displacement", {"window": -1}),
+        ("mixtures.starved", {"errors": float("inf")}),
+    ],
+)
+def test_an_option_that_would_mislead_or_crash_later_is_refused(name: str, options: dict[str, Any]) -> None:
+    kind, _, plugin = name.partition(".")
+    with pytest.raises(InputError):
+        catalog.create(kind, plugin, options)
+
+
+def test_anchor_and_replay_leave_something_to_the_plan() -> None:
+    with pytest.raises(InputError, match="together under 1"):
+        Engine(planned(EVEN, options={"engine": {"anchor": 0.5, "replay": 0.5}}), pool(), seed=0)
+
+
+@pytest.mark.parametrize("selector", ["target", "difficulty"])
+def test_a_reward_range_of_texts_is_one_of_numbers_for_every_plug_in(selector: str) -> None:
+    import numpy as np
+
+    here, rng = pool(), np.random.default_rng(0)
+    engine = Engine(planned(EVEN, selector=selector, options={"engine": {"reward_range": ["0", "1"]}}), here, seed=0)
+    engine.observe([outcome(here, index, 1, SUCCESS, rng) for index in engine.draw(8)], Signals(1))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"selector": "difficult"},
+        {"gates": "too_hard"},
+        {"weights": {"poems": 1.0}},
+        {"weights": {}},
+        {"objective": "sft"},
+        {"nope": 1},
+        {"options": {"selectors.difficulty": {"nope": 1}}},
+        {"options": {"selectors.nope": {}}},
+        {"options": {"difficulty": {}}},
+        {"options": {"engine": {"anchr": 0.2}}},
+        {"options": {"engine": {"anchor": 0.9}}},
+    ],
+)
+def test_what_is_asked_of_a_plan_is_checked_before_there_is_one(asked: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        check_asked(asked, CELLS, "grpo")
+    with pytest.raises(InputError):
+        check_settings(RunConfig(CorpusConfig("any"), plan=PlanConfig(stage=asked)), _samples.corpus())
+
+
+def test_options_of_a_plug_in_that_the_planner_may_name_pass() -> None:
+    check_asked({}, CELLS, "grpo")
+    options = {"selectors.difficulty": {"explore": 0.1}, "engine": {"anchor": 0.25}}
+    check_asked({"steps": 20, "objective": "grpo", "options": options}, CELLS, "grpo")
+
+
+@pytest.mark.parametrize("name", ["formats", "displacement"])
+def test_a_state_that_was_taken_does_not_move_with_the_run(name: str) -> None:
+    monitor = catalog.create("monitors", name, {"window": 4} if name == "formats" else {"window": 4, "fewest": 4})
+    pairs = [PairOutcome("p", "t", None, 0, 0.1, -20.0, -40.0) for _ in range(4)]
+    taken = monitor.state()
+    before = copy.deepcopy(taken)
+    for step in range(20):
+        monitor.observe(step, [*_samples.groups(step), *pairs])
+        monitor.inspect(Signals(step))
+    assert taken == before
+    assert monitor.state() != before
