@@ -113,6 +113,14 @@ def test_what_is_right_by_luck_only_is_not_learnable():
     assert weights["lucky"] == pytest.approx(0.1, abs=0.03)
 
 
+def test_a_handful_of_examples_is_not_drilled():
+    rows = [("few", 0.0)] * 16 + [("many", 0.0)] * 640
+    pool = make_pool([str(n) for n in range(len(rows))], [task for task, _ in rows], [level for _, level in rows])
+    place = Scene(pool, Ledger(pool), Stage("s", "grpo", 10, {"few": 0.5, "many": 0.5}), {})
+    weights = learned(place, {"few": 0.5, "many": 0.5}, explore=0.01)
+    assert weights["few"] / weights["many"] == pytest.approx((16 / 80) / (640 / 704), rel=0.25)
+
+
 def test_a_task_is_worth_its_best_cell_only_where_the_selector_looks_for_it():
     found = {}
     for selector in ("difficulty", "uniform"):

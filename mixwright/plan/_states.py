@@ -10,6 +10,9 @@ LEAST_EVIDENCE = 32
 ABOVE_LUCK = 0.02
 """Success above luck that the lower end of an interval must exceed before a cell counts as able to do something."""
 
+FEW = 64
+"""Examples at which a cell counts half: fewer would be drawn again and again, and learnt by heart."""
+
 
 def above_luck(success: float, luck: float) -> float:
     """Share of the room above luck that is used: (success - luck) / (1 - luck). Negative when worse than luck.

@@ -21,10 +21,8 @@ from mixwright.errors import InputError
 from mixwright.plan._baseline import Objective, shares, task_counts
 from mixwright.plan._evidence import plan_cells, reason_of
 from mixwright.plan._forecast import forecast, room
+from mixwright.plan._states import FEW
 from mixwright.records import Cell, CellPlan, Measurement, Observation, Plan, Stage
-
-FEW = 64
-"""Examples at which a cell counts half: fewer would be drawn again and again."""
 
 LEVERS = {
     "selector": "difficulty: draws towards the band from the rewards of the run itself, without extra rollouts",

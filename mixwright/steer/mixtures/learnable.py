@@ -1,15 +1,15 @@
 """Draws tasks by what can be learnt in them now: success above luck times the room that is left (GRPO).
 
-A cell is worth 4u(1 - u)(1 - a): u its success above luck, a how alike the rollouts of one of its prompts are (always right
-and always wrong prompts carry no signal). A task is worth its best cell where the selector looks for the best, else the mean
-over its examples. Each task keeps a share `explore` / tasks. A cell that was never tried counts as half right. Weights move
-every `every` steps at most, and only when one of them changes by more than `change`.
+A cell is worth 4u(1 - u)(1 - a), less where its examples are few: u its success above luck, a how alike the rollouts of one
+of its prompts are (always right and always wrong prompts carry no signal). A task is worth its best cell where the selector
+looks for the best, else the mean over its examples. Each task keeps a share `explore` / tasks. A cell that was never tried
+counts as half right. Weights move every `every` steps at most, and only when one of them changes by more than `change`.
 
 Source: learnability p(1 - p) of LILO 2502.12272; luck and cells are ours.
 Unit: share of draws.
 Cost: none; reads the evidence that the run collects anyway.
 Blind spot: the largest variance of rewards is not the fastest learning; without rewards (SFT, DPO) every task looks alike,
-    and the stage's weights stay. Not yet measured against equal weights: off unless a plan names it.
+    and the stage's weights stay. Not measured alone against equal weights: off unless a plan names it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import numpy as np
 
 from mixwright.contracts import Mixture, Scene
 from mixwright.errors import InputError
+from mixwright.plan._states import FEW
 from mixwright.records import GroupOutcome, Outcome, PairOutcome
 from mixwright.steer.mixtures._steady import Steady, stage_shares
 
@@ -65,8 +66,9 @@ class Learnable(Mixture):
         if not len(cells):
             return 0.0
         above = np.clip(self._ledger.above(self._ledger.recent.mean(cells), cells), 0, 1)
-        worth = 4 * above * (1 - above) * (1 - self._ledger.lasting.alike(cells))
-        return float(worth.max() if self._best else np.average(worth, weights=self._ledger.sizes[cells]))
+        sizes = self._ledger.sizes[cells]
+        worth = 4 * above * (1 - above) * (1 - self._ledger.lasting.alike(cells)) * sizes / (sizes + FEW)
+        return float(worth.max() if self._best else np.average(worth, weights=sizes))
 
     def state(self) -> dict[str, Any]:
         """Weights, when they were last looked at, and whether there were rewards."""

@@ -23,13 +23,13 @@ from typing import Any
 import numpy as np
 
 from mixwright.contracts import Scene, Selector
+from mixwright.plan._states import FEW
 from mixwright.records import GroupOutcome, Outcome, PairOutcome
 from mixwright.steer._checks import within
 from mixwright.steer.selectors._items import distance, repeats
 from mixwright.steer.selectors._states import MASTERED, CellStates
 
-FEW, POSTERIORS = 64, 256
-"""Examples at which a cell counts half: fewer would be drawn again and again; samples of posteriors in a batch, at most."""
+POSTERIORS = 256  # samples of posteriors in a batch, at most
 TIRED = 1e3
 """Added to the distance of a candidate that was drawn a moment ago."""
 LIMITS = {"candidates": (1, 256), "rest": (0, 1e9), "memory": (1, 1e9), "below": (1e-9, 1)}
