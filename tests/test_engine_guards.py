@@ -235,3 +235,34 @@ def test_a_long_row_of_weak_batches_is_told_at_doubling_counts():
     told = [d for d in engine.take_decisions() if d.what == "lr_factor"]
     assert [d.step for d in told] == [1, 3, 7, 15, 31]
     assert "batch 16 of this kind" in told[-1].because
+
+
+def test_what_waits_goes_on_waiting_no_longer_where_training_is_begun_anew():
+    """The same outcomes, once with steps that go on and once with steps from 0: the same draws and actions."""
+
+    def run(anew: bool) -> tuple[list[list[int]], list[tuple[int, str]]]:
+        options = {"mixtures.learnable": {"every": 5}, "monitors.length": {"begin": 2, "window": 4, "rest": 3}}
+        levers = {"gates": ("too_hard",), "controllers": ("drift",), "monitors": ("length",)}
+        even = dict.fromkeys(TASKS, 1 / 6)
+        plan = planned(even, False, selector="difficulty", mixture="learnable", options=options, **levers)
+        here, rng, success, drawn, told = pool(), np.random.default_rng(0), dict(SUCCESS), [], []
+        engine = Engine(plan, here, seed=1)
+        for step in range(120):
+            if step == 60:
+                success |= {"lcm@2": 0.6, "chain@3": 0.6}
+                engine.take_decisions()
+                if anew:
+                    engine, state = Engine(plan, here, seed=1), stored(engine.state())
+                    engine.restore(state)
+            now = step - 60 if anew and step >= 60 else step
+            drawn.append(engine.draw(8))
+            groups = [outcome(here, index, now, success, rng) for index in drawn[-1]]
+            engine.observe(groups, Signals(now, beta=0.04, kl_nats=1.0 if step < 60 else 0.001))
+        for decision in engine.take_decisions():
+            told.append((decision.step % 60, decision.what))
+        return drawn, told
+
+    on, anew = run(False), run(True)
+    assert anew[0] == on[0]
+    assert anew[1] == on[1]
+    assert {"beta"} < {what for _, what in anew[1]}, "levers moved in the second training"

@@ -31,6 +31,9 @@ from mixwright.steer._reserve import Reserve
 from mixwright.steer._snapshot import snapshot
 from mixwright.steer._staleness import STALE, Staleness
 
+LATE = 2
+"""Steps by which signals may come late; training was begun anew when they are further back."""
+
 
 class Engine:
     """Steers one stage of a plan.
@@ -61,6 +64,7 @@ class Engine:
         self._order = TaskOrder(2 * len(pool.tasks))  # each task's own draws, then those kept back for it
         self._policy = Policy(self._options)
         self._decisions: list[Decision] = []
+        self._behind, self._last = 0, 0  # steps that the trainer's count is behind the engine's; its last step
         self._start(plan)
         self._scene = scene = Scene(pool, self._ledger, self._stage, states)
         self._staleness = Staleness(scene)
@@ -108,6 +112,8 @@ class Engine:
         Raises:
             InputError: an example that is not in the pool.
         """
+        signals = self._timed(signals)
+        groups = [replace(group, step=group.step + self._behind) for group in groups] if self._behind else groups
         found = self._ids.find([group.example for group in groups])
         if (found < 0).any():
             name = groups[int(np.argmax(found < 0))].example
@@ -134,7 +140,7 @@ class Engine:
 
     def watch(self, signals: Signals) -> list[Action]:
         """Take in fresh canaries (or other signals without outcomes) and say what to do about them."""
-        return self._reactions.react(signals, "")
+        return self._reactions.react(self._timed(signals), "")
 
     def wanted(self) -> dict[str, float]:
         """Share of draws each task should have now, those kept back for it included, summing to 1."""
@@ -159,6 +165,7 @@ class Engine:
         """JSON-ready; `restore` on an engine built with the same arguments continues exactly."""
         return {
             "made_of": self._made_of(),
+            "clock": [self._behind, self._last],
             "ledger": self._ledger.state(),
             "credit": self._order.credit.tolist(),
             "weights": self._weights.tolist(),
@@ -180,6 +187,7 @@ class Engine:
         if other := [name for name in mine if theirs.get(name) != mine[name]]:
             expected, got = (", ".join(f"{name} {str(made.get(name))[:200]}" for name in other) for made in (mine, theirs))
             raise InputError(f"the state of this run: {expected}", got, "Resume with the same seed, data and plan.")
+        self._behind, self._last = state["clock"]
         self._ledger.restore(state["ledger"])
         self._order.credit = np.array(state["credit"])
         self._weights = np.array(state["weights"])
@@ -258,5 +266,13 @@ class Engine:
                 self._note(self._ledger.step, f"weights.{task}", float(old), float(new), f"mixture {self._stage.mixture}")
         self._weights = weights
 
+    def _timed(self, signals: Signals) -> Signals:
+        """Signals in the engine's own time: it goes on where training is begun anew, else whatever waits would wait on."""
+        if signals.step < self._last - LATE:
+            self._behind += self._last + 1 - signals.step
+        self._last = signals.step
+        return replace(signals, step=signals.step + self._behind)
+
     def _note(self, step: int, what: str, old: Any, new: Any, because: str) -> None:
-        self._decisions.append(Decision(step, what, old, new, because))
+        """Write a decision down, at the trainer's step."""
+        self._decisions.append(Decision(step - self._behind, what, old, new, because))
