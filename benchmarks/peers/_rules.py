@@ -60,10 +60,6 @@ class Plain(Rule):
         drawn, self._queue = self._queue[: arena.settings.prompts], self._queue[arena.settings.prompts :]
         rollouts = arena.roll(drawn, arena.settings.group)
         self.count(rollouts)
-        return self.learn(arena, rollouts)
-
-    def learn(self, arena: Arena, rollouts: Rollouts) -> Learnt:
-        """The update; a rule that draws alike may learn otherwise."""
         return arena.learn(rollouts)
 
 
