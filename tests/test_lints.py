@@ -164,3 +164,14 @@ def test_a_trainer_class_of_ones_own_is_warned_too(tmp_path: Path) -> None:
     )
     trainer.train()
     assert lints(tmp_path)[0] == "lint.novelty"
+
+
+def test_a_task_named_by_the_data_does_not_colour_the_terminal(caplog: pytest.LogCaptureFixture) -> None:
+    noted: list[str] = []
+    run: Any = SimpleNamespace(batches=1, files=SimpleNamespace(write=True), note=lambda step, what, why: noted.append(why))
+    hostile = [replace(each, task="red\x1b[31m") for each in MIXED]
+    with caplog.at_level(logging.WARNING, logger="mixwright"):
+        warn_at_first_batch(run, replace(CALM, beta=0.0), hostile, 0)
+    assert len(noted) == len(caplog.records) == 1
+    assert caplog.records[0].getMessage().isprintable()
+    assert "red [31m is answered in 2 formats" in caplog.records[0].getMessage()
