@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from steer_world import stored
 
 from mixwright.errors import InputError
-from mixwright.records import Cell
+from mixwright.records import Cell, GroupOutcome
 from mixwright.steer._evidence import CellEvidence, effective_rollouts, wilson
 from mixwright.steer._ledger import Ledger
 from mixwright.steer._pool import majority_luck, make_pool
@@ -162,3 +162,13 @@ def test_majority_luck_does_not_punish_small_cells():
 def test_wrong_columns_are_refused(columns, told):
     with pytest.raises(InputError, match=told):
         make_pool(*columns)
+
+
+@pytest.mark.parametrize("rewards", [(), (1.0, float("nan")), (float("inf"), 0.0)])
+def test_rewards_that_would_poison_the_evidence_are_refused(rewards):
+    pool = make_pool(["x", "y"], ["a", "a"])
+    ledger = Ledger(pool)
+    groups = [GroupOutcome("y", "a", None, 0, (1.0, 0.0)), GroupOutcome("x", "a", None, 0, rewards)]
+    with pytest.raises(InputError, match="'x'"):
+        ledger.learn(groups, np.array([1, 0]), (0.0, 1.0))
+    assert ledger.recent.tries.sum() == 0

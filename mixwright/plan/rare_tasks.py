@@ -62,7 +62,7 @@ class RareTasks(Planner):
         rows = {(row.task, row.name): row for row in competence if row.probe == "retention"}
         probed = [task for task in natural if (task, "burst_gain") in rows]
         if not probed:
-            remedy = "Name retention in measure.probes and measure again, or plan with temperature."
+            remedy = "Name retention in measure.probes (it needs a rare task beside others), or plan with temperature."
             raise InputError("measurements of the probe retention", "none of these tasks", remedy)
         needs, reasons = self._needs(natural, probed, rows, steps)
         total = sum(needs.values())

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from mixwright.contracts import Pool
+from mixwright.errors import InputError
 from mixwright.records import GroupOutcome
 from mixwright.steer._evidence import CELL_ARRAYS, CellEvidence, Numbers, short
 
@@ -164,10 +165,18 @@ class Ledger:
 
 
 def counted(groups: Sequence[GroupOutcome], reward_range: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
-    """Successes and rollouts per group: rewards from wrong (0) to right (1) by `reward_range`, clipped. Needs a group."""
+    """Successes and rollouts per group: rewards from wrong (0) to right (1) by `reward_range`, clipped. Needs a group.
+
+    Raises:
+        InputError: a group without rewards, or a reward that is not finite: it would stay in the evidence for good.
+    """
     low, high = reward_range
     tries = np.array([len(group.rewards) for group in groups])
-    success = np.clip((np.concatenate([group.rewards for group in groups]) - low) / (high - low), 0, 1)
+    rewards = np.concatenate([group.rewards for group in groups])
+    if not tries.all() or not np.isfinite(rewards).all():
+        bad = next(group for group in groups if not group.rewards or not np.isfinite(group.rewards).all())
+        raise InputError("groups with finite rewards", f"{bad.rewards} of {bad.example!r}"[:120], "Leave such groups out.")
+    success = np.clip((rewards - low) / (high - low), 0, 1)
     return np.add.reduceat(success, np.cumsum(tries) - tries), tries.astype(float)
 
 
