@@ -162,7 +162,8 @@ def make_plan(config: RunConfig, folder: RunFolder, corpus: Corpus) -> Plan:
     observations = read_list(folder.audit, Observation) if folder.audit.exists() else run_audit(corpus)
     options = dict(config.plan.options)
     known = signature(load("planners", config.plan.planner)).parameters
-    for name, value in {"objective": config.train.objective, "batch": config.train.prompts}.items():
+    run = {"objective": config.train.objective, "batch": config.train.prompts, "leash": config.train.beta > 0}
+    for name, value in run.items():
         if name in known:
             options.setdefault(name, value)
     planner = create("planners", config.plan.planner, options)

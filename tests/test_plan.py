@@ -173,14 +173,20 @@ def test_plans_that_do_not_fit():
 
 
 @pytest.mark.parametrize(
-    ("objective", "controllers", "gates"), [("grpo", ("drift",), ("too_hard",)), ("sft", (), ()), ("dpo", (), ())]
+    ("objective", "beta", "controllers", "gates"),
+    [
+        ("grpo", 0.02, ("drift",), ("too_hard",)),
+        ("grpo", 0.0, (), ("too_hard",)),
+        ("sft", 0.0, (), ()),
+        ("dpo", 0.0, (), ()),
+    ],
 )
-def test_the_objective_of_training_reaches_the_planner(tmp_path, objective, controllers, gates):
-    """Losses fall by moving away from the start, so no leash on the KL is planned for them."""
+def test_the_objective_of_training_reaches_the_planner(tmp_path, objective, beta, controllers, gates):
+    """Losses fall by moving away from the start, and without a KL coefficient there is nothing to hold on to: no leash there."""
     folder = RunFolder(tmp_path)
     write_measurements(folder.measurements("before"), competence(np.random.default_rng(0)))
     write_json(folder.audit, [])
-    config = RunConfig(CorpusConfig("rows.jsonl"), train=TrainConfig(objective=objective))
+    config = RunConfig(CorpusConfig("rows.jsonl"), train=TrainConfig(objective=objective, beta=beta))
     stage = make_plan(config, folder, SimpleNamespace(cells=cells)).stages[0]
     assert (stage.objective, stage.controllers, stage.gates) == (objective, controllers, gates)
     assert stage.monitors == (("canary", "displacement") if objective == "dpo" else ("canary",))

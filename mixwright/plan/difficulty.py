@@ -42,6 +42,7 @@ class Difficulty(Planner):
         floor: least share of a task; lowered where the tasks are so many that floors would take over a fifth.
         anchor: share that mastered tasks get together.
         objective: which trainer runs the plan; without rewards (sft) only the guards that need none are used.
+        leash: whether the run has a KL coefficient above 0; without one drift showed no effect and is left out.
     """
 
     def __init__(
@@ -51,8 +52,9 @@ class Difficulty(Planner):
         floor: float = 0.02,
         anchor: float = 0.1,
         objective: Objective = "grpo",
+        leash: bool = True,
     ) -> None:
-        self.band, self.floor, self.anchor = (band[0], band[1]), floor, anchor
+        self.band, self.floor, self.anchor, self.leash = (band[0], band[1]), floor, anchor, leash
         self.objective: Objective = objective
 
     def plan(
@@ -73,7 +75,7 @@ class Difficulty(Planner):
             self.band,
             selector="difficulty" if levers else "uniform",
             gates=("too_hard",) if levers else (),
-            controllers=("drift",) if levers else (),  # losses fall by moving away from the start: no leash on that
+            controllers=("drift",) if levers and self.leash else (),  # losses fall by moving away: no leash on that
             monitors=("canary", "displacement") if self.objective == "dpo" else ("canary",),
         )
         expected = forecast(known, competence, weights, steps)
