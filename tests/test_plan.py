@@ -182,7 +182,7 @@ def test_plans_that_do_not_fit():
     ],
 )
 def test_the_objective_of_training_reaches_the_planner(tmp_path, objective, beta, controllers, gates):
-    """Losses fall by moving away from the start, and without a KL coefficient there is nothing to hold on to: no leash there."""
+    """Losses fall by moving away from the start; without a KL coefficient there is nothing to hold on to."""
     folder = RunFolder(tmp_path)
     write_measurements(folder.measurements("before"), competence(np.random.default_rng(0)))
     write_json(folder.audit, [])
