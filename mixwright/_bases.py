@@ -98,10 +98,9 @@ def trainer_settings(data: Mapping[str, Any]) -> dict[str, Any]:
     config = from_data(RunConfig, dict(data))
     if config.train.objective != "grpo":
         return {}
+    cheap = cheap_settings(torch.accelerator.current_accelerator() or "cpu")
     with tempfile.TemporaryDirectory() as place:
-        resolved = grpo_config(
-            config, {"output_dir": place, **cheap_settings(torch.accelerator.current_accelerator() or "cpu")}
-        )
+        resolved = grpo_config(config, {"output_dir": place, "learning_rate": config.train.learning_rate, **cheap})
     names = (
         "loss_type",
         "scale_rewards",

@@ -12,9 +12,10 @@ import yaml
 
 from mixwright import pipeline
 from mixwright.__main__ import main
-from mixwright.config import CorpusConfig, RunConfig, TrialConfig
+from mixwright._bases import trainer_settings
+from mixwright.config import CorpusConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.errors import InputError
-from mixwright.records import Observation, RunManifest, TrialResult
+from mixwright.records import Observation, RunManifest, TrialResult, to_data
 from mixwright.runs import RunFolder, read_json, read_plan, write_plan
 
 EDITS = {
@@ -121,3 +122,9 @@ def test_two_runs_in_one_folder_are_refused(tmp_path: Path) -> None:
     run = RunFolder(tmp_path / "run")
     with run.lock(), pytest.raises(InputError, match="nobody else"), run.lock():
         pass
+
+
+def test_the_settings_noted_are_those_of_the_run() -> None:
+    config = RunConfig(CorpusConfig("rows.jsonl"), train=TrainConfig(learning_rate=3e-4, beta=0.02))
+    noted = trainer_settings(to_data(config))
+    assert (noted["learning_rate"], noted["beta"]) == (3e-4, 0.02)
