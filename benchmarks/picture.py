@@ -19,8 +19,8 @@ PLACE = Path(__file__).parent.parent / "docs" / "controllers.png"
 NULL, OURS, OTHER = "#b3541e", "#1f5fa8", "#6b7280"
 """Colours of nulls and of doing nothing, of ours, and of everything else."""
 GUARDS = (
-    *("permuted", "lower rate", "fixed beta", "too_hard", "too_hard + survivors", "anchor", "drift", "canary"),
-    *("difficulty", "default", "all"),
+    *("permuted", "lower rate", "fixed beta", "too_hard", "too_hard + survivors", "anchor", "drift"),
+    *("canary, no replay", "default", "all"),
 )
 Bar = tuple[str, float, float, float, str]
 """Label, value, low, high, colour."""
@@ -64,7 +64,7 @@ def rollouts(axes: Axes) -> None:
 
 
 def overhard(axes: Axes) -> None:
-    """Share of the loss that each guard keeps."""
+    """Share of the damage that each guard prevents."""
     hard = figures("overhard")["hard"]
     bars = []
     for arm in GUARDS:
@@ -76,7 +76,7 @@ def overhard(axes: Axes) -> None:
     axes.axvline(0, color=NULL)
     axes.axvline(100, color="black", linewidth=0.8)
     axes.set_xlim(-60, 160)
-    axes.set_title("Over-hard pool: share of the loss kept, %\n(0: as unguarded; 100: nothing lost; over 100: gained)")
+    axes.set_title("Over-hard pool: damage prevented, %\n(0: as unguarded; 100: nothing lost; over 100: gained)")
 
 
 def rare_task(axes: Axes) -> None:
