@@ -18,7 +18,7 @@ from mixwright._manifest import check_settings, note_settings, same_settings, se
 from mixwright.catalog import create, load
 from mixwright.plan._asked import with_asked
 from mixwright.plan._race import warnings_of, with_formats
-from mixwright.records import Measurement, Observation, Plan, TrialResult
+from mixwright.records import Measurement, Observation, Plan, TrialResult, to_data
 from mixwright.runs import RunFolder, read_list, read_measurements, read_plan, write_json, write_measurements, write_plan
 
 if TYPE_CHECKING:
@@ -136,7 +136,6 @@ def complaints(observations: Sequence[Observation]) -> list[str]:
 def measure(config: RunConfig, folder: RunFolder, pool: Pool, *, say: Say = quiet) -> list[Measurement]:
     """Build and measure every starting model; writes measure/<base>.parquet and, all together, before.parquet."""
     from mixwright._bases import bases_of, build_bases, pooled, trainer_settings
-    from mixwright.records import to_data
     from mixwright.trial._before import MeasureJob, base_name, measure_base
     from mixwright.trial._pool import Job
 
@@ -229,6 +228,7 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
     items = sum(min(cell.count, sizes.items) for cell in held_out.cells()) if len(held_out) else 0
     branches, rollouts = len(config.trial.arms) * config.trial.seeds, steps.steps * steps.prompts * steps.generations
     tasks = ", ".join(f"{name} ({task.grader})" for name, task in corpus.tasks.items())
+    asked = "".join(f"; {name}: {to_data(value)}" for name, value in config.plan.stage.items())
     return [
         ("corpus", f"{len(train)} training and {len(held_out)} held-out examples; tasks and graders: {tasks}"),
         ("audit", f"checks: {', '.join(listing('checks'))}"),
@@ -236,7 +236,10 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
             "measure",
             f"{bases} x {items} items, greedy and {sizes.samples} samples: {bases * items * (1 + sizes.samples)} rollouts",
         ),
-        ("plan", f"planner {config.plan.planner}, {steps.steps} steps of {steps.prompts} groups of {steps.generations}"),
+        (
+            "plan",
+            f"planner {config.plan.planner}, {steps.steps} steps of {steps.prompts} groups of {steps.generations}{asked}",
+        ),
         ("trial", f"{branches} branches ({', '.join(config.trial.arms)}), each {rollouts} rollouts, then measured again"),
         ("verdict", str(folder.page)),
     ]
