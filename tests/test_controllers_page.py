@@ -48,6 +48,8 @@ def test_the_page_quotes_the_results():
         assert f"| {wide[arm]['rollouts to target, geometric mean']:,.0f} |" in PAGE, arm
     race = figures("formats")["forecast"]["race"]
     assert f"{race['hits']} of {race['of']} mixes" in PAGE
+    alone = figures("mixture")["natural"]["rollouts over learnable"]
+    assert f"{alone['value']:.1f} x fewer rollouts [{alone['low']:.1f}, {alone['high']:.1f}]" in PAGE
     rare = figures("rare_task")["goal"]["rare accuracy of the plan / wide"]
     assert f"{percent(rare)} % of its rare accuracy" in PAGE
 

@@ -9,7 +9,8 @@ Source: learnability p(1 - p) of LILO 2502.12272; luck and cells are ours.
 Unit: share of draws.
 Cost: none; reads the evidence that the run collects anyway.
 Blind spot: the largest variance of rewards is not the fastest learning; without rewards (SFT, DPO) every task looks alike,
-    and the stage's weights stay. Not measured alone against equal weights: off unless a plan names it.
+    and the stage's weights stay. Off unless a plan names it: it took 1.7 x fewer rollouts to a target than the data's own
+    shares (1.2 to 2.4), and 1.7 x more than equal ones (1.2 to 2.6), which know nothing (benchmarks/mixture, 5 seeds).
 """
 
 from __future__ import annotations
