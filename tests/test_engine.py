@@ -128,6 +128,14 @@ def test_state_of_another_run_is_refused():
             other.restore(state)
 
 
+def test_state_of_an_earlier_version_is_refused():
+    plan = Difficulty().plan(cells(), [], competence(np.random.default_rng(0)), steps=5)
+    state = Engine(plan, pool(), seed=0).state()
+    del state["clock"]
+    with pytest.raises(InputError, match="earlier version"):
+        Engine(plan, pool(), seed=0).restore(state)
+
+
 def test_canaries_are_mastered_items_that_are_never_drawn():
     plan = Difficulty().plan(cells(), [], competence(np.random.default_rng(0)), steps=5)
     engine, here = Engine(plan, pool(), seed=3), pool()

@@ -1,8 +1,8 @@
 """The engine: a pure function of (state, outcomes) to actions. It draws, observes, decides, and writes down why.
 
 It composes one stage's plug-ins: a mixture moves the weights, `_order` spreads tasks evenly, a selector picks the item,
-`_judge` asks the gates, `_react` moves coefficients by controllers, monitors and `_policy`. No torch, no IO, no clock:
-given the same seed and the same outcomes, the same actions. Whoever trains executes the actions.
+`_judge` asks the gates, `_react` moves coefficients by controllers, monitors and `_policy`. No torch, no IO, no time of
+day: given the same seed and the same outcomes, the same actions. Whoever trains executes the actions.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Engine:
             engine's own draws carry out), stop, restore.
 
         Raises:
-            InputError: an example that is not in the pool.
+            InputError: an example that is not in the pool, or a group whose rewards are missing or not finite.
         """
         signals = self._timed(signals)
         groups = [replace(group, step=group.step + self._behind) for group in groups] if self._behind else groups
@@ -181,12 +181,15 @@ class Engine:
         """Take over what `state` returned.
 
         Raises:
-            InputError: the state belongs to another seed, stage, pool or set of plug-ins.
+            InputError: the state belongs to another seed, stage, pool or set of plug-ins, or to an earlier version.
         """
         mine, theirs = self._made_of(), state.get("made_of") or {}
         if other := [name for name in mine if theirs.get(name) != mine[name]]:
             expected, got = (", ".join(f"{name} {str(made.get(name))[:200]}" for name in other) for made in (mine, theirs))
             raise InputError(f"the state of this run: {expected}", got, "Resume with the same seed, data and plan.")
+        if "clock" not in state:
+            remedy = "Resume with the version that saved it, or begin anew."
+            raise InputError("a state that this version saved", "one of an earlier version", remedy)
         self._behind, self._last = state["clock"]
         self._ledger.restore(state["ledger"])
         self._order.credit = np.array(state["credit"])
