@@ -27,7 +27,7 @@ from benchmarks._report import Result, interval, run
 # isort: split
 from benchmarks._formats import ARMS, GUARDED, NOISE, POOL, SHARES, STEPS, Job, mix, recipe_of, work
 from benchmarks.peers._workers import spread
-from mixwright.measure._estimates import wilson
+from mixwright.estimates.intervals import share_interval
 from mixwright.plan._race import PUSH
 from mixwright.records import Interval
 from mixwright_lab.worlds.chain import STYLES
@@ -60,8 +60,8 @@ def scores(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _hits(hits: int, of: int) -> dict[str, Any]:
-    low, high = wilson(hits / of, of) if of else (0.0, 1.0)
-    return {"hits": hits, "of": of, "rate": hits / of if of else None, "low": low, "high": high}
+    found = share_interval(hits, of)
+    return {"hits": hits, "of": of, "rate": hits / of if of else None, "low": found.low, "high": found.high}
 
 
 def guards(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -31,8 +31,8 @@ from benchmarks.peers._arena import Arena, Settings
 from benchmarks.peers._base import Recipe, base_model
 from benchmarks.peers._rules import Engined, distinct, pool_of
 from benchmarks.peers._workers import spread
-from mixwright.measure._estimates import clustered_share
-from mixwright.plan._states import classify
+from mixwright.estimates.intervals import clustered_share
+from mixwright.estimates.cell_states import classify
 from mixwright.records import CellPlan, Example, Plan, Stage
 from mixwright.trainers._steering import default_plan
 from mixwright_lab.worlds.chain import MODULUS, Chain

@@ -31,7 +31,7 @@ from benchmarks import _resume_runs as runs  # isort: skip
 from tqdm.std import TqdmDefaultWriteLock  # type: ignore[attr-defined]
 from transformers.trainer_utils import get_last_checkpoint
 
-from mixwright.measure._estimates import wilson
+from mixwright.estimates.intervals import share_interval
 from mixwright.records import Interval
 from mixwright.trainers._packed import read_state
 
@@ -207,7 +207,7 @@ def measure(quick: bool) -> _report.Result:
     right = sum(len(row["kills"]) for row in ours if all(row.get("equal", {"": False}).values()))
     low, high = wilson(right / total, total)
     return _report.Result(
-        Interval(right / total, low, high, total),
+        share_interval(right, total),
         "share of kills after which the resumed run equals the undisturbed one in everything compared",
         [SEED],
         rows,

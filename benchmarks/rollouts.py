@@ -35,9 +35,9 @@ from benchmarks.peers.refill import Refill
 from benchmarks.peers.screen import Screen
 from benchmarks.peers.spread import Spread
 from mixwright.contracts import Pool
-from mixwright.plan._states import classify
+from mixwright.estimates.cell_states import classify
+from mixwright.estimates.intervals import wilson
 from mixwright.records import CellPlan, Example, Plan, Stage, to_data
-from mixwright.steer._evidence import wilson
 from mixwright_lab.worlds.chain import LONGEST, MODULUS, Chain
 
 BASE = Recipe(plain=3, steps=600, styles=(("full", 0.3), ("direct", 0.7)))
@@ -108,7 +108,7 @@ def measured(arena: Arena, pool: Pool) -> tuple[CellPlan, ...]:
         members = np.flatnonzero(pool.cell_of == number)
         wins = arena.roll(rng.choice(members, min(items, len(members)), replace=False).tolist(), samples).rewards
         success, n = float(wins.mean()), wins.size
-        low, high = (float(end) for end in wilson(np.array(wins.sum()), np.array(n)))
+        low, high = (float(end) for end in wilson(float(wins.sum()), n))
         state = classify(success, low, high, cell.luck, n, BAND)
         found.append(CellPlan(cell.task, cell.level, state, success, cell.luck, n, cell.count, low, high))
     return tuple(found)

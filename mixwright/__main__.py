@@ -1,7 +1,7 @@
 """The command line: one verb per stage, in the order of the flow.
 
 Results go to stdout, everything else to stderr. Exit code 0: fine; 1: something in your input; 2: a bug of ours;
-3: `verdict --gate` found damage. Nothing heavy is imported before a command needs it.
+3: `verdict --gate` found damage; 4: it cannot tell. Nothing heavy is imported before a command needs it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -39,6 +39,11 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else 
 COLUMNS_HELP = (
     "Our name for a column of the file; repeatable. Ours: id, task, prompt, target, answer, level, knobs, skills, chosen, "
     "rejected, messages, text, split."
+)
+ITEMS_HELP = "Items measured per task and level of --corpus; default: 200 to compare, and 800 over all protected ones."
+GATE_HELP = (
+    "Exit with 0 only when protected cells are shown to have lost less than 5 points on average and less than 15 each, with "
+    "3 when something was damaged, and with 4 when the items cannot tell."
 )
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")]
 
@@ -151,14 +156,14 @@ def steer(config: Config, folder: Folder = None, dry_run: DryRun = False) -> Non
 
 @app.command()
 def trial(config: Config, folder: Folder = None) -> None:
-    """Try the plan against uniform sampling and its nulls, paired by seed."""
+    """Try the plan against simpler choices, paired by seed; where it helps, against its nulls."""
     from mixwright import pipeline
 
     settings, run = _load(config, folder)
     with pipeline.opened(settings, run, base=config.parent), pipeline.workers(settings) as pool:
         result = pipeline.trial(settings, run, pool)
     output.out_rows(
-        ("arm", "against", "number", "difference", "95 % interval", "noise floor", "verdict"),
+        ("arm", "against", "number", "difference", "95 % interval", "p", "word"),
         [
             (
                 e.arm,
@@ -166,7 +171,7 @@ def trial(config: Config, folder: Folder = None) -> None:
                 e.name,
                 f"{e.difference.value:+.3g}",
                 f"{e.difference.low:+.3g} .. {e.difference.high:+.3g}",
-                f"{e.noise_floor:.3g}",
+                f"{e.p:.2g}",
                 e.word,
             )
             for e in result.effects
@@ -180,15 +185,17 @@ def verdict(
     after: Annotated[str | None, typer.Argument(metavar="AFTER", help="Checkpoint to compare with BEFORE.")] = None,
     corpus: Annotated[str | None, typer.Option(help="What both checkpoints are measured on.")] = None,
     grader: Annotated[str, typer.Option(help="Grader of every task of --corpus.")] = "exact",
-    items: Annotated[int, typer.Option(min=1, help="Items measured per task and level of --corpus.")] = 32,
+    items: Annotated[int | None, typer.Option(min=1, help=ITEMS_HELP)] = None,
+    decoding: Annotated[Literal["greedy", "sampled"], typer.Option(help="How the model will be used.")] = "greedy",
     folder: Annotated[Path, typer.Option(help="Where a comparison is written.")] = Path("runs/comparison"),
-    gate: Annotated[bool, typer.Option("--gate", help="Exit with 3 when something protected was damaged.")] = False,
+    gate: Annotated[bool, typer.Option("--gate", help=GATE_HELP)] = False,
     protect: Annotated[list[str] | None, typer.Option(help="Task or cell; default: what was mastered. Repeatable.")] = None,
+    each: Annotated[bool, typer.Option("--each", help="Every protected cell must exclude a loss of 5 points.")] = False,
+    cannot_tell: Annotated[Literal["fail", "warn"], typer.Option(help="Exit with 4, or with 0 and a warning.")] = "fail",
     full: Annotated[bool, typer.Option("--full", help="Print all of the page, not only its first screen.")] = False,
 ) -> None:
     """Say what was learnt and what was damaged; write the page."""
     from mixwright.runs import RunFolder
-    from mixwright.verdict import _claims as claims
 
     run = RunFolder(folder if after else before)
     if after:
@@ -197,13 +204,15 @@ def verdict(
 
         if corpus is None:
             raise InputError("--corpus", "nothing", "Name the examples that both checkpoints are measured on.")
-        compare(before, after, CorpusConfig(corpus, eval_share=0.0, grader=grader), run, items=items, say=output.say)
+        rows = CorpusConfig(corpus, eval_share=0.0, grader=grader)
+        compare(before, after, rows, run, items=items, protect=protect or (), decoding=decoding, say=output.say)
     _conclude(run, full=full)
     if gate:
-        found = claims.claims_of(run)
-        protected = claims.named(found, protect) if protect else claims.mastered(found)
-        output.out("\n".join(f"gate: {output.plain(line)}" for line in claims.gate_lines(found, protected)))
-        raise typer.Exit(claims.gate(found, protected))
+        from mixwright.verdict import _gate
+
+        result = _gate.of_run(run, protect or (), each=each)
+        output.out("\n".join(f"gate: {output.plain(line)}" for line in _gate.lines(result, cannot_tell)))
+        raise typer.Exit(result.code(cannot_tell))
 
 
 @app.command()

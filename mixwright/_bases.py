@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
 
 TINY = "tiny:"
+P_VALUE = "p value"
+"""Unit of a measurement that is the p value of a test."""
 MARK = "config.json"
 """Written by `save_pretrained`; a base is moved to its place only when it is whole."""
 
@@ -129,7 +131,8 @@ def pooled(bases: Sequence[Sequence[Measurement]]) -> list[Measurement]:
     """The measurements of several bases as one: means weighted by n.
 
     Half-widths add as those of independent estimates do. With few bases, what differs between bases is not in the interval:
-    the plan asks what these bases can do, not what others could.
+    the plan asks what these bases can do, not what others could. Of p values twice the mean is taken, which is a p value
+    however they depend on each other (Vovk and Wang 2020).
     """
     if len(bases) == 1:
         return list(bases[0])
@@ -143,6 +146,9 @@ def _mean(rows: Sequence[Measurement]) -> Measurement:
     n = sum(row.n for row in rows)
     shares = [row.n / n for row in rows] if n else [1 / len(rows)] * len(rows)
     value = sum(share * row.value for share, row in zip(shares, rows, strict=True))
+    if rows[0].unit == P_VALUE:
+        value = min(1.0, 2 * value)
+        return replace(rows[0], value=value, low=value, high=value, n=n)
     below = math.sqrt(sum((share * (row.value - row.low)) ** 2 for share, row in zip(shares, rows, strict=True)))
     above = math.sqrt(sum((share * (row.high - row.value)) ** 2 for share, row in zip(shares, rows, strict=True)))
     return replace(rows[0], value=value, low=value - below, high=value + above, n=n)

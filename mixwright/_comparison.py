@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mixwright._cli_init import longest_answer
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
+from mixwright.errors import unknown_name
+from mixwright.estimates.outcome import Decoding
 from mixwright.runs import RunFolder, write_measurements
 
 if TYPE_CHECKING:
+    from mixwright.corpus import Corpus
     from mixwright.pipeline import Say
 
 
-def compare(before: str, after: str, corpus: CorpusConfig, folder: RunFolder, *, items: int, say: Say) -> None:
+def compare(
+    before: str,
+    after: str,
+    corpus: CorpusConfig,
+    folder: RunFolder,
+    *,
+    items: int | None = None,
+    protect: Sequence[str] = (),
+    decoding: Decoding = "greedy",
+    say: Say,
+) -> None:
     """Measure both checkpoints on the held-out split (all rows when there is none) and write both tables.
 
     Args:
@@ -21,28 +35,48 @@ def compare(before: str, after: str, corpus: CorpusConfig, folder: RunFolder, *,
         after: the same, trained further.
         corpus: what they are measured on.
         folder: where the tables go.
-        items: measured per cell.
+        items: measured per cell; None takes what the gate needs.
+        protect: tasks and cells that the gate will be asked about; empty where it chooses.
+        decoding: how the model will be used.
         say: told what is being done.
 
     Raises:
-        InputError: a checkpoint or the corpus cannot be used; nothing is written then.
+        InputError: a checkpoint, the corpus or a protected name cannot be used; nothing is written then.
     """
-    from mixwright._manifest import check_settings, write_manifest
+    from mixwright._manifest import check_settings, write_manifest, write_settings
     from mixwright.corpus import read_corpus
     from mixwright.learner.load import load_learner
     from mixwright.measure._stage import measure_learner
     from mixwright.trial._before import write_completions
 
     rows = read_corpus(corpus)
-    config = RunConfig(corpus, ModelConfig(path=before), MeasureConfig(items=items, max_new_tokens=longest_answer(rows)))
+    wanted = _items(rows, protect, items)
+    measure = MeasureConfig(items=wanted, max_new_tokens=longest_answer(rows), decoding=decoding)
+    config = RunConfig(corpus, ModelConfig(path=before), measure)
     check_settings(config, rows)
     start, end = load_learner(before), load_learner(after)
+    say(f"measure: up to {wanted} items per cell, as far as the corpus has them; {decoding} decoding is judged")
     found = {}
     for name, learner, origin in (("before", start, None), ("after", end, start)):
         say(f"measure: {name}")
         found[name] = measure_learner(learner, rows, config.measure, start=origin, seed=config.seed)
     with folder.lock():
+        write_settings(config, folder)
         write_manifest(config, folder, rows, Path())
         for name, result in found.items():
             write_measurements(folder.measurements(name), result.measurements)
         write_completions(folder.path / "completions.parquet", found)
+
+
+def _items(rows: Corpus, protect: Sequence[str], items: int | None) -> int:
+    """Items per cell. Raises InputError for a protected name that the corpus does not have."""
+    from mixwright.verdict._gate import items_for
+
+    held_out = rows.select(split="eval")
+    cells = (held_out if len(held_out) else rows).cells()
+    known = {name for cell in cells for name in (cell.task, cell.key)}
+    for name in protect:
+        if name not in known:
+            raise unknown_name("task or cell of the corpus (--protect)", name, known)
+    chosen = [cell for cell in cells if not protect or cell.task in protect or cell.key in protect]
+    return items_for(len(chosen), chosen=bool(protect)) if items is None else items

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Le, Lt
 
@@ -81,6 +81,8 @@ class MeasureConfig:
     """Sampled completions per item (k of pass@k)."""
     temperature: Rate = 1.0
     max_new_tokens: Count = 8
+    decoding: Literal["greedy", "sampled"] = "greedy"
+    """The declared decoding: how the model will be used, and what the primary outcome is read from."""
     probes: tuple[str, ...] = ("competence", "formats", "entropy", "drift")
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Of the probes, by name: `retention: {learning_rate: 1e-4}`."""
@@ -123,17 +125,20 @@ class TrainConfig:
 class TrialConfig:
     """Which arms are tried, on how many seeds."""
 
-    arms: tuple[str, ...] = ("uniform", "steered", "permuted")
-    seeds: Count = 5
+    arms: tuple[str, ...] = ("uniform", "equal_shares", "steered")
+    """References and levers; `frozen`, the starting model as it is, always runs. Without all three references nothing helps.
+    Nulls named here are taken as named under `nulls`."""
+    nulls: tuple[str, ...] = ("shuffled_levels", "replayed", "permuted")
+    """Run for a lever that beats every reference, and for no other."""
+    seeds: Count = 8
     workers: Annotated[int, Ge(0), Le(1024)] = 0
     """Processes of one thread each; 0 takes one per CPU core."""
     target: Amount = 0.1
-    """Gain in success on reachable cells that `rollouts to target` counts up to; fixed before the run."""
+    """Gain in success on fixed held-out items of all cells that `rollouts to target` counts up to; fixed before the run."""
     progress_every: NoneOrMore = 10
     """Steps between evaluations on the way, which tell when the target was reached; charged, the same for every arm."""
     margin: Amount = 0.05
-    """Differences within +-margin do not matter: "no measurable effect" needs the whole interval inside. A share; for
-    rollouts the share of a run's budget."""
+    """Change of success that does not matter: "no change" needs the whole interval within +-margin."""
 
 
 @dataclass(frozen=True, slots=True)

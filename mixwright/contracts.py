@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from mixwright.records import (
     Action,
@@ -92,6 +92,10 @@ class Pool:
     """Cells, sorted by key."""
     cell_of: np.ndarray
     """int32 of shape (examples,): index into `cells`."""
+    golds: np.ndarray | None = None
+    """int64 of shape (examples,): gold answer as `steer._answers.answer_key`, 0 where there is none; None: nobody knows."""
+    options: Sequence[Any] | None = None
+    """The options of each example, where it has some: answers are compared by the place of the option."""
     content: str = ""
     """Digest of what the rows hold, where it is known: a state is taken over for the same rows only."""
 
@@ -154,7 +158,9 @@ class Admission(NamedTuple):
 
     admitted: bool
     reason: str
-    """Counted and stored; also says when a group was admitted for want of evidence."""
+    """Stored for people; also says when a group was admitted for want of evidence."""
+    cause: str = ""
+    """One word or two for what was found (too hard, lucky); empty when nothing was."""
 
 
 class Gate(Steerer):
@@ -186,22 +192,31 @@ class Branch:
     """How one arm of a trial trains."""
 
     plan: Plan
-    """What the engine follows; for unsteered arms a plan with proportional weights, uniform selector and no levers."""
+    """What the engine follows; for unsteered arms a plan without levers."""
+    trains: bool = True
+    """False: the starting model stays as it is, and is only measured."""
     permute_rewards: bool = False
     """Permute true rewards inside each group: mean, spread and number of signal-carrying groups stay exactly the same."""
+    shuffle_levels: bool = False
+    """Permute levels among the rows of each task and split. The starting model is measured by these cells, the plan is made
+    anew from that, and the arm is judged on the true items like every other."""
+    replays: bool = False
+    """Serve the draws and refusals of another seed of the lever from the same starting model: nothing adapts to this run."""
 
 
 class Arm(ABC):
-    """How one branch of a trial trains. Nulls are arms."""
+    """How one branch of a trial trains.
 
-    NULL: ClassVar[bool] = False
-    """A null carries no information about the task by construction."""
-    AGAINST: ClassVar[str] = "uniform"
-    """The arm it is compared with; empty for the reference itself."""
+    References are the simple rules that a user could take instead: a lever helps only against each of them. Nulls lack what
+    a lever claims to work by; they run when a lever helps, and are made from that lever's own plan.
+    """
+
+    ROLE: ClassVar[Literal["lever", "reference", "null"]] = "lever"
+    """What the arm is tried as."""
 
     @abstractmethod
     def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
-        """What this arm trains on, given the plan under trial."""
+        """What this arm trains on, given the plan under trial (for a null: the plan of its lever)."""
 
 
 class Section(ABC):

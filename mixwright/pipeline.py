@@ -24,6 +24,7 @@ from mixwright.runs import RunFolder, read_list, read_measurements, read_plan, w
 if TYPE_CHECKING:
     from mixwright.config import RunConfig
     from mixwright.corpus import Corpus
+    from mixwright.trial._arms import Arms
     from mixwright.trial._pool import Pool
 
 Say = Callable[[str], None]
@@ -63,7 +64,7 @@ def run(config: RunConfig, folder: RunFolder, *, base: Path = Path(), say: Say =
             for line in warnings_of(read_measurements(before), made.forecast):
                 say(f"  formats: {line}")
         if stale(result, folder.plan, settings_file(folder)):
-            say(f"trial: {', '.join(config.trial.arms)} on {config.trial.seeds} seeds")
+            say(f"trial: {', '.join(_arms(config).first)} on {config.trial.seeds} seeds; nulls only if a lever helps")
             trial(config, folder, pool)
     return verdict(folder)
 
@@ -153,12 +154,20 @@ def measure(config: RunConfig, folder: RunFolder, pool: Pool, *, say: Say = quie
     return rows
 
 
-def make_plan(config: RunConfig, folder: RunFolder, corpus: Corpus) -> Plan:
-    """The planner's plan from what is in the folder; writes nothing. Raises InputError when nothing was measured yet."""
+def make_plan(config: RunConfig, folder: RunFolder, corpus: Corpus, competence: Sequence[Measurement] | None = None) -> Plan:
+    """The planner's plan from what is in the folder; writes nothing. Raises InputError when nothing was measured yet.
+
+    Args:
+        config: the settings.
+        folder: with the measurements and, perhaps, the audit.
+        corpus: the run's own, or one that `competence` was measured on.
+        competence: measurements of another corpus than the run's own, which is audited here, too.
+    """
     from mixwright.audit._stage import run_audit
 
-    competence = read_measurements(folder.measurements("before"))
-    observations = read_list(folder.audit, Observation) if folder.audit.exists() else run_audit(corpus)
+    noted = competence is None and folder.audit.exists()
+    observations = read_list(folder.audit, Observation) if noted else run_audit(corpus)
+    competence = read_measurements(folder.measurements("before")) if competence is None else competence
     options = dict(config.plan.options)
     known = signature(load("planners", config.plan.planner)).parameters
     run = {"objective": config.train.objective, "batch": config.train.prompts, "leash": config.train.beta > 0}
@@ -179,22 +188,32 @@ def plan(config: RunConfig, folder: RunFolder, corpus: Corpus) -> Plan:
 
 def trial(config: RunConfig, folder: RunFolder, pool: Pool) -> TrialResult:
     """Train and compare all arms, paired by seed; writes trial/."""
-    from mixwright._bases import bases_of, build_bases
+    from mixwright._bases import bases_of, build_bases, pooled
     from mixwright.trial._stage import run_trial
 
+    def replan(corpus: Corpus, measured: Sequence[Sequence[Measurement]]) -> Plan:
+        return make_plan(config, folder, corpus, pooled(measured))
+
     build_bases(config, folder, pool)
-    return run_trial(folder, config, bases_of(config, folder), pool=pool)
+    return run_trial(folder, config, bases_of(config, folder), pool=pool, replan=replan)
+
+
+def _arms(config: RunConfig) -> Arms:
+    from mixwright.trial._arms import arms_of
+
+    return arms_of(config.trial)
 
 
 def steer(config: RunConfig, folder: RunFolder, pool: Pool) -> Path:
     """Train once under the plan as it stands; returns the branch folder, which a later trial takes over."""
     from mixwright._bases import bases_of, build_bases
     from mixwright.corpus import Corpus
-    from mixwright.trial._stage import Job, _branch_jobs, train_branch
+    from mixwright.trial._jobs import Job, Trial, train_branch
 
     build_bases(config, folder, pool)
-    one = replace(config, trial=replace(config.trial, arms=("steered",), seeds=1))
-    job = _branch_jobs(folder, one, read_plan(folder.plan), Corpus.load(folder.corpus), bases_of(config, folder))[0]
+    one = replace(config, trial=replace(config.trial, seeds=1))
+    trial = Trial(folder, one, read_plan(folder.plan), Corpus.load(folder.corpus), bases_of(config, folder))
+    job = trial.arm_jobs(["steered"])[0]
     log = folder.path / "trial" / "logs" / "steered.0.log"
     return Path(pool.run([Job("steered, seed 0", train_branch, job, log=log)], title="steer")[0])
 
@@ -226,7 +245,7 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
     train, held_out = (corpus.select(split=name) for name in ("train", "eval"))
     sizes, steps, bases = config.measure, config.train, len(bases_of(config, folder))
     items = sum(min(cell.count, sizes.items) for cell in held_out.cells()) if len(held_out) else 0
-    branches, rollouts = len(config.trial.arms) * config.trial.seeds, steps.steps * steps.prompts * steps.generations
+    arms, rollouts = _arms(config), steps.steps * steps.prompts * steps.generations
     tasks = ", ".join(f"{name} ({task.grader})" for name, task in corpus.tasks.items())
     asked = "".join(f"; {name}: {to_data(value)}" for name, value in config.plan.stage.items())
     return [
@@ -240,7 +259,12 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
             "plan",
             f"planner {config.plan.planner}, {steps.steps} steps of {steps.prompts} groups of {steps.generations}{asked}",
         ),
-        ("trial", f"{branches} branches ({', '.join(config.trial.arms)}), each {rollouts} rollouts, then measured again"),
+        (
+            "trial",
+            f"references: {', '.join(arms.references)}; levers: {', '.join(arms.levers) or 'none'}; each on "
+            f"{config.trial.seeds} seeds, {rollouts} rollouts a branch (frozen: none), then measured again; only if a lever "
+            f"beats every reference, its nulls: {', '.join(arms.nulls) or 'none'}",
+        ),
         ("verdict", str(folder.page)),
     ]
 

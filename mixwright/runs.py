@@ -20,9 +20,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mixwright.errors import InputError
-from mixwright.records import Measurement, Plan, from_data, to_data
+from mixwright.records import Measurement, Plan, TrialResult, from_data, to_data
 
 T = TypeVar("T")
+NEWEST: dict[type, tuple[str, str]] = {
+    TrialResult: (
+        "judgements",
+        "Run `mixwright trial` again: its branches are trained and judged anew, or choose a new folder.",
+    ),
+}
+"""Record -> a field that earlier versions did not write, and what to do about their files."""
 
 
 def write_text(path: Path, text: str) -> None:
@@ -44,8 +51,14 @@ def write_json(path: Path, records: Any) -> None:
 
 
 def read_json(path: Path, cls: type[T]) -> T:
-    """Read one record. Raises InputError with file and line on broken JSON or a wrong field."""
-    return from_data(cls, _parse(path), file=path)
+    """Read one record. Raises InputError with file and line on broken JSON, a wrong field or an earlier version's file."""
+    data = _parse(path)
+    field, remedy = NEWEST.get(cls, ("", ""))
+    if field and isinstance(data, dict) and field not in data:
+        raise InputError(
+            f"a {cls.__name__} of this version", f"one of an earlier version, without {field}", remedy, file=path
+        )
+    return from_data(cls, data, file=path)
 
 
 def read_list(path: Path, cls: type[T]) -> list[T]:

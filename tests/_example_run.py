@@ -1,23 +1,28 @@
-"""A synthetic run folder as a trial leaves it behind: levers that work, a luck trap, a damaged cell, a leak."""
+"""A synthetic run folder as a trial leaves it behind: a lever that helps, a lucky cell, a damaged one, a leak."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from mixwright.estimates.judgement import change_word
+from mixwright.estimates.outcome import Change, Decoding, ItemScores, change, item_scores, mean_score
 from mixwright.records import (
     CellPlan,
     Decision,
     Effect,
     Forecast,
     Interval,
+    Judgement,
     Measurement,
     Observation,
     Plan,
+    Proof,
     RunManifest,
     SeedRow,
     Stage,
@@ -25,41 +30,51 @@ from mixwright.records import (
     cell_key,
     to_data,
 )
-from mixwright.runs import RunFolder, write_json, write_measurements, write_plan
-from mixwright.verdict._intervals import mean_over_seeds
+from mixwright.runs import RunFolder, read_measurements, write_json, write_measurements, write_plan
 
-# task, level, luck, success before, and after under uniform and steered
+# task, level, chance level, success before, and after under uniform and steered
 CELLS = (
     ("chain_sum", 1.0, 0.02, 0.93, 0.95, 0.96),
-    ("chain_sum", 2.0, 0.02, 0.41, 0.58, 0.77),
-    ("chain_sum", 3.0, 0.01, 0.06, 0.09, 0.19),
+    ("chain_sum", 2.0, 0.02, 0.41, 0.58, 0.87),
+    ("chain_sum", 3.0, 0.01, 0.06, 0.09, 0.39),
     ("spell_backward", 1.0, 0.01, 0.97, 0.97, 0.98),
-    ("spell_backward", 2.0, 0.01, 0.52, 0.60, 0.71),
-    ("spell_backward", 3.0, 0.00, 0.11, 0.12, 0.15),
-    ("products", 1.0, 0.02, 0.90, 0.88, 0.66),
-    ("products", 2.0, 0.02, 0.18, 0.24, 0.40),
+    ("spell_backward", 2.0, 0.01, 0.52, 0.60, 0.81),
+    ("spell_backward", 3.0, 0.00, 0.11, 0.12, 0.25),
+    ("products", 1.0, 0.02, 0.96, 0.94, 0.56),
+    ("products", 2.0, 0.02, 0.18, 0.24, 0.60),
     ("products", 3.0, 0.01, 0.01, 0.01, 0.02),
-    ("gcd", 1.0, 0.34, 0.82, 0.84, 0.85),
-    ("gcd", 2.0, 0.33, 0.45, 0.52, 0.63),
-    ("gcd", 3.0, 0.33, 0.33, 0.34, 0.36),
+    ("gcd", 1.0, 0.34, 0.82, 0.84, 0.95),
+    ("gcd", 2.0, 0.33, 0.45, 0.52, 0.83),
+    ("gcd", 3.0, 0.33, 0.33, 0.34, 0.76),
     ("count_bits", 1.0, 0.36, 0.34, 0.37, 0.36),
     ("base_conversion", None, 0.00, 0.0, 0.0, 0.0),
     ("lcm", None, 0.03, 0.02, 0.02, 0.03),
     ("prime_factorization", None, 0.01, 0.0, 0.01, 0.0),
 )
+CONSTANT = ("gcd", 3.0)
+"""The cell whose success is the commonest answer alone."""
 ITEMS, SAMPLES, STEPS, GROUPS = 32, 8, 60, 8
-SILENT = {"uniform": (0.66, 0.60), "steered": (0.58, 0.34), "permuted": (0.58, 0.57)}
+REFERENCES = ("frozen", "uniform", "equal_shares")
+COLUMNS = {"frozen": 3, "uniform": 4, "equal_shares": 4, "steered": 5, "shuffled_levels": 4}
+SILENT = {"uniform": (0.66, 0.60), "equal_shares": (0.62, 0.5), "steered": (0.58, 0.34), "shuffled_levels": (0.58, 0.57)}
 
 
-def build(folder: Path, *, seeds: int = 5, rename: dict[str, str] | None = None) -> RunFolder:
-    """Write the run; `rename` replaces task names, for hostile ones."""
-    run = RunFolder(folder)
-    names = rename or {}
+def build(folder: Path, *, seeds: int = 5, rename: dict[str, str] | None = None, nulls: bool = False) -> RunFolder:
+    """Write the run.
+
+    Args:
+        folder: where to.
+        seeds: of every arm.
+        rename: replaces task names, for hostile ones.
+        nulls: one ran, too.
+    """
+    run, names = RunFolder(folder), rename or {}
+    arms = [*REFERENCES, "steered", *(["shuffled_levels"] if nulls else [])]
     _records(run, seeds, names)
-    for arm in SILENT:
+    for arm in arms:
         for seed in range(seeds):
             _branch(run.branch(arm, seed), arm, seed, names)
-    write_json(run.result, _result(seeds))
+    write_json(run.result, _result(run, arms, seeds))
     return run
 
 
@@ -71,46 +86,65 @@ def build_pair(folder: Path, *, rename: dict[str, str] | None = None) -> RunFold
     return run
 
 
-def _measured(column: int, rng: np.random.Generator, names: dict[str, str], shift: float = 0.0) -> list[Measurement]:
+def item_rows(cell: tuple[str, float | None], values: dict[str, Sequence[float]]) -> list[Measurement]:
+    """Per-item rows of the probe competence: name of a measurement -> one value per item."""
+    task, level = cell
+    return [
+        Measurement("competence", task, name, value, value, value, SAMPLES, "share", level, f"{task}-{level}-{i}")
+        for name, column in values.items()
+        for i, value in enumerate(map(float, column))
+    ]
+
+
+def _measured(column: int, rng: np.random.Generator, names: dict[str, str]) -> list[Measurement]:
     rows = []
-    skill = np.random.default_rng(3).normal(0, 0.08, (len(CELLS), ITEMS))
     for place, cell in enumerate(CELLS):
-        task, level, luck = names.get(cell[0], cell[0]), cell[1], cell[2]
-        target = float(cell[column])
-        mean = np.clip(target + (shift + skill[place]) * (0.02 < target < 0.9), 0, 1)
-        items = rng.binomial(SAMPLES, mean, ITEMS) / SAMPLES
-        for i, value in enumerate(items):
-            rows.append(_row(task, level, float(value), SAMPLES, f"{task}-{level}-{i}", luck))
-        rows.append(_row(task, level, float(items.mean()), ITEMS * SAMPLES, None, luck))
+        task, level, chance, success = names.get(cell[0], cell[0]), cell[1], cell[2], float(cell[column])
+        hard = np.random.default_rng([3, place]).permutation((np.arange(ITEMS) + 0.5) / ITEMS)
+        greedy = (hard + rng.normal(0, 0.08, ITEMS) * (0.02 < success < 0.98) < success).astype(float)
+        sampled = rng.binomial(SAMPLES, np.clip(success + rng.normal(0, 0.02), 0, 1), ITEMS) / SAMPLES
+        swapped = success if cell[:2] == CONSTANT else min(chance, success)
+        values = {"greedy": greedy, "pass@1": sampled, "chance": (hard < chance).astype(float)}
+        values |= {f"{name}.swapped": np.full(ITEMS, swapped) for name in ("greedy", "pass@1")}
+        rows += item_rows((task, level), values)  # type: ignore[arg-type]
+        for name, mean in (("greedy", greedy.mean()), ("pass@1", sampled.mean())):
+            low, high = max(mean - 0.05, 0), min(mean + 0.05, 1)
+            rows.append(
+                Measurement("competence", task, name, mean, low, high, 256, "share", level, None, chance, "constant 1")
+            )
     return rows
 
 
-def _row(task: str, level: float | None, value: float, n: int, example: str | None, luck: float) -> Measurement:
-    low, high = max(value - 0.05, 0), min(value + 0.05, 1)
-    return Measurement("competence", task, "pass@1", value, low, high, n, "share", level, example, luck, "majority answer")
-
-
 def _branch(folder: Path, arm: str, seed: int, names: dict[str, str]) -> None:
-    rng = np.random.default_rng([seed, len(arm)])
-    column = {"uniform": 4, "steered": 5, "permuted": 3}[arm]
+    rng = np.random.default_rng([seed, *arm.encode()])
+    column = COLUMNS[arm]
     write_measurements(folder / "before.parquet", _measured(3, np.random.default_rng(seed), names))
-    write_measurements(folder / "after.parquet", _measured(column, rng, names, shift=float(rng.normal(0, 0.02))))
+    write_measurements(folder / "after.parquet", _measured(column, rng, names))
     _completions(folder / "completions.parquet", rng, names)
+    if arm == "frozen":
+        return
     start, end = SILENT[arm]
     with (folder / "steps.jsonl").open("w") as file:
         for step in range(STEPS):
             done = step / STEPS
             silent = int(rng.binomial(GROUPS, start + (end - start) * done))
-            cells = {}
+            cells, states = {}, {}
             for cell in CELLS:
+                key = cell_key(names.get(cell[0], cell[0]), cell[1])
                 before, after = float(cell[3]), float(cell[column])
-                above = max((before + (after - before) * done - cell[2]) / (1 - cell[2]), 0.0)
-                cells[cell_key(names.get(cell[0], cell[0]), cell[1])] = above
+                cells[key] = max((before + (after - before) * done - cell[2]) / (1 - cell[2]), 0.0)
+                states[key] = _state(before + (after - before) * done, cell[2])
             line = {"step": step, "rollouts": 64 * (step + 1), "groups": GROUPS, "zero_signal": silent, "refused": 1}
-            file.write(json.dumps(line | {"reward": 0.3, "cells": cells}) + "\n")
+            file.write(json.dumps(line | {"reward": 0.3, "cells": cells, "states": states}) + "\n")
     with (folder / "decisions.jsonl").open("w") as file:
         for decision in _decisions(rng, names) if arm != "uniform" else []:
             file.write(json.dumps(to_data(decision)) + "\n")
+
+
+def _state(success: float, chance: float) -> str:
+    if abs(success - chance) < 0.03 and chance > 0.2:
+        return "lucky"
+    return "mastered" if success > 0.9 else "reachable" if success > 0.1 else "hopeless"
 
 
 def _decisions(rng: np.random.Generator, names: dict[str, str]) -> list[Decision]:
@@ -118,7 +152,7 @@ def _decisions(rng: np.random.Generator, names: dict[str, str]) -> list[Decision
     found = []
     for step in range(STEPS):
         if rng.random() < 0.35:
-            because = "cell success 0.36 is not above its luck 0.36 (majority answer, n = 64)"
+            because = "kappa 0.02, at most 0.08 in 64 groups"
             found.append(Decision(step, f"refuse.{trap}@1", None, "refused", because))
         if step % 10 == 0:
             found.append(Decision(step, f"weights.{lost}", 0.12, 0.12 + step / 1000, "5 of 14 cells in the band"))
@@ -142,48 +176,71 @@ def _completions(path: Path, rng: np.random.Generator, names: dict[str, str]) ->
     pq.write_table(pa.Table.from_pylist(rows), path)
 
 
-def _result(seeds: int) -> TrialResult:
-    numbers = (
-        ("zero_signal_share", "lower", {"uniform": 0.63, "steered": 0.46, "permuted": 0.575}, 0.02, 0.03),
-        ("success.mastered", "higher", {"uniform": 0.91, "steered": 0.865, "permuted": 0.905}, 0.012, 0.02),
-        ("success.reachable", "higher", {"uniform": 0.47, "steered": 0.602, "permuted": 0.384}, 0.03, 0.05),
-        ("success.hopeless", "higher", {"uniform": 0.05, "steered": 0.064, "permuted": 0.041}, 0.01, 0.02),
-        ("rollouts_to_target", "lower", {"uniform": 3400.0, "steered": 2100.0, "permuted": None}, 300.0, 500.0),
-    )
+def _result(run: RunFolder, arms: list[str], seeds: int) -> TrialResult:
+    nulls = tuple(arm for arm in arms if arm == "shuffled_levels")
+    after = {arm: [item_scores(_read(run, arm, seed)) for seed in range(seeds)] for arm in arms}
+    pairs = [("steered", other) for other in (*REFERENCES, *nulls)] + [(arm, "frozen") for arm in REFERENCES[1:]]
+    effects = [effect for pair in pairs for effect in _effects(*pair, after)]
     rng = np.random.default_rng(1)
-    rows, effects = [], []
-    for name, better, means, spread, noise in numbers:
-        unit = "rollouts" if name.startswith("rollouts") else "share"
-        values = {}
-        for arm, mean in means.items():
-            for seed in range(seeds):
-                missed = mean is None or (name.startswith("rollouts") and arm == "uniform" and seed == 0)
-                values[arm, seed] = None if missed else float(mean + rng.normal(0, spread))
-                rows.append(SeedRow(arm, seed, name, values[arm, seed], unit))
-        for arm in ("steered", "permuted"):
-            both = [(values[arm, s], values["uniform", s]) for s in range(seeds)]
-            found = [a - b for a, b in both if a is not None and b is not None]
-            effects.append(_effect(arm, name, found, noise, better, seeds - len(found)))
+    rows = [row for arm in arms for seed in range(seeds) for row in _seed_rows(arm, seed, after[arm][seed], rng)]
+    for against in REFERENCES[1:]:
+        ratio = Interval(0.62, 0.45, 0.85, seeds)
+        effects.append(Effect("steered", against, "rollouts_to_target.ratio", ratio, "improves", censored=1))
+    decided = [e for e in effects if (e.arm, e.name) == ("steered", "success") and e.against in REFERENCES]
+    helps = all(e.word == "improves" for e in decided)
+    shown = min(decided, key=lambda e: e.difference.low)
+    because = f"against {shown.against}: success {100 * shown.difference.value:+.1f} points: {shown.word}"
+    proof: Proof = "beats its nulls" if nulls else "not tried"
     return TrialResult(
-        arms=("uniform", "steered", "permuted"),
-        nulls=("permuted",),
+        arms=tuple(arms),
+        references=REFERENCES,
+        nulls=nulls,
         seeds=tuple(range(seeds)),
         rows=tuple(rows),
         effects=tuple(effects),
-        rollouts={"uniform": 24_320 * seeds, "steered": 25_600 * seeds, "permuted": 25_600 * seeds},
-        target={"success.reachable": 0.1},
-        unproven=False,
+        judgements=(Judgement("steered", "helps" if helps else "cannot tell", because, (), proof),),
+        rollouts=dict.fromkeys(arms, 24320 * seeds),
+        target={"gain": 0.1, "success.base-0": 0.45},
         notes=("Seeds 0, 2 and 4 start from base 0, seeds 1 and 3 from base 1.",),
     )
 
 
-def _effect(arm: str, name: str, found: list[float], noise: float, better: str, censored: int) -> Effect:
-    if len(found) < 2:
-        return Effect(arm, "uniform", name, Interval(0.0, -4000.0, 4000.0, 0), noise, "inconclusive", better, censored)  # type: ignore[arg-type]
-    mean, low, high = mean_over_seeds(found)
-    clear = len(found) >= 5 and (low > 0 or high < 0)
-    word = ("helps" if (low > 0) == (better == "higher") else "harms") if clear else "inconclusive"
-    return Effect(arm, "uniform", name, Interval(mean, low, high, len(found)), noise, word, better, censored)  # type: ignore[arg-type]
+def _read(run: RunFolder, arm: str, seed: int) -> list[Measurement]:
+    return read_measurements(run.branch(arm, seed) / "after.parquet")
+
+
+def _effects(arm: str, against: str, after: dict[str, list[ItemScores]]) -> list[Effect]:
+    found = []
+    ways: tuple[tuple[str, Decoding, bool], ...] = (
+        ("success", "greedy", False),
+        ("success.sampled", "sampled", False),
+        ("success.items", "greedy", True),
+    )
+    for name, decoding, by_items in ways:
+        moved = change(after[against], after[arm], decoding=decoding, weigh="items" if by_items else "tasks")
+        assert moved is not None
+        found.append(_effect(arm, against, name, moved))
+    return found
+
+
+def _effect(arm: str, against: str, name: str, moved: Change) -> Effect:
+    word = change_word(moved.success, moved.dependence, moved.sampled)
+    own, sampled = moved.success, moved.sampled.interval if moved.sampled else None
+    parts = (moved.swapped.interval, moved.dependence.interval, sampled)
+    return Effect(arm, against, name, own.interval, word, own.p, len(moved.items), own.detectable, *parts)
+
+
+def _seed_rows(arm: str, seed: int, scores: ItemScores, rng: np.random.Generator) -> list[SeedRow]:
+    success, swapped = (mean_score(scores, name, scores.items) for name in ("greedy", "greedy.swapped"))
+    values = {"success": success, "swapped": swapped, "dependence": success - swapped}
+    rows = [SeedRow(arm, seed, name, value) for name, value in values.items()]
+    if arm in SILENT:
+        for name, mean in (("zero_signal_share", sum(SILENT[arm]) / 2), ("teaching_share", 1 - sum(SILENT[arm]) / 2)):
+            rows.append(SeedRow(arm, seed, name, float(mean + rng.normal(0, 0.02))))
+        missed = arm == "uniform" and seed == 0
+        spent = None if missed else float({"steered": 2100}.get(arm, 3400) + rng.normal(0, 300))
+        rows.append(SeedRow(arm, seed, "rollouts_to_target", spent, "rollouts"))
+    return rows
 
 
 def _records(run: RunFolder, seeds: int, names: dict[str, str]) -> None:
@@ -240,11 +297,13 @@ def _records(run: RunFolder, seeds: int, names: dict[str, str]) -> None:
 
 def _plan(names: dict[str, str]) -> Plan:
     tasks = list(dict.fromkeys(names.get(cell[0], cell[0]) for cell in CELLS))
-    states = [("mastered" if c[3] > 0.8 else "reachable" if c[3] > 0.1 else "hopeless") for c in CELLS]
     cells = [
-        CellPlan(names.get(c[0], c[0]), c[1], "lucky" if abs(c[3] - c[2]) < 0.03 and c[2] > 0.2 else s, c[3], c[2], 256, 200)  # type: ignore[arg-type]
-        for c, s in zip(CELLS, states, strict=True)
-    ]
+        CellPlan(
+            names.get(c[0], c[0]), c[1], _state(c[3], c[2]), c[3], c[2], 256, 200,
+            swapped=min(c[2], c[3]), kappa=(c[3] - min(c[2], c[3])) / (1 - min(c[2], c[3])), kappa_high=0.08,
+        )  # type: ignore[arg-type]
+        for c in CELLS
+    ]  # fmt: skip
     forecast = []
     for task in tasks:
         own = [c for c in CELLS if names.get(c[0], c[0]) == task]

@@ -1,4 +1,4 @@
-"""A bandit-like world for steering tests: cells with known success, some of it luck, that training can raise."""
+"""A bandit-like world for steering tests: cells with known success, some of it without reading the prompt."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from mixwright.contracts import Planner, Pool
+from mixwright.estimates.dependence import dependence, permutation_p
+from mixwright.estimates.intervals import wilson
 from mixwright.plan._validate import validate_plan
 from mixwright.records import Action, Cell, Decision, GroupOutcome, Measurement, Plan, Signals
 from mixwright.steer._engine import Engine
-from mixwright.steer._evidence import wilson
 from mixwright.steer._pool import make_pool
 
 SUCCESS = {
@@ -30,19 +31,37 @@ SUCCESS = {
     "count@1": 0.3,
     "count@2": 0.3,
 }
-LUCK = {"count": 0.3}
+BLIND = {"count@1": ("0",), "count@2": ("0", "1")}
+"""What the model says in cells where it does not read the prompt: always the same, or one of two at random."""
+CHANCE = {"count": 0.3}
 GROUP = 8
 
 
 def cells(examples: int = 60) -> tuple[Cell, ...]:
     split = [key.split("@") for key in SUCCESS]
-    return tuple(Cell(task, float(level), examples, LUCK.get(task, 0.0)) for task, level in split)
+    return tuple(Cell(task, float(level), examples, CHANCE.get(task, 0.0), "known") for task, level in split)
+
+
+def gold(key: str, place: int) -> str:
+    """Gold answer of an example; of ten examples of count, three are "0", three "1" at level 2, the others all differ."""
+    if key in BLIND:
+        said = BLIND[key]
+        return said[place % 10 // 3] if place % 10 < 3 * len(said) else str(100 + place)
+    return str(place % 20)
 
 
 def pool(examples: int = 60) -> Pool:
     every = [cell for cell in cells(examples) for _ in range(examples)]
     ids = [f"{cell.key}#{place % examples}" for place, cell in enumerate(every)]
-    return make_pool(ids, [c.task for c in every], [c.level for c in every], cells=cells(examples))
+    golds = [gold(cell.key, place % examples) for place, cell in enumerate(every)]
+    return make_pool(ids, [c.task for c in every], [c.level for c in every], golds, cells=cells(examples))
+
+
+def said(key: str, right: str, success: float, rng: np.random.Generator, count: int = GROUP) -> tuple[str, ...]:
+    """`count` answers to a prompt of a cell."""
+    if key in BLIND:
+        return tuple(BLIND[key][place] for place in rng.integers(len(BLIND[key]), size=count))
+    return tuple(right if win else "wrong" for win in rng.random(count) < success)
 
 
 def stored(state: Any) -> Any:
@@ -57,16 +76,26 @@ def stored(state: Any) -> Any:
 
 
 def competence(rng: np.random.Generator, n: int = 256) -> list[Measurement]:
+    """What a probe finds in samples of `n` prompts of each cell; its interval is that of one sample each."""
     rows = []
     for cell in cells():
-        wins = int(rng.binomial(n, SUCCESS[cell.key]))
-        low, high = (float(end) for end in wilson(np.array(wins), np.array(n)))
-        rows.append(row(cell.task, cell.level, wins / n, min(low, wins / n), max(high, wins / n), n))
+        golds = np.array([gold(cell.key, place) for place in range(n)])
+        given = np.array([said(cell.key, right, SUCCESS[cell.key], rng) for right in golds])
+        table = (given[:, :, None] == golds).mean(axis=1)
+        found, value = dependence(table), float(np.diagonal(table).mean())
+        low, high = (float(end) for end in wilson(value * n, n))
+        rows += [row(cell.task, cell.level, value, low, high, n), row(cell.task, cell.level, cell.chance, 0, 1, n, "chance")]
+        for name, part in (("swapped", found.swapped), ("dependence", found.dependence), ("kappa", found.kappa)):
+            rows.append(row(cell.task, cell.level, part.value, part.low, part.high, n, f"pass@1.{name}"))
+        p = permutation_p(table, rng, 199)
+        rows.append(row(cell.task, cell.level, p, p, p, n, "pass@1.permutation"))
     return rows
 
 
-def row(task: str, level: float | None, value: float, low: float, high: float, n: int = 256) -> Measurement:
-    return Measurement("competence", task, "pass@1", value, low, high, n, "share", level)
+def row(
+    task: str, level: float | None, value: float, low: float, high: float, n: int = 256, name: str = "pass@1"
+) -> Measurement:
+    return Measurement("competence", task, name, value, low, high, n, "share", level)
 
 
 @dataclass
@@ -102,5 +131,8 @@ def train(
 
 def outcome(here: Pool, index: int, step: int, success: dict[str, float], rng: np.random.Generator) -> GroupOutcome:
     cell = here.cells[here.cell_of[index]]
-    rewards = tuple(float(win) for win in rng.random(GROUP) < success[cell.key])
-    return GroupOutcome(here.ids[index], cell.task, cell.level, step, rewards)
+    right = gold(cell.key, int(here.ids[index].partition("#")[2]))
+    answers = said(cell.key, right, success[cell.key], rng)
+    return GroupOutcome(
+        here.ids[index], cell.task, cell.level, step, tuple(float(a == right) for a in answers), (), (), answers
+    )

@@ -10,7 +10,7 @@ from mixwright.config import MeasureConfig, ModelConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner import Completion, Learner, build_tiny
-from mixwright.measure._estimates import wilson
+from mixwright.estimates.intervals import wilson
 from mixwright.measure._passes import Passes
 from mixwright.measure._stage import measure_learner
 from mixwright.measure.competence import majorities

@@ -1,7 +1,15 @@
+from collections import Counter
+from dataclasses import replace
+
 import pytest
 
 from mixwright import catalog
-from mixwright.records import Cell, CellPlan, Plan, Stage
+from mixwright.config import CorpusConfig, RunConfig, TrainConfig, TrialConfig
+from mixwright.corpus import Corpus
+from mixwright.errors import InputError
+from mixwright.records import Cell, CellPlan, Example, Plan, Stage
+from mixwright.trial._arms import arms_of, left_out, null_name, other_seed
+from mixwright.trial._shuffled import shuffle_levels
 
 CELLS = (Cell("gcd", 1.0, 30, 0.3), Cell("gcd", 2.0, 10, 0.3), Cell("sum", 1.0, 60, 0.1))
 PLAN = Plan(
@@ -17,46 +25,137 @@ PLAN = Plan(
             gates=("too_hard",),
             controllers=("drift",),
             monitors=("canary",),
-            options={"selectors.difficulty": {"candidates": 4}},
+            options={"selectors.difficulty": {"candidates": 4}, "engine": {"reward_range": [0, 2], "anchor": 0.2}},
         ),
     ),
     cells=(CellPlan("gcd", 1.0, "mastered", 0.95, 0.3, 256, 30),),
     why={"stages.0.weights.gcd": "reachable"},
 )
+ROLES = {
+    "frozen": "reference",
+    "uniform": "reference",
+    "equal_shares": "reference",
+    "steered": "lever",
+    "shuffled_levels": "null",
+    "replayed": "null",
+    "permuted": "null",
+    "permuted_uniform": "null",
+}
 
 
 def branch(name):
     return catalog.create("arms", name).branch(PLAN, CELLS)
 
 
-def test_four_arms_and_which_are_nulls():
-    arms = {name: catalog.load("arms", name) for name in catalog.listing("arms")}
-    assert {"uniform", "steered", "permuted", "permuted_uniform"} <= arms.keys()
-    assert [arms[name].NULL for name in ("uniform", "steered", "permuted", "permuted_uniform")] == [False, False, True, True]
-    assert [arms[name].AGAINST for name in ("uniform", "steered", "permuted", "permuted_uniform")] == ["", *["uniform"] * 3]
+def corpus(levels=(1.0, 2.0)):
+    rows = [
+        Example(f"{task}{level}{split}{n}", task, f"{task} {n} {level} {split}", answer=str(n), level=level, split=split)
+        for task in ("gcd", "sum")
+        for place, level in enumerate(levels)
+        for split in ("train", "eval")
+        for n in range(10 + 10 * place)
+    ]
+    return Corpus.from_examples(rows)
 
 
-def test_uniform_is_proportional_and_has_no_lever():
-    plan = branch("uniform").plan
-    stage = plan.stages[0]
-    assert stage.weights == {"gcd": 0.4, "sum": 0.6}
-    assert (stage.mixture, stage.selector, stage.gates, stage.controllers, stage.monitors) == (None, "uniform", (), (), ())
-    assert stage.options == {}
-    assert (stage.steps, stage.objective) == (60, "grpo")
-    assert plan.cells == PLAN.cells
-    assert plan.why["stages.0.weights.gcd"] == "40 of 100 training examples"
+def test_every_arm_declares_its_role():
+    assert {name: catalog.load("arms", name).ROLE for name in ROLES} == ROLES
 
 
-def test_steered_and_the_nulls_differ_in_one_thing_each():
-    assert branch("steered").plan == PLAN
-    assert not branch("steered").permute_rewards
-    assert branch("permuted").plan == PLAN
-    assert branch("permuted").permute_rewards
+def test_references_have_no_lever_and_shares_of_their_own():
+    for name, weights, selector in (
+        ("uniform", {"gcd": 0.4, "sum": 0.6}, "uniform"),
+        ("equal_shares", {"gcd": 0.5, "sum": 0.5}, "equal_levels"),
+    ):
+        plan = branch(name).plan
+        stage = plan.stages[0]
+        assert (stage.weights, stage.selector) == (weights, selector)
+        assert (stage.mixture, stage.gates, stage.controllers, stage.monitors) == (None, (), (), ())
+        assert stage.options == {"engine": {"reward_range": [0, 2]}}, "what a right answer earns is no lever"
+        assert (stage.steps, stage.objective) == (60, "grpo")
+        assert plan.cells == PLAN.cells
+    assert branch("uniform").plan.why["stages.0.weights.gcd"] == "40 of 100 training examples"
+
+
+def test_each_arm_differs_in_one_thing():
+    plain = {"trains": True, "permute_rewards": False, "shuffle_levels": False, "replays": False}
+    different = {
+        "frozen": {"trains": False},
+        "shuffled_levels": {"shuffle_levels": True},
+        "replayed": {"replays": True},
+        "permuted": {"permute_rewards": True},
+        "permuted_uniform": {"permute_rewards": True},
+    }
+    for name in ROLES:
+        found = branch(name)
+        assert {field: getattr(found, field) for field in plain} == plain | different.get(name, {}), name
+    assert branch("steered").plan == branch("shuffled_levels").plan == branch("permuted").plan == PLAN
     assert branch("permuted_uniform").plan == branch("uniform").plan
-    assert branch("permuted_uniform").permute_rewards
-    assert not branch("uniform").permute_rewards
+    bare = branch("replayed").plan.stages[0]
+    assert (bare.weights, bare.mixture, bare.gates, bare.controllers) == (PLAN.stages[0].weights, None, (), ())
 
 
-def test_no_examples_is_an_error():
+@pytest.mark.parametrize("arm", ["uniform", "equal_shares"])
+def test_no_examples_is_an_error(arm):
     with pytest.raises(ValueError, match="no training examples"):
-        catalog.create("arms", "uniform").branch(PLAN, ())
+        catalog.create("arms", arm).branch(PLAN, ())
+
+
+def test_frozen_always_runs_and_nulls_of_old_settings_are_nulls():
+    arms = arms_of(TrialConfig())
+    assert arms.first == ("frozen", "uniform", "equal_shares", "steered")
+    assert arms.nulls == ("shuffled_levels", "replayed", "permuted")
+    old = arms_of(TrialConfig(("uniform", "steered", "permuted", "permuted_uniform")))
+    assert (old.references, old.levers) == (("frozen", "uniform"), ("steered",))
+    assert old.nulls == ("permuted", "permuted_uniform", "shuffled_levels", "replayed")
+    assert arms_of(TrialConfig(("steered", "frozen"))).first == ("frozen", "steered")
+    with pytest.raises(InputError, match="'uniform', a reference"):
+        arms_of(TrialConfig(nulls=("uniform",)))
+    with pytest.raises(InputError, match="Nearest: replayed"):
+        arms_of(TrialConfig(nulls=("replaid",)))
+
+
+def test_the_other_seed_has_the_same_base_and_is_another_one():
+    for seeds, bases in ((8, 1), (8, 3), (4, 2)):
+        taken = [other_seed(seed, seeds, bases) for seed in range(seeds)]
+        assert sorted(taken) == list(range(seeds)), "each seed's draws are used once"
+        assert all(a != b and a % bases == b % bases for a, b in zip(taken, range(seeds), strict=True))
+
+
+def test_names_of_nulls_tell_levers_apart():
+    assert [null_name("replayed", lever) for lever in ("steered", "dial")] == ["replayed", "replayed.dial"]
+
+
+@pytest.mark.parametrize(
+    ("null", "seeds", "bases", "objective", "levels", "replans", "words"),
+    [
+        ("replayed", 8, 4, "grpo", (1.0, 2.0), True, ""),
+        ("replayed", 8, 5, "grpo", (1.0, 2.0), True, "two of each"),
+        ("replayed", 1, 4, "grpo", (1.0, 2.0), True, "two of each"),
+        ("permuted", 8, 1, "sft", (1.0, 2.0), True, "no rewards"),
+        ("permuted", 8, 1, "grpo", (1.0,), False, ""),
+        ("shuffled_levels", 8, 1, "sft", (1.0, 2.0), True, ""),
+        ("shuffled_levels", 8, 1, "grpo", (1.0,), True, "no task has two levels"),
+        ("shuffled_levels", 8, 1, "grpo", (1.0, 2.0), False, "needs a planner"),
+    ],
+)
+def test_a_null_that_makes_no_sense_is_left_out_with_the_reason(null, seeds, bases, objective, levels, replans, words):
+    config = RunConfig(CorpusConfig("x"), train=TrainConfig(objective=objective), trial=TrialConfig(seeds=seeds))
+    plan = replace(PLAN, stages=(replace(PLAN.stages[0], objective=objective),))
+    reason = left_out(null, plan, corpus(levels), config, bases, replans=replans)
+    assert words in reason
+    assert bool(reason) == bool(words)
+
+
+def test_shuffled_levels_keep_counts_and_everything_but_the_level():
+    before = corpus()
+    after = shuffle_levels(before, 0)
+    rows = [list(side) for side in (before, after)]
+    assert [replace(row, level=None) for row in rows[0]] == [replace(row, level=None) for row in rows[1]]
+    counts = [Counter((row.task, row.split, row.level) for row in side) for side in rows]
+    assert counts[0] == counts[1]
+    moved = sum(a.level != b.level for a, b in zip(*rows, strict=True)) / len(rows[0])
+    assert 0.3 < moved < 0.6  # 4/9 of the rows, as levels of 10 and 20 rows are mixed
+    assert after.digest() == shuffle_levels(before, 0).digest() != shuffle_levels(before, 1).digest()
+    assert before.digest() == corpus().digest()
+    assert [(cell.key, cell.count) for cell in after.cells()] == [(cell.key, cell.count) for cell in before.cells()]

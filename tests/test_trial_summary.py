@@ -1,48 +1,58 @@
 import json
+import math
 
+import numpy as np
 import pytest
 
-from mixwright.config import CorpusConfig, RunConfig, TrialConfig
+from mixwright.config import CorpusConfig, MeasureConfig, RunConfig, TrialConfig
 from mixwright.errors import InputError
-from mixwright.records import CellPlan, Measurement, Plan, Stage
+from mixwright.records import Measurement
 from mixwright.runs import RunFolder, read_json, write_json, write_measurements
-from mixwright.trial._effects import NUMBERS, Table, all_effects, compare
-from mixwright.trial._rows import BranchInfo, branch_rows, class_success, reached, read_branch
+from mixwright.trial._arms import arms_of
+from mixwright.trial._judging import proof_of
+from mixwright.trial._rows import BranchInfo, branch_rows, reached, read_branch
 from mixwright.trial._summary import summarise
 
-CELLS = (
-    CellPlan("gcd", 1.0, "mastered", 0.9, 0.3, 256, 50),
-    CellPlan("gcd", 2.0, "reachable", 0.4, 0.3, 256, 50),
-    CellPlan("sum", 2.0, "reachable", 0.5, 0.0, 256, 50),
-    CellPlan("sum", 9.0, "hopeless", 0.0, 0.0, 256, 50),
-)
-PLAN = Plan("difficulty", (Stage("main", "grpo", 4, {"gcd": 0.5, "sum": 0.5}),), CELLS)
-STARTS = {"gcd@1": 0.9, "gcd@2": 0.4, "sum@2": 0.5, "sum@9": 0.0}
+ITEMS = {("gcd", 1.0): 60, ("gcd", 2.0): 60, ("sum", 2.0): 40, ("sum", 9.0): 40}
+TASKS = {"gcd": 120, "sum": 80}
+EARLY, LATE, NEVER = [0.4, 0.5, 0.6, 0.6], [0.4, 0.4, 0.5, 0.6], [0.4, 0.4, 0.6, 0.4]
+ALL = ("uniform", "equal_shares", "steered")
 
 
-def measurements(success):
-    """Two items per cell: 8 samples and one greedy completion each, 18 rollouts a cell."""
+def measurements(success, swapped=0.0, sampled=None, churn=None):
+    """Rows of the probe: the first `success` of each cell's items are right, `churn` says which are right otherwise."""
     rows = []
-    for key, value in success.items():
-        task, level = key.split("@")
-        rows.append(Measurement("competence", task, "pass@1", value, 0, 1, 16, "share", float(level)))
-        for item in (f"{key}-a", f"{key}-b"):
+    for (task, level), count in ITEMS.items():
+        right = np.arange(count) < round(success * count)
+        if churn is not None:
+            chosen = churn.choice(count, 2, replace=False)
+            right[chosen] = ~right[chosen]
+        values = {"greedy": right.astype(float), "pass@1": np.full(count, success if sampled is None else sampled)}
+        values |= {f"{name}.swapped": np.full(count, swapped) for name in ("greedy", "pass@1")}
+        for name, column in values.items():
+            n = 8 if name == "pass@1" else 1
             rows += [
-                Measurement("competence", task, name, value, 0, 1, n, "share", float(level), item)
-                for name, n in (("pass@1", 8), ("greedy", 1))
+                Measurement("competence", task, name, value, value, value, n, "share", level, f"{task}@{level}-{i}")
+                for i, value in enumerate(column.tolist())
             ]
-        rows.append(Measurement("entropy", task, "entropy", 1.0, 0, 2, 99, "nats per token", float(level)))
+        rows.append(Measurement("entropy", task, "entropy", 1.0, 0, 2, 99, "nats per token", level))
     return rows
 
 
-def write_branch(run, arm, seed, after, progress, *, base="base-0", zero=3, objective="grpo"):
+def write_branch(run, arm, seed, after, progress=(), *, base="base-0", objective="grpo"):
     folder = run.branch(arm, seed)
-    write_json(folder / "branch.json", BranchInfo(arm, seed, base, objective, arm != "uniform", "d"))
-    write_measurements(folder / "before.parquet", measurements(STARTS))
-    write_measurements(folder / "after.parquet", measurements(STARTS | after))
-    steps = [{"step": s, "rollouts": 64 * (s + 1), "groups": 8, "zero_signal": zero, "refused": 1} for s in range(4)]
+    trained, planned = arm != "frozen", arm not in ("frozen", "uniform", "equal_shares")
+    write_json(folder / "branch.json", BranchInfo(arm, seed, base, objective, planned, trained, "d"))
+    write_measurements(folder / "before.parquet", measurements(0.4))
+    write_measurements(folder / "after.parquet", after)
+    if not trained:
+        return
+    steps = [
+        {"step": s, "rollouts": 64 * (s + 1), "groups": 8, "zero_signal": 3, "refused": 1, "mixed": {"gcd@2": 3, "sum@9": 1}}
+        for s in range(4)
+    ]
     points = [
-        {"step": s, "rollouts": 64 * s + 10 * (s + 1), "evaluated": 10 * (s + 1), "success": {"reachable": value}}
+        {"step": s, "rollouts": 64 * s + 10 * (s + 1), "evaluated": 10 * (s + 1), "success": value}
         for s, value in enumerate(progress)
     ]
     for name, lines in (("steps.jsonl", steps), ("progress.jsonl", points)):
@@ -50,26 +60,29 @@ def write_branch(run, arm, seed, after, progress, *, base="base-0", zero=3, obje
     write_json(folder / "proof.json", {"rollouts": 260})
 
 
-def trial(tmp_path, arms, seeds, after, progress):
-    """`after` and `progress`: (arm, seed) -> values."""
-    run = RunFolder(tmp_path)
-    for arm in arms:
+def trial(place, after, *, arms=ALL, nulls=(), seeds=8, bases=2, progress=lambda arm, seed: (), **settings):
+    """`after`: arm -> keyword arguments of `measurements`."""
+    run = RunFolder(place)
+    config = RunConfig(
+        CorpusConfig("x"), measure=MeasureConfig(**settings), trial=TrialConfig(arms, nulls, seeds=seeds, target=0.1)
+    )
+    for arm in (*arms_of(config.trial).first, *nulls):
         for seed in range(seeds):
-            write_branch(run, arm, seed, after(arm, seed), progress(arm, seed), base=f"base-{seed % 2}")
-    return run, RunConfig(CorpusConfig("x"), trial=TrialConfig(arms, seeds, target=0.1))
+            made = measurements(**after[arm], churn=np.random.default_rng([seed, *arm.encode()]))
+            write_branch(run, arm, seed, made, progress(arm, seed), base=f"base-{seed % bases}")
+    return run, config
 
 
-EARLY, LATE, NEVER = [0.4, 0.5, 0.6, 0.6], [0.4, 0.4, 0.5, 0.6], [0.4, 0.4, 0.6, 0.4]
+def result_of(place, after, nulls=(), **settings):
+    run, config = trial(place, after, nulls=nulls, **settings)
+    return summarise(run, config, arms_of(config.trial), {"steered": nulls} if nulls else None)
 
 
-def test_success_of_a_class_counts_every_cell_once():
-    found = class_success(measurements(STARTS), CELLS)
-    assert found == {
-        "mastered": 0.9,
-        "reachable": pytest.approx(0.45),
-        "hopeless": 0.0,
-        "all": pytest.approx(0.45),
-    }
+def flat(success, **parts):
+    return {"success": success, **parts}
+
+
+HELPS = {"frozen": flat(0.4), "uniform": flat(0.45), "equal_shares": flat(0.5), "steered": flat(0.7)}
 
 
 @pytest.mark.parametrize(
@@ -85,146 +98,236 @@ def test_success_of_a_class_counts_every_cell_once():
     ],
 )
 def test_the_target_counts_when_it_is_held(values, gain, expected):
-    progress = [{"rollouts": 64 * s + 10 * (s + 1), "success": {"reachable": v}} for s, v in enumerate(values)]
+    progress = [{"rollouts": 64 * s + 10 * (s + 1), "success": v} for s, v in enumerate(values)]
     count, target = reached(progress, gain)
     assert count == expected[0]
     assert target == (expected[1] if expected[1] is None else pytest.approx(expected[1]))
 
 
-def test_no_reachable_cell_has_no_target():
-    assert reached([{"rollouts": 1, "success": {"mastered": 1.0}}], 0.1) == (None, None)
-
-
 def test_rows_of_a_branch_by_hand(tmp_path):
     run = RunFolder(tmp_path)
-    write_branch(run, "steered", 0, {"gcd@2": 0.6, "gcd@1": 0.8}, EARLY)
-    branch = read_branch(run.branch("steered", 0))
-    values = {row.name: row.value for row in branch_rows(branch, CELLS, 0.1)}
-    assert values["zero_signal_share"] == 12 / 32
-    assert values["refused_share"] == 4 / 32
-    assert values["start.reachable"] == pytest.approx(0.45)
-    assert values["success.reachable"] == pytest.approx(0.55)
-    assert values["gain.mastered"] == pytest.approx(-0.1)
+    after = [row for row in measurements(0.5, swapped=0.2, sampled=0.3) if not (row.task == "sum" and row.level == 9.0)]
+    write_branch(run, "steered", 0, after, EARLY)
+    values = {row.name: row.value for row in branch_rows(read_branch(run.branch("steered", 0)), "greedy", 0.1)}
+    assert values["success"] == pytest.approx(0.5)
+    assert (values["swapped"], values["dependence"]) == (pytest.approx(0.2), pytest.approx(0.3))
+    assert values["success.sampled"] == pytest.approx(0.3)
+    assert values["start.success"] == pytest.approx(0.4)
+    assert [values[name] for name in ("zero_signal_share", "refused_share", "teaching_share")] == [12 / 32, 4 / 32, 16 / 32]
     assert values["training_rollouts_to_target"] == 84
-    assert values["rollouts_to_target"] == 84 + 72  # the plan rests on 4 cells x 18 measured rollouts
-    assert values["rollouts"] == 260 + 40 + 72 + 72  # training with canaries, evaluations, after, before
-    assert "success.lucky" not in values
+    assert values["rollouts_to_target"] == 84 + 1800  # the plan rests on 200 items, 8 samples and a greedy completion each
+    assert values["rollouts"] == 260 + 40 + 160 * 9 + 1800  # training with canaries, evaluations, after, before
+    assert not [name for name in values if "reachable" in name or "mastered" in name]
+
+
+def test_success_is_a_mean_over_tasks_and_beside_it_one_over_items(tmp_path):
+    run = RunFolder(tmp_path)
+    after = [row for row in measurements(0.5) if row.task == "gcd"] + [row for row in measurements(1.0) if row.task == "sum"]
+    write_branch(run, "uniform", 0, after)
+    rows = {row.name: row.value for row in branch_rows(read_branch(run.branch("uniform", 0)), "greedy", 0.1)}
+    assert rows["success"] == pytest.approx(0.75)
+    assert rows["success.items"] == pytest.approx((0.5 * 120 + 80) / 200)
+    assert "rollouts_to_target" not in rows, "it was never evaluated on the way"
 
 
 def test_the_reference_is_not_charged_for_measuring_it_does_not_use(tmp_path):
     run = RunFolder(tmp_path)
-    write_branch(run, "uniform", 0, {}, EARLY)
-    values = {row.name: row.value for row in branch_rows(read_branch(run.branch("uniform", 0)), CELLS, 0.1)}
+    write_branch(run, "uniform", 0, measurements(0.4), EARLY)
+    values = {row.name: row.value for row in branch_rows(read_branch(run.branch("uniform", 0)), "greedy", 0.1)}
     assert values["rollouts_to_target"] == values["training_rollouts_to_target"] == 84
 
 
-def test_a_clear_gain_over_five_seeds_helps(tmp_path):
-    gains = {"uniform": 0.0, "steered": 0.2}
-    wobble = [0.0, 0.01, -0.01, 0.02, -0.02]
-    run, config = trial(
-        tmp_path,
-        ("uniform", "steered"),
-        5,
-        lambda arm, seed: {"gcd@2": 0.4 + gains[arm] + (wobble[seed] if arm == "steered" else 0)},
-        lambda arm, seed: EARLY if arm == "steered" else NEVER,
-    )
-    result = summarise(run, config, PLAN)
-    effects = {(e.arm, e.against, e.name): e for e in result.effects}
-    reachable = effects["steered", "uniform", "success.reachable"]
-    assert reachable.difference.value == pytest.approx(0.1)  # one of two reachable cells gained .2
-    assert reachable.word == "helps"
-    assert 0 < reachable.noise_floor < 0.05
-    assert effects["steered", "uniform", "success.mastered"].word == "no measurable effect"
-    assert effects["steered", "uniform", "zero_signal_share"].word == "no measurable effect"
-    assert effects["uniform", "start", "success.reachable"].difference.value == pytest.approx(0.0)
-    assert effects["steered", "start", "success.reachable"].word == "helps"
-    # no pair is complete, and still the order is told: five wins of five are not yet enough
-    count = effects["steered", "uniform", "rollouts_to_target"]
-    assert (count.difference.n, count.censored, count.word) == (0, 5, "inconclusive")
-    first = effects["steered", "uniform", "first_to_target"]
-    assert (first.difference.value, first.difference.n, first.word) == (1.0, 5, "inconclusive")
-    assert any("5 of 5 steered runs and 0 of 5 uniform runs" in note for note in result.notes)
-    assert any("No null arm" in note for note in result.notes)
-    assert result.target == {
-        "gain.reachable": 0.1,
-        "success.reachable.base-0": pytest.approx(0.5),
-        "success.reachable.base-1": pytest.approx(0.5),
+def test_the_frozen_model_costs_its_measuring_and_has_no_mechanism(tmp_path):
+    run = RunFolder(tmp_path)
+    write_branch(run, "frozen", 0, measurements(0.4))
+    branch = read_branch(run.branch("frozen", 0))
+    values = {row.name: row.value for row in branch_rows(branch, "greedy", 0.1)}
+    assert branch.charged == 1800
+    assert set(values) == {
+        *("success", "swapped", "dependence", "success.sampled", "success.items", "start.success", "rollouts")
     }
-    # per arm: five branches of 260 + 40 + 72, and 72 for each of the two bases
-    assert result.rollouts == {"uniform": 5 * 372 + 144, "steered": 5 * 372 + 144}
-    assert not result.unproven
-    write_json(run.result, result)
-    assert read_json(run.result, type(result)) == result
 
 
-def test_censored_pairs_are_counted_and_the_rest_compared(tmp_path):
-    course = {("steered", 0): EARLY, ("steered", 1): EARLY, ("uniform", 0): LATE}
-    run, config = trial(
-        tmp_path, ("uniform", "steered"), 3, lambda arm, seed: {}, lambda arm, seed: course.get((arm, seed), NEVER)
-    )
-    result = summarise(run, config, PLAN)
-    effects = {(e.against, e.name): e for e in result.effects if e.arm == "steered"}
-    count = effects["uniform", "training_rollouts_to_target"]
-    assert (count.difference.value, count.difference.n, count.censored) == (84 - 158, 1, 2)
-    first = effects["uniform", "first_to_target"]  # seed 0: 156 against 158; seed 1: only steered arrived; seed 2: neither
-    assert (first.difference.n, first.censored) == (2, 1)
+def test_a_lever_that_beats_every_reference_helps(tmp_path):
+    result = result_of(tmp_path, HELPS)
+    assert (result.arms, result.references) == (("frozen", *ALL), ("frozen", "uniform", "equal_shares"))
+    (judged,) = result.judgements
+    assert (judged.arm, judged.word, judged.missing, judged.proof) == ("steered", "helps", (), "not tried")
+    assert judged.because.startswith("against equal_shares: success +2"), "the narrowest of the three"
+    pairs = [(e.arm, e.against) for e in result.effects if e.name == "success"]
+    assert pairs == [
+        *(("steered", name) for name in ("frozen", "uniform", "equal_shares")),
+        *((name, "frozen") for name in ("uniform", "equal_shares")),
+    ]
+    effects = {(e.arm, e.against, e.name): e for e in result.effects}
+    main = effects["steered", "frozen", "success"]
+    rows = {(row.arm, row.seed): row.value for row in result.rows if row.name == "success"}
+    by_hand = np.mean([rows["steered", seed] - rows["frozen", seed] for seed in range(8)])
+    assert main.difference.value == pytest.approx(by_hand)
+    assert (main.word, main.items, main.difference.n) == ("improves", 200, 8)
+    assert main.dependence is not None
+    assert main.swapped is not None
+    assert main.dependence.value + main.swapped.value == pytest.approx(main.difference.value)
+    assert main.sampled is not None
+    assert main.sampled.value == pytest.approx(0.3)
+    assert effects["steered", "frozen", "success.sampled"].difference == main.sampled
+    assert 0 < main.detectable < 0.1
+    assert {e.name for e in result.effects} == {"success", "success.sampled", "success.items"}, "outcomes only"
+    write_json(tmp_path / "result.json", result)
+    assert read_json(tmp_path / "result.json", type(result)) == result
+
+
+@pytest.mark.parametrize(
+    ("arm", "changed", "word"),
+    [
+        ("equal_shares", flat(0.7), "cannot tell"),  # one of three is not beaten
+        ("steered", flat(0.7, swapped=0.3), "cannot tell"),  # the gain is the commonest answer
+        ("steered", flat(0.2), "harms"),
+        ("equal_shares", flat(0.9), "harms"),  # worse than any reference is worse
+    ],
+)
+def test_every_reference_must_be_beaten_by_skill(tmp_path, arm, changed, word):
+    result = result_of(tmp_path, HELPS | {arm: changed})
+    assert result.judgements[0].word == word
+
+
+def test_equal_arms_make_no_difference_and_no_change_needs_all_three(tmp_path):
+    same = dict.fromkeys(("frozen", *ALL), flat(0.5))
+    assert result_of(tmp_path / "same", same).judgements[0].word == "no change"
+    assert result_of(tmp_path / "one", same | {"frozen": flat(0.45)}).judgements[0].word == "cannot tell"
+
+
+def test_a_reference_that_did_not_run_is_missing_and_then_nothing_helps(tmp_path):
+    for arms in (("uniform", "steered"), ("steered",)):
+        result = result_of(tmp_path / arms[0], HELPS, arms=arms)
+        (judged,) = result.judgements
+        assert judged.word == "cannot tell"
+        assert set(judged.missing) == {"uniform", "equal_shares"} - set(arms)
+        assert "did not run: " in judged.because
+    harmful = result_of(tmp_path / "harm", HELPS | {"steered": flat(0.1)}, arms=("uniform", "steered"))
+    assert harmful.judgements[0].word == "harms"
+
+
+def test_the_commonest_answer_is_named(tmp_path):
+    result = result_of(tmp_path, HELPS | {"steered": flat(0.7, swapped=0.3)})
+    words = {e.against: e.word for e in result.effects if (e.arm, e.name) == ("steered", "success")}
+    assert words["frozen"] == "commonest"
+
+
+@pytest.mark.parametrize("seeds", [1, 4])
+def test_few_seeds_tell_nothing(tmp_path, seeds):
+    result = result_of(tmp_path, HELPS, seeds=seeds, bases=1)
+    assert {effect.word for effect in result.effects} == {"cannot tell"}
+    assert result.judgements[0].word == "cannot tell"
+    assert any("Below 5 seeds" in note for note in result.notes)
+    assert any("one model" in note for note in result.notes)
+
+
+def test_nulls_are_compared_with_their_lever_and_are_a_family_of_their_own(tmp_path):
+    nulls = ("replayed", "permuted")
+    after = HELPS | {"replayed": flat(0.5), "permuted": flat(0.3)}
+    before = result_of(tmp_path, HELPS)
+    result = result_of(tmp_path, after, nulls)
+    assert result.nulls == nulls
+    assert result.judgements[0].proof == "beats its nulls"
+    pairs = {(e.arm, e.against) for e in result.effects if e.name == "success"}
+    assert pairs >= {("steered", "replayed"), ("steered", "permuted"), ("replayed", "frozen"), ("permuted", "frozen")}
+    assert result.effects[: len(before.effects)] == before.effects, "what ran before is judged as before"
+    equal = result_of(tmp_path / "equal", after | {"replayed": flat(0.7)}, nulls)
+    assert equal.judgements[0].proof == "does not beat its nulls"
+    assert equal.judgements[0].word == "helps"
+    assert proof_of([]) == "not tried"
+
+
+def test_the_declared_decoding_is_what_is_judged(tmp_path):
+    after = {arm: flat(0.5, sampled=0.6 if arm == "steered" else 0.4) for arm in HELPS}
+    greedy = result_of(tmp_path / "greedy", after)
+    sampled = result_of(tmp_path / "sampled", after, decoding="sampled")
+    assert (greedy.decoding, sampled.decoding) == ("greedy", "sampled")
+    assert {e.word for e in greedy.effects if (e.arm, e.name) == ("steered", "success")} == {"sharper"}
+    assert greedy.judgements[0].word == "cannot tell"
+    assert sampled.judgements[0].word == "helps"
+    assert {e.name for e in sampled.effects} == {"success", "success.items"}, "sampled success is the outcome itself"
+    assert all(e.sampled is None for e in sampled.effects)
+
+
+def test_rollouts_to_the_target_are_a_ratio_of_restricted_means(tmp_path):
+    course = {"uniform": LATE, "equal_shares": NEVER, "steered": EARLY}
+
+    def progress(arm, seed):
+        return [] if arm == "frozen" else NEVER if (arm, seed) == ("uniform", 0) else course[arm]
+
+    result = result_of(tmp_path, HELPS, progress=progress, seeds=6)
+    effects = {e.against: e for e in result.effects if e.name == "rollouts_to_target.ratio"}
+    assert set(effects) == {"uniform", "equal_shares"}, "a model that is not trained reaches nothing"
+    # steered: 84 + 1800 measured; uniform: 158 five times and once the budget, what the shortest run was watched for
+    budget = 64 * 3 + 40
+    assert effects["uniform"].difference.value == pytest.approx(budget / ((5 * 158 + budget) / 6))
+    assert effects["uniform"].censored == 1
+    assert effects["uniform"].word == "worsens", "the measuring is charged"
+    assert effects["equal_shares"].difference is not None
     missed = [row for row in result.rows if row.name == "rollouts_to_target" and row.value is None]
-    assert [(row.arm, row.seed) for row in missed] == [("uniform", 1), ("uniform", 2), ("steered", 2)]
-    assert {e.word for e in result.effects} == {"inconclusive"}  # three seeds
+    assert [(row.arm, row.seed) for row in missed] == [("uniform", 0), *(("equal_shares", seed) for seed in range(6))]
+    assert result.target == {"gain": 0.1, "success.base-0": pytest.approx(0.5), "success.base-1": pytest.approx(0.5)}
 
 
-@pytest.mark.parametrize(("gain", "unproven"), [(0.2, True), (0.0, False), (-0.2, False)])
-def test_a_null_that_gains_makes_every_lever_unproven(tmp_path, gain, unproven):
-    run, config = trial(
-        tmp_path,
-        ("uniform", "steered", "permuted"),
-        3,
-        lambda arm, seed: {"gcd@2": 0.4 + (gain + seed / 100 if arm == "permuted" else 0)},
-        lambda arm, seed: NEVER,
-    )
-    result = summarise(run, config, PLAN)
-    assert result.nulls == ("permuted",)
-    assert result.unproven is unproven
-    assert any(note.startswith("Unproven: permuted") for note in result.notes) is unproven
+def test_nobody_who_reaches_the_target_is_said_and_has_no_effect(tmp_path):
+    result = result_of(tmp_path, HELPS, progress=lambda arm, seed: [] if arm == "frozen" else NEVER)
+    assert not [e for e in result.effects if e.name == "rollouts_to_target.ratio"]
+    assert any("reached the target (+10 points)" in note for note in result.notes)
 
 
-def test_a_null_may_gain_on_cells_that_levers_are_not_judged_on(tmp_path):
-    run, config = trial(
-        tmp_path,
-        ("uniform", "permuted"),
-        3,
-        lambda arm, seed: {"sum@9": 0.3 + seed / 100 if arm == "permuted" else 0.0},
-        lambda arm, seed: NEVER,
-    )
-    assert not summarise(run, config, PLAN).unproven
-
-
-def test_one_seed_spans_everything(tmp_path):
-    run, config = trial(tmp_path, ("uniform", "steered"), 1, lambda arm, seed: {"gcd@2": 0.9}, lambda arm, seed: EARLY)
-    result = summarise(run, config, PLAN)
-    shares = [e for e in result.effects if e.name == "success.reachable"]
-    assert {(e.difference.low, e.difference.high, e.noise_floor) for e in shares} == {(-1.0, 1.0, 1.0)}
-
-
-def test_an_arm_without_its_number_is_passed_over():
-    table = Table.of([], {}, 0.05)
-    assert compare(table, NUMBERS[0], "steered", "uniform") is None
-    assert all_effects(table, {"uniform": "", "steered": "uniform"}) == ([], [])
+def test_rollouts_are_charged_in_full(tmp_path):
+    result = result_of(tmp_path, HELPS, progress=lambda arm, seed: [] if arm == "frozen" else EARLY)
+    # per arm: eight branches of 260 + 40 + 1800, and 1800 for each of the two bases; frozen: measuring alone
+    assert result.rollouts == {"frozen": 10 * 1800} | dict.fromkeys(ALL, 8 * 2100 + 3600)
 
 
 def test_sft_has_no_rollouts_to_a_target_and_no_reward_signal(tmp_path):
     run = RunFolder(tmp_path)
-    write_branch(run, "uniform", 0, {}, EARLY, objective="sft")
-    names = {row.name for row in branch_rows(read_branch(run.branch("uniform", 0)), CELLS, 0.1)}
+    write_branch(run, "uniform", 0, measurements(0.4), EARLY, objective="sft")
+    names = {row.name for row in branch_rows(read_branch(run.branch("uniform", 0)), "greedy", 0.1)}
     assert not names & {"rollouts_to_target", "zero_signal_share", "refused_share"}
-    assert "success.reachable" in names
+    assert "success" in names
+
+
+def test_a_number_that_was_not_measured_is_none_and_never_improves(tmp_path):
+    run, config = trial(tmp_path, HELPS)
+    for arm in HELPS:
+        for seed in range(8):
+            path = run.branch(arm, seed) / "after.parquet"
+            rows = measurements(**HELPS[arm], churn=np.random.default_rng([seed, *arm.encode()]))
+            gone = {("greedy.swapped", "sum@9.0-3")}
+            write_measurements(path, [row for row in rows if (row.name, row.example) not in gone])
+    result = summarise(run, config, arms_of(config.trial))
+    assert {row.value for row in result.rows if row.name in ("swapped", "dependence")} == {None}
+    (main,) = [e for e in result.effects if (e.arm, e.against, e.name) == ("steered", "frozen", "success")]
+    assert (main.swapped, main.dependence, main.word) == (None, None, "cannot tell")
+    assert result.judgements[0].word == "cannot tell"
+    assert not math.isnan(main.difference.low)
+    assert "nan" not in result.judgements[0].because
+    write_json(tmp_path / "result.json", result)
 
 
 def test_broken_files_are_named(tmp_path):
     run = RunFolder(tmp_path)
-    write_branch(run, "uniform", 0, {}, EARLY)
+    write_branch(run, "uniform", 0, measurements(0.4), EARLY)
     (run.branch("uniform", 0) / "steps.jsonl").write_text('{"step": 0}\nnot json\n')
     with pytest.raises(InputError, match=r"steps.jsonl, line 2"):
         read_branch(run.branch("uniform", 0))
     with pytest.raises(InputError, match=r"branch.json"):
         read_branch(run.branch("uniform", 1))
+
+
+def test_files_of_an_earlier_version_are_refused_with_the_reason(tmp_path):
+    from mixwright.records import TrialResult
+
+    run, config = trial(tmp_path, HELPS, seeds=1)
+    write_json(run.result, {"arms": ["uniform"], "nulls": [], "seeds": [0], "unproven": False})
+    with pytest.raises(InputError, match=r"earlier version.*Run `mixwright trial` again") as caught:
+        read_json(run.result, TrialResult)
+    assert "result.json" in str(caught.value)
+    old = [row for row in measurements(0.4) if not row.name.endswith("swapped")]
+    write_measurements(run.branch("uniform", 0) / "after.parquet", old)
+    with pytest.raises(InputError, match="earlier version"):
+        summarise(run, config, arms_of(config.trial))

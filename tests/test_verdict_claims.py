@@ -1,154 +1,196 @@
-"""Claims: hand-computed intervals, the distributions against scipy's, the gate, and what must not be claimed."""
+"""Claims: intervals by hand, every kind of claim, what must not be claimed, and what an earlier version left behind."""
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
 import numpy as np
 import pytest
-from _example_run import CELLS, build, build_pair
-from hypothesis import given
-from hypothesis import strategies as st
+from _example_run import CELLS, build, build_pair, item_rows
+from _scores import scores
 
 from mixwright.errors import InputError
+from mixwright.estimates.outcome import ItemScores
 from mixwright.records import Claim, Interval, Measurement
-from mixwright.runs import RunFolder, write_json, write_measurements
-from mixwright.verdict._claims import GATE_FAILED, chance, claims_of, gate, gate_lines, judge, mastered
-from mixwright.verdict._intervals import holm, mean_over_items, mean_over_seeds, quantile, seeds_probability, tail
+from mixwright.runs import RunFolder, read_list, write_json, write_measurements
+from mixwright.verdict._claims import cells_first, claims_between, claims_of, compared, family, judge, missing
+from mixwright.verdict._evidence import comparisons, decoding_of, lead
+
+CELL = ("t", 1.0)
 
 
-@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 8, 31])
-def test_students_distribution_is_scipys(freedom: int) -> None:
-    stats = pytest.importorskip("scipy.stats")
-    assert quantile(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), abs=1e-9)
-    for t in (0.0, 0.3, 1.0, 2.5, 12.0):
-        assert tail(t, freedom) == pytest.approx(2 * stats.t.sf(t, freedom), abs=1e-12)
+def one(before: ItemScores, after: ItemScores, decoding="greedy") -> Claim:
+    (claim,) = claims_between(([before], [after]), decoding)
+    return claim
 
 
-def test_seed_interval_by_hand() -> None:
-    # mean 2, standard deviation 1, three seeds: 2 -+ 4.302653 / sqrt(3)
-    mean, low, high = mean_over_seeds([1.0, 2.0, 3.0])
-    assert (mean, low, high) == pytest.approx((2.0, 2 - 4.302653 / math.sqrt(3), 2 + 4.302653 / math.sqrt(3)), abs=1e-5)
-    assert mean_over_seeds([1.0])[1:] == (-math.inf, math.inf)
+def test_interval_by_hand() -> None:
+    # 20 items, all rose by 1: no spread but the item added by Agresti and Min, 1 / 19, hence error sqrt(1 / 19 / 20)
+    claim = one(scores({CELL: [0] * 20}), scores({CELL: [1] * 20}))
+    assert claim.kind == "learnt"
+    assert (claim.before, claim.after, claim.difference.value) == (0.0, 1.0, 1.0)
+    assert claim.difference.low == pytest.approx(1 - 2.093024 * math.sqrt(1 / 380), abs=1e-6)
+    assert (claim.difference.high, claim.difference.n) == (1.0, 20)
+    assert claim.evidence == "20 items, paired"
 
 
-def test_seed_test_is_scipys_paired_t() -> None:
-    stats = pytest.importorskip("scipy.stats")
-    differences = [0.1, 0.3, -0.05, 0.2, 0.12]
-    assert seeds_probability(differences) == pytest.approx(stats.ttest_1samp(differences, 0.0).pvalue)
-    assert seeds_probability([0.2, 0.2]) == 0.0
-    assert seeds_probability([0.0, 0.0]) == 1.0
+def test_the_parts_add_up() -> None:
+    rng = np.random.default_rng(0)
+    before, after = (scores({CELL: rng.random(30) < p}, swapped={CELL: rng.normal(p / 3, 0.1, 30)}) for p in (0.3, 0.8))
+    claim = one(before, after)
+    assert claim.swapped is not None
+    assert claim.dependence is not None
+    assert claim.difference.value == pytest.approx(claim.swapped.value + claim.dependence.value)
+    mean = [np.mean(list(side.scores["greedy.swapped"].values())) for side in (before, after)]
+    assert claim.swapped.value == pytest.approx(mean[1] - mean[0])
 
 
-def test_item_interval_by_hand() -> None:
-    # 8 items, all rose by 1, with two pseudo-items: centre 8/10, variance (9/10 - 0.64)/10 = 0.026
-    mean, low, high, _ = mean_over_items([1.0] * 8)
-    assert mean == 1.0
-    assert low == pytest.approx(0.8 - 1.959964 * math.sqrt(0.026), abs=1e-6)
-    assert high == 1.0
-    # no item moved: the interval is not a point
-    assert mean_over_items([0.0] * 8)[1] == pytest.approx(-1.959964 * math.sqrt(0.01), abs=1e-6)
+def test_a_rise_that_any_prompt_would_earn_is_the_commonest_answer() -> None:
+    claim = one(scores({CELL: [0, 1] * 20}, swapped=0.5), scores({CELL: [1] * 40}, swapped=1.0))
+    assert claim.kind == "commonest"
+    assert claim.dependence is not None
+    assert claim.dependence.value == 0.0
 
 
-@given(st.lists(st.sampled_from([-1.0, -0.5, 0.0, 0.25, 1.0]), min_size=1, max_size=40))
-def test_item_interval_mirrors_and_holds_its_centre(differences: list[float]) -> None:
-    _, low, high, p = mean_over_items(differences)
-    _, mirrored_low, mirrored_high, mirrored_p = mean_over_items([-d for d in differences])
-    assert (low, high, p) == pytest.approx((-mirrored_high, -mirrored_low, mirrored_p))
-    assert low < high
-    assert (p < 0.05) == (low > 0 or high < 0) or min(abs(low), abs(high)) < 1e-9
+def test_a_rise_up_to_the_chance_level_is_not_learnt() -> None:
+    # half of the items are right by a rule without the skill: the same half, or twice as many
+    before, half = scores({CELL: [0] * 40}), [1, 0] * 20
+    reached = one(before, scores({CELL: half}, chance={CELL: half}))
+    assert reached.kind == "cannot tell"
+    assert "chance level (50 %)" in reached.evidence
+    assert reached.chance == 0.5
+    assert one(before, scores({CELL: [1] * 40}, chance={CELL: half})).kind == "learnt"
 
 
-def test_item_interval_covers() -> None:
-    rng, hits = np.random.default_rng(0), 0
-    for _ in range(400):
-        skill = rng.beta(2, 2, 24)
-        before, after = rng.binomial(8, skill) / 8, rng.binomial(8, np.clip(skill + 0.1, 0, 1)) / 8
-        _, low, high, _ = mean_over_items(list(after - before))
-        hits += low <= float(np.mean(np.clip(skill + 0.1, 0, 1) - skill)) <= high
-    assert hits / 400 > 0.93
+def test_success_and_chance_level_are_compared_under_the_same_decoding() -> None:
+    # greedy lies above the level of 50 %, samples of the same model do not
+    half = {CELL: [1, 0] * 20}
+    before = scores({CELL: [0] * 40}, sampled={CELL: [0] * 40})
+    after = scores({CELL: [1] * 40}, sampled=half, chance=half)
+    assert one(before, after).kind == "learnt"
+    assert one(before, after, "sampled").kind == "cannot tell"
 
 
-def test_holm_by_hand() -> None:
-    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
-    assert holm([]) == []
+def test_a_rise_without_a_chance_level_is_not_learnt() -> None:
+    before, after = scores({CELL: [0] * 40}), scores({CELL: [1] * 40})
+    del after.scores["chance"]
+    assert one(before, after).kind == "cannot tell"
 
 
-def _run(folder: Path, cells: dict[tuple[str, float], tuple[list[float], list[float]]], luck: float = 0.0) -> RunFolder:
-    run = RunFolder(folder)
-    for when, name in enumerate(("before", "after")):
-        rows = [
-            Measurement("competence", task, "pass@1", value, value, value, 8, "share", level, f"{task}{level}{i}", luck)
-            for (task, level), both in cells.items()
-            for i, value in enumerate(both[when])
-        ]
-        write_measurements(run.measurements(name), rows)
-    return run
+def test_samples_alone_are_sharper() -> None:
+    before = scores({CELL: [0, 1] * 20}, sampled={CELL: [0.1, 0.5] * 20})
+    after = scores({CELL: [0, 1] * 20}, sampled={CELL: [0.1, 1.0] * 20})
+    assert one(before, after).kind == "sharper"
 
 
-def test_kinds_of_claims(tmp_path: Path) -> None:
-    run = _run(
-        tmp_path,
-        {
-            ("up", 1.0): ([0.0] * 20, [1.0] * 20),
-            ("down", 1.0): ([1.0] * 20, [0.25] * 20),
-            ("same", 1.0): ([0.5] * 20, [0.5] * 20),
-            ("few", 1.0): ([0.0] * 3, [1.0] * 3),
-            ("wide", 1.0): ([0.0, 1.0] * 4, [1.0, 0.0] * 4),
-        },
-    )
-    kinds = {claim.task: claim.kind for claim in judge(run)}
-    assert kinds == {"up": "learnt", "down": "damaged", "same": "unchanged", "few": "unmeasurable", "wide": "unmeasurable"}
+@pytest.mark.parametrize("common", [0.4, 0.1])
+def test_a_fall_is_damage_however_common_the_answer_was(common: float) -> None:
+    # from 50 % to nothing; a constant answer earns 40 % in train, and 10 % or 40 % of what is scored
+    chance = {CELL: np.arange(40) < 40 * common}
+    before = scores({CELL: [1, 0] * 20}, swapped=0.4, chance=chance)
+    claim = one(before, scores({CELL: [0] * 40}, swapped=0.0, chance=chance))
+    assert claim.kind == "damaged"
+    assert claim.difference.high < 0
 
 
-def test_a_rise_to_luck_is_not_learnt(tmp_path: Path) -> None:
-    rows = {("trap", 1.0): ([0.0] * 30, [0.375] * 30)}
-    (lucky,) = judge(_run(tmp_path / "lucky", rows, luck=0.36))
-    (skilled,) = judge(_run(tmp_path / "skilled", rows, luck=0.01))
-    assert lucky.kind == "unmeasurable"
-    assert "luck (36 %)" in lucky.evidence
-    assert skilled.kind == "learnt"
+def test_unchanged_needs_an_interval_within_five_points() -> None:
+    rng = np.random.default_rng(1)
+    for items, kind in ((40, "cannot tell"), (400, "unchanged")):
+        values = {CELL: rng.random(items) < 0.5}
+        claim = one(scores(values), scores(values))
+        assert claim.kind == kind
+        assert (claim.difference.high < 0.05) == (kind == "unchanged")
+    assert "points would be seen" in one(scores({CELL: [0, 1] * 20}), scores({CELL: [0, 1] * 20})).evidence
 
 
-def test_a_fall_from_luck_is_not_damage(tmp_path: Path) -> None:
-    rows = {("trap", 1.0): ([0.375] * 30, [0.0] * 30)}
-    (claim,) = judge(_run(tmp_path, rows, luck=0.36))
-    assert claim.kind == "unmeasurable"
+def test_few_items_cannot_tell() -> None:
+    claim = one(scores({CELL: [0] * 7}), scores({CELL: [1] * 7}))
+    assert (claim.kind, claim.adjusted_p) == ("cannot tell", None)
+    assert one(scores({CELL: [0] * 8}), scores({CELL: [1] * 8})).kind == "learnt"
 
 
-def test_items_are_paired_and_unpaired_ones_left_out(tmp_path: Path) -> None:
-    run = _run(tmp_path, {("t", 1.0): ([0.5] * 10, [1.0] * 10)})
-    rows = [Measurement("competence", "t", "pass@1", 0.0, 0.0, 0.0, 8, "share", 1.0, "new", 0.0)]
-    known = [Measurement("competence", "t", "pass@1", 1.0, 1.0, 1.0, 8, "share", 1.0, f"t1.0{i}", 0.0) for i in range(10)]
-    write_measurements(run.measurements("after"), rows + known)
-    (claim,) = judge(run)
-    assert (claim.before, claim.after, claim.difference.n) == (0.5, 1.0, 10)
+def test_what_was_not_measured_cannot_be_told() -> None:
+    nan = {CELL: [math.nan] * 40}
+    up = one(scores({CELL: [0] * 40}, swapped=nan), scores({CELL: [1] * 40}, swapped=nan))
+    assert (up.kind, up.swapped, up.dependence) == ("cannot tell", None, None)
+    assert one(scores({CELL: [1] * 40}, swapped=nan), scores({CELL: [0] * 40}, swapped=nan)).kind == "damaged"
+    sides = ([scores({CELL: [1] * 9, ("u", None): [1] * 9})], [scores({CELL: [1] * 9})])
+    assert missing(sides) == [("u", None)]
+    (gone,) = (claim for claim in claims_between(sides, "greedy") if claim.task == "u")
+    assert (gone.kind, gone.difference.n) == ("cannot tell", 0)
+    json.dumps([claim.difference.low for claim in claims_between(sides, "greedy")], allow_nan=False)
 
 
-def test_a_trial_rests_on_its_seeds(tmp_path: Path) -> None:
-    run = build(tmp_path, seeds=3)
-    claims = [claim for claim in judge(run) if claim.arm == "steered"]
-    assert {claim.difference.n for claim in claims} == {3}
-    by_cell = {(claim.task, claim.level): claim for claim in claims}
-    assert by_cell["chain_sum", 2.0].kind == "learnt"
-    assert by_cell["count_bits", 1.0].kind == "unmeasurable"
-    assert by_cell["prime_factorization", None].kind == "unchanged"
-    # whole tasks are told apart from their cells, and only where there are several
-    assert ("chain_sum", None) in by_cell
-    assert ("count_bits", None) not in by_cell
+def test_words_with_a_sign_survive_holm() -> None:
+    def sides(cells: int) -> tuple[list[ItemScores], list[ItemScores]]:
+        names = [(f"t{place}", None) for place in range(cells)]
+        before = {name: [0] * 40 for name in names}
+        after = {name: [1] * 8 + [0] * 32 if place == 0 else [0] * 40 for place, name in enumerate(names)}
+        return [scores(before)], [scores(after)]
+
+    alone = compared(sides(1), "greedy")[0]
+    assert alone.word == "improves"
+    assert alone.adjusted_p == pytest.approx(alone.change.success.p)
+    many = compared(sides(30), "greedy")[0]
+    assert many.adjusted_p == pytest.approx(30 * alone.change.success.p)
+    assert many.word == "cannot tell"
+    assert many.change.success == alone.change.success
 
 
-def test_a_null_trial_claims_little(tmp_path: Path) -> None:
-    claims = [claim for claim in judge(build(tmp_path)) if claim.arm == "permuted"]
-    assert sum(claim.kind in ("learnt", "damaged") for claim in claims) <= 1
-    assert len(claims) == len(CELLS) + 4
+def test_the_family_counts_what_was_judged() -> None:
+    sides = ([scores({CELL: [0] * 20, ("t", 2.0): [1] * 4})], [scores({CELL: [1] * 20, ("t", 2.0): [1] * 4})])
+    assert "over 2 claims" in family(claims_between(sides, "greedy"))
 
 
-def test_seeds_that_disagree_widen_the_interval(tmp_path: Path) -> None:
-    run = build(tmp_path, seeds=2)
-    for claim in judge(run):
-        assert -1 <= claim.difference.low <= claim.difference.value <= claim.difference.high <= 1
+def test_whole_tasks_stand_beside_their_cells() -> None:
+    before = scores({("a", 1.0): [0] * 20, ("a", 2.0): [1] * 20, ("b", None): [1] * 20})
+    claims = claims_between(([before], [before]), "greedy")
+    assert [(claim.task, claim.level, claim.whole) for claim in claims] == [
+        ("a", 1.0, False),
+        ("a", 2.0, False),
+        ("a", None, True),
+        ("b", None, False),
+    ]
+    assert claims[2].before == 0.5
+
+
+def test_fewer_than_five_seeds_cannot_tell() -> None:
+    before, after = scores({CELL: [0] * 40}), scores({CELL: [1] * 40})
+    for seeds, kind in ((4, "cannot tell"), (5, "learnt")):
+        (claim,) = claims_between(([before] * seeds, [after] * seeds), "greedy")
+        assert (claim.kind, claim.difference.n) == (kind, seeds)
+
+
+def test_a_trial_by_arm(tmp_path: Path) -> None:
+    run = build(tmp_path)
+    claims = judge(run)
+    kinds = {(claim.task, claim.level): claim.kind for claim in claims if claim.arm == "steered"}
+    assert lead(run) == "steered"
+    assert kinds["chain_sum", 2.0] == "learnt"
+    assert kinds["products", 1.0] == "damaged"
+    assert kinds["gcd", 3.0] == "commonest"
+    assert kinds["count_bits", 1.0] == "cannot tell"
+    frozen = [claim for claim in claims if claim.arm == "frozen"]
+    assert len(frozen) == len(CELLS) + 4
+    assert {claim.kind for claim in frozen} == {"cannot tell"}
+
+
+def test_cells_come_before_their_task(tmp_path: Path) -> None:
+    found = cells_first(judge(build_pair(tmp_path)), "learnt")
+    assert [claim.whole for claim in found] == sorted(claim.whole for claim in found)
+
+
+def test_the_declared_decoding_is_read_from_the_settings(tmp_path: Path) -> None:
+    run = build_pair(tmp_path)
+    assert decoding_of(run) == "greedy"
+    (tmp_path / "run.yaml").write_text("measure: {decoding: sampled}\n", encoding="utf-8")
+    assert decoding_of(run) == "sampled"
+    ((before, _),) = comparisons(run).values()
+    claim = next(claim for claim in judge(run) if (claim.task, claim.level) == ("gcd", 2.0))
+    values = [value for item, value in before[0].scores["pass@1"].items() if item[:2] == ("gcd", 2.0)]
+    assert claim.before == pytest.approx(np.mean(values))
 
 
 def test_claims_on_file_are_kept_when_there_is_nothing_to_judge(tmp_path: Path) -> None:
@@ -158,35 +200,25 @@ def test_claims_on_file_are_kept_when_there_is_nothing_to_judge(tmp_path: Path) 
     assert claims_of(run) == [claim]
 
 
-def _claim(task: str, level: float | None, kind: str, p: float | None = None) -> Claim:
-    return Claim(kind, task, level, 0.9, 0.5, Interval(-0.4, -0.5, -0.3, 5), "", adjusted_p=p)  # type: ignore[arg-type]
+def test_measurements_of_an_earlier_version_are_refused_with_the_reason(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    rows = [row for row in item_rows(CELL, {"pass@1": [0.5] * 9, "greedy": [1.0] * 9})]
+    for name in ("before", "after"):
+        write_measurements(run.measurements(name), rows)
+    with pytest.raises(InputError, match=r"before\.parquet.*earlier version, without success on other prompts"):
+        judge(run)
 
 
-def test_gate_stops_only_for_what_is_protected() -> None:
-    claims = [_claim("a", 1.0, "damaged"), _claim("b", 1.0, "unchanged")]
-    assert gate(claims, ["a"]) == GATE_FAILED
-    assert gate(claims, ["a@1"]) == GATE_FAILED
-    assert gate(claims, ["a@2", "b"]) == 0
-    assert gate([_claim("a", 1.0, "damaged", 0.2)], ["a"]) == 0
-    assert "perhaps damaged" in gate_lines([_claim("a", 1.0, "damaged", 0.2)], ["a"])[0]
-    assert "a@1" in gate_lines(claims, ["a"])[0]
-    assert "nothing was protected" in gate_lines(claims, [])[0]
-    assert "none damaged" in gate_lines(claims, ["b"])[0]
+def test_claims_of_an_earlier_version_are_refused_or_judged_again(tmp_path: Path) -> None:
+    from mixwright.verdict._stage import render
 
-
-def test_the_gate_of_the_example_protects_what_was_mastered(tmp_path: Path) -> None:
-    claims = judge(build_pair(tmp_path))
-    protected = mastered(claims)
-    assert "products@1" in protected
-    assert "gcd@3" not in protected
-    assert gate(claims, protected) == GATE_FAILED
-    assert gate([claim for claim in claims if claim.task != "products"], protected) == 0
-
-
-def test_chance_is_said() -> None:
-    text = chance([_claim("a", 1.0, "unchanged")] * 40)
-    assert "40 claims" in text
-    assert "1.0 would be called learnt and 1.0 damaged" in text
+    run = build_pair(tmp_path)
+    old = {"kind": "learnt", "task": "t", "level": None, "before": 0.1, "after": 0.5, "luck": 0.3}
+    run.claims.write_text(json.dumps([old]))
+    with pytest.raises(InputError, match="earlier version"):
+        claims_of(run)
+    render(run)
+    assert len(read_list(run.claims, Claim)) == len(CELLS) + 4
 
 
 def test_a_broken_table_names_its_file(tmp_path: Path) -> None:
@@ -194,3 +226,14 @@ def test_a_broken_table_names_its_file(tmp_path: Path) -> None:
     run.measurements("after").write_text("not parquet")
     with pytest.raises(InputError, match=r"after\.parquet"):
         judge(run)
+
+
+def test_items_are_paired_and_unpaired_ones_left_out(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    names = ("greedy", "pass@1", "greedy.swapped", "pass@1.swapped", "chance")
+    rows = item_rows(CELL, {name: [0.0] * 10 for name in names})
+    new = item_rows(CELL, {name: [float(name in names[:2])] * 12 for name in names})
+    write_measurements(run.measurements("before"), rows)
+    write_measurements(run.measurements("after"), [*new, Measurement("drift", "*", "kl", 0.1, 0.0, 0.2, 9, "nats")])
+    (claim,) = judge(run)
+    assert (claim.before, claim.after, claim.difference.n) == (0.0, 1.0, 10)

@@ -1,8 +1,8 @@
-"""Levels of difficulty per task, and cells where luck looks like skill.
+"""Levels of difficulty per task, and cells where a rule without the skill does well.
 
-Source: own; success must be read above luck, or plans chase guessers (in Reasoning Gym, gcd's answer is often 1).
-Unit: rows per level; luck is success without the skill, 0..1, per cell (task and level).
-Cost: one pass, and the grader on at most 4096 rows of each cell.
+Source: own; success must be read beside its chance level (in Reasoning Gym, gcd's answer is often 1).
+Unit: rows per level; chance level per cell (task and level), 0..1: the best rule without the skill, chosen on other rows.
+Cost: one pass, and the grader a few times on at most 500 rows of each cell.
 Blind spot: whether a higher level really is harder (measure says), and guesses that read the prompt.
 """
 
@@ -25,10 +25,10 @@ Levels = dict[str, Counter[float | None]]
 
 
 class Difficulty(Check):
-    """Looks at the train split's levels, and at the luck of its cells.
+    """Looks at the train split's levels, and at the chance level of its cells.
 
     Args:
-        lucky: luck from which on a cell is warned about, 0..1.
+        lucky: chance level from which on a cell is warned about, 0..1.
         least: rows below which a cell is too small to judge.
     """
 
@@ -53,23 +53,24 @@ class Difficulty(Check):
                     seen[answer] += 1
         found = [_levels(task, levels) for task, levels in sorted(train.items()) if set(levels) != {None}]
         new = [_new(task, levels, train[task]) for task, levels in sorted(held_out.items()) if task in train]
-        return [*found, *_without(train), *(seen for seen in new if seen.count), *self._lucky(corpus, answers)]
+        noted = [Observation("difficulty", None, "info", 1, 1, f"{note}.", "") for note in corpus.notes]
+        return [*noted, *found, *_without(train), *(seen for seen in new if seen.count), *self._lucky(corpus, answers)]
 
     def _lucky(self, corpus: Corpus, answers: dict[str, Counter[str]]) -> list[Observation]:
         found = []
         for cell in corpus.cells() if answers else ():
-            if cell.count < self.least or cell.luck < self.lucky or cell.key not in answers:
+            if cell.count < self.least or cell.chance < self.lucky or cell.key not in answers:
                 continue
-            text = f"{cell.key}: {cell.luck:.1%} are right without the skill ({cell.luck_from})."
+            text = f"{cell.key}: {cell.chance:.1%} are right without the skill ({cell.rule[:EXCERPT]})."
             shown: tuple[dict[str, Any], ...] = ()
             if answers[cell.key]:
                 answer, n = answers[cell.key].most_common(1)[0]
                 answer = answer[:EXCERPT]
                 text += f" The majority answer is {answer!r}: {n} of {cell.count} rows."
-                shown = ({"level": cell.level, "answer": answer, "rows": n, "luck": cell.luck},)
-            remedy = "Read success above luck (measure does); vary the answers, or keep the task out of reward training."
+                shown = ({"level": cell.level, "answer": answer, "rows": n, "chance": cell.chance},)
+            remedy = "Read success beside its chance level (measure does); vary the answers."
             null = f"were all answers different: {1 / cell.count:.2%}"
-            count = round(cell.luck * cell.count)
+            count = round(cell.chance * cell.count)
             found.append(Observation("difficulty", cell.task, "warning", count, cell.count, text, remedy, null, shown))
         return found
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 SUCCESS = {"add@1": 0.95, "add@2": 0.45, "count@1": 0.3, "spell": 0.02}
 """True success per cell in the made-up evidence."""
+SWAPPED = {"add@1": 0.05, "add@2": 0.05, "count@1": 0.3, "spell": 0.0}
+"""Success of the cell's own answers on other prompts: count@1 does not depend on its prompts."""
 
 
 def graded() -> list[Example]:
@@ -81,9 +83,8 @@ def passes(learner: Learner, over: Corpus) -> Passes:
 
 
 def cells() -> tuple[Cell, ...]:
-    """Cells with their luck."""
-    luck = {"add@1": 0.05, "add@2": 0.05, "count@1": 0.35, "spell": 0.0}
-    return tuple(Cell(key.partition("@")[0], _level(key), 20, luck[key]) for key in SUCCESS)
+    """Cells with their chance levels."""
+    return tuple(Cell(key.partition("@")[0], _level(key), 20, SWAPPED[key], "constant") for key in SUCCESS)
 
 
 def _level(key: str) -> float | None:
@@ -96,20 +97,37 @@ def audit() -> list[Observation]:
 
 
 def competence() -> list[Measurement]:
-    """Greedy, pass@1, pass@8 and success above luck of every cell, 256 samples each."""
+    """Greedy, pass@1, pass@8, and what of pass@1 depends on the prompt, of every cell, 256 samples each."""
     rows = []
     for cell in cells():
-        success = SUCCESS[cell.key]
-        above = (success - cell.luck) / (1 - cell.luck)
-        values = {"greedy": success, "pass@1": success, "pass@8": 1 - (1 - success) ** 8, "success_above_luck": above}
-        for name, value in {**values, "luck": cell.luck}.items():
+        success, swapped = SUCCESS[cell.key], SWAPPED[cell.key]
+        values = {"greedy": success, "pass@1": success, "pass@8": 1 - (1 - success) ** 8, "chance": cell.chance}
+        parts = {"swapped": swapped, "dependence": success - swapped, "kappa": (success - swapped) / (1 - swapped)}
+        values |= {f"pass@1.{name}": value for name, value in parts.items()}
+        values["pass@1.permutation"] = 0.001 if success > swapped else 0.5
+        for name, value in values.items():
             low, high = max(value - 0.05, -1.0), min(value + 0.05, 1.0)
+            null = cell.chance if name in ("greedy", "pass@1") else None
             rows.append(
                 Measurement(
-                    "competence", cell.task, name, value, low, high, 256, "share", cell.level, None, cell.luck, "luck"
+                    "competence", cell.task, name, value, low, high, 256, "share", cell.level, None, null, "constant"
                 )
             )
     return rows + retention()
+
+
+def items(gain: float) -> list[Measurement]:
+    """What the competence probe says of ten items of each cell; `gain` is added to success where answers depend on prompts."""
+    rows = []
+    for cell in cells():
+        success = min(SUCCESS[cell.key] + gain * (SUCCESS[cell.key] > cell.chance), 1.0)
+        for place in range(10):
+            own = float(place < 10 * success)
+            values = {"greedy": own, "pass@1": own, "chance": float(place < 10 * cell.chance)}
+            values |= {f"{name}.swapped": SWAPPED[cell.key] for name in ("greedy", "pass@1")}
+            where = ("share", cell.level, f"{cell.key}#{place}")
+            rows += [Measurement("competence", cell.task, name, v, v, v, 8, *where) for name, v in values.items()]
+    return rows
 
 
 def retention() -> list[Measurement]:
@@ -197,8 +215,8 @@ def run_folder(place: Path, *, full: bool) -> RunFolder:
     if full:
         corpus().save(run.corpus)
         runs.write_json(run.audit, audit())
-        runs.write_measurements(run.measurements("before"), competence())
-        runs.write_measurements(run.measurements("after"), competence())
+        runs.write_measurements(run.measurements("before"), [*competence(), *items(0.0)])
+        runs.write_measurements(run.measurements("after"), [*competence(), *items(0.2)])
         runs.write_plan(run.plan, create("planners", "uniform").plan(cells(), audit(), competence(), steps=10))
     return run
 

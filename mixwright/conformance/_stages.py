@@ -137,8 +137,8 @@ def check_planner(cls: type[Planner]) -> None:
 
 
 def check_arm(cls: type[Arm]) -> None:
-    """Pure; a plan over the same tasks and steps; it is compared with an arm that exists."""
-    from mixwright.catalog import create, listing
+    """Pure; a plan over the same tasks and steps; only nulls tamper with rewards, levels or draws, only references rest."""
+    from mixwright.catalog import create
 
     arm = check_plugin(cls)
     plan = create("planners", "difficulty").plan(_samples.cells(), _samples.audit(), _samples.competence(), steps=10)
@@ -151,8 +151,14 @@ def check_arm(cls: type[Arm]) -> None:
     require(
         [s.steps for s in branch.plan.stages] == [s.steps for s in plan.stages], "every arm trains the same number of steps"
     )
-    require(cls.AGAINST == "" or cls.AGAINST in listing("arms"), "AGAINST names an arm, or is empty for the reference")
-    require(not branch.permute_rewards or cls.NULL, "permuted rewards make an arm a null")
+    require(cls.ROLE in ("lever", "reference", "null"), "ROLE is lever, reference or null")
+    tampers = branch.permute_rewards or branch.shuffle_levels or branch.replays
+    require(not tampers or cls.ROLE == "null", "permuted rewards, shuffled levels or replayed draws make an arm a null")
+    require(branch.trains or cls.ROLE == "reference", "an arm that does not train is a reference")
+    bare = all(
+        stage.mixture is None and not (stage.gates or stage.controllers or stage.monitors) for stage in branch.plan.stages
+    )
+    require(bare or cls.ROLE != "reference", "a reference has no mixture, gates, controllers or monitors")
 
 
 def check_section(cls: type[Section], place: Path) -> None:

@@ -1,4 +1,4 @@
-"""Cells and their luck: what somebody without the skill would score."""
+"""Cells of the training data, each with its chance level: what somebody without the skill would score."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ import numpy as np
 import pyarrow as pa
 
 from mixwright.corpus._rows import decode, pc, pick
-from mixwright.records import Cell
+from mixwright.estimates.cell_states import FEWEST_ITEMS
+from mixwright.estimates.chance import ROWS, Chance, Rules, chance_level
+from mixwright.graders.choice import option_texts
+from mixwright.records import Cell, Example
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
 
-LUCK_ROWS = 1000
-"""Rows of a cell that luck is worked out on; larger cells are thinned evenly (standard error below 0.016)."""
-LUCK_ANSWERS = 3
-"""How many of the commonest answers are tried as the one that is always given."""
-
 
 def find_cells(corpus: Corpus) -> tuple[Cell, ...]:
-    """Every task x level of the train split (of all rows when there is none), sorted by key, with its luck."""
+    """Every task x level of the train split (of all rows when there is none), sorted by key, with its chance level.
+
+    A cell of fewer than `FEWEST_ITEMS` rows takes the chance level of its task's rows.
+    """
     table = corpus.table
     train = np.flatnonzero(pc.equal(table["split"], "train").to_numpy())
     rows = train if len(train) else np.arange(len(table))
@@ -29,13 +30,40 @@ def find_cells(corpus: Corpus) -> tuple[Cell, ...]:
     found, codes = np.unique(task_of[rows] * (len(levels) + 1) + level_of[rows], return_inverse=True)
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(found) + 1))
+    whole: dict[str, Chance | None] = {}
     cells = []
     for position, code in enumerate(found.tolist()):
         task, level = tasks[code // (len(levels) + 1)], [*levels, None][code % (len(levels) + 1)]
         members = rows[order[bounds[position] : bounds[position + 1]]]
-        luck, origin = _luck(corpus, task, members)
-        cells.append(Cell(task, level, len(members), luck, origin))
+        if len(members) >= FEWEST_ITEMS:
+            chance = _chance(corpus, task, members)
+        else:
+            if task not in whole:
+                whole[task] = _chance(corpus, task, rows[task_of[rows] == code // (len(levels) + 1)])
+            chance = whole[task]
+        if chance is None:
+            cells.append(Cell(task, level, len(members), 0.0, "no answers"))
+        else:
+            error = (chance.high - chance.low) / 2
+            cells.append(Cell(task, level, len(members), chance.value, chance.rule, error))
     return tuple(sorted(cells, key=lambda cell: cell.key))
+
+
+def rules_of(corpus: Corpus, task: str) -> Rules:
+    """The rules without the skill that a task's grader and options allow. Raises InputError for a grader that fails."""
+    return Rules(corpus.grade, corpus.grader(task).luck, option_texts)
+
+
+def answered(corpus: Corpus, members: np.ndarray) -> list[Example]:
+    """At most `ROWS` of these rows that have an answer, evenly spread."""
+    thinned = members[:: max(1, -(-len(members) // ROWS))]
+    return [row for row in map(decode, pick(corpus.table, thinned).to_pylist()) if row.answer is not None]
+
+
+def _chance(corpus: Corpus, task: str, members: np.ndarray) -> Chance | None:
+    if corpus.tasks[task].kind != "verifiable":
+        return None
+    return chance_level(rules_of(corpus, task), answered(corpus, members))
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[list[Any], np.ndarray]:
@@ -43,19 +71,3 @@ def _codes(column: pa.ChunkedArray) -> tuple[list[Any], np.ndarray]:
     values = column.drop_null().unique()
     codes = pc.index_in(column, value_set=values).fill_null(len(values)).to_numpy()
     return values.to_pylist(), codes.astype(np.int64)
-
-
-def _luck(corpus: Corpus, task: str, members: np.ndarray) -> tuple[float, str]:
-    """The best of blind choice and always giving one of the commonest answers, and which of them it was."""
-    if corpus.tasks[task].kind != "verifiable":
-        return 0.0, "no answers"
-    answers = pick(corpus.table.select(["answer"]), members)["answer"].drop_null().value_counts()
-    commonest = np.argsort(-answers.field("counts").to_numpy(), kind="stable")[:LUCK_ANSWERS]
-    thinned = members[:: max(1, -(-len(members) // LUCK_ROWS))]
-    examples = [decode(row) for row in pick(corpus.table, thinned).to_pylist()]
-    grader = corpus.grader(task)
-    best, origin = 0.0, "majority answer"
-    for answer in answers.field("values").take(pa.array(commonest)).to_pylist():
-        best = max(best, sum(grader.grade(example, answer) for example in examples) / len(examples))
-    chance = grader.luck(examples)
-    return (chance, "chance") if chance is not None and chance > best else (best, origin)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -19,10 +20,12 @@ from mixwright.contracts import Grader
 from mixwright.corpus._cells import find_cells
 from mixwright.corpus._columns import check_mapping, example_of
 from mixwright.corpus._identity import gather
+from mixwright.corpus._levels import bin_levels
 from mixwright.corpus._reading import read_rows
 from mixwright.corpus._rows import BATCH, SCHEMA, decode, pc, pick, plain, store, texts
 from mixwright.errors import InputError, unknown_name
 from mixwright.graders import load_grader
+from mixwright.graders.choice import option_texts
 from mixwright.records import Cell, Example, Task
 from mixwright.runs import read_json, write_json
 
@@ -124,7 +127,7 @@ class Corpus:
         return self.grader(example.task).grade(example, completion)
 
     def cells(self) -> tuple[Cell, ...]:
-        """Every task x level of the train split (of all rows when there is none), sorted by key, with its luck."""
+        """Every task x level of the train split (of all rows when there is none), sorted by key, with its chance level."""
         if self._cells is None:
             self._cells = find_cells(self)
         return self._cells
@@ -167,7 +170,8 @@ class Corpus:
 
     def to_datasets(self) -> datasets.Dataset:
         """A `datasets.Dataset` with id, task, level, prompt and those of completion, answer, chosen and rejected that occur,
-        named as TRL wants them; rows of plain text without prompts get TRL's `text`. Needs the extra `train`.
+        named as TRL wants them, and the options where every row has some; rows of plain text without prompts get TRL's
+        `text`. Needs the extra `train`.
         """
         try:
             from datasets import Dataset
@@ -185,7 +189,11 @@ class Corpus:
             | {new: _for_trl(getattr(example, name)) for name, new in columns.items()}
             for example in self
         )
-        return Dataset.from_list(list(rows))
+        found = list(rows)
+        options = [option_texts(example) for example in self] if "answer" in columns else []
+        if options and all(options):
+            found = [{**row, "options": texts} for row, texts in zip(found, options, strict=True)]
+        return Dataset.from_list(found)
 
     @classmethod
     def from_examples(cls, examples: Iterable[Example], graders: Mapping[str, str] | None = None) -> Corpus:
@@ -216,6 +224,7 @@ def read_corpus(config: CorpusConfig, *, base: Path = Path()) -> Corpus:
     path = base / config.train
     local = not config.train.startswith(GENERATED) and path.exists()
     folder = (path if path.is_dir() else path.parent) if local else None
+    table = _with_bins(table, notes)
     names = pc.unique(table["task"]).to_pylist()
     for task in config.graders:
         if task not in names:
@@ -259,6 +268,22 @@ def _examples(source: str, split: str, config: CorpusConfig, base: Path, notes: 
     else:
         for row, place in read_rows(source, split, base=base):
             yield example_of(row, place, config, split)
+
+
+def _with_bins(table: pa.Table, notes: list[str]) -> pa.Table:
+    """The table with many-valued levels binned by the training split's quantiles; a note for each task."""
+    if table["level"].null_count == len(table):
+        return table
+    levels = table["level"].to_numpy(zero_copy_only=False)
+    codes = table["task"].combine_chunks().dictionary_encode()
+    train = pc.equal(table["split"], "train").to_numpy(zero_copy_only=False)
+    tasks = np.array(codes.dictionary.to_pylist(), dtype=object)[codes.indices.to_numpy()]
+    binned, found = bin_levels(tasks, levels, train)
+    notes += found
+    if not found:
+        return table
+    place = SCHEMA.get_field_index("level")
+    return table.set_column(place, SCHEMA.field("level"), pa.chunked_array([pa.array(binned, from_pandas=True)]))
 
 
 def _tasks(table: pa.Table, graders: Mapping[str, str]) -> dict[str, Task]:

@@ -18,6 +18,8 @@ from mixwright.records import Example
 
 LABEL = re.compile(r"\(?([A-Za-z0-9]{1,2})[.):]?\s*(.*)", re.DOTALL)
 NAMES = ("options", "choices")
+LONGEST_OPTION = 2000
+"""Characters from which a text is not searched for an option."""
 
 
 class Choice(Grader):
@@ -57,16 +59,36 @@ class Choice(Grader):
     def _options(self, example: Example) -> dict[str, str]:
         """Label -> text, both normalised; empty when the row has none."""
         names = (self.column,) if self.column else NAMES
-        value: Any = next((example.extra[name] for name in names if name in example.extra), None)
-        if isinstance(value, dict) and isinstance(value.get("text"), list):
-            labels, texts = value.get("label"), value["text"]
-            if not isinstance(labels, list) or len(labels) != len(texts):
-                labels = string.ascii_uppercase
-        elif isinstance(value, dict):
-            labels, texts = list(value), list(value.values())
-        else:
-            labels, texts = string.ascii_uppercase, value if isinstance(value, list) else []
-        return {_normal(str(label)): _normal(str(text)) for label, text in zip(labels, texts, strict=False)}
+        return labelled(next((example.extra[name] for name in names if name in example.extra), None))
+
+
+def labelled(value: Any) -> dict[str, str]:
+    """Label -> text of an options column's value, both normalised, in order; empty when it has no such form."""
+    if isinstance(value, dict) and isinstance(value.get("text"), list):
+        labels, texts = value.get("label"), value["text"]
+        if not isinstance(labels, list) or len(labels) != len(texts):
+            labels = string.ascii_uppercase
+    elif isinstance(value, dict):
+        labels, texts = list(value), list(value.values())
+    else:
+        labels, texts = string.ascii_uppercase, value if isinstance(value, list) else []
+    return {_normal(str(label)): _normal(str(text)) for label, text in zip(labels, texts, strict=False)}
+
+
+def option_texts(example: Example) -> list[str]:
+    """Texts of a row's options in order; empty where it has none."""
+    return list(labelled(next((example.extra[name] for name in NAMES if name in example.extra), None)).values())
+
+
+def position(value: Any, text: str) -> int | None:
+    """Which of the options (a column's value) a text names, counted from 0; None when it names none.
+
+    Answers are compared between prompts by it: the first option of one prompt and that of another are one answer, whatever
+    they say.
+    """
+    options = labelled(value)
+    label = _option(text, options) if options and len(text) < LONGEST_OPTION else None
+    return list(options).index(label) if label in options else None
 
 
 def _normal(text: str) -> str:

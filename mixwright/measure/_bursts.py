@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from mixwright.measure._estimates import jackknife, rate
+from mixwright.estimates.intervals import jackknife, rate
 from mixwright.records import Interval, Measurement
 
 Losses = Callable[[nn.Module, np.ndarray], Float[Tensor, " rows"]]

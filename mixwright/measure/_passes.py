@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,16 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixwright.errors import InputError
-from mixwright.measure._estimates import rate
+from mixwright.estimates.chance import FULL_MARKS
+from mixwright.estimates.intervals import rate
 from mixwright.records import Example, Measurement
 
 if TYPE_CHECKING:
     from mixwright.config import MeasureConfig
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Completion, Learner
-
-FULL_MARKS = 1.0 - 1e-6
-"""A completion counts as correct from this score on; partial credit is no success."""
 
 Group = tuple[str, float | None]
 """A task and one of its levels; level None stands for the whole task."""
@@ -45,6 +43,14 @@ class ExampleRollouts:
     def correct(self) -> NDArray[np.float64]:
         """Shape (samples,): 1 for full marks, else 0."""
         return (np.array(self.scores) >= FULL_MARKS).astype(float)
+
+    def success(self, name: str) -> float:
+        """Share right of what the measurement `greedy` or `pass@1` reads, 0..1."""
+        return float(self.greedy_score >= FULL_MARKS) if name == "greedy" else float(self.correct.mean())
+
+    def texts(self, name: str) -> Counter[str]:
+        """Its completions, and how often each was written."""
+        return Counter([self.greedy.text] if name == "greedy" else [sample.text for sample in self.samples])
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def measure_learner(
 
     Args:
         learner: left as it was.
-        corpus: its eval split is measured (all of it when there is none); its train split, if there, gives the luck.
+        corpus: its eval split is measured (all of it when there is none); its train split, if there, gives the chance level.
         config: probes and sizes.
         start: the model that training began with, for drift.
         seed: of samples and probes; one seed before and after couples the two.

@@ -1,143 +1,156 @@
-"""How often the model is right, and how much of that is more than luck.
+"""How often the model is right, how much of that depends on the prompt, and what a rule without the skill would score.
 
-Source: pass@k by the unbiased estimator of Chen et al. (2107.03374); learnability as in LILO (2502.12272); luck is the
-best of the corpus's (chance or majority answer) and how often completions are right for other items of their cell.
-Unit: share
-Cost: one greedy and `samples` sampled completions per item, shared with other probes.
-Blind spot: a right answer reached by a wrong way counts as right; partial credit counts as wrong; luck is taken as
-known, its own error is not in the interval of success above luck.
+Source: pass@k by the unbiased estimator of Chen et al. (2107.03374); learnability as in LILO (2502.12272); D, S, kappa and
+    the chance level: `mixwright/estimates`; what each is for: docs/luck.md.
+Unit: share; p values.
+Cost: one greedy and `samples` sampled completions per item, shared with other probes; each completion graded on up to 64
+    other items of its cell (100 where a cell has no more).
+Blind spot: a right answer reached by a wrong way counts as right; partial credit counts as wrong; a guess that reads the
+    form of the prompt (a template, a sub-group) depends on the prompt as skill does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from mixwright.contracts import Probe
-from mixwright.corpus._rows import pc
-from mixwright.measure._estimates import above_luck_interval, clustered_share, pass_at_k, rate, wilson
-from mixwright.measure._passes import FULL_MARKS
-from mixwright.records import Cell, Example, Interval, Measurement
+from mixwright.corpus._cells import rules_of
+from mixwright.estimates.cell_states import FEWEST_ITEMS
+from mixwright.estimates.chance import Chance, chance_level
+from mixwright.estimates.dependence import Dependence, of_items
+from mixwright.estimates.intervals import clustered_share, pass_at_k, rate, share_interval
+from mixwright.estimates.outcome import CHANCE, NAMES, SWAPPED
+from mixwright.measure._swaps import swap_cells
+from mixwright.records import Example, Interval, Measurement
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.measure._passes import Group, Passes
 
 NEEDS = ("torch", "transformers")
+WHOLE = 100
+"""Items of a cell up to which every answer is graded on every other item; of more, each on `SHIFTS` others."""
+SHIFTS = 64
 
 
 class Competence(Probe):
-    """Greedy, pass@1, pass@k, learnability, luck and success above luck per cell and task; greedy and pass@1 per item.
+    """Greedy, pass@1, pass@k, learnability, S, dependence, kappa and chance level per cell and task; the parts per item.
 
     Learnability is the mean over items of p(1 - p), unbiased: the variance of a 0/1 reward within one prompt, 0..0.25. A
     cell of prompts that are always right or always wrong has none, whatever its pass@1: its groups carry no signal.
 
-    Rows of a cell carry its level; rows of a whole task have level None and exist where a task has levels.
+    Rows of a cell carry its level; rows of a whole task have level None and exist where a task has levels. Items of a cell
+    of fewer than `FEWEST_ITEMS` are judged for dependence among those of all such cells of the task, or the whole task.
     """
 
     PASSES: ClassVar[tuple[str, ...]] = ("rollouts",)
 
-    def __init__(self, *, rounds: int = 4) -> None:
-        """`rounds`: how many other items each completion is tried on, for the luck of shuffled answers."""
-        self.rounds = rounds
-
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
-        """See the class. `corpus` gives the cells' luck; the items are those of `passes`."""
-        known = {(cell.task, cell.level): cell for cell in corpus.cells()}
-        if not known.keys() >= passes.cells.keys():
-            measured = passes.corpus.select(ids=[item.id for item in passes.items])
-            known = {(cell.task, cell.level): cell for cell in measured.cells()} | known
-        usual = majorities(corpus)
-        lucks = {
-            group: self._luck(passes, items, known.get(group), usual.get(group), rng)
-            for group, items in passes.cells.items()
-        }
+        """See the class. Rules of the chance level are chosen on the training split of `corpus`, where it has one."""
+        cells = swap_cells(passes, passes.cells, rng)
+        chances = _chances(passes, corpus)
+        hits, swapped = {}, {name: {} for name in NAMES.values()}
+        for group, items in passes.cells.items():
+            hits |= {item.id: float(hit) for item, hit in zip(items, chances[group].hits, strict=True)}
+            for name, values in cells[group].items.items():
+                swapped[name] |= {item.id: values[item.id] for item in items}
         found = []
-        for (task, level), items in passes.groups.items():
-            cells = [lucks[item.task, item.level] for item in items]
-            luck = float(np.mean([chance for chance, _ in cells]))
-            origin = cells[0][1] if len(set(cells)) == 1 else "mean luck of the levels"
-            found += _group(passes, (task, level), items, luck, origin)
-        return found + [row for item in passes.items for row in _item(passes, item, lucks[item.task, item.level])]
-
-    def _luck(
-        self, passes: Passes, items: Sequence[Example], cell: Cell | None, usual: str | None, rng: np.random.Generator
-    ) -> tuple[float, str]:
-        """Best of the corpus's luck, the commonest answer on these items, and completions judged on other items."""
-        chance, origin = (cell.luck, cell.luck_from) if cell else (0.0, "nothing known")
-        if usual is not None:
-            constant = float(np.mean([passes.corpus.grade(item, usual) >= FULL_MARKS for item in items]))
-            if constant > chance:
-                chance, origin = constant, "majority answer on the measured items"
-        if len(items) < 2:
-            return chance, origin
-        shifts = rng.choice(np.arange(1, len(items)), size=min(self.rounds, len(items) - 1), replace=False)
-        judged: dict[tuple[str, str], bool] = {}
-        hits = []
-        for place, item in enumerate(items):
-            for shift in shifts:
-                other = items[(place + int(shift)) % len(items)]
-                for sample in passes.rollouts[item.id].samples:
-                    key = (other.id, sample.text)
-                    if key not in judged:
-                        judged[key] = passes.corpus.grade(other, sample.text) >= FULL_MARKS
-                    hits.append(judged[key])
-        shuffled = float(np.mean(hits))
-        return (shuffled, "shuffled answers") if shuffled > chance else (chance, origin)
+        for group, items in passes.groups.items():
+            rules = {chances[item.task, item.level].rule for item in items}
+            rule = rules.pop() if len(rules) == 1 else "rules of the levels"
+            found += _group(passes, group, items, np.array([hits[item.id] for item in items]), rule)
+            if passes.cells.get(group) is items:
+                found += _dependence(group, cells[group].found, cells[group].p)
+            elif len(items) > 2:
+                found += _dependence(group, {name: _whole(passes, items, name, swapped[name]) for name in swapped}, {})
+        for item in passes.items:
+            found += _item(passes, item, {name: swapped[name][item.id] for name in swapped}, hits[item.id])
+        return found
 
 
-def majorities(corpus: Corpus) -> dict[Group, str]:
-    """The commonest answer of each cell of the training split (of all rows where there is none)."""
-    table = corpus.table.select(["task", "level", "answer", "split"])
-    train = table.filter(pc.equal(table["split"], "train"))
-    counted = (train if len(train) else table).group_by(["task", "level", "answer"]).aggregate([("split", "count")])
-    found: dict[Group, str] = {}
-    for row in counted.sort_by([("split_count", "ascending"), ("answer", "descending")]).to_pylist():
-        if row["answer"] is not None:
-            found[row["task"], row["level"]] = row["answer"]
+def _chances(passes: Passes, corpus: Corpus) -> dict[Group, Chance]:
+    """The chance level of each cell's items, small cells with their task's."""
+    train: dict[Group, list[Example]] = defaultdict(list)
+    for example in corpus.select(split="train"):
+        if example.answer is not None:
+            train[example.task, example.level].append(example)
+    found = {}
+    for (task, level), items in passes.cells.items():
+        other = train.get((task, level), [])
+        if len(other) < FEWEST_ITEMS:
+            other = [row for (own, _), rows in train.items() if own == task for row in rows]
+        if len(other) < FEWEST_ITEMS:  # then the items choose for each other, of a small cell those of its task
+            small = len(items) < FEWEST_ITEMS
+            other = [item for item in passes.items if small and (item.task, item.level != level) == (task, True)]
+        found[task, level] = chance_level(rules_of(passes.corpus, task), items, other)
     return found
 
 
-def _group(passes: Passes, group: Group, items: Sequence[Example], luck: float, origin: str) -> list[Measurement]:
-    """The aggregate rows of one cell or task."""
+def _whole(passes: Passes, items: Sequence[Example], name: str, swapped: Mapping[str, float]) -> Dependence:
+    """Dependence of a task of several levels: the mean over its items, each swapped within its own level."""
+    success = np.array([passes.rollouts[item.id].success(name) for item in items])
+    return of_items(success, np.array([swapped[item.id] for item in items]))
+
+
+def _group(passes: Passes, group: Group, items: Sequence[Example], hits: np.ndarray, rule: str) -> list[Measurement]:
+    """Success, pass@k, learnability and chance level of one cell or task."""
     samples = passes.config.samples
     correct = [passes.rollouts[item.id].correct for item in items]
-    greedy = np.array([float(passes.rollouts[item.id].greedy_score >= FULL_MARKS) for item in items])
-    first = clustered_share(np.array([part.mean() for part in correct]), samples)
+    greedy = np.array([passes.rollouts[item.id].success("greedy") for item in items])
     best = np.array([pass_at_k(samples, int(part.sum()), samples) for part in correct])
+    first = clustered_share(np.array([part.mean() for part in correct]), samples)
+    chance = clustered_share(hits, 1)
     rows: dict[str, tuple[Interval, float | None]] = {
-        "greedy": (clustered_share(greedy, 1), luck),
-        "pass@1": (first, luck),
+        "greedy": (clustered_share(greedy, 1), chance.value),
+        "pass@1": (first, chance.value),
+        CHANCE: (chance, None),
     }
     if samples > 1:
-        chance = 1 - (1 - luck) ** samples
-        rows[f"pass@{samples}"] = (clustered_share(best, 1), chance)
+        rows[f"pass@{samples}"] = (clustered_share(best, 1), 1 - (1 - chance.value) ** samples)
         inside = np.array([part.mean() * (1 - part.mean()) for part in correct]) * samples / (samples - 1)
         spread = rate(inside, np.ones(len(items)))
         if spread is not None:
             rows["learnability"] = (spread, 0.0)
-    rows["luck"] = (Interval(luck, *wilson(luck, len(items)), n=len(items)), None)
-    rows["success_above_luck"] = (above_luck_interval(first, luck), 0.0)
-    return [_row(group, name, estimate, null, origin) for name, (estimate, null) in rows.items()]
+    return [_row(group, name, estimate, null, rule) for name, (estimate, null) in rows.items()]
 
 
-def _row(group: Group, name: str, estimate: Interval, null: float | None, origin: str) -> Measurement:
+def _dependence(group: Group, found: Mapping[str, Dependence], p: Mapping[str, float]) -> list[Measurement]:
+    """S, D, kappa and the p value of the permutation test, greedy and sampled."""
+    rows: dict[str, tuple[Interval, float | None]] = {}
+    for name, known in found.items():
+        rows[name + SWAPPED] = (known.swapped, None)
+        rows[f"{name}.dependence"] = (known.dependence, 0.0)
+        rows[f"{name}.kappa"] = (known.kappa, 0.0)
+    made = [_row(group, name, estimate, null, "no dependence on the prompt") for name, (estimate, null) in rows.items()]
+    tests = {f"{name}.permutation": Interval(value, value, value, len(found[name].items)) for name, value in p.items()}
+    return made + [_row(group, name, found, None, "", "p value") for name, found in tests.items()]
+
+
+def _row(group: Group, name: str, found: Interval, null: float | None, rule: str, unit: str = "share") -> Measurement:
     task, level = group
-    interval = (estimate.value, estimate.low, estimate.high, estimate.n)
-    return Measurement("competence", task, name, *interval, "share", level, None, null, origin)
+    origin = rule if null is not None or name == CHANCE else ""
+    return Measurement(
+        "competence", task, name, found.value, found.low, found.high, found.n, unit, level, None, null, origin
+    )
 
 
-def _item(passes: Passes, item: Example, luck: tuple[float, str]) -> list[Measurement]:
-    """pass@1 and greedy of one item."""
+def _item(passes: Passes, item: Example, swapped: Mapping[str, float], hit: float) -> list[Measurement]:
+    """Success and S of one item, greedy and sampled, and what the chance rule earns on it."""
     rollouts = passes.rollouts[item.id]
-    values = {"pass@1": rollouts.correct, "greedy": np.array([float(rollouts.greedy_score >= FULL_MARKS)])}
+    values = {"pass@1": rollouts.correct, "greedy": np.array([rollouts.success("greedy")])}
     found = []
     for name, part in values.items():
-        share = float(part.mean())
-        low, high = wilson(share, len(part))
-        found.append(
-            Measurement("competence", item.task, name, share, low, high, len(part), "share", item.level, item.id, *luck)
-        )
-    return found
+        n = len(part)
+        own = share_interval(float(part.sum()), n)
+        parts = {name: (own.value, own.low, own.high), name + SWAPPED: (swapped[name],) * 3}
+        for row, (value, least, most) in parts.items():
+            found.append(
+                Measurement("competence", item.task, row, value, least, most, n, "share", item.level, item.id, hit, CHANCE)
+            )
+    known = share_interval(hit, 1)
+    ends = (known.value, known.low, known.high)
+    return [*found, Measurement("competence", item.task, CHANCE, *ends, 1, "share", item.level, item.id)]

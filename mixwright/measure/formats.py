@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixwright.contracts import Probe
-from mixwright.measure._estimates import clustered_share, jackknife, wilson
+from mixwright.estimates.intervals import clustered_share, jackknife, wilson
 from mixwright.plan._race import ACCURACY, OTHER, SHARE
 from mixwright.records import Example, Interval, Measurement
 from mixwright.skeleton import skeleton
@@ -82,8 +82,9 @@ def format_rows(
         found.append(_row(task, SHARE + form, share, expected / gold.total(), "gold answers"))
         if inside.any():
             right = float(correct[inside].mean())
-            bounds = wilson(right, int(inside.any(1).sum()))  # items are the unit: samples of one are not independent
-            accuracy = Interval(right, *bounds, n=int(inside.sum()))
+            items = int(inside.any(1).sum())  # items are the unit: samples of one are not independent
+            low, high = wilson(right * items, items)
+            accuracy = Interval(right, float(low), float(high), n=int(inside.sum()))
             found.append(_row(task, ACCURACY + form, accuracy, float(correct.mean()), "accuracy over all forms"))
     return found
 

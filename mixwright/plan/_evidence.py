@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from mixwright.errors import InputError
-from mixwright.plan._states import above_luck, classify
+from mixwright.estimates.cell_states import FEWEST_ITEMS, classify
+from mixwright.estimates.outcome import CHANCE, SWAPPED
 from mixwright.records import Cell, CellPlan, Measurement
 
 SUCCESS = "pass@1"
@@ -20,15 +21,18 @@ def success_rows(competence: Sequence[Measurement]) -> dict[tuple[str, float | N
 def plan_cells(cells: Sequence[Cell], competence: Sequence[Measurement], band: tuple[float, float]) -> tuple[CellPlan, ...]:
     """The state of each cell of the training data, sorted by key; a cell that was not measured is unknown.
 
-    Luck is the larger of the training data's and the measured one (on the measured items, and of shuffled answers).
+    A cell measured on fewer than `FEWEST_ITEMS` prompts has the success of its whole task; its dependence was measured
+    together with its task's other small cells.
 
     Raises:
-        InputError: a task of the data was not measured at all.
+        InputError: a task of the data was not measured at all, or only by an earlier version.
     """
     rows = success_rows(competence)
     measured = {task for task, _ in rows}
-    spread = {(row.task, row.level): max(row.value, 0.0) for row in competence if row.name == "learnability"}
-    lucks = {(row.task, row.level): row.value for row in competence if row.name == "luck" and row.example is None}
+    named = {(row.name, row.task, row.level): row for row in competence if row.example is None}
+    if any(row.name == "success_above_luck" for row in competence):
+        got = "measurements of an earlier version, without dependence on the prompt"
+        raise InputError("measurements of this version", got, "Measure again, in a new folder.")
     found = []
     for cell in sorted(cells, key=lambda cell: cell.key):
         if cell.task not in measured:
@@ -37,27 +41,64 @@ def plan_cells(cells: Sequence[Cell], competence: Sequence[Measurement], band: t
             raise InputError(f"a {SUCCESS} measurement of task {cell.task!r}", got, remedy)
         row = rows.get((cell.task, cell.level))
         if row is None:
-            found.append(CellPlan(cell.task, cell.level, "unknown", None, cell.luck, 0, cell.count))
+            found.append(CellPlan(cell.task, cell.level, "unknown", None, cell.chance, 0, cell.count))
             continue
-        within = spread.get((cell.task, cell.level))
-        luck = max(cell.luck, lucks.get((cell.task, cell.level), 0.0))
-        state = classify(row.value, row.low, row.high, luck, row.n, band)
-        numbers = (row.value, luck, row.n, cell.count, row.low, row.high, within)
-        found.append(CellPlan(cell.task, cell.level, state, *numbers))
+        found.append(_cell_plan(cell, row, rows.get((cell.task, None), row), named, band))
     return tuple(found)
+
+
+def _cell_plan(
+    cell: Cell,
+    row: Measurement,
+    whole: Measurement,
+    named: Mapping[tuple[str, str, float | None], Measurement],
+    band: tuple[float, float],
+) -> CellPlan:
+    """One cell from its own success (or its task's where it is small) and what was measured beside it."""
+
+    def value(name: str) -> Measurement | None:
+        return named.get((name, cell.task, cell.level))
+
+    items = value(CHANCE)
+    if items is not None and items.n < FEWEST_ITEMS:
+        row = whole
+    kappa, swapped, p = value(f"{SUCCESS}.kappa"), value(SUCCESS + SWAPPED), value(f"{SUCCESS}.permutation")
+    spread, chance = value("learnability"), items.value if items is not None else cell.chance
+    high, tested = kappa.high if kappa else None, p.value if p else None
+    state = classify(row.value, row.low, row.high, row.n, band, kappa_high=high, p=tested)
+    return CellPlan(
+        cell.task,
+        cell.level,
+        state,
+        row.value,
+        chance,
+        row.n,
+        cell.count,
+        row.low,
+        row.high,
+        max(spread.value, 0.0) if spread else None,
+        swapped.value if swapped else None,
+        kappa.value if kappa else None,
+        high,
+        tested,
+    )
+
+
+MEANING = {
+    "unknown": "too little evidence to say more",
+    "mastered": "over the band: nothing to learn here, something to lose",
+    "reachable": "answers depend on their prompts: rewards carry signal",
+    "hopeless": "hardly ever right: rewards carry no signal",
+    "lucky": "the answers do not depend on their prompts: rewards would teach the commonest answer",
+}
 
 
 def reason_of(cell: CellPlan) -> str:
     """Why a cell has its state, with the numbers."""
     if cell.success is None:
         return "not measured"
-    above = above_luck(cell.success, cell.luck)
-    numbers = f"{cell.success:.0%} right in {cell.n} samples, {cell.luck:.0%} by luck alone: {above:.0%} above luck"
-    meaning = {
-        "unknown": "too little evidence to say more",
-        "mastered": "over the band: nothing to learn here, something to lose",
-        "reachable": "more than luck: rewards carry signal",
-        "hopeless": "hardly ever right: rewards carry no signal",
-        "lucky": "right sometimes, but not shown to be more often than luck: rewards would teach the trick",
-    }
-    return f"{numbers}; {meaning[cell.state]}"
+    numbers = f"{cell.success:.0%} right in {cell.n} samples"
+    if cell.kappa is not None and cell.swapped is not None:
+        numbers += f", {cell.swapped:.0%} on other prompts: kappa {cell.kappa:.0%}"
+        numbers += f", at most {cell.kappa_high:.0%}" if cell.kappa_high is not None else ""
+    return f"{numbers}; {MEANING[cell.state]}"

@@ -1,13 +1,13 @@
-"""Spends the run where success above luck leaves room: weights, band and guards from what was measured.
+"""Spends the run where dependence on the prompt leaves room: weights, band and guards from what was measured.
 
-Each cell (task x level) is mastered, reachable, hopeless, lucky or unknown by its success above luck with its interval. A
-task's worth is the learnability of its best reachable cell (half of the most for one with only unknown cells), less where
-the cell has few examples, which would only be drilled. Every
-task keeps a floor, mastered tasks share an anchor, the rest follows worth. Within a task the selector finds the cells.
+Each cell (task x level) is mastered, hopeless, lucky, reachable or unknown (`mixwright/estimates/cell_states.py`). A
+task's worth is the room of its best reachable or unknown cell, softly weighed by kappa, less where the cell has few
+examples, which would only be memorised. Every task keeps a floor, mastered tasks share an anchor, the rest follows worth.
+Within a task the selector finds the cells.
 
-Source: learnability p(1 - p) per question of LILO 2502.12272, only of cells that beat luck; the anchor from pilots
+Source: learnability p(1 - p) per question of LILO 2502.12272, weighed by kappa; the anchor from pilots
     (25 % solvable prompts kept easy skills that hard-only training lost).
-Unit: share of draws; success above luck.
+Unit: share of draws; success and kappa.
 Cost: none beyond the competence probe.
 Blind spot: knows the model at the start only; the weights stay while the model moves (the selector follows it).
 """
@@ -18,16 +18,16 @@ from collections.abc import Sequence
 
 from mixwright.contracts import Planner
 from mixwright.errors import InputError
+from mixwright.estimates.cell_states import FEW
 from mixwright.plan._baseline import Objective, shares, task_counts
 from mixwright.plan._evidence import plan_cells, reason_of
 from mixwright.plan._forecast import forecast, room
-from mixwright.plan._states import FEW
 from mixwright.records import Cell, CellPlan, Measurement, Observation, Plan, Stage
 
 LEVERS = {
     "selector": "difficulty: draws towards the band from the rewards of the run itself, without extra rollouts",
-    "gates": "too_hard: cells shown to be below the band, or right by luck only, must not teach noise; with smaller steps "
-    "where few groups are left it kept all that over-hard data destroys",
+    "gates": "too_hard: cells shown to be below the band, or not to depend on the prompt, must not teach noise; with "
+    "smaller steps where few groups are left it kept all that over-hard data destroys",
     "controllers": "drift: a leash on KL from beta 0.01 kept 96 % of what over-hard data destroys; it needs a beta above 0",
     "monitors": "canary: what is mastered is watched, so that a loss is seen while it can be stopped; "
     "displacement (DPO): chosen answers must not lose while margins grow",
@@ -35,10 +35,10 @@ LEVERS = {
 
 
 class Difficulty(Planner):
-    """Weights by room above luck.
+    """Weights by room.
 
     Args:
-        band: success above luck to aim for, (low, high).
+        band: success to aim for, (low, high).
         floor: least share of a task; lowered where the tasks are so many that floors would take over a fifth.
         anchor: share that mastered tasks get together.
         objective: which trainer runs the plan; without rewards (sft) only the guards that need none are used.
@@ -120,7 +120,7 @@ def _value(cell: CellPlan) -> float:
 
 
 def _worth(cells: Sequence[CellPlan]) -> tuple[float, str]:
-    """Worth of a task in 0..1 and its reason: that of its best reachable cell, up to 0.5 for unknown cells only."""
+    """Worth of a task in 0..1 and its reason: that of its best reachable or unknown cell."""
     best = max(cells, key=_value)
     if room(best):
         within = "" if best.learnability is None else f", rewards vary {4 * room(best):.0%} of the most within a prompt"
@@ -128,10 +128,6 @@ def _worth(cells: Sequence[CellPlan]) -> tuple[float, str]:
             f"worth {_value(best):.2f} from its best cell {best.key} ({best.examples} examples{within}): {reason_of(best)}"
         )
         return _value(best), reason
-    if any(cell.state == "unknown" for cell in cells):
-        examples = sum(cell.examples for cell in cells if cell.state == "unknown")
-        value = 0.5 * examples / (examples + FEW)
-        return value, f"worth {value:.2f}: {examples} examples of cells that are unknown and none known to be reachable"
     return 0.0, "worth 0: its cells are " + ", ".join(f"{cell.key} {cell.state}" for cell in cells)
 
 
@@ -139,7 +135,7 @@ def _told(task: str, known: Sequence[CellPlan]) -> str:
     """How the forecast came about."""
     inside = [cell.key for cell in known if cell.task == task and room(cell)]
     if not inside:
-        return "no reachable cell: it stays, within sampling error and 2 points"
+        return "no cell within reach: it stays, within sampling error and 2 points"
     return (
         f"{', '.join(inside)} gain their room x (1 - exp(-steps' worth of draws / 40)); the range is none to twice the gain"
     )

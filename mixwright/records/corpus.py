@@ -69,10 +69,12 @@ class Cell:
     """Level, or None for a task without levels."""
     count: int
     """Examples of the corpus in it."""
-    luck: float
-    """Success without the skill, 0..1: the best of chance, majority answer and shuffled answers."""
-    luck_from: str = "majority answer"
-    """Which of them it was."""
+    chance: float = 0.0
+    """Chance level, 0..1: success of the best rule without the skill, chosen on other rows (`estimates/chance.py`)."""
+    rule: str = ""
+    """The rule: a constant answer, a position, blind choice, a number of the prompt."""
+    chance_error: float = 0.0
+    """Half-width of the chance level's 95 % interval."""
 
     @property
     def key(self) -> str:

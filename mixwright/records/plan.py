@@ -21,7 +21,7 @@ class Measurement:
     task: str
     """Task name; `*` for all."""
     name: str
-    """What was measured (greedy, pass@1, pass@8, success_above_luck, entropy, ...)."""
+    """What was measured (greedy, pass@1, pass@1.dependence, pass@8, entropy, ...)."""
     value: float
     """The estimate; NaN is refused."""
     low: float
@@ -37,7 +37,7 @@ class Measurement:
     example: str | None = None
     """Example id, for per-item rows; None for aggregates."""
     null: float | None = None
-    """The same number under the null (luck for success, 0 for drift)."""
+    """The same number under the null (chance level for success, 0 for dependence and drift)."""
     null_of: str = ""
     """What the null is."""
 
@@ -49,18 +49,18 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class CellPlan:
-    """What the plan thinks of one cell, from success above luck."""
+    """What the plan thinks of one cell: success, and how much of it depends on the prompt."""
 
     task: str
     """Task name."""
     level: float | None
     """Level."""
     state: CellState
-    """mastered, reachable, hopeless, lucky (correct, but no more than luck) or unknown."""
+    """mastered, hopeless, lucky (shown not to depend on the prompt), reachable (shown to) or unknown."""
     success: float | None
-    """Measured pass@1, 0..1."""
-    luck: float
-    """Luck of the cell, 0..1."""
+    """Measured pass@1, 0..1; None when it was not measured."""
+    chance: float
+    """Chance level of the cell, 0..1."""
     n: int
     """Graded samples behind `success`."""
     examples: int
@@ -72,6 +72,14 @@ class CellPlan:
 
     learnability: float | None = None
     """Variance of a 0/1 reward within one prompt, 0..0.25; None when it was not measured."""
+    swapped: float | None = None
+    """S, success of the cell's own sampled answers on other prompts, 0..1; None when it was not measured."""
+    kappa: float | None = None
+    """(success - S) / (1 - S), -1..1."""
+    kappa_high: float | None = None
+    """Upper end of its 95 % interval: under 0.10 the cell is lucky."""
+    p: float | None = None
+    """Of the permutation test that answers depend on their prompts."""
 
     @property
     def key(self) -> str:
@@ -92,7 +100,7 @@ class Stage:
     weights: Mapping[str, float]
     """Share of draws per task; sums to 1."""
     band: tuple[float, float] = (0.1, 0.9)
-    """Success above luck to aim for: (low, high), 0..1."""
+    """Success to aim for: (low, high), 0..1."""
     mixture: str | None = None
     """Mixture that may move the weights; None keeps them fixed."""
     selector: str = "uniform"
@@ -109,7 +117,7 @@ class Stage:
     """Band of a task where it differs from `band`: levels of different families are not comparable."""
 
     def band_of(self, task: str) -> tuple[float, float]:
-        """Success above luck to aim for in a task: (low, high)."""
+        """Success to aim for in a task: (low, high)."""
         return self.bands.get(task, self.band)
 
 

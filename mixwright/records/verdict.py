@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-VerdictWord = Literal["helps", "no measurable effect", "harms", "inconclusive"]
-ClaimKind = Literal["learnt", "damaged", "unchanged", "unmeasurable"]
+ChangeWord = Literal["improves", "worsens", "commonest", "sharper", "no change", "cannot tell"]
+LeverWord = Literal["helps", "harms", "no change", "cannot tell"]
+ClaimKind = Literal["learnt", "damaged", "commonest", "sharper", "unchanged", "cannot tell"]
+Proof = Literal["not tried", "beats its nulls", "does not beat its nulls"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class SeedRow:
     arm: str
     seed: int
     name: str
-    """zero_signal_share, rollouts_to_target, success.mastered, success.reachable ..."""
+    """success, swapped, dependence, success.sampled, success.items, rollouts_to_target, zero_signal_share ..."""
     value: float | None
     """None: censored (the target was not reached) or not measurable."""
     unit: str = "share"
@@ -56,43 +58,74 @@ class SeedRow:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One arm against its reference on one number, paired by seed."""
+    """One arm against another on one outcome, paired by seed and item."""
 
     arm: str
     against: str
     name: str
+    """success (the declared decoding, mean over tasks: the primary outcome), success.sampled, success.items ..."""
     difference: Interval
-    """arm minus reference, paired t over seeds."""
-    noise_floor: float
-    """Half-width of the difference two identical arms would show (same base, other seeds)."""
-    word: VerdictWord
-    better: Literal["higher", "lower"]
+    """arm minus reference, 95 %, over seeds x items (numbers without items: over seeds)."""
+    word: ChangeWord
+    """What the change may be called."""
+    p: float = 1.0
+    """Two-sided, corrected by Holm over the primary contrasts of the page; of the others the plain one."""
+    items: int = 0
+    """Held-out items behind it; 0 for numbers without items."""
+    detectable: float = 0.0
+    """Size of a true difference that such a trial would see in 80 % of cases."""
+    swapped: Interval | None = None
+    """Change of S, the success of the cell's own answers on other prompts; None for numbers without items."""
+    dependence: Interval | None = None
+    """Change of D = success - S."""
+    sampled: Interval | None = None
+    """Change of sampled success; None where that is the outcome itself."""
     censored: int = 0
-    """Pairs left out because one side missed the target."""
+    """Runs of either side that missed the target, counted at the whole budget."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a trial says of one lever, over all held-out items."""
+
+    arm: str
+    word: LeverWord
+    """helps: improves the primary outcome against not training, uniform and equal shares, each."""
+    because: str
+    """The contrast that decided, with its numbers."""
+    missing: tuple[str, ...] = ()
+    """References that did not run: without them nothing helps."""
+    proof: Proof = "not tried"
+    """Nulls run only for a lever that helps; against each of them it must improve again."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """Arms x seeds, paired differences, nulls, and all rollouts charged."""
+    """Arms x seeds, paired differences, judgements, and all rollouts charged."""
 
     arms: tuple[str, ...]
+    references: tuple[str, ...]
+    """Which of the arms a lever must beat: frozen, uniform, equal_shares."""
     nulls: tuple[str, ...]
     """Which of the arms are nulls."""
     seeds: tuple[int, ...]
     rows: tuple[SeedRow, ...]
     effects: tuple[Effect, ...]
+    judgements: tuple[Judgement, ...]
     rollouts: Mapping[str, int]
     """Charged per arm, measuring and canaries included."""
     target: Mapping[str, float]
     """Targets fixed before the run, by name."""
-    unproven: bool
-    """True when a permuted arm shows a gain: then no lever of this run is proven."""
+    decoding: Literal["greedy", "sampled"] = "greedy"
+    """What the primary outcome is read from."""
+    margin: float = 0.05
+    """Change that does not matter."""
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What the verdict says of one task (or cell)."""
+    """What the verdict says of one task (or cell), under the declared decoding."""
 
     kind: ClaimKind
     task: str
@@ -100,12 +133,20 @@ class Claim:
     before: float
     after: float
     difference: Interval
-    """after minus before."""
+    """Change of success: after minus before."""
     evidence: str
     """What it rests on, in one sentence."""
     arm: str = ""
     """Arm of the trial it is about; empty for a plain before/after."""
-    luck: float = 0.0
-    """Success in the cell without the skill, 0..1."""
+    swapped: Interval | None = None
+    """Change of S; None where it was not measured."""
+    dependence: Interval | None = None
+    """Change of D = success - S."""
+    chance: float = 0.0
+    """Chance level of the scored items, 0..1."""
+    detectable: float = 0.0
+    """Size of a change that these items would show in 80 % of cases."""
     adjusted_p: float | None = None
     """p value of the difference after Holm's correction over the claims of its arm; None when it was not computed."""
+    whole: bool = False
+    """About a whole task of several levels."""

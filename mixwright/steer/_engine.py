@@ -16,11 +16,11 @@ import numpy as np
 from mixwright import catalog
 from mixwright.contracts import Controller, Gate, Mixture, Monitor, Pool, Scene, Selector, Steerer
 from mixwright.errors import InputError
+from mixwright.estimates.intervals import effective_rollouts
 from mixwright.plan._validate import validate_plan
 from mixwright.records import Action, Decision, GroupOutcome, Outcome, PairOutcome, Plan, Signals, from_data
 from mixwright.steer._canaries import choose_canaries
 from mixwright.steer._checks import check_drawn, checked_weights, plan_digest
-from mixwright.steer._evidence import effective_rollouts
 from mixwright.steer._ids import Ids
 from mixwright.steer._judge import Judge
 from mixwright.steer._ledger import Ledger
@@ -149,7 +149,7 @@ class Engine:
         return dict(zip(self._pool.tasks, shares.tolist(), strict=True))
 
     def snapshot(self) -> dict[str, Any]:
-        """Per cell `task@level`: success above luck (recent posterior mean), state, evidence in rollouts, groups refused."""
+        """Per cell `task@level`: success (recent posterior mean), kappa, state, evidence in rollouts, groups refused."""
         return snapshot(self._scene, self._selector.states(), self._judge.refused)
 
     def staleness(self) -> dict[str, Any]:
@@ -187,7 +187,7 @@ class Engine:
         if other := [name for name in mine if theirs.get(name) != mine[name]]:
             expected, got = (", ".join(f"{name} {str(made.get(name))[:200]}" for name in other) for made in (mine, theirs))
             raise InputError(f"the state of this run: {expected}", got, "Resume with the same seed, data and plan.")
-        if "clock" not in state:
+        if "clock" not in state or "answers" not in state["ledger"]:
             remedy = "Resume with the version that saved it, or begin anew."
             raise InputError("a state that this version saved", "one of an earlier version", remedy)
         self._behind, self._last = state["clock"]
@@ -241,11 +241,12 @@ class Engine:
                     worth = effective_rollouts(cell.success, cell.low, cell.high)
                 for evidence in (self._ledger.recent, self._ledger.lasting):
                     evidence.start(places[cell.key], cell.success, cell.n, worth)
+                self._ledger.answers.start(places[cell.key], cell.swapped, cell.kappa_high)
 
     def _learn(self, groups: Sequence[GroupOutcome], found: np.ndarray, step: int) -> None:
         """Give the ledger what groups showed, and say once when the band of the start is no longer the band."""
         cells = self._pool.cell_of[found]
-        self._staleness.hope(cells, np.array([not group.no_signal for group in groups]))
+        self._staleness.expect(cells, np.array([not group.no_signal for group in groups]))
         self._ledger.learn(groups, found, self._options.reward_range)
         if self._staleness.observe(step, cells):
             told = f"{self._staleness.moved:.0%} of the band changed since the start: a filter made then is stale by now"

@@ -2,40 +2,17 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
+
+from mixwright.estimates.intervals import PRIOR_WEIGHT, Z, wilson
 
 START_GROUP = 8.0
 """Rollouts per prompt that a measurement is taken to have had; only how it mixes with later groups depends on it."""
-PRIOR_WEIGHT = 2.0
-"""Evidence, in groups at success one half, that stands for "rollouts of a prompt are alike" until data says otherwise."""
 ALIKE = 0.3
 """Intraclass correlation of a cell that nothing is known of, where choosing asks for it."""
 Numbers = np.ndarray | float
 """One number, or one per group."""
 CELL_ARRAYS = ("wins", "tries", "groups", "squares", "seen")
-
-
-def effective_rollouts(success: float, low: float, high: float) -> float:
-    """Independent rollouts whose 95 % Wilson interval is as wide as (low, high); what an interval is worth as evidence."""
-    few, many = 1e-3, 1e7
-    for _ in range(60):
-        middle = math.sqrt(few * many)
-        ends = wilson(np.array(success * middle), np.array(middle))
-        few, many = (middle, many) if ends[1] - ends[0] > high - low else (few, middle)
-    return few
-
-
-def wilson(wins: np.ndarray, tries: np.ndarray, z: float = 1.96) -> tuple[np.ndarray, np.ndarray]:
-    """Wilson interval of wins out of tries, both possibly fractional (discounted); (0, 1) where tries is 0."""
-    tries = np.asarray(tries, dtype=float)
-    known = np.maximum(tries, 1e-12)
-    share = np.clip(wins / known, 0, 1)
-    centre = (share + z * z / (2 * known)) / (1 + z * z / known)
-    half = z / (1 + z * z / known) * np.sqrt(share * (1 - share) / known + z * z / (4 * known * known))
-    low, high = np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)
-    return np.where(tries > 0, low, 0.0), np.where(tries > 0, high, 1.0)
 
 
 class CellEvidence:
@@ -103,16 +80,20 @@ class CellEvidence:
         """Posterior mean of success under a flat prior, not faded: the last that is known."""
         return (1 + self.wins[cells]) / (2 + self.tries[cells])
 
-    def interval(self, cells: np.ndarray | int, z: float = 1.96) -> tuple[np.ndarray, np.ndarray]:
+    def interval(self, cells: np.ndarray | int, z: float = Z) -> tuple[np.ndarray, np.ndarray]:
         """Wilson interval of success at the effective number of rollouts: rollouts of one prompt are alike.
 
         rho is the share of the variance that lies between groups, from 1 / group size (rollouts as good as independent) to 1
         (those of a prompt all alike); it is drawn towards 1 while few successes or failures were seen. The effective number
         is groups / rho: 0 right in 10 groups of 8 is told as 0 of 10, as `mixwright measure` tells it.
         """
+        return wilson(*self.effective(cells), z)
+
+    def effective(self, cells: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
+        """Wins and tries that are worth as much as independent ones; see `interval`."""
         groups, tries = np.maximum(self.groups[cells], 1e-12), np.maximum(self.tries[cells], 1e-12)
         effective = np.where(self.tries[cells] > 0, groups / self._between(cells, 1.0), 0.0)
-        return wilson(np.clip(self.wins[cells] / tries, 0, 1) * effective, effective, z)
+        return np.clip(self.wins[cells] / tries, 0, 1) * effective, effective
 
     def alike(self, cells: np.ndarray | int) -> np.ndarray:
         """Intraclass correlation, 0..1: how much of the variance of success lies between prompts.

@@ -13,7 +13,9 @@ import numpy as np
 
 from mixwright.contracts import Pool
 from mixwright.errors import InputError
+from mixwright.estimates.cell_states import kappa
 from mixwright.records import GroupOutcome
+from mixwright.steer._answers import AnswerEvidence
 from mixwright.steer._evidence import CELL_ARRAYS, CellEvidence, Numbers, short
 
 LEAST_STRENGTH = 0.25
@@ -33,7 +35,7 @@ class Ledger:
             prompts of the cell differ: 1 / alike - 1, the concentration of the Beta distribution they come from.
         half_life: steps after which an example's own evidence counts half.
         recent: memory in rollouts of the evidence that choosing reads: short, because band membership goes stale in steps.
-        lasting: memory in rollouts of the evidence that refusing reads: long, because telling success from luck needs it.
+        lasting: memory in rollouts of the evidence that refusing reads: long, because ruling a cell out needs it.
         cell_half_life: steps after which recent evidence of a cell that is not drawn counts half, so that it is tried again.
     """
 
@@ -53,7 +55,7 @@ class Ledger:
         self.strength, self.half_life = strength, half_life
         self._table = np.full(size, UNTOUCHED)
         self.wins, self.tries, self.seen, self.drawn = (self._table[name] for name in ROW.names or ())
-        self.luck = np.array([min(cell.luck, 0.99) for cell in pool.cells], dtype=float)
+        self.answers = AnswerEvidence(len(pool.cells), pool.golds)
         self.recent = CellEvidence(len(pool.cells), recent, cell_half_life)
         self.lasting = CellEvidence(len(pool.cells), lasting)
         self.step = 0
@@ -113,6 +115,9 @@ class Ledger:
     def learn(self, groups: Sequence[GroupOutcome], indices: np.ndarray, reward_range: Sequence[float]) -> None:
         """Groups of these examples: their rewards as successes, from wrong (0) to right (1) by `reward_range`, clipped."""
         wins, tries = counted(groups, reward_range)
+        low, high = reward_range
+        graded = np.array([any(low < reward < high for reward in group.rewards) for group in groups])
+        self.answers.add(indices, self.pool.cell_of[indices], groups, wins / tries, graded)
         steps = np.array([group.step for group in groups])
         for step in np.unique(steps):
             now = steps == step
@@ -130,7 +135,7 @@ class Ledger:
             rows: their rows, where they were already read.
         """
         cells = self.pool.cell_of[indices[..., :1]]
-        everywhere = np.arange(len(self.luck))
+        everywhere = np.arange(len(self._tasks))
         mean = self.recent.mean(everywhere)[cells]
         alike = np.maximum(self.lasting.alike(everywhere), 1e-6)
         strength = np.clip(1 / alike - 1, LEAST_STRENGTH, self.strength)[cells]
@@ -139,16 +144,16 @@ class Ledger:
         wins, tries = found["wins"] * keep, found["tries"] * keep
         return strength * mean + wins, strength * (1 - mean) + np.maximum(tries - wins, 0)
 
-    def above(self, success: np.ndarray, cells: np.ndarray | int) -> np.ndarray:
-        """Success above luck: (success - luck) / (1 - luck), negative when worse than luck."""
-        return (success - self.luck[cells]) / (1 - self.luck[cells])
+    def kappa(self, success: np.ndarray, cells: np.ndarray | int) -> np.ndarray:
+        """(success - S) / (1 - S) with the expected S of these cells, -1..1: what of a success depends on the prompt."""
+        return kappa(success, self.answers.swapped()[cells])
 
     def state(self) -> dict[str, Any]:
         """Cells and counters JSON-ready; examples that were touched as bytes, 20 each: their numbers and their rows."""
         touched = np.flatnonzero((self.seen >= 0) | (self.drawn >= 0))
         cells = {name: {part: getattr(e, part).tolist() for part in CELL_ARRAYS} for name, e in self._evidence().items()}
         examples = {"index": touched.astype("<i4").tobytes(), "rows": self._table[touched].tobytes()}
-        return {"step": self.step, "draws": self.draws, **examples, "cells": cells}
+        return {"step": self.step, "draws": self.draws, **examples, "cells": cells, "answers": self.answers.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` returned, exactly."""
@@ -158,6 +163,7 @@ class Ledger:
             for part in CELL_ARRAYS:
                 getattr(evidence, part)[:] = state["cells"][name][part]
             evidence.step = int(state["step"])
+        self.answers.restore(state["answers"])
         self.step, self.draws = int(state["step"]), int(state["draws"])
 
     def _evidence(self) -> dict[str, CellEvidence]:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mixwright.contracts import Pool
+from mixwright.corpus._levels import bin_levels
 from mixwright.errors import InputError
+from mixwright.final_answer import final_answer
+from mixwright.graders.choice import option_texts, position
 from mixwright.records import Cell, cell_key
+from mixwright.steer._answers import answer_key
 from mixwright.steer._ids import Ids
 
 if TYPE_CHECKING:
@@ -22,6 +28,7 @@ def make_pool(
     tasks: Sequence[str],
     levels: Sequence[float | None] | None = None,
     answers: Sequence[Any] | None = None,
+    options: Sequence[Any] | None = None,
     *,
     cells: Sequence[Cell] = (),
 ) -> Pool:
@@ -31,8 +38,9 @@ def make_pool(
         ids: example ids, unique.
         tasks: task name per example.
         levels: level per example; None where there is none.
-        answers: gold answer per example, used to compute luck of cells that `cells` does not know; None where unknown.
-        cells: cells with known luck (for instance `corpus.cells()`).
+        answers: gold answer per example, None where unknown; tells in the run how much answers depend on their prompts.
+        options: options per example, where rows have some.
+        cells: cells with known chance level (for instance `corpus.cells()`).
 
     Raises:
         InputError: no examples, columns of different lengths, duplicate ids, or a level that is not finite.
@@ -48,19 +56,49 @@ def make_pool(
     for index in np.flatnonzero(~np.isfinite(known)).tolist():
         if levels is not None and levels[index] is not None:
             raise InputError(f"a finite level of example {ids[index]!r}", str(levels[index]), "Correct it or leave it out.")
+    known, notes = bin_levels(task_of, known)
+    for note in notes:
+        place, _, rest = note.partition(":")
+        logging.getLogger("mixwright").warning("task %s:%s", names[int(place)], rest)
     values, level_of = np.unique(known, return_inverse=True)  # NaN, which is no level, sorts last
     places, cell_of = np.unique(task_of * len(values) + level_of, return_inverse=True)
     found = _named([(names[place // len(values)], values[place % len(values)]) for place in places])
     order = sorted(range(len(found)), key=lambda number: cell_key(*found[number]))
     rank = np.argsort(order)
-    members = np.split(np.argsort(rank[cell_of], kind="stable"), np.cumsum(np.bincount(rank[cell_of]))[:-1])
-    lucks = {cell.key: (cell.luck, cell.luck_from) for cell in cells}
-    made = []
-    for where, (task, level) in zip(members, (found[number] for number in order), strict=True):
-        luck, source = lucks.get(cell_key(task, level)) or (majority_luck([answers[i] for i in where]), "majority answer")
-        made.append(Cell(task, level, len(where), luck, source))
+    counts = np.bincount(rank[cell_of], minlength=len(order))
     numbers = task_of.astype(np.int32), rank[cell_of].astype(np.int32)
-    return Pool(unique, tuple(map(str, names)), numbers[0], tuple(made), numbers[1])
+    golds = _golds(answers, options)
+    known_cells = {cell.key: cell for cell in cells}
+    made = []
+    for number, (task, level) in enumerate(found[place] for place in order):
+        cell = known_cells.get(cell_key(task, level)) or Cell(task, level, 0, *_constant(golds, numbers[1] == number))
+        made.append(replace(cell, task=task, level=level, count=int(counts[number])))
+    return Pool(unique, tuple(map(str, names)), numbers[0], tuple(made), numbers[1], golds, options)
+
+
+def _golds(answers: Sequence[Any], options: Sequence[Any] | None) -> np.ndarray | None:
+    """Gold answers as numbers; None when there are none."""
+    known: dict[str, int] = {}
+    found = np.zeros(len(answers), dtype=np.int64)
+    for row, answer in enumerate(answers):
+        if answer is not None:
+            text = read_answer(str(answer), options[row] if options is not None else None)
+            found[row] = known.get(text) or known.setdefault(text, answer_key(text))
+    return found if found.any() else None
+
+
+def _constant(golds: np.ndarray | None, here: np.ndarray) -> tuple[float, str]:
+    """How often the commonest gold answer of the *other* rows of a cell is right: (m - 1) / (n - 1) for m of n rows."""
+    known = golds[here & (golds > 0)] if golds is not None else np.zeros(0)
+    if len(known) < 2:
+        return 0.0, ""
+    return float((np.unique(known, return_counts=True)[1].max() - 1) / (len(known) - 1)), "constant answer"
+
+
+def read_answer(text: str, options: Any = None) -> str:
+    """What is compared of an answer: the place of the option that it names, else its final answer."""
+    place = position(options, text) if options else None
+    return final_answer(text) if place is None else f"option {place + 1}"
 
 
 def _named(places: Sequence[tuple[Any, Any]]) -> list[tuple[str, float | None]]:
@@ -73,17 +111,8 @@ def _named(places: Sequence[tuple[Any, Any]]) -> list[tuple[str, float | None]]:
 
 
 def corpus_pool(corpus: Corpus) -> Pool:
-    """The pool of a corpus's rows, with the luck its graders know. Raises InputError as `make_pool` does."""
-    columns = corpus.table.select(["id", "task", "level"]).to_pydict()
-    return make_pool(columns["id"], columns["task"], columns["level"], cells=corpus.cells())
-
-
-def majority_luck(answers: Sequence[Any]) -> float:
-    """How often the commonest answer of the *other* examples is right, 0..1.
-
-    (m - 1) / (n - 1) for an answer given m times among n: unlike m / n it is 0 for a small cell whose answers all differ.
-    """
-    given = [str(answer) for answer in answers if answer is not None]
-    if len(given) < 2:
-        return 0.0
-    return (Counter(given).most_common(1)[0][1] - 1) / (len(given) - 1)
+    """The pool of a corpus's rows, with the chance levels its graders know. Raises InputError as `make_pool` does."""
+    columns = corpus.table.select(["id", "task", "level", "answer"]).to_pydict()
+    options = [option_texts(example) for example in corpus]
+    found = options if any(options) else None
+    return make_pool(columns["id"], columns["task"], columns["level"], columns["answer"], found, cells=corpus.cells())

@@ -3,8 +3,8 @@
 Anchor: a fixed share of draws, even over the tasks that have something to offer. Replay: for some steps after an alarm a
 share of draws goes to the alarmed tasks. Both are extra leaves of the task order, so they are spread as evenly as tasks are.
 
-What a task can offer are its mastered cells; where it has none, its best reachable cell by success above luck (`classify`,
-on the lasting evidence). Within a cell the examples that were drawn longest ago are taken.
+What a task can offer are its mastered cells (lasting evidence); where it has none, the cell of largest kappa that is not
+hopeless. Within a cell the examples that were drawn longest ago are taken.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mixwright.contracts import Scene
-from mixwright.plan._states import ABOVE_LUCK, LEAST_EVIDENCE
+from mixwright.estimates.cell_states import LEAST_EVIDENCE, side
 
 CANDIDATES = 8
 """Random examples of a cell looked at per draw."""
@@ -36,17 +36,16 @@ class Reserve:
         self.replays: dict[str, int] = {}
         """Task -> first step without its replay."""
         self._task_of = np.array([scene.pool.tasks.index(cell.task) for cell in scene.pool.cells])
-        bands = [scene.stage.band_of(cell.task)[1] for cell in scene.pool.cells]
-        self._high = np.array(bands)
+        self._low, self._high = np.array([scene.stage.band_of(cell.task) for cell in scene.pool.cells]).T
 
     def cells(self) -> list[np.ndarray]:
         """Per task the numbers of the cells that can be done and drawn; empty where nothing is known to be."""
         ledger, everywhere = self._ledger, np.arange(len(self._task_of))
         evidence = ledger.lasting
-        success = ledger.above(evidence.wins / np.maximum(evidence.tries, 1e-12), everywhere)
+        success = ledger.kappa(evidence.wins / np.maximum(evidence.tries, 1e-12), everywhere)
         known = (evidence.tries >= LEAST_EVIDENCE) & (ledger.sizes > 0)
-        mastered = known & (success >= self._high)
-        reachable = known & (ledger.above(evidence.interval(everywhere)[0], everywhere) > ABOVE_LUCK)
+        place = side(*evidence.effective(everywhere), self._low, self._high)
+        mastered, reachable = known & (place > 0), known & (place == 0) & (success > 0)
         found = []
         for task in range(len(self._pool.tasks)):
             here = self._task_of == task

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from mixwright.contracts import Scene
-from mixwright.plan._states import classify
+from mixwright.estimates.cell_states import classify
 
 
 def snapshot(scene: Scene, drawn_as: Mapping[str, str], refused: Callable[[str], int]) -> dict[str, Any]:
-    """Per cell `task@level`: success above luck (recent posterior mean), state, evidence in rollouts, groups refused.
+    """Per cell `task@level`: success (recent posterior mean), kappa, state, evidence in rollouts, groups refused.
 
     Args:
         scene: of the run.
@@ -21,7 +21,8 @@ def snapshot(scene: Scene, drawn_as: Mapping[str, str], refused: Callable[[str],
     """
     ledger, cells = scene.ledger, scene.pool.cells
     everywhere = np.arange(len(cells))
-    above = ledger.above(ledger.recent.mean(everywhere), everywhere)
+    recent = ledger.recent.mean(everywhere)
+    kappa, most = ledger.kappa(recent, everywhere), ledger.answers.kappa_high()
     evidence = ledger.lasting
     low, high = evidence.interval(everywhere)
     shown = {}
@@ -29,9 +30,10 @@ def snapshot(scene: Scene, drawn_as: Mapping[str, str], refused: Callable[[str],
         tries = float(evidence.tries[number])
         success = float(evidence.wins[number]) / tries if tries else 0.0
         ends, band = (float(low[number]), float(high[number])), scene.stage.band_of(cell.task)
-        state = classify(success, *ends, float(ledger.luck[number]), tries, band)
+        state = classify(success, *ends, tries, band, kappa_high=float(most[number]))
         shown[cell.key] = {
-            "success_above_luck": float(above[number]),
+            "success": float(recent[number]),
+            "kappa": float(kappa[number]),
             "state": state,
             "evidence": tries,
             "refused": refused(cell.key),

@@ -15,13 +15,11 @@ from typing import Any
 import numpy as np
 
 from mixwright.contracts import Scene
-from mixwright.plan._states import LEAST_EVIDENCE
-from mixwright.steer._evidence import wilson
+from mixwright.estimates.cell_states import LEAST_EVIDENCE, ONE_SIDED
+from mixwright.estimates.intervals import wilson
 
 STALE = 0.3
 """Moved share from which a filter made at the start is called stale."""
-Z = 1.645
-"""Of the two-sided 90 % interval."""
 MEMORY = 64.0
 """Groups that the yield remembers, about."""
 UNKNOWN = -1
@@ -45,10 +43,10 @@ class Staleness:
         self._mixed = self._drawn = 0.0
         self._look(np.arange(len(bands)))
 
-    def hope(self, cells: np.ndarray, mixed: np.ndarray) -> None:
+    def expect(self, cells: np.ndarray, mixed: np.ndarray) -> None:
         """Groups of these cells came back, with different rewards or not. Called before the ledger learns of them."""
-        above = self._ledger.above(self._ledger.recent.mean(cells), cells)
-        inside = (self._ledger.recent.tries[cells] > 0) & (self._low[cells] <= above) & (above <= self._high[cells])
+        success = self._ledger.recent.mean(cells)
+        inside = (self._ledger.recent.tries[cells] > 0) & (self._low[cells] <= success) & (success <= self._high[cells])
         keep = math.exp(-int(inside.sum()) / MEMORY)
         self._drawn = self._drawn * keep + int(inside.sum())
         self._mixed = self._mixed * keep + int((inside & mixed).sum())
@@ -75,13 +73,12 @@ class Staleness:
 
     def _look(self, cells: np.ndarray) -> None:
         """Set or change the sides of cells by what the ledger knows lately."""
-        recent, ledger = self._ledger.recent, self._ledger
+        recent = self._ledger.recent
         cells = cells[recent.tries[cells] >= LEAST_EVIDENCE]
         tries, low, high = recent.tries[cells], self._low[cells], self._high[cells]
-        above = ledger.above(recent.wins[cells] / np.maximum(tries, 1e-12), cells)
-        ends = wilson(recent.wins[cells], tries, Z)
-        least, most = (ledger.above(end, cells) for end in ends)
-        inside = (low <= above) & (above <= high)
+        success = recent.wins[cells] / np.maximum(tries, 1e-12)
+        least, most = wilson(recent.wins[cells], tries, ONE_SIDED)
+        inside = (low <= success) & (success <= high)
         first = self._began[cells] == UNKNOWN
         self._began[cells[first]] = inside[first]
         sure = first | np.where(inside, (low <= least) & (most <= high), (most < low) | (least > high))

@@ -54,20 +54,24 @@ class SteeringFiles:
         if self.write:
             write_json(self.folder / "proof.json", dict(proof))
 
-    def draws(self, pool: Pool, rows: Sequence[int], used: Sequence[tuple[int, int]]) -> None:
-        """All draws, replaced: position, optimiser step they were generated for (null: drawn ahead, not used), row, cell.
+    def draws(self, pool: Pool, rows: Sequence[int], used: Sequence[tuple[int, int]], refused: Sequence[int] = ()) -> None:
+        """All draws, replaced: position, generation batch and optimiser step (null: drawn ahead, not used), row, refused.
 
         Args:
             pool: what was drawn from.
             rows: pool index per draw.
             used: optimiser step and number of draws of each batch so far; the rest were drawn ahead.
+            refused: positions of draws whose groups were refused.
         """
         if not self.write:
             return
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        steps = np.repeat(*np.array(used, dtype=np.int64).reshape(-1, 2).T)[: len(rows)]
+        numbers, counts = np.array(used, dtype=np.int64).reshape(-1, 2).T
+        steps, batches = np.repeat(numbers, counts)[: len(rows)], np.repeat(np.arange(len(counts)), counts)[: len(rows)]
+        told = np.zeros(len(rows), dtype=bool)
+        told[np.asarray(refused, dtype=np.int64)] = True
         drawn, place = np.unique(np.asarray(rows, dtype=np.int64), return_inverse=True)
         cells = [pool.cells[cell] for cell in pool.cell_of[drawn]]
         ahead = pa.nulls(len(rows) - len(steps), pa.int64())
@@ -75,9 +79,11 @@ class SteeringFiles:
             {
                 "draw": pa.array(np.arange(len(rows))),
                 "step": pa.concat_arrays([pa.array(steps, pa.int64()), ahead]),
+                "batch": pa.concat_arrays([pa.array(batches, pa.int64()), ahead]),
                 "example": pa.array([pool.ids[row] for row in drawn], pa.string()).take(pa.array(place)),
                 "task": pa.array([cell.task for cell in cells], pa.string()).take(pa.array(place)),
                 "level": pa.array([cell.level for cell in cells], pa.float64()).take(pa.array(place)),
+                "refused": pa.array(told),
             }
         )
         self.folder.mkdir(parents=True, exist_ok=True)

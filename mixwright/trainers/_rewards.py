@@ -14,9 +14,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mixwright.contracts import Pool
-from mixwright.final_answer import final_answer
 from mixwright.records import GroupOutcome
 from mixwright.skeleton import skeleton
+from mixwright.steer._pool import read_answer
 
 
 def weighted_sum(
@@ -106,10 +106,15 @@ def group_outcomes(
     return outcomes
 
 
-def shown(completions: Sequence[Any]) -> list[tuple[str, str]]:
-    """Form and final answer of each completion, plain or conversational."""
+def run_options(pool: Pool, rows: Sequence[int]) -> list[Any]:
+    """The options of the example behind each completion, None where rows have none."""
+    return [None] * len(rows) if pool.options is None else [pool.options[row] for row in rows]
+
+
+def shown(completions: Sequence[Any], options: Sequence[Any]) -> list[tuple[str, str]]:
+    """Form and answer of each completion, plain or conversational; with options the place of the one that it names."""
     texts = map(text_of, completions)
-    return [(skeleton(text), final_answer(text)) for text in texts]
+    return [(skeleton(text), read_answer(text, own)) for text, own in zip(texts, options, strict=True)]
 
 
 def text_of(completion: Any) -> str:

@@ -19,6 +19,7 @@ from mixwright.trainers._reasons import NO_BETA, NOT_OURS, stop_instead
 
 if TYPE_CHECKING:
     from mixwright.steer._engine import Engine
+    from mixwright.trainers._replay import Tape
 
 
 class RunSteering:
@@ -66,12 +67,15 @@ class RunSteering:
         """Rows of the dataset that cannot be drawn, because the trainer dropped them."""
         self.checks: list[str] = []
         """Start-up checks passed."""
+        self.tape: Tape | None = None
+        """The run that is served again; None where the engine decides."""
         self.losses = LastLosses(len(pool.ids) if objective == "sft" else 0)
         """Last loss per example, in SFT."""
         self._counts: Counter[str] = Counter()
         self._expected: defaultdict[str, float] = defaultdict(float)
         self._used: list[tuple[int, int]] = []
         self._used_rows = 0
+        self._refused: list[int] = []
         self._lines: list[dict[str, Any]] = []
         self._skips: list[bool] = []
         self._canary_kl: float | None = None
@@ -100,13 +104,16 @@ class RunSteering:
         Returns:
             Example ids whose groups are refused.
         """
-        actions = self.engine.observe(groups, self._signals(step, kl_nats=kl, entropy=entropy, groups=len(groups)))
+        actions = self._decided(groups, self._signals(step, kl_nats=kl, entropy=entropy, groups=len(groups)))
         refused = {action.target for action in actions if action.kind == "refuse"}
+        self._mark(refused, rows)
         self.rollouts += completions
         self._count_unscored(step, rows, len(groups))
-        cells = {cell: shown["success_above_luck"] for cell, shown in self.engine.snapshot().items()}
+        shown = self.engine.snapshot()
+        cells = {cell: known["kappa"] for cell, known in shown.items()}
+        states = {cell: known["state"] for cell, known in shown.items()}
         line = self._line(step, groups, rows) | group_line(groups, refused, self.success)
-        line |= {"rollouts": self.rollouts, "cells": cells} | self.engine.staleness()
+        line |= {"rollouts": self.rollouts, "cells": cells, "states": states} | self.engine.staleness()
         self._finish(step, actions, line)
         self.metrics.setdefault("steering/zero_signal_share", []).append(line["zero_signal"] / max(1, len(groups)))
         self.metrics.setdefault("steering/refused_share", []).append(line["refused"] / max(1, len(groups)))
@@ -134,7 +141,7 @@ class RunSteering:
             line: what they showed, by `loss_line` or `pair_line`.
             entropy: nats per token since the last call.
         """
-        actions = self.engine.observe(outcomes, self._signals(step, entropy=entropy))
+        actions = self._decided(outcomes, self._signals(step, entropy=entropy))
         self._count_unscored(step, rows, len(outcomes))
         self._finish(step, actions, self._line(step, outcomes, rows) | dict(line))
         for name in PER_TASK:
@@ -198,7 +205,7 @@ class RunSteering:
 
     def write(self) -> None:
         """Draws and proof as they stand now."""
-        self.files.draws(self.pool, self.log.rows, self._used)
+        self.files.draws(self.pool, self.log.rows, self._used, self._refused)
         self.files.proof(self.proof())
 
     def proof(self) -> dict[str, Any]:
@@ -225,7 +232,13 @@ class RunSteering:
             "engine": self.engine.state(),
             "draws": self.log.state(),
             "coefficients": {"beta": self.beta, "lr_factor": self.lr_factor, "stop": self.stop},
-            "progress": {"rollouts": self.rollouts, "batches": self.batches, "skips": self._skips, "used": self._used},
+            "progress": {
+                "rollouts": self.rollouts,
+                "batches": self.batches,
+                "skips": self._skips,
+                "used": self._used,
+                "refused": self._refused,
+            },
             "counts": dict(self._counts),
             "expected": dict(self._expected),
             "losses": self.losses.state(),
@@ -240,8 +253,27 @@ class RunSteering:
         self.rollouts, self.batches = progress["rollouts"], progress["batches"]
         self._skips, self._used = list(progress["skips"]), [tuple(pair) for pair in progress["used"]]
         self._used_rows = sum(rows for _, rows in self._used)
+        self._refused = list(progress["refused"])
         self._counts, self._expected = Counter(state["counts"]), defaultdict(float, state["expected"])
         self.losses.restore(state["losses"])
+
+    def serve(self, tape: Tape) -> None:
+        """Serve the draws of a finished run and do what it did; before the first step. What it drew counts as wanted."""
+        self.tape = tape
+        self.log.rows.extend(tape.rows)
+        for task, share in drawn_shares(self.pool, tape.rows).items():
+            self._expected[task] = share * len(tape.rows)
+
+    def _decided(self, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome], signals: Signals) -> list[Action]:
+        """What is to be done about a generation batch; the engine sees it in any case, for the log."""
+        actions = self.engine.observe(outcomes, signals)
+        return actions if self.tape is None else self.tape.actions(self.batches, self.beta, self.lr_factor)
+
+    def _mark(self, refused: set[str], rows: int) -> None:
+        """Note which of the draws of this batch were refused."""
+        first = self._used_rows
+        drawn = self.log.rows[first : first + rows] if refused else ()
+        self._refused += [first + place for place, row in enumerate(drawn) if self.pool.ids[row] in refused]
 
     def _draw(self, count: int) -> Sequence[int]:
         for task, weight in self.engine.wanted().items():
@@ -268,7 +300,7 @@ class RunSteering:
         for name in ("groups", "zero_signal", "refused", "examples", "pairs"):
             self._counts[name] += line.get(name, 0)
         beta = {"beta": self.beta} if self.objective == "grpo" else {}
-        self._lines.append(line | beta | {"lr_factor": self.lr_factor})
+        self._lines.append(line | beta | {"lr_factor": self.lr_factor, "skip_step": self._skips[-1]})
 
     def _take(self, step: int, actions: Sequence[Action]) -> None:
         """Turn actions into coefficients; what cannot be executed is logged with the reason."""

@@ -17,6 +17,7 @@ from mixwright.errors import InputError, unknown_name
 from mixwright.records import Cell, Plan, Stage
 from mixwright.runs import read_plan
 from mixwright.trainers._files import SteeringFiles
+from mixwright.trainers._replay import read_tape
 from mixwright.trainers._run import RunSteering
 
 if TYPE_CHECKING:
@@ -33,9 +34,10 @@ KINDS: dict[str, tuple[type, ...]] = {
     "permute_rewards": (bool,),
     "canary_every": (int, np.integer),
     "columns": (Mapping,),
+    "replay": (str, Path),
 }
 """What each setting of `Steering` may be."""
-COLUMNS = ("id", "task", "level", "answer")
+COLUMNS = ("id", "task", "level", "answer", "options")
 """Columns of a dataset that steering reads."""
 
 
@@ -54,7 +56,9 @@ class Steering:
     canary_every: int | None = None
     """Steps between canary passes; 0 turns them off; None: 5, or more where a pass would cost over 5 % of training."""
     columns: Mapping[str, str] = field(default_factory=dict)
-    """Our name (id, task, level, answer) -> the dataset's column, where they differ; an empty name leaves it out."""
+    """Our name (id, task, level, answer, options) -> the dataset's column, where they differ; empty leaves it out."""
+    replay: str | Path | None = None
+    """A null for trials: folder of a finished run whose draws, refusals and factors are served again; nothing adapts."""
 
 
 def read_steering(steering: Steering | Mapping[str, Any] | str | Path | bool | None) -> Steering | None:
@@ -100,7 +104,7 @@ def check_settings(settings: Mapping[str, Any]) -> None:
             raise unknown_name("setting under steering:", str(name), KINDS)
         kinds = KINDS[name]
         right = isinstance(value, kinds) and not (kinds[0] is int and isinstance(value, bool))
-        if not right and not (value is None and name in ("plan", "folder", "seed", "canary_every")):
+        if not right and not (value is None and name in ("plan", "folder", "seed", "canary_every", "replay")):
             raise InputError(f"steering.{name} as {kinds[0].__name__.lower()}", repr(value)[:80], "Correct the value.")
         if kinds[0] is int and value is not None and value < 0:
             raise InputError(f"steering.{name} of 0 or more", repr(value), "Correct it, or leave it out.")
@@ -127,11 +131,11 @@ def indexed(dataset: Any, trainer: str) -> Dataset:
 
 
 def pool_of(dataset: Dataset, steering: Steering, rows: Sequence[int] | None = None) -> Pool:
-    """The pool of a dataset: its task, level, id and answer columns, or one task `all` and row numbers as ids.
+    """The pool of a dataset: its task, level, id, answer and options columns, or one task `all` and row numbers as ids.
 
     Args:
         dataset: map-style.
-        steering: which columns to read, and the luck of cells, where the plan knows it better than the answers do.
+        steering: which columns to read, and the chance levels of cells, where the plan knows them.
         rows: which rows may be drawn, in pool order; None for all.
 
     Raises:
@@ -158,8 +162,8 @@ def pool_of(dataset: Dataset, steering: Steering, rows: Sequence[int] | None = N
     ids = found["id"] or (rows if rows is not None else range(count))
     tasks = [str(task) for task in found["task"] or ["all"] * count]
     planned = steering.plan.cells if isinstance(steering.plan, Plan) else ()
-    cells = [Cell(cell.task, cell.level, cell.examples, cell.luck, "plan") for cell in planned]
-    pool = make_pool([str(i) for i in ids], tasks, _levels(found["level"]), found["answer"], cells=cells)
+    cells = [Cell(cell.task, cell.level, cell.examples, cell.chance, "plan") for cell in planned]
+    pool = make_pool([str(i) for i in ids], tasks, _levels(found["level"]), found["answer"], found["options"], cells=cells)
     return replace(pool, content=content_of(dataset))
 
 
@@ -267,4 +271,7 @@ def make_run(
     engine = Engine(plan, pool, seed=seed, stage=place)
     reward_range = plan.stages[place].options.get("engine", {}).get("reward_range", (0.0, 1.0))
     files = SteeringFiles(folder, write=main)
-    return RunSteering(engine, pool, files, beta=beta, lr_reason=lr_reason, reward_range=reward_range, objective=objective)
+    run = RunSteering(engine, pool, files, beta=beta, lr_reason=lr_reason, reward_range=reward_range, objective=objective)
+    if steering.replay is not None:
+        run.serve(read_tape(Path(steering.replay), pool))
+    return run

@@ -30,7 +30,7 @@ from mixwright.trainers._hooks import SteeringHooks
 from mixwright.trainers._lints import Settings, read_settings, warn_at_first_batch, warn_at_start
 from mixwright.trainers._refusals import no_lr_reason
 from mixwright.trainers._resume import TRAINER_STATE
-from mixwright.trainers._rewards import group_outcomes, group_rows, permute, shown, weighted_sum
+from mixwright.trainers._rewards import group_outcomes, group_rows, permute, run_options, shown, weighted_sum
 from mixwright.trainers._selftest import check_draws
 from mixwright.trainers._steering import INDEX, Steering, indexed, make_run, pool_of, read_steering
 from mixwright.trainers._trainer import measured
@@ -173,7 +173,7 @@ class SteeringCallback(SteeringHooks):
         table = torch.tensor(columns).T
         groups = group_rows(rows, size)
         lengths = [len(ids) for ids in given.get("completion_ids") or ()]
-        seen = shown(given["completions"])
+        seen = shown(given["completions"], run_options(self.run.pool, rows))
         totals = weighted_sum(table, self._weights).tolist()
         step = self._state.global_step
         outcomes = gather_object(group_outcomes(self.run.pool, groups, totals, lengths, seen, step))

@@ -21,7 +21,7 @@ from mixwright.trainers._draws import SteeredSampler
 from mixwright.trainers._lints import Settings, read_settings, warn_at_first_batch, warn_at_start
 from mixwright.trainers._names import check_methods
 from mixwright.trainers._refusals import refuse_grpo
-from mixwright.trainers._rewards import group_outcomes, group_rows, permute, refuse, shown, weighted_sum
+from mixwright.trainers._rewards import group_outcomes, group_rows, permute, refuse, run_options, shown, weighted_sum
 from mixwright.trainers._run import RunSteering
 from mixwright.trainers._selftest import check_refusal
 from mixwright.trainers._steering import INDEX, Steering, indexed, pool_of, read_steering
@@ -109,7 +109,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         numbers = [[row, len(ids)] for row, ids in zip(self._rows, completion_ids_list, strict=True)]
         gathered: Any = gather(torch.tensor(numbers, device=self.accelerator.device))
         indices, lengths = gathered.T.tolist()
-        seen = gather_object(shown(completions))
+        seen = gather_object(shown(completions, run_options(self.steered.pool, self._rows)))
         return self._steer_rewards(self.steered, rewards, indices, lengths, seen)
 
     def _steer_rewards(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mixwright.measure._stage import MeasureResult
 
 MEASURE_SEED = 1_000_003
-"""Added to the run's seed: before and after use the same sampling numbers, training never does."""
+"""Added to the run's seed for the measuring before; training never uses these numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,21 @@ class MeasureJob:
     """Name of the base in files."""
     config: Mapping[str, Any]
     """A `RunConfig` as data."""
+    shuffled: bool = False
+    """Measure by the cells of shuffled levels."""
+
+
+def seed_after(config: RunConfig, seed: int) -> int:
+    """Sampling seed of the measurement after training: the same in all arms of a trial seed, another one before the run.
+
+    So sampled success is drawn anew for every seed, of the frozen starting model too.
+    """
+    return config.seed + MEASURE_SEED + 1 + seed
+
+
+def shuffled_name(name: str) -> str:
+    """What the measurement of a base by shuffled levels is called in files."""
+    return f"{name}.shuffled"
 
 
 def base_name(base: str | Path) -> str:
@@ -48,13 +63,17 @@ def measure_base(job: MeasureJob) -> str:
     from mixwright.corpus import Corpus
     from mixwright.learner.load import load_learner
     from mixwright.measure._stage import measure_learner
+    from mixwright.trial._shuffled import shuffle_levels
 
     run, config = RunFolder(job.run), from_data(RunConfig, dict(job.config))
     learner = load_learner(job.base, adapter=config.model.adapter)
     corpus = Corpus.load(run.corpus)
+    if job.shuffled:
+        corpus = shuffle_levels(corpus, config.seed)
     found = measure_learner(learner, corpus, config.measure, seed=config.seed + MEASURE_SEED)
-    write_completions(completions_path(run, job.name), {"before": found})
-    write_measurements(run.measurements(job.name), found.measurements)
+    if not job.shuffled:
+        write_completions(completions_path(run, job.name), {"before": found})
+    write_measurements(run.measurements(shuffled_name(job.name) if job.shuffled else job.name), found.measurements)
     return job.name
 
 

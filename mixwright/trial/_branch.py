@@ -12,19 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import mixwright
-from mixwright import catalog
 from mixwright.config import RunConfig
 from mixwright.errors import InputError
 from mixwright.records import from_data, to_data
-from mixwright.runs import RunFolder, read_json, read_plan, write_json, write_measurements
-from mixwright.trial._before import MEASURE_SEED, completions_path, read_completion_rows, write_completion_rows
+from mixwright.runs import RunFolder, read_json, write_json, write_measurements
+from mixwright.trial._before import completions_path, read_completion_rows, seed_after, write_completion_rows
 from mixwright.trial._rows import BranchInfo
 
 if TYPE_CHECKING:
     from mixwright.contracts import Branch
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
-    from mixwright.records import Plan
 
 PROGRESS_SEED = 2_000_003
 """Added to the run's seed: items and samples of the evaluations on the way are the same in every arm and seed."""
@@ -35,9 +33,13 @@ class BranchJob:
     """One branch to train; plain data."""
 
     run: str
-    """Run folder, with corpus/, plan.yaml and the base's measurements."""
+    """Run folder, with corpus/ and the base's measurements."""
     arm: str
     """Name of the arm."""
+    branch: Mapping[str, Any]
+    """How it trains, a `Branch` as data."""
+    planned: bool
+    """Whether it rests on the measuring before the run."""
     seed: int
     """Trial seed: data order, sampling and training noise. The same in every arm."""
     base: str
@@ -48,34 +50,33 @@ class BranchJob:
     """A `RunConfig` as data."""
     digest: str
     """Of everything that decides the outcome."""
+    source: str = ""
+    """Folder of the finished branch that this one replays."""
 
 
-def branch_of(arm: str, plan: Plan, corpus: Corpus) -> Branch:
-    """How this arm trains. Raises InputError for an unknown arm, or one that makes no sense under the plan's objective."""
-    branch: Branch = catalog.create("arms", arm).branch(plan, corpus.cells())
-    if branch.permute_rewards and branch.plan.stages[0].objective != "grpo":
-        raise InputError(
-            "arms that exist without rewards (there are none to permute)", arm, "Remove it from trial.arms in the settings."
-        )
-    return branch
-
-
-def branch_digest(branch: Branch, config: RunConfig, *, corpus: str, base: str, arm: str, seed: int) -> str:
+def branch_digest(
+    branch: Branch, config: RunConfig, *, corpus: str, base: str, arm: str, seed: int, source: str = ""
+) -> str:
     """SHA-256 of what decides a branch's outcome: plan, settings, data, base, seed and version.
 
     Args:
-        branch: plan and whether rewards are permuted.
+        branch: how it trains; without training, neither the plan nor the settings of training matter.
         config: the part about training and measuring is used.
         corpus: digest of the corpus.
         base: digest of the starting model.
         arm: name of the arm.
         seed: trial seed.
+        source: digest of the branch that is replayed.
     """
-    used = {
+    training = {
         "branch": to_data(branch),
         "train": to_data(config.train),
-        "measure": to_data(config.measure),
         "progress_every": config.trial.progress_every,
+        "source": source,
+    }
+    used = {
+        "training": training if branch.trains else None,
+        "measure": to_data(config.measure),
         "seeds": [config.seed, seed],
         "inputs": [corpus, base, arm, config.model.adapter],
         "version": mixwright.__version__,
@@ -117,34 +118,36 @@ def train_branch(job: BranchJob) -> str:
     folder = final.with_name(f".{final.name}.partial")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    from mixwright.contracts import Branch
     from mixwright.corpus import Corpus
+    from mixwright.learner.load import load_learner
 
-    corpus, plan = Corpus.load(run.corpus), read_plan(run.plan)
-    branch = branch_of(job.arm, plan, corpus)
-    learner = _train(job, config, branch, corpus, folder)
-    _measure(job, config, learner, corpus, run, folder)
+    corpus, branch = Corpus.load(run.corpus), from_data(Branch, dict(job.branch))
+    learner = load_learner(job.base, adapter=config.model.adapter)
+    if branch.trains:
+        _train(job, config, branch, corpus, learner, folder)
+    _measure(job, config, learner, corpus, run, folder, trained=branch.trains)
     objective = branch.plan.stages[0].objective
-    write_json(
-        folder / "branch.json",
-        BranchInfo(job.arm, job.seed, job.base_name, objective, branch.plan == plan, job.digest),
-    )
+    info = BranchInfo(job.arm, job.seed, job.base_name, objective, job.planned, branch.trains, job.digest)
+    write_json(folder / "branch.json", info)
     shutil.rmtree(final, ignore_errors=True)
     folder.rename(final)
     return str(final)
 
 
-def _train(job: BranchJob, config: RunConfig, branch: Branch, corpus: Corpus, folder: Path) -> Learner:
-    """The trained learner; what was seen on the way is in `folder`."""
-    from mixwright.learner.load import load_learner
+def _train(job: BranchJob, config: RunConfig, branch: Branch, corpus: Corpus, learner: Learner, folder: Path) -> None:
+    """Train the learner; what was seen on the way is in `folder`."""
     from mixwright.trial._evaluation import ProgressCallback, choose_items
+    from mixwright.trial._shuffled import shuffle_levels
     from mixwright.trial._training import make_trainer
 
-    learner = load_learner(job.base, adapter=config.model.adapter)
     held_out = corpus.select(split="eval")
-    trainer = make_trainer(learner, corpus.select(split="train"), branch, config, seed=config.seed + job.seed, folder=folder)
+    rows = (shuffle_levels(corpus, config.seed) if branch.shuffle_levels else corpus).select(split="train")
+    source = Path(job.source) if branch.replays else None
+    trainer = make_trainer(learner, rows, branch, config, seed=config.seed + job.seed, folder=folder, source=source)
     if branch.plan.stages[0].objective == "grpo":
         seed = config.seed + PROGRESS_SEED
-        items = choose_items(held_out, branch.plan.cells, seed=seed)
+        items = choose_items(held_out, seed=seed)
         every = config.trial.progress_every
         trainer.add_callback(
             ProgressCallback(learner, held_out, items, config.measure, every=every, seed=seed, folder=folder)
@@ -155,16 +158,17 @@ def _train(job: BranchJob, config: RunConfig, branch: Branch, corpus: Corpus, fo
     learner.save(folder / "model")
     del trainer
     gc.collect()  # trainer and model hold each other; a long-lived worker would keep every branch's copy
-    return learner
 
 
-def _measure(job: BranchJob, config: RunConfig, learner: Learner, corpus: Corpus, run: RunFolder, folder: Path) -> None:
-    """Measure after; put the base's measurements beside it."""
+def _measure(
+    job: BranchJob, config: RunConfig, learner: Learner, corpus: Corpus, run: RunFolder, folder: Path, *, trained: bool
+) -> None:
+    """Measure after, on the true items; put the base's measurements beside it."""
     from mixwright.learner.load import load_learner
     from mixwright.measure._stage import measure_learner
 
-    start = load_learner(job.base, adapter=config.model.adapter)
-    found = measure_learner(learner, corpus, config.measure, start=start, seed=config.seed + MEASURE_SEED)
+    start = load_learner(job.base, adapter=config.model.adapter) if trained else learner
+    found = measure_learner(learner, corpus, config.measure, start=start, seed=seed_after(config, job.seed))
     before = read_completion_rows(completions_path(run, job.base_name))
     after = [{**row, "when": "after"} for row in found.completions]
     write_completion_rows(folder / "completions.parquet", [*before, *after])

@@ -1,153 +1,155 @@
-"""From seed rows to effects with words, and the sentence that says whether the nulls stayed null. Pure."""
+"""From measured items and seed rows to effects: one arm against another on the outcomes, paired by seed and item. Pure."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from mixwright.records import Effect, SeedRow
-from mixwright.trial._rows import CLASSES
-from mixwright.trial._statistics import Better, Race, match, noise_floor, paired_interval, race, verdict_word
+from mixwright.estimates.crossed import Estimate
+from mixwright.estimates.intervals import holm
+from mixwright.estimates.judgement import FEWEST_SEEDS, change_word
+from mixwright.estimates.outcome import Change, Decoding, ItemScores, change
+from mixwright.records import ChangeWord, Effect, Interval, SeedRow
+from mixwright.trial._statistics import restricted_ratio
 
-START = "start"
-"""Stands in `Effect.against` for the arm's own starting model, measured before the run."""
-
-
-@dataclass(frozen=True, slots=True)
-class Number:
-    """A number that arms are compared on."""
-
-    name: str
-    better: Better
-    spread: str = ""
-    """Number whose spread over seeds gives the noise floor; the same one when empty."""
-    rollouts: bool = False
-    """Counted in rollouts, not a share."""
-    drawn: bool = False
-    """Says what was drawn, not what was learnt."""
+PRIMARY = "success"
+SAMPLED = "success.sampled"
+ITEMS = "success.items"
+TO_TARGET = "rollouts_to_target"
+RATIO = f"{TO_TARGET}.ratio"
+"""Name of the effect whose difference is a ratio of restricted means, arm over reference: below 1 the arm was sooner."""
 
 
-NUMBERS = (
-    Number("teaching_share", "higher", drawn=True),
-    Number("zero_signal_share", "lower", drawn=True),
-    *(Number(f"success.{name}", "higher", f"gain.{name}") for name in ("reachable", "mastered", "hopeless", "lucky", "all")),
-    Number("rollouts_to_target", "lower", rollouts=True),
-    Number("training_rollouts_to_target", "lower", rollouts=True),
-)
-"""What effects are reported on, the main ones first. refused_share and rollouts are rows only: neither end is better."""
+@dataclass(frozen=True)
+class Findings:
+    """What a trial measured, ready to be compared."""
 
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Seed rows by arm and name, with what is needed to compare them."""
-
-    values: Mapping[tuple[str, str], Mapping[int, float | None]]
-    """(arm, name) -> seed -> value."""
-    base_of: Mapping[int, int]
-    """Seed -> number of its starting model."""
+    scores: Mapping[str, Mapping[int, ItemScores]]
+    """Arm -> seed -> the model after training."""
+    rows: Sequence[SeedRow]
+    """Numbers of all branches."""
+    watched: Mapping[str, Sequence[int]]
+    """Arm -> rollouts up to which each of its runs was watched for the target; empty where none was."""
+    decoding: Decoding
+    """Declared."""
     margin: float
-    """Share that does not matter."""
-    budget: float
-    """Largest number of rollouts of any run."""
+    """Change that does not matter."""
 
-    @classmethod
-    def of(cls, rows: Sequence[SeedRow], base_of: Mapping[int, int], margin: float) -> Table:
-        """Sort rows into a table."""
-        values: dict[tuple[str, str], dict[int, float | None]] = {}
-        for row in rows:
-            values.setdefault((row.arm, row.name), {})[row.seed] = row.value
-        budget = max((row.value or 0.0 for row in rows if row.unit == "rollouts"), default=0.0)
-        return cls(values, base_of, margin, budget)
+    def changes(self, arm: str, against: str, *, decoding: Decoding, by_items: bool = False) -> Change | None:
+        """`arm` minus `against` over the seeds that both ran; None when they share no seed or item."""
+        seeds = sorted(self.scores.get(arm, {}).keys() & self.scores.get(against, {}).keys())
+        if not seeds:
+            return None
+        before, after = ([self.scores[name][seed] for seed in seeds] for name in (against, arm))
+        return change(before, after, decoding=decoding, weigh="items" if by_items else "tasks")
 
-    def column(self, arm: str, name: str) -> Mapping[int, float | None]:
-        """Seed -> value; empty when the arm has no such number."""
-        return self.values.get((arm, name), {})
+    def column(self, arm: str, name: str) -> dict[int, float | None]:
+        """Seed -> value of a number; empty when the arm does not have it."""
+        return {row.seed: row.value for row in self.rows if (row.arm, row.name) == (arm, name)}
 
 
-def compare(table: Table, number: Number, arm: str, against: str) -> Effect | None:
-    """One arm against another (or `START`) on one number; None when one of them lacks it."""
-    reference_name = number.name.replace("success.", "start.") if against == START else number.name
-    own = table.column(arm, number.name)
-    reference = table.column(arm if against == START else against, reference_name)
-    if not own.keys() & reference.keys():
-        return None
-    pairs = match(own, reference)
-    bound = table.budget if number.rollouts else 1.0
-    margin = table.margin * (table.budget if number.rollouts else 1.0)
-    interval = paired_interval(pairs.differences, bound=bound)
-    floor = _floor(table, number, [arm] if against == START else [arm, against], pairs.seeds, bound)
-    word = verdict_word(interval, better=number.better, margin=margin)
-    return Effect(arm, against, number.name, interval, floor, word, number.better, pairs.censored)
+@dataclass(frozen=True)
+class Contrast:
+    """One arm against another on the primary outcome."""
+
+    arm: str
+    against: str
+    change: Change
+    margin: float
+    adjusted_p: float = 1.0
+    """Corrected by Holm over the contrasts that are judged together."""
+
+    @property
+    def plain(self) -> ChangeWord:
+        """The word without correction: for statements that need several contrasts at once (intersection-union)."""
+        return word_of(self.change, self.margin)
+
+    @property
+    def word(self) -> ChangeWord:
+        """The word with the correction."""
+        return word_of(self.change, self.margin, self.adjusted_p)
+
+    @property
+    def effect(self) -> Effect:
+        """As a record."""
+        return _effect(self.arm, self.against, PRIMARY, self.change, self.word, self.adjusted_p)
 
 
-def _floor(table: Table, number: Number, arms: Sequence[str], seeds: Sequence[int], bound: float) -> float:
-    """The noise floor from the spread of these arms on these seeds."""
-    columns = [table.column(arm, number.spread or number.name) for arm in arms]
-    chosen = [{seed: value for seed in seeds if (value := column.get(seed)) is not None} for column in columns]
-    labels = [[table.base_of[seed] for seed in column] for column in chosen]
-    return noise_floor([list(column.values()) for column in chosen], labels, pairs=len(seeds), bound=bound)
+def word_of(found: Change, margin: float, adjusted_p: float | None = None) -> ChangeWord:
+    """The word for a change between arms; `cannot tell` below `FEWEST_SEEDS`, for one seed too."""
+    if found.success.seeds < FEWEST_SEEDS:
+        return "cannot tell"
+    depends = found.dependence if math.isfinite(found.dependence.value) else None
+    return change_word(found.success, depends, found.sampled, margin=margin, adjusted_p=adjusted_p)
 
 
-def first_to_target(table: Table, arm: str, against: str) -> tuple[Effect, Race] | None:
-    """Who reached the target first, in all rollouts charged; censored runs lose to those that arrived."""
-    own, reference = table.column(arm, "rollouts_to_target"), table.column(against, "rollouts_to_target")
-    seeds = sorted(own.keys() & reference.keys())
-    if not seeds:
-        return None
-    found = race([own[seed] for seed in seeds], [reference[seed] for seed in seeds])
-    word = verdict_word(found.difference, better="higher", margin=table.margin)
-    return Effect(arm, against, "first_to_target", found.difference, found.floor, word, "higher", found.ties), found
+def contrasts(findings: Findings, pairs: Sequence[tuple[str, str]]) -> list[Contrast]:
+    """These pairs on the primary outcome, corrected by Holm over all of them; pairs without a common item are left out."""
+    found = []
+    for arm, against in pairs:
+        moved = findings.changes(arm, against, decoding=findings.decoding)
+        if moved is not None:
+            found.append(Contrast(arm, against, moved, findings.margin))
+    adjusted = holm([contrast.change.success.p for contrast in found])
+    return [replace(contrast, adjusted_p=p) for contrast, p in zip(found, adjusted, strict=True)]
 
 
-def all_effects(table: Table, against: Mapping[str, str], nulls: Sequence[str] = ()) -> tuple[list[Effect], list[str]]:
-    """Every arm against its reference and against its own start; and notes on the races.
+def effects_of(findings: Findings, contrast: Contrast) -> list[Effect]:
+    """Every effect of a pair: the primary outcome, sampled success and the mean over items, and rollouts to the target."""
+    arm, against, found = contrast.arm, contrast.against, [contrast.effect]
+    beside: list[tuple[str, Decoding, bool]] = [(ITEMS, findings.decoding, True)]
+    if findings.decoding == "greedy":
+        beside.insert(0, (SAMPLED, "sampled", False))
+    for name, decoding, by_items in beside:
+        moved = findings.changes(arm, against, decoding=decoding, by_items=by_items)
+        if moved is not None:
+            found.append(_effect(arm, against, name, moved, word_of(moved, findings.margin), moved.success.p))
+    sooner = rollouts_to_target(findings, contrast)
+    return found if sooner is None else [*found, sooner]
 
-    Nulls are not compared on what was drawn: they draw as the arm they shadow, by construction.
 
-    Args:
-        table: the numbers.
-        against: arm -> its reference, empty for the reference itself. A reference that did not run is passed over.
-        nulls: which of the arms are nulls.
+def rollouts_to_target(findings: Findings, contrast: Contrast) -> Effect | None:
+    """The ratio of restricted mean rollouts to the target; None where one side has none, or nobody arrived.
+
+    The budget is the smallest number of rollouts that any run of the two was watched for. `improves` also asks that
+    dependence on the prompt did not fall by the margin: a target can be reached by the commonest answer.
     """
-    effects: list[Effect | None] = []
-    notes = []
-    for arm, reference in against.items():
-        if reference:
-            numbers = [number for number in NUMBERS if not (number.drawn and arm in nulls)]
-            effects += [compare(table, number, arm, reference) for number in numbers]
-            if (first := first_to_target(table, arm, reference)) is not None:
-                effects.append(first[0])
-                notes.append(_race_note(table, arm, reference, first[1]))
-        starts = [number for number in NUMBERS if number.name.startswith("success.")]
-        effects += [compare(table, number, arm, START) for number in starts]
-    return [effect for effect in effects if effect is not None], notes
+    arm, against = contrast.arm, contrast.against
+    own, reference = findings.column(arm, TO_TARGET), findings.column(against, TO_TARGET)
+    seeds = sorted(own.keys() & reference.keys())
+    watched = [*findings.watched.get(arm, ()), *findings.watched.get(against, ())]
+    if not seeds or not watched:
+        return None
+    sides = [[column[seed] for seed in seeds] for column in (own, reference)]
+    ratio = restricted_ratio(*sides, budget=min(watched))
+    if ratio is None:
+        return None
+    word: ChangeWord = "cannot tell"
+    if ratio.n >= FEWEST_SEEDS and ratio.low > 1:
+        word = "worsens"
+    elif ratio.n >= FEWEST_SEEDS and ratio.high < 1 and contrast.change.dependence.low > -findings.margin:
+        word = "improves"
+    missed = sum(value is None for side in sides for value in side)
+    return Effect(arm, against, RATIO, ratio, word, censored=missed)
 
 
-def _race_note(table: Table, arm: str, against: str, found: Race) -> str:
-    def arrived(name: str) -> str:
-        column = table.column(name, "rollouts_to_target").values()
-        return f"{sum(value is not None for value in column)} of {len(column)} {name} runs"
-
-    return (
-        f"Target reached by {arrived(arm)} and {arrived(against)}; {arm} first on {found.wins} seeds, {against} first on "
-        f"{found.losses}, undecided {found.ties} (sign test p = {found.p_value:.2f})."
+def _effect(arm: str, against: str, name: str, found: Change, word: ChangeWord, p: float) -> Effect:
+    return Effect(
+        arm,
+        against,
+        name,
+        found.success.interval,
+        word,
+        p,
+        len(found.items),
+        found.success.detectable,
+        _interval(found.swapped),
+        _interval(found.dependence),
+        _interval(found.sampled) if name != SAMPLED else None,
     )
 
 
-def null_gains(effects: Sequence[Effect], nulls: Sequence[str]) -> list[Effect]:
-    """Effects that a null cannot have: its interval lies above 0 on the cells that levers are judged on.
-
-    Judged on success.reachable (success.all where no cell is reachable): on lucky cells a null may gain by collapsing
-    onto the majority answer, and hopeless or mastered cells were sorted by the measurement they are compared with, so
-    they fall back towards their mean without any training. Both references count: its own start, and the arm it stands
-    against.
-    """
-    names = {effect.name for effect in effects}
-    judged = "success.reachable" if "success.reachable" in names else "success.all"
-    return [e for e in effects if e.arm in nulls and e.name == judged and e.difference.n > 1 and e.difference.low > 0]
-
-
-def missing_classes(rows: Sequence[SeedRow]) -> list[str]:
-    """Cell classes that no branch has a number for."""
-    names = {row.name for row in rows}
-    return [name for name in CLASSES if f"success.{name}" not in names]
+def _interval(estimate: Estimate | None) -> Interval | None:
+    """As a record; None for what was not measured for some item."""
+    return estimate.interval if estimate is not None and math.isfinite(estimate.value) else None

@@ -11,50 +11,53 @@ import numpy as np
 from transformers import TrainerCallback
 
 from mixwright.measure._passes import FULL_MARKS
-from mixwright.records import CellPlan, Example, cell_key
+from mixwright.records import Example, cell_key
 from mixwright.trial._progress import report
-from mixwright.trial._rows import CLASSES
 
 if TYPE_CHECKING:
     from mixwright.config import MeasureConfig
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
 
-COMPLETIONS = dict.fromkeys(CLASSES, 16) | {"reachable": 128}
-"""Completions per class and evaluation. With 128 the standard error is at most .045; the others are only watched."""
+COMPLETIONS = 128
+"""Completions per evaluation, about: the standard error is at most .045."""
 TRAINING_SHARE = 0.9
 """Of a branch's time, for the progress line; then it is measured."""
 
 
-def choose_items(corpus: Corpus, cells: Sequence[CellPlan], *, seed: int) -> dict[str, list[Example]]:
-    """Fixed held-out items per class, the cells of a class taking turns; at most one item per completion."""
-    state_of = {cell.key: cell.state for cell in cells}
-    found: dict[str, dict[str, list[Example]]] = {name: {} for name in CLASSES}
+def choose_items(corpus: Corpus, *, seed: int) -> dict[str, list[Example]]:
+    """Fixed held-out items per task, of all its levels in turns; every task gets the same share of `COMPLETIONS`.
+
+    Args:
+        corpus: held-out examples.
+        seed: of the choice.
+    """
+    found: dict[str, dict[str, list[Example]]] = {}
     for example in corpus:
-        key = cell_key(example.task, example.level)
-        if (state := state_of.get(key)) in found and example.answer is not None:
-            found[state].setdefault(key, []).append(example)
+        if example.answer is not None:
+            cells = found.setdefault(example.task, {})
+            cells.setdefault(cell_key(example.task, example.level), []).append(example)
     rng = np.random.default_rng(seed)
     chosen = {}
-    for name, groups in found.items():
+    for task, groups in sorted(found.items()):
         orders = [[groups[key][i] for i in rng.permutation(len(groups[key]))] for key in sorted(groups)]
-        turns = [order[turn] for turn in range(max(map(len, orders), default=0)) for order in orders if turn < len(order)]
-        if turns:
-            chosen[name] = turns[: COMPLETIONS[name]]
+        turns = [order[turn] for turn in range(max(map(len, orders))) for order in orders if turn < len(order)]
+        chosen[task] = turns[: max(1, COMPLETIONS // len(found))]
     return chosen
 
 
 class ProgressCallback(TrainerCallback):
     """Every so many steps, and before the first and after the last, samples the chosen items and writes progress.jsonl.
 
-    Samples are drawn with the same numbers at every evaluation and in every arm. The learner leaves parameters, mode
-    and random state of the training model as they were.
+    Success is read under the declared decoding and averaged over tasks. Sampled completions are drawn with the same numbers
+    at every evaluation and in every arm. The learner leaves parameters, mode and random state of the training model as they
+    were.
 
     Args:
         learner: wraps the model in training.
         corpus: grades.
-        items: class -> examples.
-        config: sampling settings.
+        items: task -> examples.
+        config: decoding and sampling settings.
         every: steps between evaluations; 0 turns them off.
         seed: of the samples.
         folder: where progress.jsonl goes and steps.jsonl is.
@@ -91,26 +94,28 @@ class ProgressCallback(TrainerCallback):
         self._write(state.global_step)
 
     def _write(self, step: int) -> None:
-        if not self.every or step == self._last:
+        if not self.every or not self.items or step == self._last:
             return
         self._last = step
-        success = {name: self._success(examples, COMPLETIONS[name]) for name, examples in self.items.items()}
+        by_task = {task: self._success(examples) for task, examples in self.items.items()}
         line = {
             "step": step,
             "rollouts": self._trained() + self.evaluated,
             "evaluated": self.evaluated,
-            "success": success,
+            "success": sum(by_task.values()) / len(by_task),
+            "by_task": by_task,
         }
         with (self.folder / "progress.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 
-    def _success(self, examples: Sequence[Example], completions: int) -> float:
-        count = max(1, completions // len(examples))
+    def _success(self, examples: Sequence[Example]) -> float:
+        greedy = self.config.decoding == "greedy"
+        count = 1 if greedy else max(1, COMPLETIONS // len(self.items) // len(examples))
         self.evaluated += count * len(examples)
         groups = self.learner.sample(
             [example.prompt for example in examples],
             count=count,
-            temperature=self.config.temperature,
+            temperature=0.0 if greedy else self.config.temperature,
             max_new_tokens=self.config.max_new_tokens,
             seed=self.seed,
         )

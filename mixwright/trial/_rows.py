@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import itertools
 import json
-import statistics
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mixwright.errors import InputError
-from mixwright.records import CellPlan, Measurement, SeedRow, cell_key
+from mixwright.estimates.outcome import NAMES, SWAPPED, Decoding, ItemScores, item_scores, mean_score
+from mixwright.records import Measurement, SeedRow
 from mixwright.runs import read_json, read_measurements
 
-CLASSES = ("mastered", "reachable", "hopeless", "lucky")
-"""Cell classes, fixed by the plan before the run."""
-ABLE = ("mastered", "reachable")
-"""Classes that are right more often than luck: elsewhere rewards that differ teach a trick or noise."""
-SUCCESS = ("competence", "pass@1")
-"""Probe and name of the measurement that success is read from."""
+COMPETENCE = "competence"
+"""Probe that success is read from."""
 CHARGED = ("pass@1", "greedy")
 """Per-example measurements whose `n` counts rollouts."""
 
@@ -35,7 +32,9 @@ class BranchInfo:
     objective: str
     """grpo, sft or dpo."""
     planned: bool
-    """True when the arm follows the plan, hence rests on the measuring before it."""
+    """True when the arm rests on the measuring before it; references do not."""
+    trained: bool
+    """False for an arm that only measures its starting model."""
     digest: str
     """Of everything that decides the outcome; another digest, and the branch is run again."""
 
@@ -48,11 +47,11 @@ class BranchFiles:
     before: Sequence[Measurement]
     after: Sequence[Measurement]
     steps: Sequence[Mapping[str, Any]]
-    """Lines of steps.jsonl."""
+    """Lines of steps.jsonl; none without training."""
     progress: Sequence[Mapping[str, Any]]
     """Lines of progress.jsonl."""
     proof: Mapping[str, Any]
-    """proof.json; its rollouts include canaries after the last step."""
+    """proof.json, whose rollouts include canaries after the last step; empty without training."""
 
     @property
     def measured_before(self) -> int:
@@ -66,16 +65,22 @@ class BranchFiles:
         evaluating = int(self.progress[-1]["evaluated"]) if self.progress else 0
         return training + evaluating + measuring_rollouts(self.after)
 
+    @property
+    def scores(self) -> ItemScores:
+        """Of the model after training. Raises InputError for measurements of an earlier version."""
+        return item_scores(self.after)
+
 
 def read_branch(folder: Path) -> BranchFiles:
-    """All of a branch's numbers. Raises InputError when a file is missing or broken."""
+    """All of a branch's numbers. Raises InputError when a file is missing or broken, or an earlier version wrote it."""
+    info = read_json(folder / "branch.json", BranchInfo)
     return BranchFiles(
-        read_json(folder / "branch.json", BranchInfo),
+        info,
         read_measurements(folder / "before.parquet"),
         read_measurements(folder / "after.parquet"),
         list(_lines(folder / "steps.jsonl")),
         list(_lines(folder / "progress.jsonl")),
-        read_json(folder / "proof.json", dict[str, Any]),
+        read_json(folder / "proof.json", dict[str, Any]) if info.trained else {},
     )
 
 
@@ -93,32 +98,16 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
 
 def measuring_rollouts(measurements: Iterable[Measurement]) -> int:
     """Completions that these measurements were graded on; greedy and sampled ones of each item."""
-    return sum(row.n for row in measurements if row.probe == SUCCESS[0] and row.example and row.name in CHARGED)
-
-
-def class_success(measurements: Iterable[Measurement], cells: Sequence[CellPlan]) -> dict[str, float]:
-    """Mean sampled pass@1 over the cells of each class, every cell counted once; `all` over all that are not lucky.
-
-    Classes without a measured cell are left out.
-    """
-    measured = {
-        cell_key(row.task, row.level): row.value
-        for row in measurements
-        if (row.probe, row.name) == SUCCESS and row.example is None
-    }
-    known = [(cell.state, measured[cell.key]) for cell in cells if cell.key in measured]
-    groups = {name: [value for state, value in known if state == name] for name in CLASSES}
-    groups["all"] = [value for state, value in known if state != "lucky"]
-    return {name: statistics.fmean(values) for name, values in groups.items() if values}
+    return sum(row.n for row in measurements if row.probe == COMPETENCE and row.example and row.name in CHARGED)
 
 
 def reached(progress: Sequence[Mapping[str, Any]], gain: float) -> tuple[int | None, float | None]:
-    """(rollouts charged when the target was reached or None, the target), on the reachable cells.
+    """(rollouts charged when the target was reached or None, the target); None twice without evaluations.
 
     The target is the success of the starting model on the same fixed items plus `gain`, at most 1. It counts as reached
     at the first of two evaluations in a row at or above it: one alone is often luck, more so for a noisy run.
     """
-    points = [(int(row["rollouts"]), row["success"]["reachable"]) for row in progress if "reachable" in row["success"]]
+    points = [(int(row["rollouts"]), float(row["success"])) for row in progress]
     if not points:
         return None, None
     target = min(1.0, points[0][1] + gain)
@@ -128,21 +117,15 @@ def reached(progress: Sequence[Mapping[str, Any]], gain: float) -> tuple[int | N
     return None, target
 
 
-def branch_rows(branch: BranchFiles, cells: Sequence[CellPlan], gain: float) -> list[SeedRow]:
-    """The numbers of one branch: shares, rollouts, and success before, after and gained per cell class."""
-    values: dict[str, tuple[float | None, str]] = {}
-    groups = sum(line.get("groups", 0) for line in branch.steps)
-    if groups and branch.info.objective == "grpo":
-        for name, key in (("zero_signal_share", "zero_signal"), ("refused_share", "refused")):
-            values[name] = (sum(line.get(key, 0) for line in branch.steps) / groups, "share")
-        able = {cell.key for cell in cells if cell.state in ABLE}
-        teaching = sum(count for line in branch.steps for key, count in line.get("mixed", {}).items() if key in able)
-        values["teaching_share"] = (teaching / groups, "share")
-    before, after = class_success(branch.before, cells), class_success(branch.after, cells)
-    for name in before.keys() & after.keys():
-        values[f"start.{name}"] = (before[name], "share")
-        values[f"success.{name}"] = (after[name], "share")
-        values[f"gain.{name}"] = (after[name] - before[name], "share")
+def watched(branch: BranchFiles) -> int:
+    """Rollouts charged up to the last evaluation on the way, measuring before included where the arm rests on it."""
+    last = int(branch.progress[-1]["rollouts"]) if branch.progress else 0
+    return last + (branch.measured_before if branch.info.planned else 0)
+
+
+def branch_rows(branch: BranchFiles, decoding: Decoding, gain: float) -> list[SeedRow]:
+    """The numbers of one branch: success with its parts over all held-out items, what was drawn, and rollouts."""
+    values = _outcome(branch, decoding) | _mechanism(branch)
     if branch.info.objective == "grpo":
         count, target = reached(branch.progress, gain)
         if target is not None:
@@ -152,3 +135,32 @@ def branch_rows(branch: BranchFiles, cells: Sequence[CellPlan], gain: float) -> 
     values["rollouts"] = (branch.charged + branch.measured_before, "rollouts")
     info = branch.info
     return [SeedRow(info.arm, info.seed, name, value, unit) for name, (value, unit) in sorted(values.items())]
+
+
+def _outcome(branch: BranchFiles, decoding: Decoding) -> dict[str, tuple[float | None, str]]:
+    """Success under the declared decoding as a mean over tasks, its parts, and the other means beside it."""
+    name, after, before = NAMES[decoding], branch.scores, item_scores(branch.before)
+    items, old = after.items, before.items
+    if not items:
+        return {}
+    success, swapped = mean_score(after, name, items), mean_score(after, name + SWAPPED, items)
+    values = {
+        "success": success,
+        "swapped": swapped,
+        "dependence": success - swapped,
+        "success.sampled": mean_score(after, NAMES["sampled"], items),
+        "success.items": mean_score(after, name, items, by_task=False),
+        "start.success": mean_score(before, name, old) if old else math.nan,
+    }
+    return {key: (value if math.isfinite(value) else None, "share") for key, value in values.items()}
+
+
+def _mechanism(branch: BranchFiles) -> dict[str, tuple[float | None, str]]:
+    """What was drawn and how much of it could teach, as shares of all groups of all cells: no outcome."""
+    groups = sum(line.get("groups", 0) for line in branch.steps)
+    if not groups or branch.info.objective != "grpo":
+        return {}
+    silent, refused = (sum(line.get(name, 0) for line in branch.steps) for name in ("zero_signal", "refused"))
+    teaching = sum(sum(line.get("mixed", {}).values()) for line in branch.steps)
+    shares = {"zero_signal_share": silent, "refused_share": refused, "teaching_share": teaching}
+    return {name: (count / groups, "share") for name, count in shares.items()}

@@ -1,23 +1,24 @@
-"""The trial: every arm on every seed, paired, in parallel; then what the differences say."""
+"""The trial: references and levers on every seed, paired, in parallel; then the nulls of the levers that help."""
 
 from __future__ import annotations
 
 import shutil
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mixwright import catalog
 from mixwright.config import RunConfig
 from mixwright.errors import InputError
 from mixwright.plan._validate import validate_plan
-from mixwright.records import Plan, Stage, TrialResult, to_data
+from mixwright.records import Plan, Stage, TrialResult
 from mixwright.runs import RunFolder, read_plan, write_json
-from mixwright.trial._before import MeasureJob, base_name, measure_base
-from mixwright.trial._branch import BranchJob, base_digest, branch_digest, branch_of, is_complete, train_branch
-from mixwright.trial._pool import Job, Pool, processors
-from mixwright.trial._rows import SUCCESS
+from mixwright.trial._arms import Arms, Replan, arms_of, branch_of, left_out, null_name
+from mixwright.trial._before import base_name
+from mixwright.trial._jobs import Trial
+from mixwright.trial._pool import Pool
+from mixwright.trial._rows import COMPETENCE
 from mixwright.trial._summary import summarise
 
 if TYPE_CHECKING:
@@ -32,11 +33,13 @@ def run_trial(
     *,
     pool: Pool | None = None,
     progress: Progress | None = None,
+    replan: Replan | None = None,
 ) -> TrialResult:
     """Train and measure every arm on every seed and write trial/result.json.
 
-    Seed s of every arm starts from `bases[s % len(bases)]` with the same data order and sampling seeds. Branches that
-    an earlier, interrupted trial finished under the same plan, settings and data are taken over.
+    Seed s of every arm starts from `bases[s % len(bases)]` with the same data order and sampling seeds. Nulls run for levers
+    that help, and for no other. Branches that an earlier, interrupted trial finished under the same plan, settings and data
+    are taken over.
 
     Args:
         run: with corpus/ and plan.yaml. A base without measure/<its folder name>.parquet is measured first.
@@ -44,6 +47,7 @@ def run_trial(
         bases: starting models, checkpoint folders or hub names with different last parts.
         pool: running workers to use; None starts own ones.
         progress: as in `Pool.run`.
+        replan: makes the plan of `shuffled_levels`; without it that null is left out.
 
     Raises:
         InputError: unknown arm, plan of several stages, no held-out examples, broken files.
@@ -53,20 +57,37 @@ def run_trial(
 
     plan, corpus = read_plan(run.plan), Corpus.load(run.corpus)
     _check(config, plan, corpus, bases)
-    jobs = _branch_jobs(run, config, plan, corpus, bases)
-    todo = [job for job in jobs if not is_complete(run.branch(job.arm, job.seed), job.digest)]
+    arms = arms_of(config.trial)
+    trial = Trial(run, config, plan, corpus, [str(base) for base in bases], pool, progress)
     try:
-        if pool is not None:
-            _work(pool, run, config, bases, todo, plan, progress)
-        elif todo:
-            with Pool(min(config.trial.workers or processors(), len(todo))) as own:
-                _work(own, run, config, bases, todo, plan, progress)
+        trial.measure()
+        trial.train(trial.arm_jobs(arms.first))
+        result = _with_nulls(trial, arms, summarise(run, config, arms), replan)
     finally:
         for partial in run.result.parent.glob(".*.partial"):  # all workers have stopped
             shutil.rmtree(partial, ignore_errors=True)
-    result = summarise(run, config, plan)
     write_json(run.result, result)
     return result
+
+
+def _with_nulls(trial: Trial, arms: Arms, result: TrialResult, replan: Replan | None) -> TrialResult:
+    """The result after the nulls of the levers that help; where none does, with a note that says so."""
+    helping = [judged.arm for judged in result.judgements if judged.word == "helps"]
+    if not helping:
+        told = ("No lever beat every reference, so no null was run.",) if arms.levers else ()
+        return replace(result, notes=(*result.notes, *told))
+    replans = replan is not None
+    reasons = {
+        null: left_out(null, trial.plan, trial.corpus, trial.config, len(trial.bases), replans=replans)
+        for null in arms.nulls
+    }
+    possible = [null for null, reason in reasons.items() if not reason]
+    trial.train([job for lever in helping for job in trial.null_jobs(possible, lever, replan)], "nulls")
+    notes = [f"The null {null} was left out: {reason}." for null, reason in reasons.items() if reason]
+    if not possible:
+        notes.append("No null was run: what the lever works by is not shown.")
+    ran = {lever: [null_name(null, lever) for null in possible] for lever in helping}
+    return summarise(trial.run, trial.config, arms, ran, notes)
 
 
 def _check(config: RunConfig, plan: Plan, corpus: Corpus, bases: Sequence[str | Path]) -> None:
@@ -85,71 +106,18 @@ def check_trial(config: RunConfig, corpus: Corpus) -> None:
     if config.trial.seeds < 1 or not config.trial.arms:
         got = f"{config.trial.seeds} seeds, {len(config.trial.arms)} arms"
         raise InputError("at least one seed and one arm", got, "Correct trial.seeds and trial.arms.")
-    if twice := [arm for arm, count in Counter(config.trial.arms).items() if count > 1]:
-        raise InputError("each arm once", f"{twice[0]!r} more than once", "Correct trial.arms.")
-    if SUCCESS[0] not in config.measure.probes:
+    for name, given in (("arms", config.trial.arms), ("nulls", config.trial.nulls)):
+        if twice := [arm for arm, count in Counter(given).items() if count > 1]:
+            raise InputError("each arm once", f"{twice[0]!r} more than once", f"Correct trial.{name}.")
+    if COMPETENCE not in config.measure.probes:
         got = ", ".join(config.measure.probes) or "none"
-        raise InputError(f"the probe {SUCCESS[0]}, which success is read from", got, "Add it to measure.probes.")
+        raise InputError(f"the probe {COMPETENCE}, which success is read from", got, "Add it to measure.probes.")
     if len(corpus.select(split="train")) == 0:
         raise InputError("training examples", "none", "Give more rows: corpus.train.")
     if len(corpus.select(split="eval")) == 0:
         raise InputError("held-out examples to measure on", "none", "Set corpus.eval or corpus.eval_share.")
-    for arm in config.trial.arms:
-        if (against := catalog.load("arms", arm).AGAINST) and against not in config.trial.arms:
-            raise InputError(f"arm {against!r}, which {arm!r} is compared with", "none", "Add it to trial.arms.")
+    arms = arms_of(config.trial)
     tasks = sorted({cell.task for cell in corpus.cells()})
     stage = Stage("training", config.train.objective, 1, {task: 1 / len(tasks) for task in tasks})  # type: ignore[arg-type]
-    for arm in config.trial.arms:
+    for arm in arms.first:
         branch_of(arm, Plan("any", (stage,)), corpus)
-
-
-def _branch_jobs(
-    run: RunFolder, config: RunConfig, plan: Plan, corpus: Corpus, bases: Sequence[str | Path]
-) -> list[BranchJob]:
-    """One job per arm and seed, seeds outermost: an interrupted trial has whole pairs."""
-    data, content = to_data(config), corpus.digest()
-    branches = {arm: branch_of(arm, plan, corpus) for arm in config.trial.arms}
-    digests = [base_digest(str(base)) for base in bases]
-    jobs = []
-    for seed in range(config.trial.seeds):
-        place = seed % len(bases)
-        for arm, branch in branches.items():
-            digest = branch_digest(branch, config, corpus=content, base=digests[place], arm=arm, seed=seed)
-            base = str(bases[place])
-            jobs.append(BranchJob(str(run.path), arm, seed, base, base_name(base), data, digest))
-    return jobs
-
-
-def _work(
-    pool: Pool,
-    run: RunFolder,
-    config: RunConfig,
-    bases: Sequence[str | Path],
-    todo: Sequence[BranchJob],
-    plan: Plan,
-    progress: Progress | None,
-) -> None:
-    """Measure bases that were not, then train what is to be trained."""
-    logs = run.path / "trial" / "logs"
-    data = to_data(config)
-    missing = [(str(base), base_name(base)) for base in bases if not run.measurements(base_name(base)).is_file()]
-    if missing:
-        measuring = [
-            Job(f"measure {name}", measure_base, MeasureJob(str(run.path), base, name, data), log=logs / f"{name}.log")
-            for base, name in missing
-        ]
-        pool.run(measuring, title="measure", progress=progress)
-    if todo:
-        stage = plan.stages[0]
-        extra = 0.2 if stage.monitors or stage.controllers else 0.0
-        training = [
-            Job(
-                f"{job.arm}, seed {job.seed}",
-                train_branch,
-                job,
-                cost=stage.steps * (1 + extra * (job.arm != "uniform")),
-                log=logs / f"{job.arm}.{job.seed}.log",
-            )
-            for job in todo
-        ]
-        pool.run(training, title="trial", progress=progress)

@@ -2,40 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from mixwright import catalog
 from mixwright.config import RunConfig
-from mixwright.records import Effect, Plan, SeedRow, TrialResult
+from mixwright.estimates.judgement import FEWEST_SEEDS
+from mixwright.records import Effect, Judgement, SeedRow, TrialResult
 from mixwright.runs import RunFolder
-from mixwright.trial._effects import Table, all_effects, missing_classes, null_gains
-from mixwright.trial._rows import BranchFiles, branch_rows, reached, read_branch
-from mixwright.trial._statistics import FEWEST_SEEDS
+from mixwright.trial._arms import FROZEN, Arms
+from mixwright.trial._effects import RATIO, TO_TARGET, Contrast, Findings, contrasts, effects_of
+from mixwright.trial._judging import judge
+from mixwright.trial._rows import BranchFiles, branch_rows, reached, read_branch, watched
 
 
-def summarise(run: RunFolder, config: RunConfig, plan: Plan) -> TrialResult:
-    """What the branches of the configured arms and seeds show. Raises InputError when one is missing or broken."""
-    arms, seeds = tuple(config.trial.arms), tuple(range(config.trial.seeds))
-    branches = [read_branch(run.branch(arm, seed)) for arm in arms for seed in seeds]
-    rows = [row for branch in branches for row in branch_rows(branch, plan.cells, config.trial.target)]
-    names = sorted({branch.info.base for branch in branches})
-    base_of = {branch.info.seed: names.index(branch.info.base) for branch in branches}
-    classes = {arm: catalog.load("arms", arm) for arm in arms}
-    nulls = tuple(arm for arm in arms if classes[arm].NULL)
-    table = Table.of(rows, base_of, config.trial.margin)
-    effects, races = all_effects(table, {arm: classes[arm].AGAINST for arm in arms}, nulls)
-    gains = null_gains(effects, nulls)
+def summarise(
+    run: RunFolder,
+    config: RunConfig,
+    arms: Arms,
+    nulls: Mapping[str, Sequence[str]] | None = None,
+    notes: Sequence[str] = (),
+) -> TrialResult:
+    """What the branches show.
+
+    Args:
+        run: with the finished branches.
+        config: seeds, target, margin, declared decoding.
+        arms: references and levers, all of which ran.
+        nulls: lever -> the null arms that ran for it.
+        notes: what else a reader has to know.
+
+    Raises:
+        InputError: a branch is missing or broken, or an earlier version wrote it.
+    """
+    of = nulls or {}
+    ran = tuple(dict.fromkeys(null for found in of.values() for null in found))
+    names, seeds = (*arms.first, *ran), tuple(range(config.trial.seeds))
+    branches = [read_branch(run.branch(arm, seed)) for arm in names for seed in seeds]
+    findings = _findings(config, names, branches)
+    effects, judgements = _judged(findings, arms, of)
+    bases = sorted({branch.info.base for branch in branches})
     return TrialResult(
-        arms=arms,
-        nulls=nulls,
+        arms=names,
+        references=arms.references,
+        nulls=ran,
         seeds=seeds,
-        rows=tuple(rows),
+        rows=tuple(findings.rows),
         effects=tuple(effects),
-        rollouts={arm: _charged([branch for branch in branches if branch.info.arm == arm]) for arm in arms},
+        judgements=tuple(judgements),
+        rollouts={arm: _charged([branch for branch in branches if branch.info.arm == arm]) for arm in names},
         target=_targets(branches, config.trial.target),
-        unproven=bool(gains),
-        notes=(*_notes(config, rows, names, nulls), *races, *_doubts(gains)),
+        decoding=config.measure.decoding,
+        margin=config.trial.margin,
+        notes=(*_notes(config, bases, findings.rows, effects), *notes),
     )
+
+
+def _findings(config: RunConfig, names: Sequence[str], branches: Sequence[BranchFiles]) -> Findings:
+    """All numbers of the branches, ready to be compared."""
+    return Findings(
+        {arm: {b.info.seed: b.scores for b in branches if b.info.arm == arm} for arm in names},
+        [row for branch in branches for row in branch_rows(branch, config.measure.decoding, config.trial.target)],
+        {arm: [watched(b) for b in branches if b.info.arm == arm and b.progress] for arm in names},
+        config.measure.decoding,
+        config.trial.margin,
+    )
+
+
+def _judged(findings: Findings, arms: Arms, of: Mapping[str, Sequence[str]]) -> tuple[list[Effect], list[Judgement]]:
+    """Effects and judgements. Nulls are a family of their own for Holm: whether they ran changes no earlier p value."""
+    pairs = [(lever, reference) for lever in arms.levers for reference in arms.references]
+    plain = [(reference, FROZEN) for reference in arms.references if reference != FROZEN]
+    first = contrasts(findings, pairs + plain)
+    tried = [(lever, null) for lever, found in of.items() for null in found]
+    ran = dict.fromkeys(null for _, null in tried)
+    second = contrasts(findings, tried + [(null, FROZEN) for null in ran])
+    effects = [effect for contrast in (*first, *second) for effect in effects_of(findings, contrast)]
+
+    def own(lever: str, found: Sequence[Contrast]) -> list[Contrast]:
+        return [contrast for contrast in found if contrast.arm == lever]
+
+    return effects, [judge(lever, own(lever, first), own(lever, second)) for lever in arms.levers]
 
 
 def _charged(branches: Sequence[BranchFiles]) -> int:
@@ -46,49 +91,33 @@ def _charged(branches: Sequence[BranchFiles]) -> int:
 
 def _targets(branches: Sequence[BranchFiles], gain: float) -> dict[str, float]:
     """The gain fixed before the run, and the success it means per starting model (the same in all its branches)."""
-    found = {"gain.reachable": gain}
+    found = {"gain": gain}
     for branch in branches:
         target = reached(branch.progress, gain)[1]
         if target is not None:
-            found[f"success.reachable.{branch.info.base}"] = target
+            found[f"success.{branch.info.base}"] = target
     return found
 
 
-NOTES = (
-    "Share of groups that teach: rewards differ, the group was not refused, and the plan found its cell right more often "
-    "than luck. The zero-signal share also counts groups of lucky cells as signal.",
-    "Noise floor: size that the mean difference of two identical arms stays below in 95 % of trials, from the spread of "
-    "runs within arm and starting model.",
-    "Success of a class: mean sampled pass@1 over its held-out cells, each cell counted once, classes as the plan sorted "
-    "them. Cells sorted by a noisy measurement drift back to their mean: compare arms, not gains, on mastered and hopeless.",
-    "rollouts_to_target charges training, canaries, evaluations on the way and, to arms that follow the plan, the measuring "
-    "it rests on; training_rollouts_to_target leaves that measuring out. Differences are over the seeds where both arms "
-    "arrived; first_to_target counts the others too.",
-)
-"""How the numbers are made."""
-
-
-def _notes(config: RunConfig, rows: Sequence[SeedRow], bases: Sequence[str], nulls: Sequence[str]) -> list[str]:
+def _notes(config: RunConfig, bases: Sequence[str], rows: Sequence[SeedRow], effects: Sequence[Effect]) -> list[str]:
     """What a reader has to know before believing the table."""
-    margin, seeds = config.trial.margin, config.trial.seeds
+    seeds, decoding = config.trial.seeds, config.measure.decoding
     notes = [
-        f"Intervals: 95 %, paired t over {seeds} seeds from {len(bases)} starting model(s); they speak about these models. "
-        f"No measurable effect: interval around 0 and within +-{margin:g} (rollouts: +-{margin:.0%} of the largest run).",
-        *NOTES,
+        f"Success: {decoding} decoding, all held-out items, mean over tasks. Intervals: 95 %, over seeds and items; "
+        "words about several arms are corrected by Holm, those that must hold against every reference are not.",
+        "All seeds start from one model: nothing here speaks about other starting models."
+        if len(bases) == 1
+        else f"{seeds} seeds start from {len(bases)} models: the intervals speak about these models.",
     ]
     if seeds < FEWEST_SEEDS:
-        notes.append(f"{seeds} seeds: every word is inconclusive below {FEWEST_SEEDS}.")
-    if not nulls:
-        notes.append("No null arm was run: nothing here shows that a gain needs the rewards' information.")
-    if missing := missing_classes(rows):
-        notes.append(f"No cell of class {', '.join(missing)}: nothing can be said about it.")
+        notes.append(f"Below {FEWEST_SEEDS} seeds every word is cannot tell.")
+    asked = any(row.name == TO_TARGET for row in rows)
+    if any(effect.name == RATIO for effect in effects):
+        notes.append(
+            f"{RATIO}: ratio of mean rollouts, arm over reference; a run that missed the target counts with all that it "
+            "was watched for. Charged: training, canaries, evaluations on the way and, where the arm rests on it, the "
+            "measuring before."
+        )
+    elif asked:
+        notes.append(f"No run of a lever or its reference reached the target (+{100 * config.trial.target:g} points).")
     return notes
-
-
-def _doubts(gains: Sequence[Effect]) -> list[str]:
-    """One sentence per gain that a null made."""
-    return [
-        f"Unproven: {gain.arm}, which knows no right answer from a wrong one, gained {gain.difference.value:+.3f} "
-        f"({gain.difference.low:+.3f} .. {gain.difference.high:+.3f}) in {gain.name} against {gain.against}."
-        for gain in gains
-    ]

@@ -21,13 +21,32 @@ if TYPE_CHECKING:
 Reward = Callable[..., list[float]]
 
 
-def make_trainer(learner: Learner, train: Corpus, branch: Branch, config: RunConfig, *, seed: int, folder: Path) -> Any:
+def make_trainer(
+    learner: Learner,
+    train: Corpus,
+    branch: Branch,
+    config: RunConfig,
+    *,
+    seed: int,
+    folder: Path,
+    source: Path | None = None,
+) -> Any:
     """A steered trainer for the first stage of the branch's plan, writing its files into `folder`.
+
+    Args:
+        learner: is trained.
+        train: rows to train on.
+        branch: plan, and what is done to rewards.
+        config: settings of training.
+        seed: of data order, sampling and training noise.
+        folder: gets the files.
+        source: a finished run whose draws and refusals are served again, for as many steps as it made.
 
     Raises:
         InputError: an objective without a trainer, or a field that TRL's config does not know.
     """
     stage = branch.plan.stages[0]
+    from mixwright.trainers._replay import steps_made
     from mixwright.trainers._steering import Steering
 
     steering = Steering(
@@ -36,8 +55,10 @@ def make_trainer(learner: Learner, train: Corpus, branch: Branch, config: RunCon
         seed=seed,
         permute_rewards=branch.permute_rewards,
         canary_every=config.train.canary_every if stage.monitors or stage.controllers else 0,
+        replay=source,
     )
-    shared = _shared_settings(config, learner, stage.steps, seed, folder)
+    steps = stage.steps if source is None else min(stage.steps, steps_made(source))
+    shared = _shared_settings(config, learner, steps, seed, folder)
     if stage.objective == "grpo":
         from mixwright.trainers.grpo import SteeredGRPOTrainer
 

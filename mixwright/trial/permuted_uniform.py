@@ -1,4 +1,4 @@
-"""Null: uniform sampling, with true rewards permuted inside each group before the optimiser sees them.
+"""Null: a broken verifier under uniform sampling: true rewards are permuted inside each group.
 
 Source: random-reward controls (Spurious Rewards, arXiv:2506.10947), made exact: mean, spread and number of signal-carrying
 groups stay the same, only which completion earned what is lost.
@@ -12,17 +12,17 @@ Against uniform it differs in the information of the rewards alone: that differe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from mixwright.contracts import Arm, Branch
 from mixwright.records import Cell, Plan
-from mixwright.trial._proportional import proportional_plan
+from mixwright.trial._bare import proportional_plan
 
 
 class PermutedUniform(Arm):
     """The reference with uninformative rewards."""
 
-    NULL: ClassVar[bool] = True
+    ROLE: ClassVar[Literal["lever", "reference", "null"]] = "null"
 
     def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
         """The plan without its levers, rewards permuted."""

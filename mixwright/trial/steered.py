@@ -1,4 +1,4 @@
-"""The plan under trial as it stands, with all its levers.
+"""Lever: the plan under trial as it stands.
 
 Source: the plan of this run.
 Unit: one branch per seed.

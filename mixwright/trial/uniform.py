@@ -1,25 +1,25 @@
-"""The reference: every training example equally often, no lever.
+"""Reference: every training example equally often, no lever.
 
 Source: plain GRPO or SFT over the concatenated data, what a run does when nobody decides.
 Unit: one branch per seed.
 Cost: one training run per seed.
-Blind spot: proportional to the rows the corpus happens to have; not equal weights over tasks (that is a planner).
+Blind spot: proportional to the rows the corpus happens to have; `equal_shares` is the other simple rule.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from mixwright.contracts import Arm, Branch
 from mixwright.records import Cell, Plan
-from mixwright.trial._proportional import proportional_plan
+from mixwright.trial._bare import proportional_plan
 
 
 class Uniform(Arm):
     """Proportional weights, uniform selector, no mixture, gates, controllers or monitors."""
 
-    AGAINST: ClassVar[str] = ""
+    ROLE: ClassVar[Literal["lever", "reference", "null"]] = "reference"
 
     def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
         """The plan without its levers."""

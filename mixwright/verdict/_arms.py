@@ -4,37 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mixwright.records import Effect, TrialResult
-from mixwright.verdict._blocks import Tone
-from mixwright.verdict._text import between, change, name_of
+import numpy as np
 
-START = "start"
-"""In `Effect.against`: the arm's own starting model."""
-JUDGED = (
-    "teaching_share",
-    "zero_signal_share",
-    "success.reachable",
-    "success.mastered",
-    "success.all",
-    "rollouts_to_target",
-    "first_to_target",
-)
-"""Numbers that the headline speaks of, most important first: where an effect is good or bad for everybody."""
-TONES: dict[str, Tone] = {"helps": "good", "harms": "bad", "inconclusive": "plain", "no measurable effect": "plain"}
+from mixwright.estimates.intervals import mean_interval
+from mixwright.estimates.judgement import told
+from mixwright.records import Effect, Interval, TrialResult
+from mixwright.verdict._text import NONE, between, change, points
+
+PRIMARY = "success"
+"""In `Effect.name`: success under the declared decoding, all held-out items, mean over tasks."""
+RATIO = ".ratio"
+"""End of the names of effects that are ratios, arm over reference."""
+OUTCOMES = ("success", "swapped", "dependence", "start", "gain")
+"""First words of numbers that say what was learnt; of the shares, the others say what was drawn."""
+
+
+def effect_of(result: TrialResult, arm: str, against: str, name: str = PRIMARY) -> Effect | None:
+    """One effect, if the trial has it."""
+    return next((e for e in result.effects if (e.arm, e.against, e.name) == (arm, against, name)), None)
+
+
+def word(result: TrialResult, effect: Effect) -> str:
+    """What a change may be called, for people."""
+    return told(effect.word, result.margin)
+
+
+def outcome_told(decoding: str) -> str:
+    """`success, greedy, all held-out items, mean over tasks`."""
+    return f"success, {decoding}, all held-out items, mean over tasks"
+
+
+def with_interval(found: Interval | None) -> str:
+    """`+4.2 [+1.0, +7.4]` in points; a dash for what was not measured."""
+    return NONE if found is None else f"{points(found.value)} {between(found.low, found.high)}"
 
 
 def unit_of(result: TrialResult, effect: Effect) -> str:
-    """Unit of an effect's difference: that of its rows, or a share where the difference is one (who was first)."""
-    units = {row.unit for row in result.rows if row.name == effect.name}
-    within = max(abs(effect.difference.low), abs(effect.difference.high), abs(effect.noise_floor)) <= 1
-    return "share" if within or "share" in units else next(iter(sorted(units)), "share")
+    """Unit of an effect's difference: `ratio`, or that of its rows, else a share."""
+    if effect.name.endswith(RATIO):
+        return "ratio"
+    return next((row.unit for row in result.rows if row.name == effect.name), "share")
 
 
-def in_words(result: TrialResult, effect: Effect) -> str:
-    """`zero-signal share +21 [+16, +26]`, with a true minus sign below 0."""
-    unit = unit_of(result, effect)
-    difference = effect.difference
-    return f"{name_of(effect.name)} {change(difference.value, unit)} {between(difference.low, difference.high, unit)}"
+def in_unit(result: TrialResult, effect: Effect) -> str:
+    """The difference with its interval, in its unit."""
+    unit, found = unit_of(result, effect), effect.difference
+    if unit == "ratio":
+        return f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]"
+    return f"{change(found.value, unit)} {between(found.low, found.high, unit)}" if found.n else NONE
 
 
 def listed(words: Sequence[str]) -> str:
@@ -42,17 +59,13 @@ def listed(words: Sequence[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
 
 
-def judged(effects: Sequence[Effect]) -> list[Effect]:
-    """The effects that the headline speaks of, in its order; all of them when none has such a name."""
-    found = [effect for name in JUDGED for effect in effects if effect.name == name]
-    return found or list(effects)
-
-
-def differences(result: TrialResult, effect: Effect) -> tuple[float, ...]:
-    """Arm minus reference, one per seed that both finished; empty when the rows do not hold both."""
-    values = {(row.arm, row.name, row.seed): row.value for row in result.rows}
-    reference = (effect.against, effect.name)
-    if effect.against == START:
-        reference = (effect.arm, effect.name.replace("success.", "start."))
-    both = [(values.get((effect.arm, effect.name, seed)), values.get((*reference, seed))) for seed in result.seeds]
+def differences(result: TrialResult, name: str, arm: str, against: str) -> tuple[float, ...]:
+    """Arm minus reference in one number, one per seed that has both."""
+    values = {(row.arm, row.seed): row.value for row in result.rows if row.name == name}
+    both = [(values.get((arm, seed)), values.get((against, seed))) for seed in result.seeds]
     return tuple(a - b for a, b in both if a is not None and b is not None)
+
+
+def over_seeds(values: Sequence[float]) -> Interval | None:
+    """Mean with its t interval over seeds; None for fewer than two, which have none."""
+    return mean_interval(np.array(values)) if len(values) > 1 else None

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from mixwright.records import Claim
+from mixwright.records import Claim, ClaimKind
 
 Tone = Literal["plain", "good", "bad", "caution"]
 
@@ -29,7 +29,7 @@ class Fact:
     label: str
     value: str
     note: str = ""
-    """Interval, null or noise floor that belongs to the value."""
+    """Interval and word that belong to the value."""
     tone: Tone = "plain"
 
 
@@ -69,7 +69,7 @@ class HeatCell:
     """0..1; None where it was not measured."""
     after: float | None
     """0..1; None where it was not measured."""
-    mark: Literal["", "learnt", "damaged", "lucky"] = ""
+    mark: ClaimKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,15 +128,15 @@ class Forest:
     """What the chart shows, for those who do not see it."""
     x_label: str
     rows: tuple[ForestRow, ...]
-    noise: float | None = None
-    """Half-width around 0 that two identical arms would show; None draws no zero line either."""
+    margin: float | None = None
+    """Half-width around 0 of differences that do not matter; None draws no zero line either."""
     scale: float = 1.0
     """Factor from the rows' numbers to the axis: 100 for shares shown in percent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Strips:
-    """States over time, one strip per row: 0 below the band, 1 in it, 2 above it."""
+    """States over time, one strip per row: 0 under the band, 1 in it, 2 over it."""
 
     caption: str
     alternative: str
@@ -146,7 +146,8 @@ class Strips:
     """Left edges of the columns, then the last right edge."""
     rows: tuple[tuple[str, tuple[int | None, ...]], ...]
     """(name, one state per column; None where nothing was known)."""
-    names: tuple[str, str, str] = ("below the band", "in the band", "above the band")
+    names: tuple[str, str, str]
+    """Of the three states."""
 
 
 @dataclass(frozen=True, slots=True)

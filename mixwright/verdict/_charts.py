@@ -72,7 +72,7 @@ def svg(chart: Chart) -> str:
 def _height(chart: Chart) -> int:
     if isinstance(chart, Lines):
         return 250 + 16 * len(chart.series)
-    return 60 + (34 if isinstance(chart, Forest) else 19) * len(chart.rows) + (24 if isinstance(chart, Strips) else 0)
+    return 60 + (34 if isinstance(chart, Forest) else 19) * len(chart.rows) + (42 if isinstance(chart, Strips) else 0)
 
 
 def _inline(text: str, alternative: str) -> str:
@@ -124,10 +124,10 @@ def _lines(axes: Axes, chart: Lines) -> None:
 def _forest(axes: Axes, chart: Forest) -> None:
     rows = chart.rows[::-1]
     edges = [chart.scale * end for row in rows if row.value is not None for end in (row.low, row.high, *row.points)]
-    if chart.noise is not None:
-        edges += [-chart.scale * chart.noise, chart.scale * chart.noise]
-        axes.axvspan(-chart.scale * chart.noise, chart.scale * chart.noise, color=NOISE, linewidth=0)
-        for edge in (-chart.scale * chart.noise, chart.scale * chart.noise):
+    if chart.margin is not None:
+        edges += [-chart.scale * chart.margin, chart.scale * chart.margin]
+        axes.axvspan(-chart.scale * chart.margin, chart.scale * chart.margin, color=NOISE, linewidth=0)
+        for edge in (-chart.scale * chart.margin, chart.scale * chart.margin):
             axes.axvline(edge, color=QUIET, linewidth=0.8, linestyle=(0, (2, 2)))
         axes.axvline(0, color=QUIET, linewidth=1)
     for y, row in enumerate(rows):
@@ -136,10 +136,10 @@ def _forest(axes: Axes, chart: Forest) -> None:
             continue
         low, value, high = chart.scale * row.low, chart.scale * row.value, chart.scale * row.high
         axes.plot([low, high], [y, y], color=SERIES[0], linewidth=2.4, solid_capstyle="round")
-        axes.plot([value], [y], color=SERIES[0], marker="D" if chart.noise is not None else "|", markersize=7)
+        axes.plot([value], [y], color=SERIES[0], marker="D" if chart.margin is not None else "|", markersize=7)
         axes.plot(
-            [chart.scale * point for point in row.points], [y - 0.27 * (chart.noise is not None)] * len(row.points),
-            linestyle="", marker="o", markersize=4 if chart.noise is not None else 8, color=SERIES[1], markeredgecolor=PAGE,
+            [chart.scale * point for point in row.points], [y - 0.27 * (chart.margin is not None)] * len(row.points),
+            linestyle="", marker="o", markersize=4 if chart.margin is not None else 8, color=SERIES[1], markeredgecolor=PAGE,
         )  # fmt: skip
     axes.set_yticks(range(len(rows)), [_name(row.label) for row in rows])
     axes.set_ylim(-0.6, len(rows) - 0.4)
@@ -173,8 +173,7 @@ def _strips(axes: Axes, chart: Strips) -> None:
     for side in ("left", "bottom"):
         axes.spines[side].set_visible(False)
     keys = [Patch(**{name: value for name, value in look.items() if name != "height"}) for look in looks]
-    names = [name.removesuffix(" the band") for name in chart.names]
-    axes.figure.legend(keys, names, loc="outside lower center", ncols=3, handlelength=1.4, columnspacing=1.2)
+    axes.figure.legend(keys, chart.names, loc="outside lower center", ncols=2, handlelength=1.4, columnspacing=1.2)
 
 
 def _runs(states: Sequence[int | None], edges: Sequence[float], wanted: int) -> list[tuple[float, float]]:

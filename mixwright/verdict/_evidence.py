@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from mixwright.errors import InputError
-from mixwright.records import Measurement, Plan, TrialResult
-from mixwright.runs import RunFolder, read_json, read_measurements, read_plan
-
-SUCCESS = "pass@1"
-"""The measurement that claims, heat map and forecast are about."""
-
-Cells = dict[tuple[str, float | None], dict[str, tuple[float, float]]]
-"""(task, level) -> example id -> (success before, success after)."""
+from mixwright.estimates.outcome import Decoding, ItemScores, item_scores
+from mixwright.records import Plan, TrialResult
+from mixwright.runs import RunFolder, read_json, read_measurements, read_plan, read_yaml
 
 
 def json_lines(path: Path) -> Iterator[dict[str, Any]]:
@@ -45,13 +41,26 @@ def number(item: dict[str, Any], name: str) -> float | None:
 
 
 def trial_of(run: RunFolder) -> TrialResult | None:
-    """The trial's result, if there was one."""
-    return read_json(run.result, TrialResult) if run.result.is_file() else None
+    """The trial's result, if there was one. Raises InputError for one of an earlier version."""
+    if not run.result.is_file():
+        return None
+    if "references" not in read_json(run.result, dict[str, Any]):
+        got, remedy = "one of an earlier version", "Run the trial again, in a new folder."
+        raise InputError("a trial's result with its references and judgements", got, remedy, file=run.result)
+    return read_json(run.result, TrialResult)
 
 
 def plan_of(run: RunFolder) -> Plan | None:
     """The plan, if there is one."""
     return read_plan(run.plan) if run.plan.is_file() else None
+
+
+def decoding_of(run: RunFolder) -> Decoding:
+    """The decoding that the run's settings declare; greedy where they do not."""
+    path = run.path / "run.yaml"
+    settings = read_yaml(path, dict[str, Any]) if path.is_file() else {}
+    measure = settings.get("measure")
+    return "sampled" if isinstance(measure, dict) and measure.get("decoding") == "sampled" else "greedy"
 
 
 def arms(run: RunFolder) -> dict[str, list[tuple[int, Path]]]:
@@ -65,15 +74,15 @@ def arms(run: RunFolder) -> dict[str, list[tuple[int, Path]]]:
 
 
 def lead(run: RunFolder) -> str:
-    """The arm that the first screen is about: the first that is neither a null nor the reference; empty without a trial."""
+    """The arm that the first screen is about: the trial's first lever, no reference and no null; empty without a trial.
+
+    Before a trial has its result nothing says what an arm is, and the first one stands here.
+    """
     result = trial_of(run)
-    names = list(result.arms) if result else list(arms(run))
-    if not names:
-        return ""
-    others = {effect.against for effect in result.effects} | set(result.nulls) if result else {"uniform"}
-    others |= {name for name in names if name.startswith("permuted")}
-    candidates = [name for name in names if name not in others]
-    return "steered" if "steered" in candidates else (candidates or names)[0]
+    if result is None:
+        return next(iter(arms(run)), "")
+    levers = [arm for arm in result.arms if arm not in result.references and arm not in result.nulls]
+    return next(iter([*levers, *result.arms]), "")
 
 
 def whose(run: RunFolder) -> str:
@@ -82,41 +91,47 @@ def whose(run: RunFolder) -> str:
     return f" (arm {arm} against its start)" if arm else ""
 
 
-def pairs(before: list[Measurement], after: list[Measurement]) -> Cells:
-    """Success of the items that both measured, by cell."""
-    old = _items(before)
-    found: Cells = {}
-    for (task, level, example), value in _items(after).items():
-        if (task, level, example) in old:
-            found.setdefault((task, level), {})[example] = (old[task, level, example], value)
-    return found
+@functools.lru_cache(maxsize=256)
+def _scores(path: Path, _changed: int) -> ItemScores:
+    try:
+        return item_scores(read_measurements(path))
+    except InputError as error:
+        raise error.at(path) from None
 
 
-def _items(rows: list[Measurement]) -> dict[tuple[str, float | None, str], float]:
-    return {(r.task, r.level, r.example): r.value for r in rows if r.name == SUCCESS and r.example is not None}
+def scores(path: Path) -> ItemScores:
+    """Scores of single items in a table of measurements; kept, because sections ask for them again.
+
+    Raises:
+        InputError: the table is broken, or of an earlier version.
+    """
+    return _scores(path, path.stat().st_mtime_ns)
 
 
-def lucks(rows: list[Measurement]) -> dict[tuple[str, float | None], float]:
-    """(task, level) -> luck: the null of success that was measured with it."""
-    found: dict[tuple[str, float | None], float] = {}
-    for row in rows:
-        if row.name == SUCCESS and row.null is not None:
-            found.setdefault((row.task, row.level), row.null)
-        elif row.name == "luck" and row.example is None:
-            found[row.task, row.level] = row.value
-    return found
+Sides = tuple[Sequence[ItemScores], Sequence[ItemScores]]
+"""Before and after, one each per seed, in the same order."""
 
 
-def comparisons(run: RunFolder) -> dict[str, list[tuple[Cells, dict[tuple[str, float | None], float]]]]:
-    """Arm -> (paired items, luck) per seed; the arm of a plain before and after is the empty name."""
-    found: dict[str, list[tuple[Cells, dict[tuple[str, float | None], float]]]] = {}
-    places = {arm: [folder for _, folder in branches] for arm, branches in arms(run).items()}
-    files = {arm: [(f / "before.parquet", f / "after.parquet") for f in folders] for arm, folders in places.items()}
-    if not files:
-        files = {"": [(run.measurements("before"), run.measurements("after"))]}
+def comparisons(run: RunFolder) -> dict[str, Sides]:
+    """Arm -> what was measured before and after, per seed; the arm of a plain before and after is the empty name.
+
+    Raises:
+        InputError: a table is broken, or of an earlier version.
+    """
+    files: dict[str, list[tuple[Path, Path]]] = {}
+    for arm, _, folder in run.branches():
+        files.setdefault(arm, []).append((folder / "before.parquet", folder / "after.parquet"))
+    files = files or {"": [(run.measurements("before"), run.measurements("after"))]}
+    found: dict[str, Sides] = {}
     for arm, both in files.items():
-        for before, after in both:
-            if before.is_file() and after.is_file():
-                old = read_measurements(before)
-                found.setdefault(arm, []).append((pairs(old, read_measurements(after)), lucks(old)))
+        known = [(scores(before), scores(after)) for before, after in both if before.is_file() and after.is_file()]
+        if known:
+            found[arm] = ([old for old, _ in known], [new for _, new in known])
     return found
+
+
+def ends(run: RunFolder, arm: str, against: str) -> Sides | None:
+    """What two arms could do after training, per seed that both finished: the reference first. None without such seeds."""
+    own, other = ({seed: folder / "after.parquet" for seed, folder in arms(run).get(name, [])} for name in (arm, against))
+    seeds = [seed for seed in own if seed in other and own[seed].is_file() and other[seed].is_file()]
+    return ([scores(other[seed]) for seed in seeds], [scores(own[seed]) for seed in seeds]) if seeds else None

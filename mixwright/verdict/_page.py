@@ -9,15 +9,26 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from mixwright.records import Claim
+from mixwright.records import Claim, ClaimKind
 from mixwright.verdict import _text
 from mixwright.verdict._blocks import Block, Chart, Forest, Headline, Lines, Strips, Table
 from mixwright.verdict._charts import svg
+from mixwright.verdict._claims import kind_told
 
 HEATS = 6
 """Colours of the heat map, each with its own text colour."""
 FIRST_SCREEN = 20
 """Sections below this order stand above the fold."""
+
+MARKS: dict[ClaimKind, str] = {
+    "learnt": "▲",
+    "damaged": "▼",
+    "commonest": "≈",
+    "sharper": "◇",
+    "unchanged": "=",
+    "cannot tell": "?",
+}
+"""Signs of the heat map."""
 
 Part = tuple[str, str, int, list[Block]]
 """(id, title, order, blocks) of one section."""
@@ -65,10 +76,12 @@ def _template() -> Template:
         "level": _text.level,
         "svg": lambda chart: Markup(svg(chart)),
         "numbers": numbers,
+        "told": kind_told,
         "heat": lambda share: min(int(share * HEATS), HEATS - 1) if share is not None else "none",
         "axis": axis,
         "narrow": lambda blocks: all(isinstance(block, Lines | Forest | Strips) for block in blocks),
     }
+    environment.globals["marks"] = MARKS
     return environment.get_template("page.html")
 
 

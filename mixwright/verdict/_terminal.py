@@ -10,6 +10,7 @@ from rich.rule import Rule
 from rich.table import Table as Rich
 from rich.text import Text
 
+from mixwright.records import ClaimKind
 from mixwright.verdict._blocks import (
     Block,
     Claims,
@@ -26,10 +27,11 @@ from mixwright.verdict._blocks import (
     Texts,
     Tone,
 )
-from mixwright.verdict._text import between, level, line, percent, points
+from mixwright.verdict._claims import kind_told
+from mixwright.verdict._text import NONE, between, level, line, percent, points
 
 STYLES: dict[Tone, str] = {"plain": "", "good": "cyan", "bad": "red", "caution": "yellow"}
-KINDS = {"learnt": "cyan", "damaged": "red", "unchanged": "", "unmeasurable": "dim"}
+KINDS: dict[ClaimKind, str] = {"learnt": "cyan", "damaged": "red"}
 MOST = 40
 """Rows of a table."""
 
@@ -78,12 +80,15 @@ def _block(console: Console, block: Block) -> None:
 
 
 def _claims(block: Claims) -> Rich:
-    table = _empty(("task", "before", "after", "change", "95 % interval"), (1, 2, 3, 4))
+    table = _empty(("task", "before", "after", "change", "95 % interval", "word"), (1, 2, 3, 4))
     for claim in block.claims:
-        name = " ".join(part for part in (line(claim.task), level(claim.level)) if part)
-        cells = (percent(claim.before), percent(claim.after), points(claim.difference.value))
-        interval = between(claim.difference.low, claim.difference.high)
-        table.add_row(*(Text(text, style=KINDS[claim.kind]) for text in (name, *cells, interval)))
+        name = f"{line(claim.task)} {level(claim.level) or ('all levels' if claim.whole else '')}".strip()
+        known, interval = claim.difference.n > 0, claim.difference
+        after = (
+            (percent(claim.after), points(interval.value), between(interval.low, interval.high)) if known else (NONE,) * 3
+        )
+        row = (name, percent(claim.before), *after, kind_told(claim.kind))
+        table.add_row(*(Text(text, style=KINDS.get(claim.kind, "")) for text in row))
     return table
 
 

@@ -72,11 +72,10 @@ def level(value: float | None) -> str:
 
 
 def name_of(number: str) -> str:
-    """A measured name in words: `success.reachable` is `success on reachable cells`."""
+    """A measured name in words: `success.sampled` is `success, sampled`, `zero_signal_share` the `zero-signal share`."""
     head, *rest = (part.replace("_", " ") for part in number.split("."))
-    words = {"zero signal share": "zero-signal share", "teaching share": "share of groups that teach"}.get(head, head)
-    where = "all but lucky" if rest and rest[0] == "all" else "".join(rest[:1])
-    return ", ".join([f"{words} on {where} cells", *rest[1:]]) if rest else words
+    words = {"zero signal share": "zero-signal share", "teaching share": "share of groups that teach", "swapped": "S"}
+    return ", ".join([words.get(head, "D" if head == "dependence" else head), *rest])
 
 
 def count(number: int, thing: str) -> str:

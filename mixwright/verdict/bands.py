@@ -1,79 +1,77 @@
-"""The moving band: which cells were neither mastered nor out of reach, over time.
+"""States of cells over time: which were out of reach, worth training, or mastered, as the run saw them.
 
-Source: `cells` of steps.jsonl (the ledger's posterior of success above luck) of the leading arm; the band of the plan.
-Unit: below, in or above the band; mean over seeds.
+Source: `states` of steps.jsonl (the run's own evidence) of the leading arm.
+Unit: state, the commonest over the steps and seeds of a window.
 Cost: reads one line per generation batch.
-Blind spot: the posterior lags behind the model, and cells that are not drawn keep their old estimate.
+Blind spot: the run's evidence lags behind the model, and cells that are not drawn keep their old state.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from statistics import fmean
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from mixwright.contracts import Section
-from mixwright.records import Stage
+from mixwright.records import CellState
 from mixwright.runs import RunFolder
 from mixwright.verdict._blocks import Block, Strips
-from mixwright.verdict._evidence import arms, json_lines, lead, number, plan_of
+from mixwright.verdict._evidence import arms, json_lines, lead, number
 from mixwright.verdict._text import count
 
 WINDOWS = 24
 MOST_ROWS = 30
+CODES: dict[CellState, int] = {"hopeless": 0, "lucky": 0, "unknown": 1, "reachable": 1, "mastered": 2}
+NAMES = ("hopeless or lucky", "reachable or unknown", "mastered")
 
 
 class Bands(Section):
-    """One strip per cell: thin below the band, solid in it, outlined above it."""
+    """One strip per cell: thin where it is hopeless or lucky, solid where it is worth training, outlined when mastered."""
 
     ORDER: ClassVar[int] = 25
-    TITLE: ClassVar[str] = "The moving band"
+    TITLE: ClassVar[str] = "States of cells over time"
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Strips of the cells of the leading arm, those that change first."""
-        folders = [folder for _, folder in arms(run).get(lead(run), [])]
-        values, edges = _windows(folders)
-        if not values:
+        states, edges = _windows([folder for _, folder in arms(run).get(lead(run), [])])
+        if not states:
             return []
-        plan = plan_of(run)
-        stage = plan.stages[0] if plan and plan.stages else Stage("", "grpo", 1, {})
-        tasks = {cell.key: cell.task for cell in plan.cells} if plan else {}
-        rows = []
-        for cell, means in values.items():
-            low, high = stage.band_of(tasks.get(cell, cell))
-            rows.append((cell, tuple(None if mean is None else int(mean > low) + int(mean >= high) for mean in means)))
-        rows.sort(key=lambda row: (-len(set(row[1]) - {None}), -sum(state == 1 for state in row[1]), row[0]))
-        inside = [sum(row[1][i] == 1 for row in rows) for i in (0, -1)]
-        low, high = stage.band
-        own = "".join(f", {task} {low:.0%} to {high:.0%}" for task, (low, high) in sorted(stage.bands.items()))
-        caption = f"Success above luck against the band from {low:.0%} to {high:.0%}{own}"
-        text = f"{count(inside[0], 'cell')} of {len(rows)} in the band at the start, {inside[1]} at the end."
+        rows = sorted(
+            ((cell, tuple(codes)) for cell, codes in states.items()),
+            key=lambda row: (-len(set(row[1]) - {None}), -sum(code == 1 for code in row[1]), row[0]),
+        )
+        ready = [sum(codes[place] == 1 for _, codes in rows) for place in (0, -1)]
+        text = f"{count(ready[0], 'cell')} of {len(rows)} reachable or unknown at the start, {ready[1]} at the end."
+        caption = "State of each cell"
         if len(rows) > MOST_ROWS:
             caption += f"; {MOST_ROWS} of {len(rows)} cells"
-        return [Strips(caption, text, "step", tuple(edges), tuple(rows[:MOST_ROWS]))]
+        return [Strips(caption, text, "step", tuple(edges), tuple(rows[:MOST_ROWS]), NAMES)]
 
 
-def _windows(folders: list[Path]) -> tuple[dict[str, list[float | None]], list[float]]:
-    """Cell -> mean success above luck per window, and the windows' edges."""
-    seen = [(step, item["cells"]) for folder in folders for step, item in _steps(folder / "steps.jsonl")]
+def _windows(folders: list[Path]) -> tuple[dict[str, list[int | None]], list[float]]:
+    """Cell -> commonest state per window, and the windows' edges."""
+    seen = [(step, item) for folder in folders for step, item in _steps(folder / "steps.jsonl")]
     if not seen:
         return {}, []
     last = max(step for step, _ in seen) + 1
     windows = int(min(WINDOWS, last))
-    sums: dict[str, list[list[float]]] = defaultdict(lambda: [[] for _ in range(windows)])
-    for step, cells in seen:
-        for cell in cells:
-            success = number(cells, cell)
-            if success is not None:
-                sums[cell][min(int(step * windows / last), windows - 1)].append(success)
-    values = {cell: [fmean(v) if v else None for v in parts] for cell, parts in sorted(sums.items())}
-    return values, [last * i / windows for i in range(windows + 1)]
+    counts: dict[str, list[Counter[int]]] = defaultdict(lambda: [Counter() for _ in range(windows)])
+    for step, states in seen:
+        place = min(int(step * windows / last), windows - 1)
+        for cell, state in states.items():
+            if state in CODES:
+                counts[cell][place][CODES[cast("CellState", state)]] += 1
+    codes = {cell: [_commonest(part) for part in parts] for cell, parts in sorted(counts.items())}
+    return codes, [last * i / windows for i in range(windows + 1)]
+
+
+def _commonest(states: Counter[int]) -> int | None:
+    return max(states, key=lambda state: (states[state], state)) if states else None
 
 
 def _steps(path: Path) -> Iterator[tuple[float, dict[str, Any]]]:
     for item in json_lines(path):
         step = number(item, "step")
-        if step is not None and step >= 0 and isinstance(item.get("cells"), dict):
-            yield step, item
+        if step is not None and step >= 0 and isinstance(item.get("states"), dict):
+            yield step, item["states"]

@@ -1,7 +1,7 @@
 """What the model could do before and after, per task and level.
 
 Source: before and after of the leading arm, mean over items and seeds (claims.json).
-Unit: pass@1 in percent.
+Unit: success under the declared decoding in percent.
 Cost: reads one small file.
 Blind spot: held-out items of the same generator or corpus; says nothing of other tasks.
 """
@@ -52,14 +52,11 @@ def _heat_map(claims: list[Claim]) -> HeatMap:
     rows = []
     for task, cells in sorted(by_task.items()):
         rows.append((task, tuple(_cell(cells[level]) if level in cells else None for level in columns)))
-    return HeatMap("pass@1 before and after, in percent", tuple(names), tuple(rows))
+    return HeatMap("Success before and after, in percent", tuple(names), tuple(rows))
 
 
 def _cell(claim: Claim) -> HeatCell:
-    mark = "lucky" if claim.kind == "unmeasurable" and "luck" in claim.evidence else ""
-    if claim.kind in ("learnt", "damaged"):
-        return HeatCell(claim.before, claim.after, "learnt" if claim.kind == "learnt" else "damaged")
-    return HeatCell(claim.before, claim.after, mark)
+    return HeatCell(claim.before, claim.after if claim.difference.n else None, claim.kind)
 
 
 def _other(arm: str, claims: list[Claim]) -> list[Block]:

@@ -1,7 +1,7 @@
-"""What the model lost, with intervals, and what could not be measured.
+"""What the model lost, with intervals, and what these items cannot tell.
 
 Source: before and after of the leading arm, paired by item and seed (claims.json).
-Unit: success in percent, differences in points with 95 % interval.
+Unit: success under the declared decoding in percent, differences in points with 95 % interval.
 Cost: reads one small file.
 Blind spot: sees only what was measured; a task without held-out items can be damaged unseen.
 """
@@ -13,7 +13,7 @@ from typing import ClassVar
 from mixwright.contracts import Section
 from mixwright.runs import RunFolder
 from mixwright.verdict._blocks import Block, Claims, Fold, Paragraph
-from mixwright.verdict._claims import cells_first, chance, claims_of
+from mixwright.verdict._claims import cells_first, claims_of, family
 from mixwright.verdict._evidence import whose
 from mixwright.verdict._text import count
 
@@ -28,20 +28,23 @@ class Damaged(Section):
     TITLE: ClassVar[str] = "Damaged"
 
     def blocks(self, run: RunFolder) -> list[Block]:
-        """The largest losses, what is unmeasurable, and what chance alone would show."""
+        """The largest losses, what cannot be told, what is unchanged, and what the words were corrected for."""
         claims = claims_of(run)
         if not claims:
             return []
-        found = cells_first(claims, "damaged")
-        blocks: list[Block] = [Paragraph(f"Nothing: no interval lies below 0{whose(run)}.")]
-        if found:
-            blocks = [Claims(f"Success before and after{whose(run)}", tuple(found[:FIRST]))]
+        found, caption = cells_first(claims, "damaged"), f"Success before and after{whose(run)}"
+        blind, same = cells_first(claims, "cannot tell"), cells_first(claims, "unchanged")
+        blocks: list[Block] = [Claims(caption, tuple(found[:FIRST]))]
+        if not found:
+            note = f" A loss is not excluded where these items cannot tell: {count(len(blind), 'claim')}." if blind else ""
+            blocks = [Paragraph(f"Nothing is shown to be{whose(run)}.{note}")]
         if found[FIRST:]:
-            blocks.append(Fold(f"{len(found) - FIRST} more", (Claims("Success before and after", tuple(found[FIRST:])),)))
-        blind = tuple(claim for claim in claims if claim.kind == "unmeasurable")
+            blocks.append(Fold(f"{len(found) - FIRST} more", (Claims(caption, tuple(found[FIRST:])),)))
         if blind:
-            blocks.append(Fold(f"{count(len(blind), 'claim')} unmeasurable", (Claims("Not measurable, and why", blind),)))
-        same = tuple(claim for claim in claims if claim.kind == "unchanged")
+            blocks.append(
+                Fold(f"Cannot tell: {count(len(blind), 'claim')}", (Claims("Cannot tell, and why", tuple(blind)),))
+            )
         if same:
-            blocks.append(Fold(f"{len(same)} unchanged", (Claims("No interval excludes 0", same),)))
-        return [*blocks, Fold("How many of these are chance?", (Paragraph(chance(claims)),))]
+            summary = f"No change beyond 5 points: {len(same)}"
+            blocks.append(Fold(summary, (Claims("The whole interval lies within 5 points", tuple(same)),)))
+        return [*blocks, Fold("How many of these are chance?", (Paragraph(family(claims)),))]

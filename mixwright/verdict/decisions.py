@@ -54,7 +54,7 @@ class Decisions(Section):
         alarms = [(what, group) for what, group in groups.items() if what.startswith("alarm.")]
         others = sorted(
             ((w, g) for w, g in groups.items() if not w.startswith("alarm.")),
-            key=lambda item: (not item[1].because.startswith("lucky"), -item[1].times),
+            key=lambda item: -item[1].times,
         )
         total = sum(group.times for _, group in others)
         over = f" over {count(len(branches), 'seed')} of arm {arm}" if arm else ""

@@ -1,27 +1,44 @@
 """What the plan expected of each task, against what came: predictions are written before and scored after.
 
-Source: forecast of plan.yaml; before and after of the leading arm.
-Unit: success in percent; the expected range holds 80 %.
-Cost: reads two small files.
+Source: forecast of plan.yaml; sampled success before and after of the leading arm.
+Unit: sampled success (pass@1) in percent, each cell counted once; the expected range holds 80 %.
+Cost: reads the plan and the arm's measurements.
 Blind spot: few tasks score a forecaster poorly; the count to expect is said beside the count that came.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
 from statistics import fmean
 from typing import ClassVar
 
 from mixwright.contracts import Section
-from mixwright.records import Claim, Forecast
+from mixwright.estimates.outcome import NAMES, Item, ItemScores, change
+from mixwright.records import Forecast, Interval
 from mixwright.runs import RunFolder
+from mixwright.verdict._arms import with_interval
 from mixwright.verdict._blocks import Block, Forest, ForestRow, Paragraph, Table
-from mixwright.verdict._claims import claims_of
-from mixwright.verdict._evidence import SUCCESS, plan_of
-from mixwright.verdict._text import between, percent, points
+from mixwright.verdict._claims import interval
+from mixwright.verdict._evidence import Sides, comparisons, lead, plan_of
+from mixwright.verdict._text import percent
 
 INSIDE = 0.8
 """Share of outcomes that a well calibrated 80 % range holds."""
+SUCCESS = NAMES["sampled"]
+"""What forecasts are about."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    forecast: Forecast
+    after: float
+    change: Interval
+
+    @property
+    def word(self) -> str:
+        if self.forecast.low <= self.after <= self.forecast.high:
+            return "inside"
+        return "above" if self.after > self.forecast.high else "below"
 
 
 class ForecastSection(Section):
@@ -32,45 +49,42 @@ class ForecastSection(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """A chart and a table of the tasks that have both a forecast and an outcome."""
-        plan = plan_of(run)
-        outcomes = _by_task(claims_of(run))
-        both = [(f, outcomes[f.task]) for f in (plan.forecast if plan else ()) if f.name == SUCCESS and f.task in outcomes]
-        if not both:
+        plan, sides = plan_of(run), comparisons(run).get(lead(run))
+        if plan is None or sides is None:
             return []
-        hits = sum(_inside(forecast, claim) for forecast, claim in both)
-        text = f"{hits} of {len(both)} outcomes lie inside their 80 % range; {INSIDE * len(both):.1f} were to be expected."
-        rows = tuple(ForestRow(f.task, f.expected, f.low, f.high, (claim.after,), _word(f, claim)) for f, claim in both)
-        chart = Forest("Expected range (bar) and outcome (dot)", text, "success, %", rows, None, 100.0)
-        table = [
-            (
-                forecast.task,
-                percent(forecast.before),
-                f"{percent(forecast.expected)} ({percent(forecast.low)} to {percent(forecast.high)})",
-                percent(claim.after),
-                f"{points(claim.difference.value)} {between(claim.difference.low, claim.difference.high)}",
-                _word(forecast, claim),
+        found = [came for said in plan.forecast if said.name == SUCCESS and (came := _outcome(said, sides))]
+        if not found:
+            return []
+        hits = sum(came.word == "inside" for came in found)
+        text = f"{hits} of {len(found)} outcomes lie inside their 80 % range; {INSIDE * len(found):.1f} were to be expected."
+        rows = tuple(
+            ForestRow(
+                came.forecast.task, came.forecast.expected, came.forecast.low, came.forecast.high, (came.after,), came.word
             )
-            for forecast, claim in both
-        ]
+            for came in found
+        )
+        chart = Forest("Expected range (bar) and outcome (dot)", text, "sampled success, %", rows, None, 100.0)
         columns = ("task", "before", "expected (80 % range)", "outcome", "change, points", "scored")
-        return [Paragraph(text), chart, Table("Forecasts, scored", columns, table, (1, 2, 3, 4))]
+        return [Paragraph(text), chart, Table("Forecasts, scored", columns, [_row(came) for came in found], (1, 2, 3, 4))]
 
 
-def _by_task(claims: list[Claim]) -> dict[str, Claim]:
-    """The claim about each whole task; like the forecast, its outcome counts every cell the same."""
-    several = {claim.task for claim in claims if sum(other.task == claim.task for other in claims) > 1}
-    found = {claim.task: claim for claim in claims if claim.level is None or claim.task not in several}
-    for task in several & found.keys():
-        own = [claim.after for claim in claims if claim.task == task and claim.level is not None]
-        found[task] = replace(found[task], after=fmean(own))
-    return found
+def _row(came: _Outcome) -> tuple[str, ...]:
+    said = came.forecast
+    span = f"{percent(said.expected)} ({percent(said.low)} to {percent(said.high)})"
+    return (said.task, percent(said.before), span, percent(came.after), with_interval(came.change), came.word)
 
 
-def _inside(forecast: Forecast, claim: Claim) -> bool:
-    return forecast.low <= claim.after <= forecast.high
+def _outcome(forecast: Forecast, sides: Sides) -> _Outcome | None:
+    """Like the forecast, the outcome counts every cell the same."""
+    own = [item for item in sides[1][0].items if item[0] == forecast.task]
+    found = change(*sides, decoding="sampled", weigh="cells", only=own)
+    if found is None:
+        return None
+    return _Outcome(forecast, fmean(_over_cells(scores, found.items) for scores in sides[1]), interval(found.success))
 
 
-def _word(forecast: Forecast, claim: Claim) -> str:
-    if _inside(forecast, claim):
-        return "inside"
-    return "above" if claim.after > forecast.high else "below"
+def _over_cells(scores: ItemScores, items: tuple[Item, ...]) -> float:
+    cells: dict[float | None, list[float]] = {}
+    for item, value in zip(items, scores.column(SUCCESS, items).tolist(), strict=True):
+        cells.setdefault(item[1], []).append(value)
+    return fmean(fmean(values) for values in cells.values())

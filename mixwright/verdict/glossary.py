@@ -1,9 +1,9 @@
 """What the words of the page mean, for somebody who sees one for the first time.
 
-Source: the definitions in plan/, trial/ and measure/.
+Source: the definitions in estimates/.
 Unit: words.
 Cost: none.
-Blind spot: short; docstrings and the notes under the trial's table are exact.
+Blind spot: short; the docstrings of estimates/ are exact.
 """
 
 from __future__ import annotations
@@ -13,26 +13,34 @@ from typing import ClassVar
 from mixwright.contracts import Section
 from mixwright.runs import RunFolder
 from mixwright.verdict._blocks import Block, Fold, Paragraph
-from mixwright.verdict._evidence import trial_of
+from mixwright.verdict._evidence import comparisons
 
 WORDS = (
-    "Cell: a task at one level. Luck: how often a cell is answered right without the skill, by the commonest answer or by "
-    "answers that belong to other items. Success above luck: 0 is luck, 1 is always right.",
-    "Mastered, reachable, hopeless, lucky: success above luck over the band, shown to be above 0, hardly ever right, right "
-    "but not shown to be more often than luck. Sorted before the run.",
-    "Groups that teach: completions of one prompt whose rewards differ, in a cell that is right more often than luck. "
-    "Zero-signal: all rewards of a group equal, so that nothing is learnt from it.",
-    "Null: an arm whose rewards were shuffled inside each group. It knows nothing; what it gains, no lever has earned.",
-    "[low, high]: 95 % interval over seeds, arm minus reference, in percentage points. Noise floor: what two identical arms "
-    "would differ by. Helps and harms need five seeds and an interval on one side of 0.",
+    "Cell: a task at one level. Success: share of right answers under the declared decoding (greedy unless the settings say "
+    "sampled), over all held-out items, each task counted once. Nothing is left out by what a lever does with it.",
+    "S: how often the cell's own answers would be right on its other prompts. D = success - S: the part of success that "
+    "depends on the prompt. Kappa = D / (1 - S): 0 for a model that says the same to every prompt, 1 for one that is always "
+    "right. A change of success is the change of S plus the change of D.",
+    "Chance level: what the best rule without the skill (a constant answer, a position, a number of the prompt, blind "
+    "choice), chosen on other rows, earns on the same items. Learnt needs success after above it.",
+    "Improves: success and D both rose. Gives the commonest answer more often: success rose, and S explains it. Sharper, "
+    "not more able: sampled success rose, success under the declared decoding did not.",
+    "Frozen: the starting model, not trained. Uniform: rows drawn as they come. Equal shares: every task and level equally "
+    "often. Helps: improves success against each of the three. Null: an arm that lacks what the lever knows; a lever that "
+    "helps is tried against its nulls.",
+    "[low, high]: 95 % interval over seeds and items, in percentage points. No change beyond 5 points: the whole interval "
+    "lies within them. Cannot tell: neither a sign nor that; the size that would be seen in 4 of 5 cases stands beside it.",
+    "Mastered, hopeless: success shown to lie over or under the band. Lucky: shown to depend hardly on the prompt (kappa "
+    "under 0.10). Reachable: shown to depend on it. Unknown: neither; it is drawn like reachable.",
 )
 
 
 class Glossary(Section):
     """One closed fold."""
 
-    ORDER: ClassVar[int] = 20
+    ORDER: ClassVar[int] = 21
+    TITLE: ClassVar[str] = "Words"
 
     def blocks(self, run: RunFolder) -> list[Block]:
-        """The words, where there is a trial to read."""
-        return [Fold("What the words mean", tuple(map(Paragraph, WORDS)))] if trial_of(run) else []
+        """The words, where there is something to read."""
+        return [Fold("What the words mean", tuple(map(Paragraph, WORDS)))] if comparisons(run) else []

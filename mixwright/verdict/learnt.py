@@ -1,9 +1,9 @@
 """What the model can do now that it could not do before, with intervals.
 
 Source: before and after of the leading arm, paired by item and seed (claims.json).
-Unit: success in percent, differences in points with 95 % interval.
+Unit: success under the declared decoding in percent, differences in points with 95 % interval.
 Cost: reads one small file.
-Blind spot: single claims; how many would appear by chance is said beside them. Held-out items of the same tasks only.
+Blind spot: a guess that reads the form of a prompt depends on it; only the chance level keeps it out. Held-out items only.
 """
 
 from __future__ import annotations
@@ -28,16 +28,19 @@ class Learnt(Section):
     TITLE: ClassVar[str] = "Learnt"
 
     def blocks(self, run: RunFolder) -> list[Block]:
-        """The largest gains, the rest folded away."""
+        """The largest gains, the rest folded away; then what rose without being learnt."""
         claims = claims_of(run)
         if not claims:
             return []
-        found = cells_first(claims, "learnt")
+        found, caption = cells_first(claims, "learnt"), f"Success before and after{whose(run)}"
+        blocks: list[Block] = [Claims(caption, tuple(found[:FIRST]))]
         if not found:
-            blind = sum(claim.kind == "unmeasurable" for claim in claims)
-            note = f" {blind} of {count(len(claims), 'claim')} could not be measured well enough." if blind else ""
-            return [Paragraph(f"Nothing: no interval lies above 0{whose(run)}.{note}")]
-        blocks: list[Block] = [Claims(f"Success before and after{whose(run)}", tuple(found[:FIRST]))]
+            blind = sum(claim.kind == "cannot tell" for claim in claims)
+            note = f" Of {blind} of {count(len(claims), 'claim')} these items cannot tell." if blind else ""
+            blocks = [Paragraph(f"Nothing is shown to be{whose(run)}.{note}")]
         if found[FIRST:]:
-            blocks.append(Fold(f"{len(found) - FIRST} more", (Claims("Success before and after", tuple(found[FIRST:])),)))
+            blocks.append(Fold(f"{len(found) - FIRST} more", (Claims(caption, tuple(found[FIRST:])),)))
+        other = cells_first(claims, "commonest", "sharper")
+        if other:
+            blocks.append(Fold(f"{len(other)} rose without being learnt", (Claims(caption, tuple(other)),)))
         return blocks

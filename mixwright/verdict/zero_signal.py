@@ -12,11 +12,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
 
+import numpy as np
+
 from mixwright.contracts import Section
+from mixwright.estimates.intervals import mean_interval
 from mixwright.runs import RunFolder
 from mixwright.verdict._blocks import Block, Grid, Lines, Series
 from mixwright.verdict._evidence import arms, json_lines, number
-from mixwright.verdict._intervals import mean_over_seeds
 from mixwright.verdict._text import percent
 
 WINDOWS = 10
@@ -66,11 +68,11 @@ def _series(arm: str, folders: list[Path]) -> Series | None:
     for start, end in pairwise(edges):
         shares = [share for rows in seeds if (share := _share(rows, start, end)) is not None]
         if shares:
-            mean, below, above = mean_over_seeds(shares)
+            found = mean_interval(np.array(shares))
             x.append((start + end) / 2)
-            y.append(mean)
-            low.append(max(below, 0.0))
-            high.append(min(above, 1.0))
+            y.append(found.value)
+            low.append(max(found.low, 0.0))
+            high.append(min(found.high, 1.0))
     return Series(arm, tuple(x), tuple(y), tuple(low), tuple(high)) if x else None
 
 

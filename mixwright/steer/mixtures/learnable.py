@@ -1,11 +1,11 @@
-"""Draws tasks by what can be learnt in them now: success above luck times the room that is left (GRPO).
+"""Draws tasks by what can be learnt in them now: kappa times the room that is left (GRPO).
 
-A cell is worth 4u(1 - u)(1 - a), less where its examples are few: u its success above luck, a how alike the rollouts of one
-of its prompts are (always right and always wrong prompts carry no signal). A task is worth its best cell where the selector
+A cell is worth 4k(1 - k)(1 - a), less where its examples are few: k its kappa, a how alike the rollouts of one of
+its prompts are (always right and always wrong prompts carry no signal). A task is worth its best cell where the selector
 looks for the best, else the mean over its examples. Each task keeps a share `explore` / tasks. A cell that was never tried
 counts as half right. Weights move every `every` steps at most, and only when one of them changes by more than `change`.
 
-Source: learnability p(1 - p) of LILO 2502.12272; luck and cells are ours.
+Source: learnability p(1 - p) of LILO 2502.12272; kappa and cells are ours.
 Unit: share of draws.
 Cost: none; reads the evidence that the run collects anyway.
 Blind spot: the largest variance of rewards is not the fastest learning; without rewards (SFT, DPO) every task looks alike,
@@ -22,13 +22,13 @@ import numpy as np
 
 from mixwright.contracts import Mixture, Scene
 from mixwright.errors import InputError
-from mixwright.plan._states import FEW
+from mixwright.estimates.cell_states import FEW, room
 from mixwright.records import GroupOutcome, Outcome, PairOutcome
 from mixwright.steer.mixtures._steady import Steady, stage_shares
 
 
 class Learnable(Mixture):
-    """Weights by success above luck x room.
+    """Weights by kappa x room.
 
     Args:
         explore: share of the run spread evenly over the tasks.
@@ -66,9 +66,9 @@ class Learnable(Mixture):
         cells = self._ledger.task_cells(task)
         if not len(cells):
             return 0.0
-        above = np.clip(self._ledger.above(self._ledger.recent.mean(cells), cells), 0, 1)
         sizes = self._ledger.sizes[cells]
-        worth = 4 * above * (1 - above) * (1 - self._ledger.lasting.alike(cells)) * sizes / (sizes + FEW)
+        value = room(self._ledger.recent.mean(cells), self._ledger.answers.swapped()[cells])
+        worth = value * (1 - self._ledger.lasting.alike(cells)) * sizes / (sizes + FEW)
         return float(worth.max() if self._best else np.average(worth, weights=sizes))
 
     def state(self) -> dict[str, Any]:

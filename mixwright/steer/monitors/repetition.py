@@ -1,24 +1,23 @@
 """Alarms when completions of different prompts of a task end in one and the same answer, more than at the start.
 
 Per task the share of the commonest final answer among the completions of the last `window` groups (each group, that is
-each prompt, counts the same). It is compared with what the groups of the same cells showed first, or with the cells' luck
-where that is larger (the commonest gold answer's rate): an alarm is raised when it exceeds that by more than `errors`
-standard errors and `least`. At most one alarm per task in `rest` steps.
+each prompt, counts the same). It is compared with what the groups of the same cells showed first, or with the cells'
+chance level where that is larger (a constant answer's rate): an alarm is raised when it exceeds that by more than
+`errors` standard errors and `least`. At most one alarm per task in `rest` steps.
 
-False alarms (1,000 simulated runs of 100 steps of 8 groups of 8, 16 answers, success rising): in 0.0 % of
-runs. Power: a share of 25 % of completions that suddenly all end in one answer is seen within 10 steps in 88 % of runs, 40 %
-in all.
+False alarms (1,000 simulated runs of 100 steps of 8 groups of 8, 16 answers, success rising): in 0.0 % of runs. Power: a
+share of 25 % of completions that suddenly all end in one answer is seen within 10 steps in 88 % of runs, 40 % in all.
 
-Seen on chain arithmetic (benchmarks/monitors, 5 seeds a pool): on over-hard problems with an answer that can be guessed it
-rang in 5 of 5 runs, when 37 % of the damage to easy problems was done (canaries every 20 steps: 65 %); without such an
+Seen on chain arithmetic (benchmarks/monitors, 5 seeds a pool): on over-hard problems with an answer that can be guessed
+it rang in 5 of 5 runs, when 37 % of the damage to easy problems was done (canaries every 20 steps: 65 %); without such an
 answer in 4 of 10, late; with permuted rewards in 3 of 5; in none of 15 healthy runs.
 
 Source: arXiv 2605.28388 (over-hard problems under RLVR: repeated answers).
 Unit: share of completions, 0..1.
 Cost: none beyond what the trainer shows; the answers of `window` groups per task; 0.15 ms per 64 completions.
 Blind spot: answers as `mixwright.final_answer` reads them, which knows no task: lists and sentences may end alike. Gold
-    answers that have one commonest answer at some level, where luck was not measured, look like repetition once they are
-    learnt. A cell first drawn late has a late start.
+    answers that have one commonest answer at some level, where none are known, look like repetition once they are learnt.
+    A cell first drawn late has a late start.
 """
 
 from __future__ import annotations
@@ -49,20 +48,20 @@ class Repetition(Monitor):
     ) -> None:
         self.least, self.errors = least, errors
         self._windows = Windows(_commonest_share, begin=begin, size=window, rest=rest)
-        self._luck: dict[tuple[str, float | None], float] = {}
+        self._chance: dict[tuple[str, float | None], float] = {}
 
     def begin(self, scene: Scene) -> None:
-        """Learn the cells and their luck."""
+        """Learn the cells and their chance levels."""
         self._windows.know(scene)
-        self._luck = {(cell.task, cell.level): cell.luck for cell in scene.pool.cells}
+        self._chance = {(cell.task, cell.level): cell.chance for cell in scene.pool.cells}
 
     def observe(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome]) -> None:
-        """Keep the answers of each group, and its cell's luck."""
+        """Keep the answers of each group, and its cell's chance level."""
         for group in outcomes:
             if isinstance(group, GroupOutcome) and group.answers:
                 size = len(group.answers)
                 shares = {answer: count / size for answer, count in Counter(group.answers).items()}
-                self._windows.add(group, [shares, self._luck.get((group.task, group.level), 0.0)])
+                self._windows.add(group, [shares, self._chance.get((group.task, group.level), 0.0)])
 
     def inspect(self, signals: Signals) -> list[Alarm]:
         """One alarm per task whose prompts have come to be answered alike."""
@@ -78,7 +77,7 @@ class Repetition(Monitor):
                 self._windows.said(task, signals.step)
                 message = (
                     f"{task}: {share:.0%} of the completions of the last {len(seen)} prompts end in {answer[:20]!r}; "
-                    f"the commonest answer had {expected:.0%} at the start (or by luck), beyond {threshold:.0%}"
+                    f"the commonest answer had {expected:.0%} at the start (or by chance), beyond {threshold:.0%}"
                 )
                 alarms.append(Alarm("repetition", signals.step, task, share, threshold, message))
         return alarms

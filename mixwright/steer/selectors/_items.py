@@ -15,7 +15,7 @@ OUTSIDE = 10.0
 
 
 def outside(ledger: Ledger, rows: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Whether examples were seen, twice and lately, to be mastered or too hard (or right by luck only).
+    """Whether examples were seen, twice and lately, to be mastered or too hard.
 
     Args:
         ledger: of the run.

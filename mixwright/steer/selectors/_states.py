@@ -2,10 +2,10 @@
 
     unknown   fewer than `LEAST` rollouts; drawn like active
     active    not shown to be outside the band: drawn by its posterior
-    mastered  success above luck at or over the band, seen twice in a row: a small review share, the longest unseen first
+    mastered  success shown to lie over the band (one-sided 90 %): a small review share, the longest unseen first
     review    was mastered until a review group fell short; decided by a pilot
-    deferred  the upper end of success above luck (one-sided 90 %) lies under the band: only pilots, ever further apart
-    lucky     as deferred, but right sometimes, by luck: never chased, piloted alike
+    deferred  success shown to lie under the band (one-sided 90 %): only pilots, ever further apart
+    lucky     in or over the band without depending on the prompt, shown by the upper end of kappa: piloted alike
 
 A pilot is `PILOT` groups, judged by themselves. When a cell comes back to active, its older evidence is forgotten: it is
 about another model. Waits double from `FIRST` to `LONGEST` steps while pilots fail.
@@ -20,24 +20,22 @@ from typing import Any
 import numpy as np
 
 from mixwright.contracts import Scene
-from mixwright.plan._states import ABOVE_LUCK
+from mixwright.estimates.cell_states import LUCKY as LUCKY_KAPPA
+from mixwright.estimates.cell_states import SCREEN, side
+from mixwright.estimates.intervals import wilson
 from mixwright.records import GroupOutcome, cell_key
-from mixwright.steer._evidence import CELL_ARRAYS, CellEvidence, wilson
+from mixwright.steer._evidence import CELL_ARRAYS, CellEvidence
 from mixwright.steer._ledger import counted
 
 NAMES = ("unknown", "active", "mastered", "review", "deferred", "lucky")
 UNKNOWN, ACTIVE, MASTERED, REVIEW, DEFERRED, LUCKY = range(6)
 LEAST = 12.0
 """Rollouts before a cell is judged, the older ones fading: two groups of 8."""
-LOOKS = 2
-"""Times in a row that a cell must be seen over the band before it is mastered."""
-Z = 1.28
-"""One-sided 90 %: a wrong verdict costs a few groups until the next pilot, a late one costs groups in every batch."""
 PILOT = 2
 """Groups of a pilot."""
 FIRST, LONGEST = 8, 64
 """Steps to the first pilot of a cell, and at most between two."""
-OWN = ("state", "looks", "due", "wait", "asked", "turn")
+OWN = ("state", "due", "wait", "asked", "turn")
 
 
 class CellStates:
@@ -56,11 +54,10 @@ class CellStates:
         self._task_of = np.array([scene.pool.tasks.index(cell.task) for cell in cells])
         bands = np.array([scene.stage.band_of(cell.task) for cell in cells])
         self.low, self.high = bands[:, 0], bands[:, 1]
-        luck = scene.ledger.luck
-        self.edges = np.stack((luck + self.low * (1 - luck), luck + self.high * (1 - luck)), axis=1).astype(np.float32)
-        """Edges of each cell's band as plain success, of shape (cells, 2)."""
+        self.edges = bands.astype(np.float32)
+        """Edges of each cell's band, of shape (cells, 2)."""
         self._range = scene.stage.options.get("engine", {}).get("reward_range", (0.0, 1.0))
-        self.state, self.looks, self.due, self.wait, self.asked, self.turn = np.zeros((len(OWN), len(cells)), dtype=np.int64)
+        self.state, self.due, self.wait, self.asked, self.turn = np.zeros((len(OWN), len(cells)), dtype=np.int64)
         self._shares = np.array([[pilots], [reviews]])
         self._owed = np.zeros((2, len(scene.pool.tasks)))
         self.evidence = CellEvidence(len(cells), memory, scene.ledger.recent.half_life)
@@ -69,8 +66,7 @@ class CellStates:
         keep = np.minimum(1.0, memory / np.maximum(known.tries, 1e-12))
         for name in ("wins", "tries", "groups", "squares"):
             getattr(self.evidence, name)[:] = getattr(known, name) * keep
-        for _ in range(LOOKS):  # a measurement before the run rests on many prompts: it counts as seen twice
-            self._settle(np.flatnonzero(known.tries > 0), 0)
+        self._settle(np.flatnonzero(known.tries > 0), 0)
 
     @property
     def drawn_freely(self) -> np.ndarray:
@@ -149,12 +145,9 @@ class CellStates:
         """Judge cells that are drawn freely, by all that is known of them."""
         evidence = self.evidence
         cells = cells[self.drawn_freely[cells] & (evidence.tries[cells] >= LEAST)]
-        over = self._ledger.above(evidence.mean(cells), cells) >= self.high[cells]
-        self.looks[cells] = np.where(over, self.looks[cells] + 1, 0)
-        under = self._under(evidence.wins[cells], evidence.tries[cells], cells, self.low)
-        success = evidence.wins[cells] / evidence.tries[cells]
-        lucky = (self._ledger.luck[cells] > ABOVE_LUCK) & (success > ABOVE_LUCK)
-        state = np.where(self.looks[cells] >= LOOKS, MASTERED, np.where(under, np.where(lucky, LUCKY, DEFERRED), ACTIVE))
+        place = side(evidence.wins[cells], evidence.tries[cells], self.low[cells], self.high[cells], SCREEN)
+        lucky = self._ledger.answers.kappa_high()[cells] < LUCKY_KAPPA
+        state = np.where(place > 0, MASTERED, np.where(place < 0, DEFERRED, np.where(lucky, LUCKY, ACTIVE)))
         self.state[cells] = state
         put_off, in_band = cells[state >= DEFERRED], cells[(state == ACTIVE) & (evidence.tries[cells] >= 4 * LEAST)]
         self.wait[put_off] = np.clip(2 * self.wait[put_off], FIRST, LONGEST)
@@ -168,12 +161,13 @@ class CellStates:
         cells = cells[(self.state[cells] >= REVIEW) & (trial.groups[cells] >= PILOT)]
         wins, tries, review = trial.wins[cells], trial.tries[cells], self.state[cells] == REVIEW
         fell = review & self._under(wins, tries, cells, self.high)
-        low = self._ledger.above(wilson(wins, tries, Z)[0], cells)
-        risen = ~review & (low > 1e-9) & (self._ledger.above(wins / np.maximum(tries, 1e-12), cells) >= self.low[cells])
+        low = self._ledger.kappa(wilson(wins, tries, SCREEN)[0], cells)  # a cell that is right by S alone stays out
+        risen = ~review & (low > 1e-9) & (wins / np.maximum(tries, 1e-12) >= self.low[cells])
         back, held, failed = cells[fell | risen], cells[review & ~fell], cells[~review & ~risen]
         for name in CELL_ARRAYS:
             getattr(self.evidence, name)[back] = getattr(trial, name)[back]
-        self.state[back], self.state[held], self.looks[back] = ACTIVE, MASTERED, 0
+        self._ledger.answers.forget(back[self.state[back] == LUCKY])
+        self.state[back], self.state[held] = ACTIVE, MASTERED
         self.wait[failed] = np.clip(2 * self.wait[failed], FIRST, LONGEST)
         self.due[failed], self.asked[failed] = step + self.wait[failed], 0
         self._clear(cells)
@@ -184,8 +178,8 @@ class CellStates:
             getattr(self._trial, name)[cells] = 0
 
     def _under(self, wins: np.ndarray, tries: np.ndarray, cells: np.ndarray, edge: np.ndarray) -> np.ndarray:
-        """Whether the upper end of success above luck lies under an edge of the band."""
-        return self._ledger.above(wilson(wins, tries, Z)[1], cells) < edge[cells]
+        """Whether the upper end of success lies under an edge of the band."""
+        return wilson(wins, tries, SCREEN)[1] < edge[cells]
 
     def saved(self) -> dict[str, Any]:
         """JSON-ready."""

@@ -1,15 +1,16 @@
-"""Draws what the model can just do: success above luck inside the band, by Thompson sampling, without extra rollouts.
+"""Draws what the model can just do: success inside the band, by Thompson sampling, without extra rollouts.
 
 Cells of the task that are not known to be outside the band compete by one draw from each posterior: weight
-4u(1 - u)(1 - a) when the drawn success above luck u lies in the band, a being how alike the rollouts of a prompt are (a cell
-of always right and always wrong prompts has no signal), `anchor` above it, `below` under it. Mastered cells get a small
-review share; cells that are too hard, or right by luck only, get pilots, ever further apart (`_states.py`). Then, of
+4k(1 - k)(1 - a) when the drawn success lies in the band, k being the kappa that it means (what of it depends on the prompt:
+a soft weight, no cut) and a how alike the rollouts of a prompt are (a cell of always right and always wrong prompts has no
+signal), `anchor` above it, `below` under it. Mastered cells get a small review share; cells that are too hard, or shown not
+to depend on the prompt, get pilots, ever further apart (`_states.py`). Then, of
 `candidates` random examples of the cell not drawn a moment ago, the one whose own posterior draw lies nearest the middle of
 the band; examples seen twice to be outside it come last. Data without levels has one cell per task: there, examples do it.
 
 Source: MoPPS 2507.04632 (Beta posterior, Thompson), LILO 2502.12272 (learnability u(1 - u)), Pilot-Commit 2605.26606 (defer
-    what is too hard); luck, cells and reviews are ours.
-Unit: success above luck, 0..1.
+    what is too hard); kappa, cells and reviews are ours.
+Unit: success and kappa, 0..1.
 Cost: O(cells of the task + candidates) arithmetic per draw, a whole batch at once; no rollouts.
 Blind spot: follows evidence that is one generation batch old; two examples of a cell look alike until each was tried. On a
     pool that is all in band it does nothing (benchmarks/rollouts.py: 1.05 x [0.91, 1.22] against 3.8 x on a wide pool).
@@ -23,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from mixwright.contracts import Scene, Selector
-from mixwright.plan._states import FEW
+from mixwright.estimates.cell_states import FEW, room
 from mixwright.records import GroupOutcome, Outcome, PairOutcome
 from mixwright.steer._checks import within
 from mixwright.steer.selectors._items import distance, repeats
@@ -80,14 +81,14 @@ class Difficulty(Selector):
         sizes = np.where(there, scene.ledger.sizes[self._cells], 0)
         self._sizes = sizes / (sizes + FEW)
 
-    def worth(self, above: np.ndarray, cells: np.ndarray) -> np.ndarray:
-        """Weight of cells, by success above luck drawn for them; both of one shape, or `cells` of its last axis."""
+    def worth(self, success: np.ndarray, cells: np.ndarray) -> np.ndarray:
+        """Weight of cells, by success drawn for them; both of one shape, or `cells` of its last axis."""
         states = self._states
         alike = self._ledger.lasting.alike(np.arange(len(states.state)))
         open_to = np.where(states.drawn_freely, 1.0, np.where(states.state == MASTERED, PARKED, SHUT))
-        inside = np.maximum(4 * above * (1 - above) * (1 - alike)[cells], self.below)
+        inside = np.maximum(room(success, self._ledger.answers.swapped()[cells]) * (1 - alike)[cells], self.below)
         low, high = states.low[cells], states.high[cells]
-        return np.where(above < low, self.below, np.where(above > high, self.anchor, inside)) * open_to[cells]
+        return np.where(success < low, self.below, np.where(success > high, self.anchor, inside)) * open_to[cells]
 
     def pick(self, tasks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Examples of the tasks. A batch draws no example twice while its candidates allow."""
@@ -111,13 +112,13 @@ class Difficulty(Selector):
     def _choose_cells(self, tasks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """A cell per draw; in a large batch draws share samples from the posteriors of the cells."""
         ledger, cells, draws = self._ledger, self._cells[tasks], np.arange(len(tasks))
-        everywhere = np.arange(len(ledger.luck))
+        everywhere = np.arange(len(ledger.sizes))
         wins, losses = self._states.evidence.beta(everywhere)
         if len(tasks) <= POSTERIORS:
-            weights = self.worth(ledger.above(rng.beta(wins[cells], losses[cells]), cells), cells)
+            weights = self.worth(rng.beta(wins[cells], losses[cells]), cells)
         else:
             success = rng.beta(wins, losses, (POSTERIORS, len(wins)))
-            weights = self.worth(ledger.above(success, everywhere), everywhere)[draws[:, None] % POSTERIORS, cells]
+            weights = self.worth(success, everywhere)[draws[:, None] % POSTERIORS, cells]
         weights = np.cumsum(weights * self._sizes[tasks], axis=1)
         place = (weights <= rng.random((len(tasks), 1)) * weights[:, -1:]).sum(axis=1)
         return cells[draws, np.minimum(place, cells.shape[1] - 1)]

@@ -1,12 +1,12 @@
 """Only cells that were inside the band when the run began, for the whole run: a filter computed once.
 
-Inside is decided from the measurement that the plan carries (success above luck between the band's edges) and never again.
+Inside is decided from the measurement that the plan carries (success between the band's edges) and never again.
 A cell that was not measured counts as inside: nothing speaks against it, so without any measurement this is `uniform`. A
 task all of whose measured cells are outside draws from the one nearest to the band's middle. Examples come in shuffled
 passes.
 
 Source: offline difficulty filtering, the common practice (DAPO-17K, Big-Math: items kept by a reference model's pass rate).
-Unit: success above luck, 0..1.
+Unit: success, 0..1.
 Cost: the measurement before the run; then one permutation of a task's chosen examples per pass.
 Blind spot: the model moves and the filter does not. Half of a band measured at the start had left it after 5 GRPO steps in a
     pilot, while the ranking of difficulty stayed. Data without levels has one cell per task, of which all is kept.
@@ -34,10 +34,10 @@ class StaticBand(Selector):
             low, high = scene.stage.band_of(name)
             cells = ledger.task_cells(task)
             tries = evidence.tries[cells]
-            above = ledger.above(evidence.wins[cells] / np.maximum(tries, 1e-12), cells)
-            inside = (tries == 0) | (low <= above) & (above <= high)
+            success = evidence.wins[cells] / np.maximum(tries, 1e-12)
+            inside = (tries == 0) | (low <= success) & (success <= high)
             if not inside.any() and len(cells):
-                inside[np.abs(above - (low + high) / 2).argmin()] = True
+                inside[np.abs(success - (low + high) / 2).argmin()] = True
             chosen.append(cells[inside].tolist())
         self._scene = scene
         self._passes = Passes(len(chosen), lambda task: self._members[task])

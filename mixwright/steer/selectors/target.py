@@ -1,15 +1,16 @@
 """Draws near a target difficulty that rises while rewards are high and falls while they are low: AdaRFT.
 
-Each task has a target T on its own scale of levels: 0 the lowest level of the task, 1 the highest, by rank, because levels
-of different families are not comparable. After each batch T <- clip(T + rate x tanh(sharpness x (mean reward - wanted)), 0,
-1) with the mean over the task's groups. A draw takes the level nearest to T plus normal noise of width `spread` (the
-published sampler has none and serves the same items again while T stands still), and a random example of it.
+Each task has a target T on its own scale of levels: 0 the lowest level of the task, 1 the highest, by rank, because
+levels of different families are not comparable. After each batch T <- clip(T + rate x tanh(sharpness x (mean reward -
+wanted)), 0, 1) with the mean over the task's groups. A draw takes the level nearest to T plus normal noise of width
+`spread` (the published sampler has none and serves the same items again while T stands still), and a random example of
+it.
 
 Source: AdaRFT 2504.05520: rate 50 on a scale of 0..100, sharpness 2, wanted 0.5; the noise is ours.
 Unit: rank of the level within its task, 0..1; rewards as success, 0..1.
 Cost: arithmetic; no rollouts.
-Blind spot: trusts that success falls with the level and reads raw success, so a lucky level holds it; data without levels
-    has no scale, and every example is as near as any other.
+Blind spot: trusts that success falls with the level and reads raw success, so a level that guessing does well holds it;
+    data without levels has no scale, and every example is as near as any other.
 """
 
 from __future__ import annotations

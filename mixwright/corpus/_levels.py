@@ -1,0 +1,48 @@
+"""Many-valued levels in a few bins: a level of its own for every row has no cell that could be judged."""
+
+from __future__ import annotations
+
+import numpy as np
+
+MOST_LEVELS = 12
+"""Different levels of a task up to which each is a cell."""
+BINS = 8
+"""Bins that more are put into, at most."""
+LEAST_ROWS = 20
+"""Rows of a bin, about."""
+
+
+def bin_levels(tasks: np.ndarray, levels: np.ndarray, counted: np.ndarray | None = None) -> tuple[np.ndarray, list[str]]:
+    """Levels with those of tasks that have more than `MOST_LEVELS` binned by quantile, and one sentence per such task.
+
+    A bin is named by the median level of its rows; rows outside the counted ones' range go to the first or last bin.
+
+    Args:
+        tasks: of each row, names or numbers.
+        levels: of each row, float; NaN where there is none.
+        counted: which rows the quantiles are of (the training split); None for all.
+    """
+    known = ~np.isnan(levels)
+    counted = known if counted is None or not (counted & known).any() else counted & known
+    binned, notes = levels, []
+    many = len(np.unique(levels[known])) > MOST_LEVELS  # else no task can have more
+    for task in np.unique(tasks[counted]) if many else ():
+        own = known & (tasks == task)
+        values = levels[own & counted]
+        different = len(np.unique(values))
+        if different <= MOST_LEVELS:
+            continue
+        count = int(min(BINS, max(1, len(values) // LEAST_ROWS)))
+        edges = np.unique(np.quantile(values, np.linspace(0, 1, count + 1)[1:-1], method="higher"))
+        place = np.searchsorted(edges, levels[own], side="right")
+        of_values = np.searchsorted(edges, values, side="right")
+        names = {bin: float(np.quantile(values[of_values == bin], 0.5, method="lower")) for bin in np.unique(of_values)}
+        nearest = np.array(sorted(names))
+        if binned is levels:
+            binned = levels.copy()
+        binned[own] = [names[int(nearest[np.abs(nearest - bin).argmin()])] for bin in place]
+        notes.append(
+            f"{task}: {different} different levels were put into {len(names)} bins of about equal size by quantile, "
+            f"each named by its median level"
+        )
+    return binned, notes

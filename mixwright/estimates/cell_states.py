@@ -1,0 +1,92 @@
+"""The states of a cell and every threshold behind them: one decider for planner, selector, gate and verdict.
+
+In this order: *mastered* or *hopeless* when the interval of plain success lies over or under the band; *lucky* only on
+evidence of no dependence on the prompt (upper end of kappa under `LUCKY`); *reachable* when answers earn more on their own
+prompts than on permuted ones (p < `ALPHA`); else *unknown*, which is admitted and drawn like reachable. A guess by the form
+of the prompt is reachable by this rule: only the chance level, in the verdict, decides what may be called learnt.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mixwright.estimates.intervals import Numbers, effective_rollouts, wilson
+from mixwright.records import CellState
+
+BAND = (0.1, 0.9)
+"""Success between which rewards of a group differ often enough."""
+LEAST_EVIDENCE = 32
+"""Graded rollouts below which a cell is unknown."""
+FEWEST_ITEMS = 8
+"""Measured prompts below which a cell is judged with its task."""
+ONE_SIDED = 1.645
+"""One-sided 95 %: what a state rests on."""
+SCREEN = 1.28
+"""One-sided 90 %: for a choice that is looked at again in a moment, where a late verdict costs more than a wrong one."""
+LUCKY = 0.10
+"""Kappa that must be excluded from above before a cell is lucky."""
+ALPHA = 0.05
+"""Level of the permutation test."""
+FEW = 64
+"""Examples at which a cell counts half: fewer would be drawn again and again, and memorised."""
+
+
+def classify(
+    success: float,
+    low: float,
+    high: float,
+    n: float,
+    band: tuple[float, float] = BAND,
+    *,
+    kappa_high: float | None = None,
+    p: float | None = None,
+) -> CellState:
+    """The state of a cell.
+
+    Args:
+        success: share of right answers, 0..1.
+        low: lower end of its 95 % interval.
+        high: upper end of it.
+        n: rollouts behind it.
+        band: success to aim for.
+        kappa_high: upper end of the 95 % interval of kappa; None where dependence was not measured.
+        p: of the permutation test; None where there was none.
+    """
+    if n < LEAST_EVIDENCE or not low <= success <= high:
+        return "unknown"
+    worth = effective_rollouts(success, low, high)
+    place = side(success * worth, worth, band[0], band[1])
+    if place:
+        return "mastered" if place > 0 else "hopeless"
+    if kappa_high is not None and kappa_high < LUCKY:
+        return "lucky"
+    return "reachable" if p is not None and p < ALPHA else "unknown"
+
+
+def side(wins: Numbers, tries: Numbers, low: Numbers, high: Numbers, z: float = ONE_SIDED) -> np.ndarray:
+    """1 where the interval of success lies over the band (mastered), -1 where it lies under it (hopeless), else 0.
+
+    Args:
+        wins: number or array.
+        tries: independent rollouts, of the same shape; 0 where nothing is known.
+        low: lower edge of the band.
+        high: upper edge of it.
+        z: quantile of each end.
+    """
+    least, most = wilson(wins, tries, z)
+    return np.where(least >= high, 1, np.where(most < low, -1, 0))
+
+
+def room(success: Numbers, swapped: Numbers) -> np.ndarray:
+    """What can be learnt at a success, 0..1, softly weighed by kappa: 4 kappa (1 - kappa), 0 below S.
+
+    Without an answer that any prompt could have had (S = 0) it is the variance of rewards, 4 p (1 - p) (LILO, 2502.12272).
+    """
+    above = np.clip(kappa(success, swapped), 0, 1)
+    return 4 * above * (1 - above)
+
+
+def kappa(success: Numbers, swapped: Numbers) -> np.ndarray:
+    """(success - S) / (1 - S), -1..1; 0 where S is 1."""
+    left = 1 - np.asarray(swapped, dtype=float)
+    return np.where(left > 1e-9, np.clip((success - np.asarray(swapped)) / np.maximum(left, 1e-9), -1, 1), 0.0)

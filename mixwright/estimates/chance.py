@@ -1,0 +1,157 @@
+"""Chance level: the success, on the rows that are scored, of the best rule without the skill, chosen on other rows.
+
+Rules: blind choice where the grader knows its rate; one constant answer; for rows with options a fixed place, or the
+longest or shortest option; for others the first or last number of the prompt. A rule that was chosen on the rows it is
+scored on looks better than it is (ten equally likely answers: 28 % at 10 rows instead of 10 %), so where there are no other
+rows the rows are split in folds, and each is scored by the rule that the other folds chose. The result has an error of its
+own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixwright.estimates.intervals import wilson
+from mixwright.records import Example, Interval
+
+ROWS = 500
+"""Rows of a cell that rules are tried on; more are thinned evenly (standard error at most .022)."""
+CONSTANTS = 3
+"""How many of the commonest answers are tried as the one that is always given."""
+FOLDS = 5
+FULL_MARKS = 1.0 - 1e-6
+"""A completion counts as right from this score on; partial credit is no success."""
+NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{1,9})?")
+READ = 4000
+"""Characters of a prompt that are searched for numbers, at each end."""
+Grade = Callable[[Example, str], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Chance:
+    """The chance level of some rows."""
+
+    value: float
+    """Mean of `hits`, 0..1."""
+    low: float
+    """Lower end of its 95 % interval, rows as the unit."""
+    high: float
+    """Upper end of it."""
+    rule: str
+    """The rule that most rows were scored by; `nothing known` where no rule could be chosen."""
+    hits: NDArray[np.float64]
+    """Shape (rows,): success of the rule on each row."""
+
+    @property
+    def interval(self) -> Interval:
+        """As a record."""
+        return Interval(self.value, self.low, self.high, len(self.hits))
+
+
+class Rules:
+    """Answers without the skill, and what they earn; every (rule, row) is graded once.
+
+    Args:
+        grade: judges a completion for an example.
+        blind: success of blind choice over rows, None where it is not known; the grader's `luck`.
+        options: texts of a row's options in order, empty where it has none.
+    """
+
+    def __init__(
+        self,
+        grade: Grade,
+        blind: Callable[[Sequence[Example]], float | None] | None = None,
+        options: Callable[[Example], Sequence[str]] = lambda _: (),
+    ) -> None:
+        self._grade, self._blind, self._options = grade, blind, options
+        self._known: dict[tuple[str, str], float] = {}
+
+    def chosen(self, rows: Sequence[Example]) -> str:
+        """The rule that earns most on these rows, the first of equals; empty when there is none."""
+        rows = thinned(rows)
+        scores = {rule: float(self.hits(rule, rows).mean()) for rule in self._candidates(rows)} if rows else {}
+        return max(scores, key=lambda rule: scores[rule]) if scores else ""
+
+    def hits(self, rule: str, rows: Sequence[Example]) -> NDArray[np.float64]:
+        """What a rule earns on each row, 0 or 1 (blind choice: its rate)."""
+        return np.array([self._hit(rule, row) for row in rows])
+
+    def _candidates(self, rows: Sequence[Example]) -> list[str]:
+        counts = Counter(row.answer for row in rows if row.answer is not None)
+        ranked = sorted(counts, key=lambda answer: (-counts[answer], answer))[:CONSTANTS]
+        found = [f"constant {answer}" for answer in ranked]
+        options = [self._options(row) for row in rows]
+        if all(options):
+            places = range(max(map(len, options)))
+            found += [*(f"position {place}" for place in places), "longest option", "shortest option"]
+        elif not any(options):
+            found += ["first number", "last number"]
+        if self._blind is not None and self._blind(rows) is not None:
+            found.append("blind choice")
+        return found
+
+    def _hit(self, rule: str, row: Example) -> float:
+        key = (rule, row.id)
+        if key not in self._known:
+            if rule == "blind choice" and self._blind is not None:
+                self._known[key] = self._blind([row]) or 0.0
+            else:
+                answer = self._answer(rule, row)
+                self._known[key] = float(answer is not None and self._grade(row, answer) >= FULL_MARKS)
+        return self._known[key]
+
+    def _answer(self, rule: str, row: Example) -> str | None:
+        kind, _, rest = rule.partition(" ")
+        if kind == "constant":
+            return rest
+        if kind == "position":
+            options = self._options(row)
+            return options[int(rest)] if int(rest) < len(options) else None
+        if rest == "option":
+            order = sorted(self._options(row), key=len)
+            return order[-1 if kind == "longest" else 0] if order else None
+        text = row.prompt if isinstance(row.prompt, str) else "\n".join(str(part["content"]) for part in row.prompt)
+        numbers = NUMBER.findall(text[:READ] if kind == "first" else text[-READ:])
+        return numbers[0 if kind == "first" else -1] if numbers else None
+
+
+def chance_level(rules: Rules, scored: Sequence[Example], other: Sequence[Example] = ()) -> Chance:
+    """What the best rule, chosen on `other` rows, earns on the `scored` ones.
+
+    Args:
+        rules: of the rows' task.
+        scored: rows that the level is for; those among `other` are not chosen on.
+        other: rows to choose on; empty splits the scored rows in `FOLDS` folds by a hash of their ids.
+    """
+    if other:
+        mine = {row.id for row in scored}
+        rule = rules.chosen([row for row in other if row.id not in mine])
+        used = [rule] * len(scored)
+        hits = rules.hits(rule, scored) if rule else np.zeros(len(scored))
+    else:
+        fold = np.array([hashlib.sha256(row.id.encode("utf-8", "replace")).digest()[0] % FOLDS for row in scored])
+        used, hits = [""] * len(scored), np.zeros(len(scored))
+        for number in np.unique(fold):
+            own = np.flatnonzero(fold == number).tolist()
+            rule = rules.chosen([scored[place] for place in np.flatnonzero(fold != number).tolist()])
+            if rule:
+                hits[own] = rules.hits(rule, [scored[place] for place in own])
+                for place in own:
+                    used[place] = rule
+    value = float(hits.mean()) if len(hits) else 0.0
+    low, high = wilson(hits.sum(), float(len(hits)))
+    commonest = Counter(used).most_common(1)[0][0] if used else ""
+    return Chance(value, float(low), float(high), commonest or "nothing known", hits)
+
+
+def thinned(rows: Sequence[Example]) -> Sequence[Example]:
+    """At most `ROWS` of them, evenly spread."""
+    return rows[:: max(1, math.ceil(len(rows) / ROWS))]

@@ -1,0 +1,138 @@
+"""The mean of differences over seeds x items, both of them drawn from more of their kind: one interval that holds both.
+
+Seeds of a trial share their held-out items, so an interval over seeds alone speaks about these items only and covers too
+little for the cell (82 to 89 % in simulations). With d[s, i] the difference of seed s on item i: V = max(V_seed + V_item -
+V_res, V_seed, V_item), the two-way random-effects variance, never less than either part, and t with Satterthwaite's degrees
+of freedom. Seeds that share starting models speak about these models, not about others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixwright.estimates.intervals import LEVEL, t_quantile, t_tail
+from mixwright.records import Interval
+
+POWER = 0.8
+"""Chance of seeing the detectable effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean difference with all that is needed to judge it."""
+
+    value: float
+    """The mean."""
+    low: float
+    """Lower end of the 95 % interval."""
+    high: float
+    """Upper end of it."""
+    p: float
+    """Two-sided p value of "no difference"."""
+    error: float
+    """Standard error."""
+    freedom: float
+    """Satterthwaite's degrees of freedom."""
+    seeds: int
+    """Seeds it rests on; 1 for a plain before and after."""
+    items: int
+    """Items it rests on."""
+
+    @property
+    def interval(self) -> Interval:
+        """As a record; n is the number of seeds, or of items where there is one seed."""
+        return Interval(self.value, self.low, self.high, self.seeds if self.seeds > 1 else self.items)
+
+    @property
+    def detectable(self) -> float:
+        """Size of a true difference whose interval would exclude 0 in `POWER` of such trials."""
+        return (t_quantile(self.freedom) + t_quantile(self.freedom, 2 * POWER - 1)) * self.error
+
+    def end(self, confidence: float) -> tuple[float, float]:
+        """The two-sided interval at another confidence."""
+        half = t_quantile(self.freedom, confidence) * self.error
+        return self.value - half, self.value + half
+
+
+def crossed(
+    differences: NDArray[np.float64],
+    strata: Sequence[int] | NDArray[np.int64],
+    weights: Sequence[float] | NDArray[np.float64] | None = None,
+) -> Estimate:
+    """The weighted mean over items, averaged over seeds.
+
+    Args:
+        differences: shape (seeds, items).
+        strata: of each item, whole numbers: the cell it was drawn from, so that differences between cells are no error.
+        weights: of each item, summing to 1; None counts every item the same.
+
+    Raises:
+        ValueError: no seeds or no items.
+    """
+    values = np.atleast_2d(np.asarray(differences, dtype=float))
+    seeds, items = values.shape
+    if not seeds or not items:
+        raise ValueError("no seeds or no items")
+    share = np.full(items, 1 / items) if weights is None else np.asarray(weights, dtype=float)
+    groups = np.unique(np.asarray(strata), return_inverse=True)[1]
+    per_seed, per_item = values @ share, values.mean(axis=0)
+    value = float(per_seed.mean())
+    of_items, freedom_items = _items_variance(per_item, groups, share)
+    if seeds < 2:
+        return _estimate(value, of_items, freedom_items, 1, items)
+    of_seeds = float(per_seed.var(ddof=1)) / seeds
+    rest = values - per_item - _by_group(values, groups, share) + _by_group(per_item[None], groups, share)
+    of_rest = _items_variance(rest, groups, share)[0] / (seeds * (seeds - 1))
+    whole = of_seeds + of_items - of_rest
+    if whole >= max(of_seeds, of_items):
+        parts = ((of_seeds, seeds - 1), (of_items, freedom_items), (of_rest, (seeds - 1) * freedom_items))
+        freedom = whole**2 / max(sum(part**2 / df for part, df in parts), 1e-300)
+        return _estimate(value, whole, freedom, seeds, items)
+    if of_seeds > of_items:
+        return _estimate(value, of_seeds, seeds - 1, seeds, items)
+    return _estimate(value, of_items, freedom_items, seeds, items)
+
+
+def _estimate(value: float, variance: float, freedom: float, seeds: int, items: int) -> Estimate:
+    error, freedom = math.sqrt(variance), max(round(freedom, 3), 1.0)
+    half = t_quantile(freedom, LEVEL) * error
+    p = t_tail(value / error, freedom) if error > 1e-12 else float(abs(value) < 1e-12)
+    return Estimate(value, value - half, value + half, p, error, freedom, seeds, items)
+
+
+def _by_group(values: NDArray[np.float64], groups: NDArray[np.int64], share: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Each value replaced by the mean of its row over its group; shape kept."""
+    counts = np.bincount(groups).astype(float)
+    return np.stack([np.bincount(groups, row) / counts for row in values])[:, groups]
+
+
+def _items_variance(
+    values: NDArray[np.float64], groups: NDArray[np.int64], share: NDArray[np.float64]
+) -> tuple[float, float]:
+    """Variance of the weighted sum over items drawn anew within their groups, and its degrees of freedom.
+
+    As in Agresti and Min's interval (2005), half an item up and half an item down are added to all items together, so that
+    items none of which differ keep an honest width. A group of one item takes the spread of the others.
+
+    Args:
+        values: shape (items,) or (rows, items); rows are added up.
+        groups: of each item.
+        share: weight of each item.
+    """
+    rows = np.atleast_2d(values)
+    counts = np.bincount(groups).astype(float)
+    centred = rows - _by_group(rows, groups, share)
+    squares = np.bincount(groups, (centred**2).sum(axis=0))
+    added = counts / counts.sum() if values.ndim == 1 else np.zeros_like(counts)
+    freedom = counts - 1
+    pooled = (squares.sum() + added.sum()) / max(freedom.sum(), 1.0)
+    spread = np.where(freedom > 0, (squares + added) / np.maximum(freedom, 1), pooled)
+    parts = np.bincount(groups, share**2) * spread
+    total = float(parts.sum())
+    worth = float((parts[freedom > 0] ** 2 / freedom[freedom > 0]).sum())
+    return total, total**2 / worth if worth > 0 else max(float(freedom.sum()), 1.0)

@@ -1,0 +1,118 @@
+"""Does an answer depend on its prompt? Success, its part that any prompt's answer would earn (S), and the rest (D, kappa).
+
+S, the *swapped success*, is the mean grade of the answers to one prompt of a cell on another prompt of it, over all ordered
+pairs of different prompts. Dependence D = success - S; kappa = D / (1 - S), the share of the room above S that is used. A
+model that says the same to every prompt, or answers at random, has D = 0 whatever its success is; a perfect one has kappa
+1. S is a U-statistic of degree two: its jackknife pseudo-values have exactly the mean S, so that success, S and D of an
+item add up, and means over seeds, cells and tasks are those of the pseudo-values. What D cannot see is a guess that reads
+the form of the prompt (a template, a sub-group): that is dependence, and is told as such.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixwright.estimates.intervals import Z, t_quantile
+from mixwright.records import Interval
+
+ROUNDS = 1999
+"""Random permutations of a test."""
+UNSEEN = Z * Z
+"""Squares added to a spread: Wilson's interval of 0 in n has the same width, so that what no prompt has shown is excluded
+only beyond about four of them."""
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Dependence:
+    """What the answers of one cell owe to their prompts."""
+
+    success: float
+    """Mean grade of answers on their own prompts, 0..1."""
+    swapped: Interval
+    """S, with a 95 % jackknife interval over prompts."""
+    dependence: Interval
+    """D = success - S, -1..1."""
+    kappa: Interval
+    """D / (1 - S), -1..1; (-1, 1) around 0 where S is 1 and there is no room to see anything."""
+    items: Array
+    """Shape (prompts,): pseudo-values of S; their mean is S, and success of an item minus its own is that item's D."""
+
+
+def dependence(grades: Array) -> Dependence:
+    """From the grade of every prompt's answers on every prompt.
+
+    Args:
+        grades: shape (prompts, prompts); [i, j] is the mean grade, 0..1, of the answers to prompt i judged on prompt j. NaN
+            where a pair was not judged; each prompt must have been judged on as many others as others on it.
+
+    Raises:
+        ValueError: fewer than three prompts.
+    """
+    n = len(grades)
+    if n < 3:
+        raise ValueError("dependence needs three prompts")
+    success = np.diagonal(grades)
+    others = grades.copy()
+    np.fill_diagonal(others, np.nan)
+    return of_margins(success, np.nanmean(others, axis=1), np.nanmean(others, axis=0))
+
+
+def of_margins(success: Array, given: Array, received: Array) -> Dependence:
+    """From margins of the table of grades, each of shape (prompts,), at least three.
+
+    Args:
+        success: grade of a prompt's answers on itself.
+        given: their mean grade on other prompts.
+        received: mean grade of other prompts' answers on it.
+    """
+    n, swapped = len(success), float(given.mean())
+    return of_items(success, swapped + (n - 1) / (n - 2) * (given + received - 2 * swapped))
+
+
+def of_items(success: Array, items: Array) -> Dependence:
+    """From success and pseudo-values of S, each of shape (prompts,), at least two; also those of several cells together."""
+    n, parts, swapped = len(success), success - items, float(items.mean())
+    plain = _interval(items, 1.0, 0.0)
+    # a prompt that is known and has another answer than the commonest moves success up and S down, D by (1 + S) / n
+    found, room = _interval(parts, 1 + swapped, -1.0), 1 - swapped
+    kappa = Interval(0.0, -1.0, 1.0, n)
+    if room > 1e-9:
+        value = found.value / room
+        kappa = _interval(value + (parts - found.value) / room + value * (items - swapped) / room, 1 / room, -1.0)
+    return Dependence(float(success.mean()), plain, found, kappa, items)
+
+
+def _interval(values: Array, unit: float, least: float) -> Interval:
+    """Mean with a 95 % t interval within (least, 1), of a spread with `UNSEEN` squares of `unit` more than were seen.
+
+    A skill that few prompts show, all of them upwards, and pseudo-values that are all alike (constant answers; two equally
+    common gold answers, all of them right) have too small a spread of their own: plain t covers 15 to 90 % there.
+    """
+    n, mean = len(values), float(values.mean())
+    half = t_quantile(n - 1) * math.sqrt((float(((values - mean) ** 2).sum()) + UNSEEN * unit**2) / (n - 1) / n)
+    return Interval(max(mean, least), max(mean - half, least), min(mean + half, 1.0), n)
+
+
+def permutation_p(grades: Array, rng: np.random.Generator, rounds: int = ROUNDS) -> float:
+    """One-sided p value of "answers earn no more on their own prompts than on permuted ones"; exact for any grader.
+
+    Args:
+        grades: as for `dependence`. Where pairs are missing, the cyclic shifts that are whole stand for permutations.
+        rng: of the permutations.
+        rounds: how many are drawn.
+    """
+    n, places = len(grades), np.arange(len(grades))
+    if n < 2:
+        return 1.0
+    observed = np.diagonal(grades).mean()
+    if np.isnan(grades).any():
+        shifts = np.array([grades[places, (places + shift) % n].mean() for shift in range(1, n)])
+        null = shifts[~np.isnan(shifts)]
+    else:
+        null = np.array([grades[places, rng.permutation(n)].mean() for _ in range(rounds)])
+    return float((1 + (null >= observed - 1e-12).sum()) / (1 + len(null)))

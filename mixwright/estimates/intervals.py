@@ -1,0 +1,192 @@
+"""Intervals of shares, means and rates, Student's t, and Holm's correction. numpy only: the verdict page needs no scipy.
+
+Items (prompts) are the unit, not samples: samples of one prompt are alike.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixwright.records import Interval
+
+LEVEL = 0.95
+"""Coverage of every two-sided interval."""
+Z = 1.959964
+"""97.5 % point of the normal distribution."""
+PRIOR_WEIGHT = 2.0
+"""How much evidence, in pseudo-observations, stands for "samples of one item are all alike" until data says otherwise."""
+NORMAL = 1e4
+"""Degrees of freedom from which Student's t is taken for the normal distribution."""
+Numbers = NDArray[np.float64] | float
+
+
+def wilson(wins: Numbers, tries: Numbers, z: float = Z) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Wilson's interval (1927) of wins out of tries, both possibly fractional; (0, 1) where tries is 0.
+
+    Args:
+        wins: number or array.
+        tries: of the same shape.
+        z: quantile on each side; 1.645 gives one-sided 95 % ends.
+    """
+    tries = np.asarray(tries, dtype=float)
+    known = np.maximum(tries, 1e-12)
+    share = np.clip(np.asarray(wins) / known, 0, 1)
+    centre = (share + z * z / (2 * known)) / (1 + z * z / known)
+    half = z / (1 + z * z / known) * np.sqrt(share * (1 - share) / known + z * z / (4 * known * known))
+    low, high = np.clip(np.minimum(centre - half, share), 0, 1), np.clip(np.maximum(centre + half, share), 0, 1)
+    return np.where(tries > 0, low, 0.0)[()], np.where(tries > 0, high, 1.0)[()]
+
+
+def share_interval(wins: float, tries: float) -> Interval:
+    """Wins out of tries, whole numbers, with Wilson's interval; (0, 1) around 0 where tries is 0."""
+    low, high = wilson(wins, tries)
+    return Interval(wins / tries if tries else 0.0, float(low), float(high), int(tries))
+
+
+def effective_rollouts(success: float, low: float, high: float) -> float:
+    """Independent rollouts whose 95 % Wilson interval is as wide as (low, high); what an interval is worth as evidence."""
+    few, many = 1e-3, 1e7
+    for _ in range(60):
+        middle = math.sqrt(few * many)
+        ends = wilson(success * middle, middle)
+        few, many = (middle, many) if ends[1] - ends[0] > high - low else (few, middle)
+    return few
+
+
+def clustered_share(values: NDArray[np.float64], samples: int) -> Interval:
+    """Mean of per-item values in 0..1, each from `samples` samples, with a 95 % interval that treats items as the unit.
+
+    Wilson's interval at an effective size: items / rho, rho being the share of the variance that lies between items,
+    between 1 / samples (samples as good as independent) and 1 (samples of an item are all alike). rho is estimated
+    and drawn towards 1 while few successes or failures have been seen, so that 0 of 256 samples from 32 items is told
+    as 0 of 32. With one sample per item it is Wilson's interval. Simulated coverage is 94.5 % or more for beta
+    distributed items (16 or 32 items, 8 samples, means 0.02 to 0.9, rho 0 to 0.8).
+
+    Args:
+        values: shape (items,).
+        samples: samples behind each value.
+
+    Raises:
+        ValueError: no items.
+    """
+    items = len(values)
+    if items == 0:
+        raise ValueError("no items")
+    mean = float(np.clip(values.mean(), 0.0, 1.0))
+    spread = mean * (1 - mean)
+    rho = 1.0
+    if samples > 1 and items > 1 and spread > 0:
+        evidence = 4 * items * spread
+        rho = (evidence * float(values.var(ddof=1)) / spread + PRIOR_WEIGHT) / (evidence + PRIOR_WEIGHT)
+    rho = min(1.0, max(1.0 / samples, rho))
+    low, high = wilson(mean * items / rho, items / rho)
+    return Interval(mean, float(low), float(high), n=items * samples)
+
+
+def pass_at_k(n: int, correct: int, k: int) -> float:
+    """Unbiased chance that at least one of `k` samples is correct, from `correct` of `n` (Chen et al., 2107.03374).
+
+    Raises:
+        ValueError: k above n, or correct outside 0..n.
+    """
+    if not 0 <= correct <= n or not 1 <= k <= n:
+        raise ValueError(f"pass@{k} cannot be estimated from {correct} correct of {n}")
+    if n - correct < k:
+        return 1.0
+    return 1.0 - float(np.prod(1.0 - k / np.arange(n - correct + 1, n + 1)))
+
+
+def mean_interval(values: NDArray[np.float64], *, bound: float = math.inf) -> Interval:
+    """Mean of independent values with its 95 % t interval, cut at +-bound; (-bound, bound) for fewer than two values."""
+    n = len(values)
+    mean = float(values.mean()) if n else 0.0
+    if n < 2:
+        return Interval(mean, -bound, bound, n)
+    half = t_quantile(n - 1) * float(values.std(ddof=1)) / math.sqrt(n)
+    return Interval(mean, max(mean - half, -bound), min(mean + half, bound), n)
+
+
+def rate(totals: NDArray[np.float64], counts: NDArray[np.float64]) -> Interval | None:
+    """Sum of `totals` per sum of `counts` (nats per token) with a 95 % t interval over items (ratio estimator).
+
+    Args:
+        totals: shape (items,), e.g. nats.
+        counts: shape (items,), e.g. tokens; items with none are left out.
+
+    Returns:
+        None when fewer than two items have counts: there is no interval then. `n` is the sum of counts.
+    """
+    totals, counts = totals[counts > 0], counts[counts > 0]
+    items = len(counts)
+    if items < 2:
+        return None
+    value = float(totals.sum() / counts.sum())
+    residuals = totals - value * counts
+    error = float(np.sqrt(items / (items - 1) * (residuals**2).sum()) / counts.sum())
+    half = t_quantile(items - 1) * error
+    return Interval(value, value - half, value + half, n=int(counts.sum()))
+
+
+def jackknife(parts: NDArray[np.float64], statistic: Callable[[NDArray[np.float64]], float]) -> Interval | None:
+    """`statistic` of the summed parts with a 95 % t interval from leaving out one item at a time.
+
+    Args:
+        parts: shape (items, ...); the statistic sees their sum over items.
+        statistic: any smooth function of that sum.
+
+    Returns:
+        None when there are fewer than two items.
+    """
+    items = len(parts)
+    if items < 2:
+        return None
+    total = parts.sum(0)
+    without = np.array([statistic(total - part) for part in parts])
+    error = float(np.sqrt((items - 1) / items * ((without - without.mean()) ** 2).sum()))
+    value = float(statistic(total))
+    half = t_quantile(items - 1) * error
+    return Interval(value, value - half, value + half, n=items)
+
+
+@functools.cache
+def _nodes() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return np.polynomial.legendre.leggauss(96)
+
+
+def t_tail(t: float, freedom: float) -> float:
+    """P(|T| > |t|) of Student's t with `freedom` >= 1 degrees of freedom, whole or not.
+
+    With t = sqrt(freedom) tan(a) the density is that of cos(a)^(freedom - 1), which is integrated by Gauss and Legendre.
+    """
+    if freedom >= NORMAL:
+        return math.erfc(abs(t) / math.sqrt(2))
+    angle = math.atan(abs(t) / math.sqrt(freedom))
+    places, weights = _nodes()
+    inside = angle / 2 * float(weights @ np.cos(angle / 2 * (places + 1)) ** (freedom - 1))
+    scale = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - 0.5 * math.log(math.pi)
+    return min(max(1 - 2 * math.exp(scale) * inside, 0.0), 1.0)
+
+
+@functools.cache
+def t_quantile(freedom: float, confidence: float = LEVEL) -> float:
+    """T such that P(|T| <= t) = confidence; `freedom` of at least 1."""
+    low, high = 0.0, 1e4
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if t_tail(middle, freedom) > 1 - confidence else (low, middle)
+    return high
+
+
+def holm(probabilities: Sequence[float]) -> list[float]:
+    """Holm's adjusted p values (1979), in the order given."""
+    order = sorted(range(len(probabilities)), key=lambda i: probabilities[i])
+    adjusted, running = [0.0] * len(order), 0.0
+    for rank, index in enumerate(order):
+        running = max(running, min(1.0, (len(order) - rank) * probabilities[index]))
+        adjusted[index] = running
+    return adjusted

@@ -1,0 +1,139 @@
+"""The primary outcome: success under the declared decoding over all held-out items, mean over tasks, with its parts.
+
+Read from the measurements of single items, which hold everything: success, S (pseudo-values, see `dependence`) and what the
+chance rule earns. Nothing is left out by the state of a cell, so that no lever can move what is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixwright.errors import InputError
+from mixwright.estimates.crossed import Estimate, crossed
+from mixwright.records import Measurement
+
+Decoding = Literal["greedy", "sampled"]
+NAMES: dict[str, str] = {"greedy": "greedy", "sampled": "pass@1"}
+"""Decoding -> name of its measurement."""
+SWAPPED = ".swapped"
+"""After the name of a measurement: S of the same completions."""
+CHANCE = "chance"
+Item = tuple[str, float | None, str]
+"""(task, level, example id)."""
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class ItemScores:
+    """One checkpoint, measured."""
+
+    scores: dict[str, dict[Item, float]]
+    """Name of a measurement (greedy, greedy.swapped, pass@1, pass@1.swapped, chance) -> item -> value."""
+
+    @property
+    def items(self) -> list[Item]:
+        """All items, sorted by task, level and id."""
+        known = self.scores.get("pass@1") or self.scores.get("greedy") or {}
+        return sorted(known, key=lambda item: (item[0], -np.inf if item[1] is None else item[1], item[2]))
+
+    def column(self, name: str, items: Sequence[Item]) -> Array:
+        """Values of a measurement; NaN where there is none."""
+        found = self.scores.get(name, {})
+        return np.array([found.get(item, np.nan) for item in items])
+
+
+def item_scores(rows: Sequence[Measurement]) -> ItemScores:
+    """The rows of single items. Raises InputError for measurements of an earlier version, which did not keep S."""
+    scores: dict[str, dict[Item, float]] = {}
+    for row in rows:
+        if row.probe == "competence" and row.example is not None:
+            scores.setdefault(row.name, {})[row.task, row.level, row.example] = row.value
+    if scores and not any(name.endswith(SWAPPED) for name in scores):
+        got = "measurements of an earlier version, without success on other prompts"
+        raise InputError("measurements that a change can be judged by", got, "Measure again, in a new folder.")
+    return ItemScores(scores)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of the outcome and of its parts: success = swapped + dependence."""
+
+    success: Estimate
+    swapped: Estimate
+    """Of S: success of the cell's own answers on other prompts."""
+    dependence: Estimate
+    """Of D = success - S."""
+    sampled: Estimate | None
+    """Of sampled success; None where that is the outcome itself."""
+    items: tuple[Item, ...]
+    """What it rests on."""
+
+
+def shared_items(*sides: Sequence[ItemScores]) -> list[Item]:
+    """The items that every checkpoint of every side has, sorted."""
+    every = [scores for side in sides for scores in side]
+    if not every:
+        return []
+    common = set(every[0].items).intersection(*(scores.items for scores in every[1:]))
+    return [item for item in every[0].items if item in common]
+
+
+def change(
+    before: Sequence[ItemScores],
+    after: Sequence[ItemScores],
+    *,
+    decoding: Decoding = "greedy",
+    weigh: Literal["tasks", "items", "cells"] = "tasks",
+    only: Callable[[Item], bool] | Collection[Item] | None = None,
+) -> Change | None:
+    """`after` minus `before`, paired by seed (the place in both) and item; None when they share no item.
+
+    Args:
+        before: one per seed.
+        after: one per seed, in the same order.
+        decoding: what success is read from.
+        weigh: what counts the same: tasks, items, or cells (task and level).
+        only: the items that are meant; None takes all.
+    """
+    items = shared_items(before, after)
+    if only is not None:
+        chosen = only if callable(only) else set(only).__contains__
+        items = [item for item in items if chosen(item)]
+    if not items:
+        return None
+    name = NAMES[decoding]
+    strata = _numbers([item[:2] for item in items])
+    whole = {"tasks": [item[0] for item in items], "cells": [item[:2] for item in items], "items": [0] * len(items)}[weigh]
+    kinds = _numbers(whole)
+    counts = np.bincount(kinds)
+    weights = 1 / counts[kinds] / len(counts)
+
+    def moved(of: Callable[[ItemScores], Array]) -> Estimate:
+        rows = [of(new) - of(old) for old, new in zip(before, after, strict=True)]
+        return crossed(np.array(rows), strata, weights)
+
+    own = moved(lambda scores: scores.column(name, items))
+    swapped = moved(lambda scores: scores.column(name + SWAPPED, items))
+    depends = moved(lambda scores: scores.column(name, items) - scores.column(name + SWAPPED, items))
+    sampled = moved(lambda scores: scores.column(NAMES["sampled"], items)) if decoding == "greedy" else None
+    return Change(own, swapped, depends, sampled, tuple(items))
+
+
+def mean_score(scores: ItemScores, name: str, items: Sequence[Item], *, by_task: bool = True) -> float:
+    """Mean of a measurement over items, each task counted once, or each item."""
+    values = scores.column(name, items)
+    if not by_task:
+        return float(values.mean())
+    kinds = _numbers([item[0] for item in items])
+    return float((np.bincount(kinds, values) / np.bincount(kinds)).mean())
+
+
+def _numbers(names: Sequence[object]) -> NDArray[np.int64]:
+    """The same names as numbers from 0."""
+    known: dict[object, int] = {}
+    return np.array([known.setdefault(name, len(known)) for name in names], dtype=np.int64)

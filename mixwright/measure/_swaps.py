@@ -1,0 +1,98 @@
+"""Answers of a cell judged on its other prompts: the table of grades that S, D and the permutation test come from."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mixwright.estimates.cell_states import FEWEST_ITEMS
+from mixwright.estimates.chance import FULL_MARKS
+from mixwright.estimates.dependence import Dependence, dependence, permutation_p
+from mixwright.estimates.outcome import NAMES
+from mixwright.graders.choice import option_texts, position
+from mixwright.records import Example
+
+if TYPE_CHECKING:
+    from mixwright.measure._passes import Group, Passes
+
+WHOLE = 100
+"""Items of a cell up to which every answer is graded on every other item; of more, each on `SHIFTS` others."""
+SHIFTS = 64
+
+
+@dataclass(frozen=True)
+class Swaps:
+    """What was worked out once for a set of items."""
+
+    found: Mapping[str, Dependence]
+    """By measurement (greedy, pass@1); empty for fewer than three items."""
+    p: Mapping[str, float]
+    """Of the permutation test, by measurement."""
+    items: Mapping[str, Mapping[str, float]]
+    """Measurement -> id of an item -> pseudo-value of S."""
+
+
+def swap_cells(passes: Passes, cells: Mapping[Group, Sequence[Example]], rng: np.random.Generator) -> dict[Group, Swaps]:
+    """Every cell by its own items; the small ones of a task together, with all of the task's items where they are few."""
+    small: dict[str, list[Example]] = defaultdict(list)
+    for (task, _), items in cells.items():
+        if len(items) < FEWEST_ITEMS:
+            small[task] += items
+    joined = {}
+    for task, items in small.items():
+        if len(items) < FEWEST_ITEMS:
+            items = [item for (own, _), members in cells.items() if own == task for item in members]
+        joined[task] = swap(passes, items, rng)
+    return {
+        (task, level): swap(passes, items, rng) if len(items) >= FEWEST_ITEMS else joined[task]
+        for (task, level), items in cells.items()
+    }
+
+
+def swap(passes: Passes, items: Sequence[Example], rng: np.random.Generator) -> Swaps:
+    """S, dependence and the permutation test of some items, greedy and sampled; S is 0 where nothing can be swapped."""
+    if len(items) < 3:
+        return Swaps({}, {}, {name: {item.id: 0.0 for item in items} for name in NAMES.values()})
+    tables = {name: grades(passes, items, name) for name in NAMES.values()}
+    found = {name: dependence(table) for name, table in tables.items()}
+    ids = [item.id for item in items]
+    values = {name: dict(zip(ids, known.items.tolist(), strict=True)) for name, known in found.items()}
+    return Swaps(found, {name: permutation_p(table, rng) for name, table in tables.items()}, values)
+
+
+def grades(passes: Passes, items: Sequence[Example], name: str) -> np.ndarray:
+    """Shape (items, items): mean grade of the answers to one item judged on another; NaN for pairs left out.
+
+    Answers to rows with options are taken by their place among the options, so that a habit of one place is no skill.
+    """
+    count = len(items)
+    shifts = range(count) if count <= WHOLE else [0, *np.linspace(1, count - 1, SHIFTS).astype(int).tolist()]
+    table = np.full((count, count), np.nan)
+    known: dict[tuple[int, str], bool] = {}
+    for row, item in enumerate(items):
+        answers = passes.rollouts[item.id].texts(name)
+        for shift in shifts:
+            column = (row + shift) % count
+            right = 0.0
+            for text, times in answers.items():
+                given = text if not shift else _moved(item, items[column], text)
+                key = (column, given)
+                if key not in known:
+                    known[key] = passes.corpus.grade(items[column], given) >= FULL_MARKS
+                right += times * known[key]
+            table[row, column] = right / sum(answers.values())
+    return table
+
+
+def _moved(item: Example, other: Example, text: str) -> str:
+    """An answer as it would be given to another prompt: the option at the same place, else the same text."""
+    options = item.extra.get("options", item.extra.get("choices"))
+    place = position(options, text) if options else None
+    if place is None:
+        return text
+    others = option_texts(other)
+    return others[place] if place < len(others) else ""

@@ -1,0 +1,158 @@
+"""Evidence in a run of how much answers depend on their prompts: recent answers of a cell against its recent gold answers.
+
+The answers of a cell's last `WINDOW` groups are compared with the gold answers of the other prompts among them: S and kappa
+as `mixwright measure` has them, without a reward call. Nothing is said where there are no gold answers, where rewards are
+graded, or where being equal to the gold answer does not explain the rewards (then the task's grader knows better).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mixwright.estimates.dependence import of_margins
+from mixwright.records import GroupOutcome
+
+WINDOW = 64
+"""Groups of a cell that are kept, one per prompt."""
+JUDGED = 32
+"""Groups from which a cell is judged by the run alone; before, by what was measured before it."""
+PRIOR, BARE = 16.0, 4.0
+"""Groups that what was measured before the run is worth in S, and that S = 0 is worth where nothing was."""
+MOST_ANSWERS = 16
+"""Answers of a group that are kept."""
+DIFFER = 0.05
+"""Mean difference between reward and being equal to the gold answer above which answers say nothing."""
+Group = tuple[int, float, tuple[int, ...]]
+"""Gold answer, success, answers; answers as 64-bit numbers."""
+
+
+def answer_key(text: str) -> int:
+    """An answer as a 63-bit number; 0 is no answer."""
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "big") >> 1 or 1
+
+
+class AnswerEvidence:
+    """S and kappa per cell.
+
+    Args:
+        cells: how many.
+        golds: gold answer of each example of the pool as `answer_key`, 0 where there is none; None when nobody knows.
+    """
+
+    def __init__(self, cells: int, golds: np.ndarray | None) -> None:
+        self._golds = golds
+        self._groups: list[dict[int, Group]] = [{} for _ in range(cells)]
+        self._graded = np.zeros(cells, dtype=bool)
+        self._before = np.full((2, cells), np.nan)  # S and the upper end of kappa, measured before the run
+        self._swapped, self._high = np.zeros(cells), np.ones(cells)
+        self._stale = set(range(cells))
+
+    def start(self, cell: int, swapped: float | None, high: float | None) -> None:
+        """Take over what was measured before the run: S, and the upper end of kappa."""
+        self._before[:, cell] = np.nan if swapped is None else swapped, np.nan if high is None else high
+        self._stale.add(cell)
+
+    def forget(self, cells: Sequence[int] | np.ndarray) -> None:
+        """What is known of these cells is about another model now."""
+        for cell in np.asarray(cells).tolist():
+            self._groups[cell].clear()
+            self._before[:, cell] = np.nan
+            self._stale.add(cell)
+
+    def add(
+        self,
+        examples: np.ndarray,
+        cells: np.ndarray,
+        groups: Collection[GroupOutcome],
+        success: np.ndarray,
+        graded: np.ndarray,
+    ) -> None:
+        """Groups of these examples and cells in order, the mean success of each (0..1), and whether rewards were partial."""
+        if self._golds is None:
+            return
+        self._graded[cells[graded]] = True
+        self._stale.update(cells[graded].tolist())
+        for example, cell, group, right in zip(examples.tolist(), cells.tolist(), groups, success.tolist(), strict=True):
+            gold, kept = int(self._golds[example]), self._groups[cell]
+            if not gold or len(group.answers) != len(group.rewards):
+                continue
+            kept.pop(example, None)  # of a prompt that comes again its last group stands
+            kept[example] = (gold, right, tuple(map(answer_key, group.answers[:MOST_ANSWERS])))
+            if len(kept) > WINDOW:
+                del kept[next(iter(kept))]
+            self._stale.add(cell)
+
+    def swapped(self) -> np.ndarray:
+        """Expected S of every cell, 0..1; 0 where nothing is known."""
+        self._refresh()
+        return self._swapped
+
+    def kappa_high(self) -> np.ndarray:
+        """Upper end of kappa's 95 % interval of every cell; 1 where nothing can be said."""
+        self._refresh()
+        return self._high
+
+    def _refresh(self) -> None:
+        for cell in self._stale:
+            self._swapped[cell], self._high[cell] = self._judge(cell)
+        self._stale.clear()
+
+    def _judge(self, cell: int) -> tuple[float, float]:
+        """Expected S and the upper end of kappa of a cell."""
+        before, high = self._before[:, cell].tolist()
+        known = before == before
+        groups = list(self._groups[cell].values())
+        if self._golds is None or self._graded[cell]:
+            return (before if known else 0.0), 1.0
+        found = _table(groups) if len(groups) > 2 else None
+        if found is None:
+            readable = not groups or len(groups) <= 2
+            return (before if known else 0.0), (high if readable and high == high else 1.0)
+        n, weight = len(groups), PRIOR if known else BARE
+        swapped = (n * found.swapped.value + weight * (before if known else 0.0)) / (n + weight)
+        if n >= JUDGED:
+            high = found.kappa.high
+        return min(max(swapped, 0.0), 1.0), (high if high == high else 1.0)
+
+    def state(self) -> dict[str, Any]:
+        """Groups as bytes, the rest JSON-ready."""
+        flat = [(cell, example, *group) for cell, kept in enumerate(self._groups) for example, group in kept.items()]
+        return {
+            "places": np.array([row[:2] for row in flat], dtype="<i8").tobytes(),
+            "golds": np.array([row[2] for row in flat], dtype="<i8").tobytes(),
+            "success": np.array([row[3] for row in flat], dtype="<f8").tobytes(),
+            "counts": np.array([len(row[4]) for row in flat], dtype="<i8").tobytes(),
+            "answers": np.array([answer for row in flat for answer in row[4]], dtype="<i8").tobytes(),
+            "graded": self._graded.tolist(),
+            "before": [[None if value != value else value for value in row] for row in self._before.tolist()],
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` returned, exactly."""
+        places = np.frombuffer(state["places"], "<i8").reshape(-1, 2).tolist()
+        golds, success = np.frombuffer(state["golds"], "<i8").tolist(), np.frombuffer(state["success"], "<f8").tolist()
+        ends = np.cumsum(np.frombuffer(state["counts"], "<i8"))
+        answers = np.split(np.frombuffer(state["answers"], "<i8"), ends[:-1]) if len(ends) else []
+        self._groups = [{} for _ in self._groups]
+        for (cell, example), gold, right, given in zip(places, golds, success, answers, strict=True):
+            self._groups[cell][example] = (gold, right, tuple(given.tolist()))
+        self._graded[:] = state["graded"]
+        self._before[:] = [[np.nan if value is None else value for value in row] for row in state["before"]]
+        self._stale = set(range(len(self._groups)))
+
+
+def _table(groups: Sequence[Group]) -> Any:
+    """Dependence among groups of different prompts; None where equal answers do not explain the rewards."""
+    golds = np.array([gold for gold, _, _ in groups])
+    counts = np.array([len(answers) for _, _, answers in groups])
+    given = np.concatenate([np.array(answers) for _, _, answers in groups])
+    equal = np.add.reduceat(given[:, None] == golds[None, :], np.cumsum(counts) - counts, axis=0) / counts[:, None]
+    own, right = np.diagonal(equal), np.array([success for _, success, _ in groups])
+    if np.abs(own - right).mean() > DIFFER:
+        return None
+    rest = len(groups) - 1
+    return of_margins(own, (equal.sum(axis=1) - own) / rest, (equal.sum(axis=0) - own) / rest)

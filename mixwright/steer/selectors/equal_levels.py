@@ -1,0 +1,46 @@
+"""Every level of a task equally often, and the examples of a level in shuffled passes without replacement.
+
+Source: stratified sampling with equal allocation; what the reference arm `equal_shares` draws by.
+Unit: none.
+Cost: one permutation of a level's examples per pass through them.
+Blind spot: small levels are repeated often, and mastered or hopeless ones get as much as those that can be learnt now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mixwright.contracts import Scene, Selector
+from mixwright.steer.selectors._passes import Passes
+
+
+class EqualLevels(Selector):
+    """Passes through each task's levels, and through each level's examples, in fresh random orders."""
+
+    def begin(self, scene: Scene) -> None:
+        """Start before the first pass of each task and level."""
+        pool, ledger = scene.pool, scene.ledger
+        self._cells = Passes(len(pool.tasks), ledger.task_cells)
+        own = [ledger.task_members(task) for task in range(len(pool.tasks))]
+        members = {
+            int(cell): drawn[pool.cell_of[drawn] == cell]
+            for task, drawn in enumerate(own)
+            for cell in ledger.task_cells(task)
+        }
+        self._rows = Passes(len(pool.cells), lambda cell: members[int(cell)])
+
+    def pick(self, tasks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """The next level of each task's pass, and the next example of that level's; new passes take seeds from `rng`."""
+        return self._rows.next(self._cells.next(tasks, rng), rng)
+
+    def state(self) -> dict[str, Any]:
+        """Seed and place of every pass."""
+        return {"cells": self._cells.state(), "rows": self._rows.state()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue the passes."""
+        self._cells.restore(state["cells"])
+        self._rows.restore(state["rows"])

@@ -1,0 +1,92 @@
+"""A finished run served again, batch by batch: its draws, refusals, learning-rate factors, KL coefficients, skipped steps.
+
+What the run that replays sees decides nothing. A factor that the first run changed between two optimiser steps of one
+generation batch is served from the next batch on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mixwright.contracts import Pool
+from mixwright.errors import InputError
+from mixwright.records import Action
+
+SAID = "as in the run that is replayed"
+REMEDY = "Name the steering folder of a finished run of the same data, made by this version."
+
+
+@dataclass(frozen=True)
+class Tape:
+    """What a run drew and did."""
+
+    rows: Sequence[int]
+    """Pool index per draw, in order; those drawn ahead included."""
+    refused: Sequence[frozenset[str]]
+    """Example ids refused, per generation batch."""
+    lines: Sequence[dict[str, Any]]
+    """Lines of steps.jsonl, per generation batch."""
+
+    def actions(self, batch: int, beta: float, lr_factor: float) -> list[Action]:
+        """What the run did after this generation batch; nothing after its last.
+
+        Args:
+            batch: number of the batch, from 0.
+            beta: KL coefficient now.
+            lr_factor: learning-rate factor now.
+        """
+        if batch >= len(self.lines):
+            return []
+        line = self.lines[batch]
+        actions = [Action("refuse", example, None, SAID) for example in sorted(self.refused[batch])]
+        if line["skip_step"]:
+            actions.append(Action("skip_step", "step", None, SAID))
+        if line.get("beta", beta) != beta:
+            actions.append(Action("coefficient", "beta", line["beta"], SAID))
+        if line["lr_factor"] != lr_factor:
+            actions.append(Action("lr_factor", "lr", line["lr_factor"], SAID))
+        return actions
+
+
+def read_tape(folder: Path, pool: Pool) -> Tape:
+    """What the run in this folder drew, as rows of the pool, and did.
+
+    Raises:
+        InputError: no such run, one of an earlier version, or examples that the pool lacks.
+    """
+    import pyarrow.parquet as pq
+
+    lines = _lines(folder)
+    try:
+        table = pq.read_table(folder / "draws.parquet", columns=["batch", "example", "refused"])
+    except (OSError, ValueError) as error:  # Arrow's errors are ValueErrors
+        raise InputError("draws with their batches and refusals", str(error)[:120], REMEDY, file=folder) from None
+    places = {name: place for place, name in enumerate(pool.ids)}
+    rows, refused = [], [set[str]() for _ in lines]
+    for draw in table.to_pylist():
+        if draw["example"] not in places:
+            raise InputError("draws from the examples of this run", repr(draw["example"]), REMEDY, file=folder)
+        rows.append(places[draw["example"]])
+        if draw["refused"]:
+            refused[draw["batch"]].add(draw["example"])
+    return Tape(rows, [frozenset(ids) for ids in refused], lines)
+
+
+def steps_made(folder: Path) -> int:
+    """Optimiser steps that the run in this folder made. Raises InputError as `read_tape` does."""
+    return max((int(line["step"]) + 1 for line in _lines(folder)), default=1)
+
+
+def _lines(folder: Path) -> list[dict[str, Any]]:
+    path = folder / "steps.jsonl"
+    try:
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    except (OSError, ValueError) as error:
+        raise InputError("steps.jsonl of a finished run", str(error)[:120], REMEDY, file=folder) from None
+    if any("skip_step" not in line for line in lines):
+        raise InputError("lines that say whether a step was skipped", "none", REMEDY, file=path)
+    return lines

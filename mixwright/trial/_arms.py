@@ -1,0 +1,101 @@
+"""Which arms a trial has: references, levers, and the nulls that are run for a lever that helps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from mixwright import catalog
+from mixwright.config import RunConfig, TrialConfig
+from mixwright.errors import InputError
+
+if TYPE_CHECKING:
+    from mixwright.contracts import Branch
+    from mixwright.corpus import Corpus
+    from mixwright.records import Measurement, Plan
+
+Role = Literal["lever", "reference", "null"]
+Replan = Callable[["Corpus", Sequence[Sequence["Measurement"]]], "Plan"]
+"""The plan that the run's planner makes of a corpus and of the measurements of each starting model on it."""
+FROZEN = "frozen"
+"""The arm that always runs."""
+PLAIN = "steered"
+"""The lever whose nulls keep their own names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arms:
+    """The arms that the settings ask for, by declared role."""
+
+    references: tuple[str, ...]
+    levers: tuple[str, ...]
+    nulls: tuple[str, ...]
+
+    @property
+    def first(self) -> tuple[str, ...]:
+        """What runs whatever comes out: references, then levers."""
+        return (*self.references, *self.levers)
+
+
+def arms_of(config: TrialConfig) -> Arms:
+    """The arms by role; `frozen` is always one. Raises InputError for an unknown arm, or one under nulls that is none."""
+    found: dict[str, list[str]] = {"reference": [FROZEN], "lever": [], "null": []}
+    for arm in dict.fromkeys(config.arms):
+        if arm != FROZEN:
+            found[role_of(arm)].append(arm)
+    for null in dict.fromkeys(config.nulls):
+        if (role := role_of(null)) != "null":
+            raise InputError("nulls under trial.nulls", f"{null!r}, a {role}", "Name it under trial.arms.")
+        if null not in found["null"]:
+            found["null"].append(null)
+    return Arms(tuple(found["reference"]), tuple(found["lever"]), tuple(found["null"]))
+
+
+def role_of(arm: str) -> Role:
+    """What an arm is tried as. Raises InputError for an unknown one."""
+    return catalog.load("arms", arm).ROLE
+
+
+def branch_of(arm: str, plan: Plan, corpus: Corpus) -> Branch:
+    """How this arm trains, given the plan. Raises InputError for an unknown arm."""
+    return catalog.create("arms", arm).branch(plan, corpus.cells())
+
+
+def null_name(null: str, lever: str) -> str:
+    """Name of a null's branches: its own for the plan's own lever, with the lever's name for any other."""
+    return null if lever == PLAIN else f"{null}.{lever}"
+
+
+def left_out(null: str, plan: Plan, corpus: Corpus, config: RunConfig, bases: int, *, replans: bool) -> str:
+    """Why a null cannot run here; empty when it can.
+
+    Args:
+        null: name of the arm.
+        plan: under trial.
+        corpus: with levels, or without.
+        config: objective and seeds.
+        bases: starting models.
+        replans: whether somebody can plan anew.
+    """
+    branch, seeds = branch_of(null, plan, corpus), config.trial.seeds
+    if branch.permute_rewards and plan.stages[0].objective != "grpo":
+        return "there are no rewards to permute"
+    if branch.replays and seeds < 2 * min(bases, seeds):
+        return f"{seeds} seeds on {bases} starting model(s): it needs two of each"
+    if branch.shuffle_levels and not _levels(corpus):
+        return "no task has two levels"
+    if branch.shuffle_levels and not replans:
+        return "it needs a planner, and the plan was given"
+    return ""
+
+
+def other_seed(seed: int, seeds: int, bases: int) -> int:
+    """The next seed, in a circle, that begins with the same starting model."""
+    same: Sequence[int] = range(seed % bases, seeds, bases)
+    return same[(same.index(seed) + 1) % len(same)]
+
+
+def _levels(corpus: Corpus) -> bool:
+    cells = corpus.cells()
+    return len(cells) > len({cell.task for cell in cells})

@@ -1,0 +1,129 @@
+"""The jobs of a trial: which branches there are, what each starts from, and which of them are finished already."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from mixwright.config import RunConfig
+from mixwright.records import Plan, to_data
+from mixwright.runs import RunFolder, read_measurements
+from mixwright.trial._arms import branch_of, null_name, other_seed, role_of
+from mixwright.trial._before import MeasureJob, base_name, measure_base, shuffled_name
+from mixwright.trial._branch import BranchJob, base_digest, branch_digest, is_complete, train_branch
+from mixwright.trial._pool import Job, Pool, run_jobs
+from mixwright.trial._shuffled import shuffle_levels
+
+if TYPE_CHECKING:
+    from mixwright.contracts import Branch
+    from mixwright.corpus import Corpus
+    from mixwright.trial._arms import Replan
+    from mixwright.trial._progress import Progress
+
+CANARIES = 0.2
+"""What canary passes add to the duration of a branch, about."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One trial: its files, its starting models, and who works."""
+
+    run: RunFolder
+    config: RunConfig
+    plan: Plan
+    """Under trial."""
+    corpus: Corpus
+    bases: Sequence[str]
+    """Checkpoint folders or hub names with different last parts."""
+    pool: Pool | None = None
+    """Running workers; None starts own ones for each batch of jobs."""
+    progress: Progress | None = None
+
+    def arm_jobs(self, arms: Sequence[str]) -> list[BranchJob]:
+        """One job per arm and seed, seeds outermost: an interrupted trial has whole pairs."""
+        branches = {arm: branch_of(arm, self.plan, self.corpus) for arm in arms}
+        planned = {arm: role_of(arm) != "reference" for arm in arms}
+        return self._jobs([(arm, branch, planned[arm], "") for arm, branch in branches.items()])
+
+    def null_jobs(self, nulls: Sequence[str], lever: str, replan: Replan | None) -> list[BranchJob]:
+        """The jobs of a lever's nulls, made from its own plan."""
+        parts = []
+        for null in nulls:
+            branch = branch_of(null, branch_of(lever, self.plan, self.corpus).plan, self.corpus)
+            if branch.shuffle_levels and replan is not None:
+                shuffled = shuffle_levels(self.corpus, self.config.seed)
+                own = branch_of(lever, self._plan_anew(shuffled, replan), shuffled).plan
+                branch = branch_of(null, own, shuffled)
+            parts.append((null_name(null, lever), branch, True, lever if branch.replays else ""))
+        return self._jobs(parts)
+
+    def measure(self, *, shuffled: bool = False) -> None:
+        """Measure the starting models that were not, by the cells of shuffled levels where that is asked for."""
+        data, logs = to_data(self.config), self.run.path / "trial" / "logs"
+        jobs = []
+        for base, name in ((base, base_name(base)) for base in self.bases):
+            file = shuffled_name(name) if shuffled else name
+            if not self.run.measurements(file).is_file():
+                job = MeasureJob(str(self.run.path), base, name, data, shuffled)
+                jobs.append(Job(f"measure {file}", measure_base, job, log=logs / f"{file}.log"))
+        self._work(jobs, "measure")
+
+    def train(self, jobs: Sequence[BranchJob], title: str = "trial") -> None:
+        """Train those that were not finished under the same plan, settings and data."""
+        stage, logs = self.plan.stages[0], self.run.path / "trial" / "logs"
+        watched = CANARIES if stage.monitors or stage.controllers else 0.0
+        self._work(
+            [
+                Job(
+                    f"{job.arm}, seed {job.seed}",
+                    train_branch,
+                    job,
+                    cost=stage.steps * (1 + watched * job.planned) if job.branch["trains"] else CANARIES * stage.steps,
+                    log=logs / f"{job.arm}.{job.seed}.log",
+                )
+                for job in jobs
+                if not is_complete(self.run.branch(job.arm, job.seed), job.digest)
+            ],
+            title,
+        )
+
+    def _jobs(self, parts: Sequence[tuple[str, Branch, bool, str]]) -> list[BranchJob]:
+        """Jobs of (arm, how it trains, whether it rests on measuring, lever whose draws it replays), on every seed."""
+        data, content, count = to_data(self.config), self.corpus.digest(), len(self.bases)
+        digests = [base_digest(base) for base in self.bases]
+        jobs = []
+        for seed in range(self.config.trial.seeds):
+            place = seed % count
+            known = {"corpus": content, "base": digests[place], "seed": seed}
+            for arm, branch, planned, lever in parts:
+                source, digest = "", ""
+                if lever:
+                    source = str(self.run.branch(lever, other_seed(seed, self.config.trial.seeds, count)))
+                    theirs = branch_of(lever, self.plan, self.corpus)
+                    digest = branch_digest(theirs, self.config, arm=lever, **known)
+                digest = branch_digest(branch, self.config, arm=arm, source=digest, **known)
+                base = self.bases[place]
+                how = to_data(branch)
+                jobs.append(
+                    BranchJob(str(self.run.path), arm, how, planned, seed, base, base_name(base), data, digest, source)
+                )
+        return jobs
+
+    def _plan_anew(self, shuffled: Corpus, replan: Replan) -> Plan:
+        """The plan under trial with what the planner makes of shuffled levels: weights, bands and the picture of the cells.
+
+        Plug-ins, their options and the number of steps are those under trial, edits by hand included.
+        """
+        self.measure(shuffled=True)
+        rows = [read_measurements(self.run.measurements(shuffled_name(base_name(base)))) for base in self.bases]
+        made, stage = replan(shuffled, rows), self.plan.stages[0]
+        first = made.stages[0]
+        changed = replace(stage, weights=first.weights, band=first.band, bands=first.bands)
+        return Plan(made.planner, (changed,), made.cells, why=made.why)
+
+    def _work(self, jobs: Sequence[Job], title: str) -> None:
+        if jobs and self.pool is not None:
+            self.pool.run(jobs, title=title, progress=self.progress)
+        elif jobs:
+            run_jobs(jobs, workers=self.config.trial.workers, title=title, progress=self.progress)

@@ -1,0 +1,62 @@
+"""What a trial says of one lever: it helps when it beats every reference, each (intersection-union). Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from mixwright.estimates.crossed import Estimate
+from mixwright.estimates.judgement import told
+from mixwright.records import Judgement, LeverWord, Proof
+from mixwright.trial._effects import Contrast
+
+REFERENCES = ("frozen", "uniform", "equal_shares")
+"""What a lever must beat: not training, and the two simple rules. Any other reference that runs must be beaten, too."""
+
+
+def judge(lever: str, against: Sequence[Contrast], nulls: Sequence[Contrast] = ()) -> Judgement:
+    """The judgement of one lever.
+
+    helps: improves the primary outcome against every reference, none missing; each contrast at its own 5 %, because all of
+    them must hold. harms: worsens it against any, corrected by Holm. no change: against all of them no change.
+
+    Args:
+        lever: name of the arm.
+        against: its contrasts with the references that ran.
+        nulls: its contrasts with its nulls; empty while they did not run.
+    """
+    missing = tuple(name for name in REFERENCES if name not in {contrast.against for contrast in against})
+    worse = [contrast for contrast in against if contrast.word == "worsens"]
+    unbeaten = [contrast for contrast in against if contrast.plain != "improves"]
+    word: LeverWord = "cannot tell"
+    shown = min(unbeaten or against, key=lambda contrast: contrast.change.success.low, default=None)
+    if worse:
+        word, shown = "harms", min(worse, key=lambda contrast: contrast.change.success.high)
+    elif not missing and not unbeaten:
+        word = "helps"
+    elif not missing and all(contrast.word == "no change" for contrast in against):
+        word = "no change"
+    parts = [] if shown is None else [sentence(shown, shown.plain if word == "helps" else shown.word)]
+    if missing:
+        parts.append(f"did not run: {', '.join(missing)}")
+    return Judgement(lever, word, "; ".join(parts), missing, proof_of(nulls))
+
+
+def proof_of(nulls: Sequence[Contrast]) -> Proof:
+    """Whether a lever improves against each null that ran, each at its own 5 %."""
+    if not nulls:
+        return "not tried"
+    return "beats its nulls" if all(null.plain == "improves" for null in nulls) else "does not beat its nulls"
+
+
+def sentence(contrast: Contrast, word: str) -> str:
+    """A contrast with its numbers, in points."""
+    moved, depends = contrast.change.success, contrast.change.dependence
+    parts = [f"success {_points(moved)}"]
+    if math.isfinite(depends.value):
+        parts.append(f"dependence on the prompt {_points(depends)}")
+    return f"against {contrast.against}: {', '.join(parts)}: {told(word, contrast.margin)}"
+
+
+def _points(estimate: Estimate) -> str:
+    return f"{100 * estimate.value:+.1f} points [{100 * estimate.low:+.1f}, {100 * estimate.high:+.1f}]"

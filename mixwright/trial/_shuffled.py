@@ -1,0 +1,38 @@
+"""Levels permuted among the rows of a task: cells that say nothing about difficulty."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mixwright.corpus._rows import SCHEMA
+
+if TYPE_CHECKING:
+    from mixwright.corpus import Corpus
+
+SEED = 3_000_017
+"""Added to the run's seed: the permutation is the same in every seed of the trial."""
+
+
+def shuffle_levels(corpus: Corpus, seed: int) -> Corpus:
+    """The corpus with levels permuted within each task, among training and held-out rows separately; nothing else changes.
+
+    Args:
+        corpus: left as it is.
+        seed: of the run.
+    """
+    rng = np.random.default_rng(seed + SEED)
+    keys = np.array([f"{split}\n{task}" for task, split in _columns(corpus)], dtype=object)
+    source = np.arange(len(corpus))
+    for key in sorted(set(keys)):
+        rows = np.flatnonzero(keys == key)
+        source[rows] = rng.permutation(rows)
+    shuffled = corpus.select()
+    place = SCHEMA.get_field_index("level")
+    shuffled.table = corpus.table.set_column(place, SCHEMA.field(place), corpus.table["level"].take(source))
+    return shuffled
+
+
+def _columns(corpus: Corpus) -> zip[tuple[str, str]]:
+    return zip(corpus.table["task"].to_pylist(), corpus.table["split"].to_pylist(), strict=True)

@@ -1,0 +1,56 @@
+"""Where the difference lies: every cell, split into what any prompt would earn (S) and what depends on the prompt (D).
+
+Source: after of the leading arm and of each reference, per seed; before and after where there was no trial.
+Unit: differences of success, S and D in points with 95 % interval over seeds and items.
+Cost: reads the measurements of two arms at a time.
+Blind spot: words are corrected by Holm within one table, so that a small difference in one of many cells is not told.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from mixwright.contracts import Section
+from mixwright.estimates.judgement import told
+from mixwright.estimates.outcome import Decoding
+from mixwright.runs import RunFolder
+from mixwright.verdict._arms import with_interval
+from mixwright.verdict._blocks import Block, Fold, Table
+from mixwright.verdict._claims import Compared, compared, interval
+from mixwright.verdict._evidence import Sides, comparisons, decoding_of, ends, lead, trial_of
+from mixwright.verdict._text import level
+
+
+class Decomposition(Section):
+    """A table of cells per reference."""
+
+    ORDER: ClassVar[int] = 22
+    TITLE: ClassVar[str] = "Where the difference lies"
+
+    def blocks(self, run: RunFolder) -> list[Block]:
+        """The first reference open, the others folded; of a plain before and after, one table."""
+        result, arm = trial_of(run), lead(run)
+        decoding = result.decoding if result else decoding_of(run)
+        sides: dict[str, Sides] = {}
+        for against in result.references if result else ():
+            both = ends(run, arm, against) if against != arm else None
+            if both:
+                sides[f"{arm} against {against}"] = both
+        if not sides and arm in (plain := comparisons(run)):
+            sides = {"After against before": plain[arm]}
+        tables = [table for name, both in sides.items() if (table := _table(name, both, decoding)).rows]
+        return [*tables[:1], *(Fold(table.caption, (table,)) for table in tables[1:])]
+
+
+def _table(name: str, sides: Sides, decoding: Decoding) -> Table:
+    columns = ("cell", "items", "change of success", "= change of S", "+ change of D", "word")
+    rows = [_row(part) for part in compared(sides, decoding)]
+    return Table(f"{name}: change in points, success {decoding}", columns, rows, (1, 2, 3, 4))
+
+
+def _row(part: Compared) -> tuple[str, ...]:
+    name = " ".join((part.task, level(part.level) or ("all levels" if part.whole else ""))).strip()
+    numbers = (
+        interval(found) if found is not None else None for found in (part.change.success, part.swapped, part.dependence)
+    )
+    return (name, str(len(part.change.items)), *map(with_interval, numbers), told(part.word))

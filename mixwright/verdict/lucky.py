@@ -1,0 +1,52 @@
+"""Cells that the plan calls lucky: right now and then, and shown not to depend on the prompt.
+
+Source: cells of plan.yaml; decisions.jsonl of every branch of the leading arm.
+Unit: success, S and kappa of the measuring before the run; seeds in which groups of the cell were refused.
+Cost: reads one line per decision.
+Blind spot: a guess by the form of the prompt depends on it, and is not lucky by this rule.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from mixwright.contracts import Section
+from mixwright.records import CellPlan
+from mixwright.runs import RunFolder
+from mixwright.verdict._blocks import Block, Paragraph, Table
+from mixwright.verdict._evidence import arms, json_lines, lead, plan_of
+from mixwright.verdict._text import NONE, percent
+
+REFUSED = "refuse."
+"""First part of `Decision.what` where a gate changed its answer about a cell."""
+
+
+class Lucky(Section):
+    """One row per cell."""
+
+    ORDER: ClassVar[int] = 26
+    TITLE: ClassVar[str] = "Lucky cells"
+
+    def blocks(self, run: RunFolder) -> list[Block]:
+        """The table; nothing where the plan calls no cell lucky."""
+        plan = plan_of(run)
+        cells = [cell for cell in (plan.cells if plan else ()) if cell.state == "lucky"]
+        if not cells:
+            return []
+        branches = arms(run).get(lead(run), [])
+        refused: dict[str, set[int]] = {}
+        for seed, folder in branches:
+            for item in json_lines(folder / "decisions.jsonl"):
+                what = str(item.get("what", ""))
+                if what.startswith(REFUSED) and item.get("new") == "refused":
+                    refused.setdefault(what.removeprefix(REFUSED), set()).add(seed)
+        rows = [_row(cell, len(refused.get(cell.key, ())), len(branches)) for cell in cells]
+        text = "Right answers there do not depend on the prompt, so rewards would teach which answer is common."
+        columns = ("cell", "success", "S", "kappa", "at most", "chance level", "refused in seeds")
+        return [Paragraph(text), Table("Cells called lucky before the run", columns, rows, (1, 2, 3, 4, 5, 6))]
+
+
+def _row(cell: CellPlan, refused: int, seeds: int) -> tuple[str, ...]:
+    numbers = (NONE if value is None else f"{value:.2f}" for value in (cell.kappa, cell.kappa_high))
+    seen = f"{refused} of {seeds}" if seeds else NONE
+    return (cell.key, percent(cell.success), percent(cell.swapped), *numbers, percent(cell.chance), seen)
