@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import platform
 import subprocess
@@ -21,9 +20,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
+from mixwright.estimates.intervals import mean_interval
 from mixwright.records import Interval
 from mixwright.runs import write_json
-from mixwright.trial._statistics import paired_interval
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -60,7 +61,7 @@ def interval(differences: Sequence[float]) -> Interval:
     """
     if len(differences) < 2:
         raise ValueError(f"{len(differences)} repetition(s) have no interval; run at least two")
-    return paired_interval(differences, bound=math.inf)
+    return mean_interval(np.array(differences, dtype=float))
 
 
 def run(name: str, about: str | None, measure: Callable[[bool], Result]) -> None:

@@ -2,7 +2,7 @@
 
 A tiny GPT that does chains of 1 to 6 operations (a fifth of its answers given at once) is trained by GRPO, 80 steps of
 12 x 8 rollouts at a high learning rate. Pools of 4,000 problems, the same for all arms of a seed:
-hard: 98 % out of reach (8 operations, luck 1/16), 2 % not (3 to 6 operations, 20 problems each).
+hard: 98 % out of reach (8 operations, chance level 1/16), 2 % not (3 to 6 operations, 20 problems each).
 biased: the same, but 15 % of the hard problems have the answer 0, a shortcut that can be guessed.
 unlabelled: the same as hard without levels, so that nothing tells the hard rows from the others.
 medium: 5 and 6 operations only, where a guard must cost nothing.
@@ -29,11 +29,11 @@ import numpy as np
 
 from benchmarks.peers._arena import Arena, Settings
 from benchmarks.peers._base import Recipe, base_model
-from benchmarks.peers._rules import Engined, distinct, pool_of
+from benchmarks.peers._rules import Engined, cell_plan, distinct, pool_of
 from benchmarks.peers._workers import spread
+from mixwright.estimates.cell_states import BAND
 from mixwright.estimates.intervals import clustered_share
-from mixwright.estimates.cell_states import classify
-from mixwright.records import CellPlan, Example, Plan, Stage
+from mixwright.records import Cell, CellPlan, Example, Plan, Stage
 from mixwright.trainers._steering import default_plan
 from mixwright_lab.worlds.chain import MODULUS, Chain
 
@@ -127,8 +127,8 @@ def examples_of(pool: str, seed: int) -> list[Example]:
     return [replace(example, level=None) for example in found] if pool == "unlabelled" else found
 
 
-def lucks(examples: Sequence[Example]) -> dict[float | None, float]:
-    """Luck per level: the larger of blind choice and, in levels of many rows, the commonest answer's share."""
+def chances(examples: Sequence[Example]) -> dict[float | None, float]:
+    """Chance level of each level: the larger of blind choice and, in levels of many rows, the commonest answer's share."""
     answers: dict[float | None, Counter[str]] = {}
     for example in examples:
         answers.setdefault(example.level, Counter())[str(example.answer)] += 1
@@ -136,23 +136,22 @@ def lucks(examples: Sequence[Example]) -> dict[float | None, float]:
     return {level: max(1 / MODULUS, share) for level, share in common.items()}
 
 
-def probe(arena: Arena, luck: Mapping[float | None, float], group: int) -> tuple[CellPlan, ...]:
+def probe(arena: Arena, known: Mapping[float | None, float], group: int) -> tuple[CellPlan, ...]:
     """What the model can do per level, from a few groups each; charged."""
     cells, rng = [], np.random.default_rng(arena.settings.group)
-    for level, chance in luck.items():
+    for level, chance in known.items():
         here = [number for number, example in enumerate(arena.examples) if example.level == level]
-        rewards = arena.roll(rng.choice(here, PROBED, replace=False).tolist(), group).rewards
-        share = clustered_share(rewards.mean(1), group)
-        state = classify(share.value, share.low, share.high, chance, rewards.size)
-        cells.append(CellPlan("chain", level, state, share.value, chance, rewards.size, len(here), share.low, share.high))
+        rolled = arena.roll(rng.choice(here, PROBED, replace=False).tolist(), group)
+        share = clustered_share(rolled.rewards.mean(1), group)
+        cells.append(cell_plan(Cell("chain", level, len(here), chance), rolled, share, BAND))
     return tuple(cells)
 
 
 def rule_of(arena: Arena, guards: Guards, seed: int) -> Engined:
     """The engine with an arm's guards."""
-    luck = lucks(arena.examples)
-    cells = probe(arena, luck, arena.settings.group) if guards.measured else ()
-    pool = pool_of(arena.examples, lambda example: luck[example.level])
+    known = chances(arena.examples)
+    cells = probe(arena, known, arena.settings.group) if guards.measured else ()
+    pool = pool_of(arena.examples, lambda example: known[example.level])
     options = {"engine": {"survivors": 0.0, **guards.engine}, **guards.options}
     stage = Stage("training", "grpo", STEPS, {"chain": 1.0}, options=options, **guards.stage)
     plan = default_plan(pool, "grpo", STEPS) if guards.default else Plan("hand", (stage,), cells)

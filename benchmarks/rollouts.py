@@ -12,7 +12,8 @@ All rollouts are charged, also those that were thrown away and the measurement t
 knowledge alone is free. The score is sampled accuracy on held-out problems of 4 to 6 operations. Target of a seed: 90 % of
 what its oracle reaches in the end (mean of the last three looks). A run has reached it at the first look whose mean with the
 look before is at or over it. A run that never does counts with its whole budget; a ratio with it on top is a lower bound.
-Ours is the difficulty selector alone: no gate, no controller, nothing measured before. Pools, student, target and the
+Ours is the difficulty selector alone: no gate, no controller, nothing measured before. Of the traps no single answer is
+right, so a run cannot tell from its answers that they do not depend on the prompt: its stated blind spot. Pools, student, target and the
 selector's options were chosen on seeds from 100 on.
 """
 
@@ -28,15 +29,14 @@ import numpy as np
 from benchmarks._report import Result, interval, run
 from benchmarks.peers._arena import Arena, Settings
 from benchmarks.peers._base import Recipe, base_model
-from benchmarks.peers._rules import Engined, Plain, Rule, distinct, drive, pool_of
+from benchmarks.peers._rules import Engined, Plain, Rule, cell_plan, distinct, drive, pool_of
 from benchmarks.peers._workers import spread
 from benchmarks.peers.oracle import Oracle
 from benchmarks.peers.refill import Refill
 from benchmarks.peers.screen import Screen
 from benchmarks.peers.spread import Spread
 from mixwright.contracts import Pool
-from mixwright.estimates.cell_states import classify
-from mixwright.estimates.intervals import wilson
+from mixwright.estimates.intervals import share_interval
 from mixwright.records import CellPlan, Example, Plan, Stage, to_data
 from mixwright_lab.worlds.chain import LONGEST, MODULUS, Chain
 
@@ -90,8 +90,8 @@ def trapped(example: Example, rng: np.random.Generator) -> Example:
     return replace(example, id=f"trap:{example.id}", level=float(TRAP), answer=answers[0], extra=extra)
 
 
-def luck(example: Example) -> float:
-    """Of the example's cell."""
+def chance(example: Example) -> float:
+    """Level of the example's cell."""
     return 0.5 if example.level == TRAP else 1 / MODULUS
 
 
@@ -106,11 +106,8 @@ def measured(arena: Arena, pool: Pool) -> tuple[CellPlan, ...]:
     rng = np.random.default_rng(arena.charged)
     for number, cell in enumerate(pool.cells):
         members = np.flatnonzero(pool.cell_of == number)
-        wins = arena.roll(rng.choice(members, min(items, len(members)), replace=False).tolist(), samples).rewards
-        success, n = float(wins.mean()), wins.size
-        low, high = (float(end) for end in wilson(float(wins.sum()), n))
-        state = classify(success, low, high, cell.luck, n, BAND)
-        found.append(CellPlan(cell.task, cell.level, state, success, cell.luck, n, cell.count, low, high))
+        rolled = arena.roll(rng.choice(members, min(items, len(members)), replace=False).tolist(), samples)
+        found.append(cell_plan(cell, rolled, share_interval(float(rolled.rewards.sum()), rolled.rewards.size), BAND))
     return tuple(found)
 
 
@@ -138,7 +135,7 @@ def trained(job: tuple[str, str, int, int]) -> dict[str, Any]:
     kind, arm, seed, budget = job
     examples, scored = problems(kind, seed), held_out()
     arena = Arena(examples, base_model(seed, BASE), Settings(), seed)
-    pool, drawn = pool_of(examples, luck), [0, 0]
+    pool, drawn = pool_of(examples, chance), [0, 0]
     rule = rule_of(arm, arena, pool, seed)
     levels = np.array([example.level for example in scored])
     roll = arena.roll

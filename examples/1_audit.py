@@ -10,6 +10,6 @@ corpus = read_corpus(CONFIG.corpus)
 corpus.save(RUN.corpus)
 
 for cell in corpus.cells():
-    print(f"{cell.key}: {cell.count} examples, luck {cell.luck:.2f} ({cell.luck_from})")
+    print(f"{cell.key}: {cell.count} examples, chance level {cell.chance:.2f} ({cell.rule})")
 for observation in pipeline.audit(corpus, RUN):
     print(f"{observation.severity}: {observation.check}: {observation.message}")

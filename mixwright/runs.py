@@ -133,6 +133,10 @@ def read_yaml(path: Path, cls: type[T]) -> T:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else None
         raise InputError("YAML", str(getattr(error, "problem", error)), "Correct that line.", file=path, line=line) from None
+    cells = data.get("cells") if cls is Plan and isinstance(data, dict) else None
+    if isinstance(cells, list) and any(isinstance(cell, dict) and "luck" in cell for cell in cells):
+        got = "one of an earlier version, whose cells have luck"
+        raise InputError("a plan of this version", got, "Measure again and make it anew with `mixwright plan`.", file=path)
     return from_data(cls, data, file=path, line_of=lambda keys: _line_of(text, keys))
 
 
@@ -155,7 +159,7 @@ def _line_of(text: str, keys: Sequence[str | int]) -> int | None:
 
 
 def read_plan(path: Path) -> Plan:
-    """Read a plan. Raises InputError as `read_yaml` does, and when a stage's weights do not sum to 1."""
+    """Read a plan. Raises InputError as `read_yaml` does, for an earlier version's, and when weights do not sum to 1."""
     plan = read_yaml(path, Plan)
     for stage in plan.stages:
         total = sum(stage.weights.values())

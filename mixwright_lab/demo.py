@@ -28,7 +28,7 @@ ITEMS = 500
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo; the last line printed is `verdict: PATH`."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--full", action="store_true", help="8 seeds, 160 steps, both nulls")
+    parser.add_argument("--full", action="store_true", help="12 seeds, 160 steps")
     parser.add_argument("--folder", type=Path, default=None, help="run folder (default runs/demo or runs/demo-full)")
     options = parser.parse_args(arguments)
     from mixwright import pipeline
@@ -58,12 +58,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def settings(*, full: bool) -> RunConfig:
-    """The demo's settings; `full` has more seeds, more steps and the null under uniform sampling."""
+    """The demo's settings; `full` has more seeds and more steps."""
     config = read_yaml(SETTINGS, RunConfig)
     if not full:
         return config
-    arms = (*config.trial.arms, "permuted_uniform")
-    return replace(config, train=replace(config.train, steps=160), trial=replace(config.trial, arms=arms, seeds=8))
+    return replace(config, train=replace(config.train, steps=160), trial=replace(config.trial, seeds=12))
 
 
 def neighbouring_seeds(place: Path) -> list[Observation]:

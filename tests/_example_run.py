@@ -224,7 +224,7 @@ def _effects(arm: str, against: str, after: dict[str, list[ItemScores]]) -> list
 
 
 def _effect(arm: str, against: str, name: str, moved: Change) -> Effect:
-    word = change_word(moved.success, moved.dependence, moved.sampled)
+    word = change_word(moved.success, moved.dependence, moved.sampled, moved.swapped)
     own, sampled = moved.success, moved.sampled.interval if moved.sampled else None
     parts = (moved.swapped.interval, moved.dependence.interval, sampled)
     return Effect(arm, against, name, own.interval, word, own.p, len(moved.items), own.detectable, *parts)

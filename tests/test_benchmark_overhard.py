@@ -42,9 +42,9 @@ def test_the_hard_pool_is_what_the_text_says():
     assert sum(shares.values()) == pytest.approx(1)
     examples = overhard.examples_of("hard", 3)
     assert sum(example.level == overhard.HARD for example in examples) / len(examples) == pytest.approx(0.98, abs=0.001)
-    assert overhard.lucks(examples)[8.0] == pytest.approx(1 / 16, abs=0.02)
+    assert overhard.chances(examples)[8.0] == pytest.approx(1 / 16, abs=0.02)
     biased = overhard.examples_of("biased", 3)
-    assert overhard.lucks(biased)[8.0] == pytest.approx(0.15 + 0.85 / 16, abs=0.02)
+    assert overhard.chances(biased)[8.0] == pytest.approx(0.15 + 0.85 / 16, abs=0.02)
     assert {example.level for example in overhard.examples_of("unlabelled", 3)} == {None}
 
 

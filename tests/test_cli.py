@@ -26,7 +26,7 @@ FLAGS = {
     "plan": "RUN.YAML --dry-run --folder",
     "steer": "RUN.YAML --dry-run --folder",
     "trial": "RUN.YAML --folder",
-    "verdict": "RUN|BEFORE AFTER --corpus --folder --full --gate --grader --items --protect",
+    "verdict": "RUN|BEFORE AFTER --cannot-tell --corpus --decoding --each --folder --full --gate --grader --items --protect",
     "run": "RUN.YAML|TRAIN --dry-run --folder --init --output",
     "list": "KIND --json",
     "explain": "NAME",
@@ -216,15 +216,47 @@ def test_other_settings_need_another_folder(call: Call) -> None:
         assert expected in err
 
 
-def test_the_gate_closes_on_damage(call: Call, tmp_path: Path) -> None:
-    from _example_run import build
+def test_the_gate_passes_closes_or_cannot_tell(call: Call, tmp_path: Path) -> None:
+    from _example_run import build_pair, item_rows
 
-    build(tmp_path / "run", seeds=5)
-    code, out, _ = call("verdict", "run", "--gate")
+    build_pair(tmp_path / "run")
+    code, out, _ = call("verdict", "run", "--gate", "--protect", "products@1")
     assert code == 3
-    assert "gate: damaged: products@1" in out
-    assert call("verdict", "run", "--gate", "--protect", "lcm")[0] == 0
+    assert "gate: damaged: mean over 1 protected cell" in out
+    code, out, _ = call("verdict", "run", "--gate", "--protect", "chain_sum@1")
+    assert code == 4
+    assert "items per cell would tell" in out
+    code, out, _ = call("verdict", "run", "--gate", "--protect", "chain_sum@1", "--cannot-tell", "warn")
+    assert code == 0
+    assert "gate: warning: this is no pass" in out
+    code, out, _ = call("verdict", "run", "--gate")
+    assert code == 4, "a fifth of 32 items shows no cell to be mastered, and nothing protected is no pass"
+    assert "nothing was protected" in out
+    assert call("verdict", "run")[0] == 0
+    assert call("verdict", "run", "--gate", "--protect", "chain")[0] == 1
+    assert call("verdict", "run", "--cannot-tell", "pass")[0] == 1
     assert call("verdict", "nowhere")[0] == 1
+    names = ("greedy", "pass@1", "greedy.swapped", "pass@1.swapped", "chance")
+    rows = item_rows(("add", None), {name: [float("." not in name and name != "chance")] * 1000 for name in names})
+    for name in ("before", "after"):
+        write_measurements(RunFolder("good").measurements(name), rows)
+    code, out, _ = call("verdict", "good", "--gate")
+    assert code == 0
+    assert "gate: passed: mean over 1 protected cell 0 points" in out
+    assert call("verdict", "good", "--gate", "--each")[0] == 0
+
+
+def test_a_folder_of_an_earlier_version_is_refused_with_the_reason(call: Call, tmp_path: Path) -> None:
+    from _example_run import item_rows
+
+    rows = item_rows(("add", None), {"greedy": [1.0] * 9, "pass@1": [0.5] * 9})
+    for name in ("before", "after"):
+        write_measurements(RunFolder(tmp_path / "old" / "trial" / "steered-0").path / f"{name}.parquet", rows)
+    code, _, err = call("verdict", "old")
+    assert code == 1
+    assert "earlier version" in err
+    assert err.rstrip().endswith("Measure again, in a new folder.")
+    assert "Traceback" not in err
 
 
 def test_measurements_of_several_bases_are_pooled() -> None:

@@ -1,8 +1,9 @@
-"""Corpus: round trips, ids, splits, cells and their luck."""
+"""Corpus: round trips, ids, splits, cells and their chance levels."""
 
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pytest
@@ -96,42 +97,63 @@ def test_select_and_index() -> None:
         corpus[6]
 
 
-def test_luck_by_hand() -> None:
+def test_chance_levels_by_hand() -> None:
     two = {"options": ["yes", "no"]}
-    answers = ["1", "1 ", "2", "3"]  # two of them are "1" to the grader
-    rows = [example(i, answer=answer, level=1.0) for i, answer in enumerate(answers)]
-    rows += [example(10 + i, answer=a, level=2.0) for i, a in enumerate("12345")]
-    rows += [example(20 + i, task="c", answer=a, extra=two) for i, a in enumerate("ABAB")]
-    rows += [example(30 + i, task="c", answer="A", extra=two, level=1.0) for i in range(3)]
-    rows += [example(40, task="n", answer="1.0"), example(41, task="n", answer="1"), example(42, task="n", answer="7")]
-    rows += [example(50, task="s", answer=None, target="x"), example(60, level=1.0, split="eval", answer="1")]
+    rows = [example(i, answer=answer, level=1.0) for i, answer in enumerate(["1"] * 9 + ["1 "] * 3)]  # "1" to the grader
+    rows += [example(100 + i, prompt=f"what of {i}, is it {i}?", answer=str(i), level=2.0) for i in range(10)]
+    rows += [example(200 + i, task="c", answer="B", extra=two) for i in range(8)]
+    rows += [example(300 + i, task="n", answer=a) for i, a in enumerate(["1.0", "1.00", "1"] * 8)]
+    rows += [example(400, task="s", answer=None, target="x"), example(500, level=1.0, split="eval", answer="7")]
     cells = Corpus.from_examples(rows, {"c": "choice", "n": "numeric"}).cells()
-    assert {cell.key: (cell.count, round(cell.luck, 4), cell.luck_from) for cell in cells} == {
-        "t@1": (4, 0.5, "majority answer"),
-        "t@2": (5, 0.2, "majority answer"),
-        "c": (4, 0.5, "majority answer"),
-        "c@1": (3, 1.0, "majority answer"),
-        "n": (3, round(2 / 3, 4), "majority answer"),
+    assert {cell.key: (cell.count, cell.chance, cell.rule) for cell in cells} == {
+        "t@1": (12, 1.0, "constant 1"),
+        "t@2": (10, 1.0, "first number"),
+        "c": (8, 1.0, "constant B"),
+        "n": (24, 1.0, "constant 1.0"),
         "s": (1, 0.0, "no answers"),
     }
+    assert {cell.key: cell.chance_error for cell in cells}["c"] == pytest.approx(0.5 - 0.5 * 8 / (8 + 1.959964**2))
 
 
-def test_luck_of_chance() -> None:
-    rows = [example(i, answer="ABC"[i], extra={"options": ["x", "y", "z"][: 3 - i % 2]}) for i in range(2)]
-    rows += [example(9, answer="C", extra={"options": ["x", "y"]})]
+def test_the_chance_level_of_blind_choice() -> None:
+    places = random.Random(1)
+    rows = [example(i, answer=places.choice("ABC"), extra={"options": [f"x{i}", f"y{i}", f"z{i}"]}) for i in range(300)]
     [cell] = Corpus.from_examples(rows, {"t": "choice"}).cells()
-    assert (round(cell.luck, 6), cell.luck_from) == (round((1 / 3 + 1 / 2 + 1 / 2) / 3, 6), "chance")
+    assert cell.chance == pytest.approx(1 / 3, abs=3 * 0.027)
+    assert cell.chance_error == pytest.approx(1.96 * 0.027, rel=0.05)
+
+
+def test_answers_that_are_all_as_likely_do_not_look_like_one_that_is_common() -> None:
+    """Scored on the rows that it was counted on, the commonest of ten answers is right in 27.5 % of ten rows."""
+    means, drawn = [], random.Random(0)
+    for _ in range(40):
+        rows = [example(i, answer=str(drawn.randrange(10)), level=float(i % 5)) for i in range(50)]
+        means += [cell.chance for cell in Corpus.from_examples(rows).cells()]
+    assert sum(means) / len(means) == pytest.approx(0.1, abs=0.03)
+
+
+def test_a_cell_of_few_rows_takes_the_chance_level_of_its_task() -> None:
+    rows = [example(i, prompt="q" * (i + 1), answer="1" if i % 2 else str(i), level=1.0) for i in range(40)]
+    rows += [example(100 + i, prompt="p" * (i + 1), answer=str(100 + i), level=2.0 + i) for i in range(2)]
+    small = {cell.level: cell for cell in Corpus.from_examples(rows).cells()}
+    assert small[2.0].chance == small[3.0].chance == 20 / 42
+    assert small[1.0].chance == 20 / 40
+    assert small[2.0].count == 1
 
 
 def test_cells_without_a_train_split_are_those_of_all_rows() -> None:
     assert [cell.count for cell in Corpus.from_examples([example(0, split="eval")]).cells()] == [1]
 
 
-def test_luck_of_a_large_cell_is_close(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mixwright.corpus._cells.LUCK_ROWS", 100)
-    rows = [example(i, answer=str(i % 7 if i % 3 else 0)) for i in range(2000)]
-    true = sum(row.answer == "0" for row in rows) / 2000
-    assert Corpus.from_examples(rows).cells()[0].luck == pytest.approx(true, abs=0.1)
+def test_the_chance_level_of_a_large_cell_is_close() -> None:
+    rows = [example(i, answer=str(i % 7 if i % 3 else 0)) for i in range(4000)]
+    true = sum(row.answer == "0" for row in rows) / 4000
+    graded = []
+    corpus = Corpus.from_examples(rows)
+    grade = corpus.grade
+    corpus.grade = lambda row, text: graded.append(row.id) or grade(row, text)  # type: ignore[method-assign]
+    assert corpus.cells()[0].chance == pytest.approx(true, abs=0.07)
+    assert len(set(graded)) == 500
 
 
 def test_duplicate_ids_name_both() -> None:
@@ -259,6 +281,10 @@ def test_to_datasets_has_trl_columns() -> None:
         "prompt": "q0",
         "answer": "1",
     }
+    asked = Corpus.from_examples([example(i, answer="A", extra={"choices": ["Yes", f"No {i}"]}) for i in range(2)])
+    assert [row["options"] for row in asked.to_datasets()] == [["yes", "no 0"], ["yes", "no 1"]]
+    some = Corpus.from_examples([example(0, extra={"options": ["a", "b"]}), example(1)])
+    assert "options" not in some.to_datasets().column_names
     pair = Corpus.from_examples([example(0, answer=None, prompt=user, chosen="a", rejected="b")]).to_datasets()
     assert pair[0]["chosen"] == [{"role": "assistant", "content": "a"}]
     assert set(pair.column_names) == {"id", "task", "level", "prompt", "chosen", "rejected"}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from steer_world import SUCCESS, cells, competence, outcome, pool, stored, train
+from steer_world import BLIND, SUCCESS, cells, competence, outcome, pool, stored, train
 
 from mixwright.errors import InputError
 from mixwright.plan.difficulty import Difficulty
@@ -30,7 +30,7 @@ def test_draws_concentrate_on_the_band_and_waste_less(steered):
         total = run.groups
         assert sum(run.drawn[key] for key in IN_BAND) / total > 0.6
         assert sum(plain.drawn[key] for key in IN_BAND) / total < 0.25
-        # the luck trap always carries signal, so even a share of 1/6 of it flatters the plain run
+        # half of the cells that do not read the prompt carry signal, which flatters the plain run
         assert run.zero_signal / total < 0.6 * plain.zero_signal / total
         assert sum(run.drawn[key] for key in SUCCESS if key.startswith("count")) / total < 0.05
 
@@ -42,16 +42,17 @@ def test_nothing_starves_and_mastered_tasks_keep_an_anchor(steered):
     assert drawn["gcd@1"] / total > 0.05
 
 
-def test_luck_traps_are_refused_by_name(steered):
+def test_cells_that_do_not_read_the_prompt_are_refused_by_name_and_skilled_ones_never(steered):
     named = {d.what: d for run in steered for d in run.decisions if d.new == "refused"}
-    traps = [d for what, d in named.items() if what.startswith("refuse.count")]
-    assert traps
-    assert all(d.because.startswith("lucky: ") and "by luck" in d.because for d in traps)
+    blind = [named[f"refuse.{key}"] for key in BLIND if f"refuse.{key}" in named]
+    assert blind
+    assert all(d.because.startswith("lucky: ") and "kappa at most" in d.because for d in blind)
     assert named["refuse.prime@1"].because.startswith("too hard: ")
     for run in steered:
         refusals = [d.what for d in run.decisions if d.new == "refused"]
         assert not {"refuse.chain@2", "refuse.spell@2"} & set(refusals)
-        assert len(refusals) <= len(set(refusals)) + 1 < sum(a.kind == "refuse" for a in run.actions)
+        hard = [what for what in refusals if "count" not in what]  # lucky cells get a share of their groups in
+        assert len(hard) <= len(set(hard)) + 1 < sum(a.kind == "refuse" for a in run.actions)
 
 
 def test_a_cell_that_becomes_reachable_comes_back():
@@ -59,17 +60,20 @@ def test_a_cell_that_becomes_reachable_comes_back():
     told = [(d.old, d.new) for d in run.decisions if d.what == "refuse.chain@3"]
     assert told == [(None, "refused"), ("refused", "admitted")]
     assert run.drawn["chain@3"] > 60  # 1200 draws; a hopeless cell gets about 1 % of them
-    assert run.engine.snapshot()["chain@3"]["state"] == "reachable"
+    assert run.engine.snapshot()["chain@3"]["state"] == "unknown"  # a run does not test what is reachable
     assert run.engine.snapshot()["chain@3"]["refused"] >= 1
 
 
 def test_snapshot_knows_the_cells(steered):
     for run in steered:
         shown = run.engine.snapshot()
-        assert shown["chain@2"]["state"] == "reachable"
-        assert shown["chain@2"]["success_above_luck"] == pytest.approx(0.45, abs=0.15)
-        assert abs(shown["count@1"]["success_above_luck"]) < 0.15
-        assert shown["prime@1"]["state"] == "hopeless"
+        assert {shown[key]["state"] for key in IN_BAND} == {"unknown"}
+        assert shown["count@1"]["state"] == "lucky"
+        assert {shown[key]["state"] for key in ("prime@1", "gcd@3")} == {"hopeless"}
+        assert shown["chain@2"]["success"] == pytest.approx(0.45, abs=0.15)
+        assert shown["chain@2"]["kappa"] == pytest.approx((0.45 - 0.0225) / (1 - 0.0225), abs=0.15)  # of 20 golds
+        assert shown["count@1"]["success"] == pytest.approx(0.3, abs=0.15)
+        assert abs(shown["count@1"]["kappa"]) < 0.2
 
 
 def play(engine, tape_seed, steps, ahead=()):
@@ -130,10 +134,11 @@ def test_state_of_another_run_is_refused():
 
 def test_state_of_an_earlier_version_is_refused():
     plan = Difficulty().plan(cells(), [], competence(np.random.default_rng(0)), steps=5)
-    state = Engine(plan, pool(), seed=0).state()
-    del state["clock"]
-    with pytest.raises(InputError, match="earlier version"):
-        Engine(plan, pool(), seed=0).restore(state)
+    for missing in ("clock", "answers"):
+        state = Engine(plan, pool(), seed=0).state()
+        (state if missing == "clock" else state["ledger"]).pop(missing)
+        with pytest.raises(InputError, match="earlier version"):
+            Engine(plan, pool(), seed=0).restore(state)
 
 
 def test_canaries_are_mastered_items_that_are_never_drawn():
@@ -250,7 +255,7 @@ def test_rewards_are_mapped_to_shares():
     engine.observe([GroupOutcome("chain@2#0", "chain", 2.0, 0, (-1.0, 0.0, 1.0, 5.0))], Signals(0))
     shown = engine.snapshot()["chain@2"]
     assert shown["evidence"] == 4
-    assert shown["success_above_luck"] == pytest.approx((0 + 0.5 + 1 + 1 + 1) / (4 + 2))
+    assert shown["success"] == shown["kappa"] == pytest.approx((0 + 0.5 + 1 + 1 + 1) / (4 + 2))
 
 
 def test_losses_of_sft_are_taken_in():

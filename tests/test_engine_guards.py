@@ -25,9 +25,9 @@ def planned(weights, measured=True, **changes) -> Plan:
     cells = []
     for key, success in SUCCESS.items():
         task, level = key.split("@")
-        luck = 0.3 if task == "count" else 0.0
         ends = max(0.0, success - 0.04), min(1.0, success + 0.04)
-        cells.append(CellPlan(task, float(level), "unknown", success, luck, 256, 60, *ends))
+        blind = {"swapped": 0.3, "kappa": 0.0, "kappa_high": 0.05} if task == "count" else {}
+        cells.append(CellPlan(task, float(level), "unknown", success, 0.0, 256, 60, *ends, **blind))
     stage = Stage("s", "grpo", 10, weights, **changes)
     return Plan("hand", (stage,), tuple(cells) if measured else ())
 

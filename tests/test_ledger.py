@@ -11,15 +11,17 @@ from hypothesis import strategies as st
 from steer_world import stored
 
 from mixwright.errors import InputError
+from mixwright.estimates.intervals import effective_rollouts, wilson
 from mixwright.records import Cell, GroupOutcome
-from mixwright.steer._evidence import CellEvidence, effective_rollouts, wilson
+from mixwright.steer._answers import answer_key
+from mixwright.steer._evidence import CellEvidence
 from mixwright.steer._ledger import Ledger
-from mixwright.steer._pool import majority_luck, make_pool
+from mixwright.steer._pool import make_pool, read_answer
 
 
 def small() -> Ledger:
     return Ledger(
-        make_pool(["a1", "a2", "b1"], ["a", "a", "b"], [1, 1, None], cells=[Cell("a", 1.0, 2, 0.25)]),
+        make_pool(["a1", "a2", "b1"], ["a", "a", "b"], [1, 1, None], ["1", "2", "1"]),
         strength=8,
         half_life=20,
         recent=128,
@@ -99,9 +101,12 @@ def test_own_evidence_halves_in_a_half_life_and_the_cells_posterior_widens():
     assert ledger.wins[0] == pytest.approx(6 * 0.5 + 8)
 
 
-def test_above_luck():
+def test_kappa_is_success_beyond_what_other_prompts_would_have_earned():
     ledger = small()
-    assert ledger.above(np.array([0.25, 1.0, 0.0]), 0) == pytest.approx([0, 1, -1 / 3])
+    assert ledger.kappa(np.array([0.25, 1.0, 0.0]), 0) == pytest.approx([0.25, 1, 0])  # nothing is known of S
+    ledger.answers.start(0, 0.25, None)
+    assert ledger.kappa(np.array([0.25, 1.0, 0.0]), 0) == pytest.approx([0, 1, -1 / 3])
+    assert ledger.kappa(np.array([0.5, 0.5]), np.array([0, 1])) == pytest.approx([1 / 3, 0.5])
 
 
 def test_size_per_example():
@@ -141,11 +146,42 @@ def test_state_round_trip_is_exact(tape, data):
             assert left.tolist() == right.tolist()
 
 
-def test_majority_luck_does_not_punish_small_cells():
-    assert majority_luck(["1", "2", "3"]) == 0
-    assert majority_luck([1, 1, 1, 2]) == pytest.approx(2 / 3)
-    assert majority_luck(["only"]) == 0
-    assert majority_luck([None, None]) == 0
+@pytest.mark.parametrize(
+    ("answers", "chance"),
+    [(["1", "2", "3"], 0), ([1, 1, 1, 2], 2 / 3), (["only"], 0), ([None, None], 0), (["so 1.0", "1", "2"], 1 / 2)],
+)
+def test_the_chance_level_of_a_constant_leaves_the_row_itself_out(answers, chance):
+    (cell,) = make_pool([str(i) for i in range(len(answers))], ["t"] * len(answers), answers=answers).cells
+    assert cell.chance == pytest.approx(chance)
+    assert make_pool(["x", "y"], ["t", "t"], answers=["1", "1"], cells=[Cell("t", None, 9, 0.2, "known")]).cells == (
+        Cell("t", None, 2, 0.2, "known"),
+    )
+
+
+def test_gold_answers_are_kept_as_what_answers_are_compared_by():
+    pool = make_pool(["a", "b", "c"], ["t"] * 3, answers=["#### 1,000", None, 7])
+    assert pool.golds is not None
+    assert pool.golds.tolist() == [answer_key("1000"), 0, answer_key("7")]
+    assert make_pool(["a", "b"], ["t"] * 2).golds is None
+    options = [["cat", "dog"], ["dog", "cat"], ["dog", "cat"]]
+    pool = make_pool(["a", "b", "c"], ["t"] * 3, answers=["cat", "cat", "A"], options=options)
+    assert pool.golds is not None
+    first, second = answer_key("option 1"), answer_key("option 2")
+    assert pool.golds.tolist() == [first, second, first]
+    assert pool.options is options
+    assert [read_answer(text, options[1]) for text in ("dog", "B", "(a) dog", "neither")] == [
+        "option 1",
+        "option 2",
+        "option 1",
+        "neither",
+    ]
+
+
+def test_many_levels_are_binned_with_a_warning(caplog):
+    pool = make_pool([str(i) for i in range(200)], ["t"] * 200, [i / 7 for i in range(200)])
+    assert len(pool.cells) == 8
+    assert {cell.count for cell in pool.cells} == {25}
+    assert "task t: 200 different levels were put into 8 bins" in caplog.text
 
 
 @pytest.mark.parametrize(

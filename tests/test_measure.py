@@ -9,11 +9,12 @@ from mixwright import catalog
 from mixwright.config import MeasureConfig, ModelConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
-from mixwright.learner import Completion, Learner, build_tiny
+from mixwright.estimates.dependence import dependence
 from mixwright.estimates.intervals import wilson
+from mixwright.learner import Completion, Learner, build_tiny
 from mixwright.measure._passes import Passes
 from mixwright.measure._stage import measure_learner
-from mixwright.measure.competence import majorities
+from mixwright.measure._swaps import SHIFTS, grades
 from mixwright.measure.formats import normalised_entropy
 from mixwright.records import Example
 
@@ -77,14 +78,6 @@ def named(rows, name, task="t", level=2.0):
     return row
 
 
-def test_the_commonest_training_answer_is_tried_on_the_measured_items():
-    rows = [Example(f"t{n}", "a", f"t{n}", answer="1" if n < 6 else "2", split="train") for n in range(10)]
-    rows += [Example(f"e{n}", "a", f"e{n}", answer="1" if n < 8 else "3", split="eval") for n in range(10)]
-    corpus = Corpus.from_examples(rows)
-    assert majorities(corpus) == {("a", None): "1"}
-    assert corpus.cells()[0].luck == pytest.approx(0.6)
-
-
 def test_competence_by_hand():
     answers = {"p": "1", "q": "2", "r": "3", "s": "3"}
     lines = {"p": ["1", "1", "7"], "q": ["7", "7", "2"], "r": ["3", "3", "3"], "s": ["x", "x", "7"]}
@@ -92,24 +85,132 @@ def test_competence_by_hand():
     assert named(rows, "greedy").value == 0.5
     assert named(rows, "pass@1").value == pytest.approx(4 / 8)
     assert named(rows, "pass@2").value == pytest.approx(3 / 4)
-    assert (named(rows, "pass@2").low, named(rows, "pass@2").high) == wilson(0.75, 4)
-    luck = named(rows, "luck")
-    assert (luck.value, luck.null_of) == (0.5, "majority answer")  # always "3" is right half the time
-    assert named(rows, "success_above_luck").value == 0.0
-    assert named(rows, "pass@2").null == pytest.approx(0.75)
-    assert named(rows, "greedy", level=None).value == 0.5
-    items = {row.example: row.value for row in rows if row.example and row.name == "pass@1"}
-    assert items == {"p": 0.5, "q": 0.5, "r": 1.0, "s": 0.0}
-    assert {row.unit for row in rows} == {"share"}
+    assert (named(rows, "pass@2").low, named(rows, "pass@2").high) == wilson(3, 4)
+    # of the greedy answers 1, 7, 3, x only the 3 of r is also right elsewhere, on s: one of twelve pairs, as in the samples
+    for name, success in (("greedy", 0.5), ("pass@1", 0.5)):
+        assert named(rows, f"{name}.swapped").value == pytest.approx(1 / 12)
+        assert named(rows, f"{name}.dependence").value == pytest.approx(success - 1 / 12)
+        assert named(rows, f"{name}.kappa").value == pytest.approx((success - 1 / 12) / (11 / 12))
+        test = named(rows, f"{name}.permutation")
+        assert (test.unit, test.n, test.value, test.value) == ("p value", 4, test.low, test.high)
+        # p, r and one more sample of q are right on their own prompts: of 24 permutations few do as well
+        assert 0 < test.value < 0.3
+    items = {name: {r.example: r.value for r in rows if r.example and r.name == name} for name in ITEM_ROWS}
+    assert items["pass@1"] == {"p": 0.5, "q": 0.5, "r": 1.0, "s": 0.0}
+    assert items["greedy"] == {"p": 1.0, "q": 0.0, "r": 1.0, "s": 0.0}
+    for name in ("greedy", "pass@1"):
+        parts = items[f"{name}.swapped"]
+        assert sum(parts.values()) / 4 == pytest.approx(1 / 12)
+        # given on others 0, 0, 1/3, 0; received 0, 0, 0, 1/3; S + 3 / 2 (given + received - 2 S)
+        assert parts == {
+            key: pytest.approx(1 / 12 + 1.5 * (extra - 1 / 6))
+            for key, extra in zip("pqrs", (0, 0, 1 / 3, 1 / 3), strict=True)
+        }
+    assert {row.unit for row in rows if not row.name.endswith("permutation")} == {"share"}
+    assert {row.name for row in rows if row.example is None} == CELL_ROWS
+    assert {row.name for row in rows if row.example} == set(ITEM_ROWS)
 
 
-def test_success_that_other_items_would_also_earn_is_luck(monkeypatch):
-    """A model that always says 2 where nearly everything is accepted: shuffled answers find it, the majority does not."""
-    answers = {f"p{n}": str(n) for n in range(4)}
-    passes, corpus = scripted({prompt: ["2"] * 3 for prompt in answers}, answers, samples=2)
-    monkeypatch.setattr(Corpus, "grade", lambda self, example, text: float(example.answer != "0" and text == "2"))
-    luck = named(run("competence", passes, corpus), "luck")
-    assert (luck.value, luck.null_of) == (0.75, "shuffled answers")
+ITEM_ROWS = ("greedy", "pass@1", "greedy.swapped", "pass@1.swapped", "chance")
+CELL_ROWS = {"greedy", "pass@1", "pass@2", "learnability", "chance"} | {
+    f"{name}.{part}" for name in ("greedy", "pass@1") for part in ("swapped", "dependence", "kappa", "permutation")
+}
+
+
+def test_whole_tasks_are_the_mean_of_their_items_each_swapped_within_its_level():
+    rows = [
+        Example(f"{level}{i}", "t", f"{level}{i}", answer=f"{level}", level=float(level))
+        for level in (1, 2)
+        for i in range(8)
+    ]
+    corpus = Corpus.from_examples(rows)
+    lines = {row.id: [row.answer or ""] * 3 if row.level == 1 else ["no"] * 3 for row in rows}
+    passes = Passes(Script(lines), None, MeasureConfig(items=9, samples=2), corpus)  # pyright: ignore
+    found = run("competence", passes, corpus)
+    assert named(found, "greedy.swapped", level=1.0).value == 1  # the one answer of level 1 is right for every other prompt
+    assert named(found, "greedy.swapped", level=2.0).value == 0
+    whole = named(found, "greedy", level=None)
+    assert whole.value == named(found, "greedy.swapped", level=None).value == 0.5
+    assert named(found, "greedy.dependence", level=None).value == pytest.approx(0)
+    assert not [row for row in found if row.level is None and row.name.endswith("permutation")]
+
+
+def test_the_chance_level_is_that_of_a_rule_chosen_on_the_training_rows():
+    rows = [Example(f"t{n}", "a", f"t{n}", answer="1" if n < 6 else "2", split="train") for n in range(10)]
+    rows += [Example(f"e{n}", "a", f"e{n}", answer="1" if n < 3 else "2", split="eval") for n in range(10)]
+    corpus = Corpus.from_examples(rows)
+    passes = Passes(Script({row.id: ["2"] * 3 for row in rows}), None, MeasureConfig(items=20, samples=2), corpus)  # pyright: ignore
+    found = run("competence", passes, corpus)
+    chance = named(found, "chance", "a", None)
+    assert (chance.value, chance.null_of) == (0.3, "constant 1")  # on the scored rows it would have been "2", .7
+    assert (chance.low, chance.high) == wilson(3, 10)
+    assert named(found, "greedy", "a", None).null == named(found, "pass@1", "a", None).null == 0.3
+    assert named(found, "pass@2", "a", None).null == pytest.approx(1 - 0.7**2)
+    hits = {row.example: row.value for row in found if row.example and row.name == "chance"}
+    assert hits == {f"e{n}": float(n < 3) for n in range(10)}
+
+
+def asked(count: int, place: int | None, texts=("left", "right", "up"), split="eval") -> list[Example]:
+    """Rows with three options in random order; the right one stands at a place, or at a random one."""
+    rng, found = np.random.default_rng(count), []
+    for i in range(count):
+        options = [f"{text} {i}" for text in rng.permutation(texts)]
+        right = options[rng.integers(3) if place is None else place]
+        found.append(
+            Example(f"{split}{i}", "t", f"{split} {i}?", answer=right, level=2.0, extra={"options": options}, split=split)
+        )
+    return found
+
+
+def test_a_habit_of_one_place_is_no_dependence_though_its_texts_all_differ():
+    rows = asked(60, None)
+    corpus = Corpus.from_examples(rows, {"t": "choice"})
+    lines = {str(row.prompt): [row.extra["options"][0]] * 3 for row in rows}
+    passes = Passes(Script(lines), None, MeasureConfig(items=60, samples=2), corpus)  # pyright: ignore
+    found = run("competence", passes, corpus)
+    assert named(found, "greedy").value > 0.2
+    assert named(found, "greedy.dependence").value == pytest.approx(0, abs=1e-9)
+    assert named(found, "greedy.permutation").value == 1
+    lines = {str(row.prompt): [row.answer or ""] * 3 for row in rows}
+    passes = Passes(Script(lines), None, MeasureConfig(items=60, samples=2), corpus)  # pyright: ignore
+    skilled = run("competence", passes, corpus)
+    assert named(skilled, "greedy.swapped").value == pytest.approx(1 / 3, abs=0.06)
+    assert named(skilled, "greedy.kappa").value == 1
+    assert named(skilled, "greedy.permutation").value < 0.01
+
+
+def test_items_of_small_cells_are_judged_together():
+    rows = [Example(f"r{i}", "t", f"r{i}", answer=str(i % 3), level=float(i)) for i in range(9)]
+    corpus = Corpus.from_examples(rows)
+    passes = Passes(Script({row.id: [row.answer or ""] * 3 for row in rows}), None, MeasureConfig(samples=2), corpus)  # pyright: ignore
+    found = run("competence", passes, corpus)
+    for level in (0.0, 4.0):
+        assert named(found, "greedy.swapped", level=level).value == pytest.approx(9 * 2 / (9 * 8))
+        assert named(found, "greedy.kappa", level=level).value == 1
+        assert named(found, "greedy.permutation", level=level).value < 0.05
+    alone = Corpus.from_examples(rows[:2])
+    passes = Passes(Script({row.id: ["1"] * 3 for row in rows}), None, MeasureConfig(samples=2), alone)  # pyright: ignore
+    found = run("competence", passes, alone)
+    values = {(row.example, row.name): row.value for row in found if row.example}
+    assert [values["r0", name] for name in ("greedy", "greedy.swapped", "pass@1.swapped")] == [0, 0, 0]
+    assert [values["r1", name] for name in ("greedy", "greedy.swapped", "pass@1.swapped")] == [1, 1, 1]  # no D is claimed
+    assert not [row for row in found if row.example is None and row.name.endswith(("swapped", "kappa", "permutation"))]
+
+
+def test_of_many_items_each_is_swapped_with_some_and_the_numbers_agree():
+    rows = [Example(f"r{i}", "t", f"r{i}", answer=str(i % 7), level=2.0) for i in range(150)]
+    corpus = Corpus.from_examples(rows)
+    rng = np.random.default_rng(0)
+    lines = {row.id: [str(rng.integers(7)) if rng.random() < 0.5 else row.answer or "" for _ in range(3)] for row in rows}
+    passes = Passes(Script(lines), None, MeasureConfig(items=150, samples=2), corpus)  # pyright: ignore
+    some = grades(passes, passes.items, "pass@1")
+    assert (~np.isnan(some)).sum(axis=0).tolist() == (~np.isnan(some)).sum(axis=1).tolist() == [1 + SHIFTS] * 150
+    whole = np.array(
+        [[np.mean([t == row.answer for t in lines[item.id][1:]]) for row in passes.items] for item in passes.items]
+    )
+    assert (some[~np.isnan(some)] == whole[~np.isnan(some)]).all()
+    assert dependence(some).swapped.value == pytest.approx(dependence(whole).swapped.value, abs=0.01)
+    assert dependence(some).kappa.value == pytest.approx(dependence(whole).kappa.value, abs=0.02)
 
 
 def test_partial_credit_is_no_success(monkeypatch):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mixwright.catalog import create
 from mixwright.contracts import Scene
 from mixwright.errors import InputError
-from mixwright.records import Cell, GroupOutcome, Outcome, Plan, Signals, Stage
+from mixwright.records import GroupOutcome, Outcome, Plan, Signals, Stage
 from mixwright.steer._engine import Engine
 from mixwright.steer._ledger import Ledger
 from mixwright.steer._pool import make_pool
@@ -22,12 +22,11 @@ from mixwright.steer.mixtures.learnable import Learnable
 from mixwright.steer.mixtures.starved import Starved
 
 
-def scene(shares: dict[str, float], *, luck: float = 0.0, selector: str = "uniform", levels: int = 1) -> Scene:
+def scene(shares: dict[str, float], *, selector: str = "uniform", levels: int = 1) -> Scene:
     """Twenty rows per task and level; `shares` are the stage's weights."""
     rows = [(task, float(level)) for task in sorted(shares) for level in range(levels) for _ in range(20)]
-    cells = [Cell(task, float(level), 20, luck) for task in sorted(shares) for level in range(levels)]
     ids = [f"{task}@{level:g}#{place}" for place, (task, level) in enumerate(rows)]
-    pool = make_pool(ids, [task for task, _ in rows], [level for _, level in rows], cells=cells)
+    pool = make_pool(ids, [task for task, _ in rows], [level for _, level in rows])
     stage = Stage("s", "sft", 10, {task: share for task, share in shares.items() if share}, selector=selector)
     return Scene(pool, Ledger(pool), stage, {})
 
@@ -108,9 +107,12 @@ def test_what_can_be_learnt_now_is_drawn_more_than_what_is_mastered_or_out_of_re
     assert min(weights["known"], weights["never"]) >= 0.2 / 3 - 1e-9
 
 
-def test_what_is_right_by_luck_only_is_not_learnable():
-    weights = learned(scene({"lucky": 0.5, "half": 0.5}, luck=0.5), {"lucky": 0.45, "half": 0.75})
-    assert weights["lucky"] == pytest.approx(0.1, abs=0.03)
+def test_what_any_prompt_s_answer_would_earn_is_not_learnable():
+    place = scene({"blind": 0.5, "half": 0.5})
+    for cell in (0, 1):
+        place.ledger.answers.start(cell, 0.5, None)
+    weights = learned(place, {"blind": 0.45, "half": 0.75})
+    assert weights["blind"] == pytest.approx(0.1, abs=0.03)
 
 
 def test_a_handful_of_examples_is_not_drilled():

@@ -16,35 +16,10 @@ from mixwright.config import CorpusConfig, RunConfig, TrainConfig
 from mixwright.errors import InputError
 from mixwright.pipeline import make_plan
 from mixwright.plan._baseline import shares
-from mixwright.plan._forecast import forecast
-from mixwright.plan._states import above_luck, classify
+from mixwright.plan._forecast import forecast, room
 from mixwright.plan._validate import validate_plan
 from mixwright.records import Cell, CellPlan
 from mixwright.runs import RunFolder, read_plan, write_json, write_measurements, write_plan
-
-
-@pytest.mark.parametrize(
-    ("success", "low", "high", "luck", "n", "state"),
-    [
-        (0.95, 0.9, 0.98, 0.0, 256, "mastered"),
-        (0.5, 0.44, 0.56, 0.0, 256, "reachable"),
-        (0.06, 0.04, 0.09, 0.0, 512, "reachable"),  # rarely right, but never by luck
-        (0.01, 0.0, 0.03, 0.0, 256, "hopeless"),
-        (0.33, 0.28, 0.39, 0.3, 256, "lucky"),
-        (0.45, 0.39, 0.51, 0.3, 256, "reachable"),
-        (0.44, 0.32, 0.56, 0.33, 64, "unknown"),  # may be above luck: the interval cannot tell
-        (0.0, 0.0, 0.2, 0.0, 16, "unknown"),  # thin
-        (0.93, 0.88, 0.95, 0.5, 256, "reachable"),  # 0.93 is 0.86 above luck 0.5
-    ],
-)
-def test_states(success, low, high, luck, n, state):
-    assert classify(success, low, high, luck, n) == state
-
-
-def test_above_luck_by_hand():
-    assert above_luck(0.65, 0.3) == pytest.approx(0.5)
-    assert above_luck(0.3, 0.3) == 0
-    assert above_luck(1.0, 1.0) == 0
 
 
 def plan_of_world(**options):
@@ -58,6 +33,13 @@ def test_difficulty_names_the_states_and_puts_weight_where_there_is_room():
     assert [key for key, state in states.items() if state == "reachable"] == ["chain@2", "spell@2"]
     assert states["count@1"] == states["count@2"] == "lucky"
     assert states["prime@1"] == "hopeless"
+    blind = next(cell for cell in plan.cells if cell.key == "count@1")
+    assert (blind.swapped, blind.kappa) == (pytest.approx(0.3, abs=0.01), pytest.approx(0, abs=0.01))
+    assert blind.kappa_high is not None
+    assert blind.kappa_high < 0.1
+    assert blind.p is not None
+    assert blind.p >= 0.05
+    assert blind.chance == 0.3
     weights = plan.stages[0].weights
     assert weights["chain"] > weights["spell"] > weights["gcd"] > weights["prime"] == weights["count"] == 0.02
     assert weights["gcd"] == pytest.approx(0.02 + 0.1, abs=1e-4)  # the floor and the whole anchor
@@ -69,10 +51,11 @@ def test_difficulty_names_the_states_and_puts_weight_where_there_is_room():
 
 
 def test_weights_by_hand():
-    data = [Cell("a", None, 10, 0.0), Cell("b", None, 10, 0.5), Cell("c", None, 10, 0.0)]
+    data = [Cell("a", None, 10), Cell("b", None, 10), Cell("c", None, 10)]
     rows = [row("a", None, 0.5, 0.44, 0.56), row("b", None, 0.6, 0.54, 0.66), row("c", None, 0.0, 0.0, 0.02)]
+    rows.append(row("b", None, 0.5, 0.4, 0.6, name="pass@1.swapped"))
     plan = create("planners", "difficulty").plan(data, [], rows, steps=10)
-    # worth 4 * 0.5 * 0.5 = 1 and, 0.6 being 0.2 above luck 0.5, 4 * 0.2 * 0.8 = 0.64; 0.94 is shared
+    # worth 4 * 0.5 * 0.5 = 1 and, kappa of 0.6 being 0.2 where S is 0.5, 4 * 0.2 * 0.8 = 0.64; 0.94 is shared
     assert plan.stages[0].weights == {"a": 0.5932, "b": 0.3868, "c": 0.02}
 
 
@@ -87,12 +70,54 @@ def test_nothing_within_reach_says_so():
     assert plan.stages[0].weights == {"a": 0.02, "b": 0.98}
 
 
-def test_thin_evidence_is_unknown_and_gets_no_forecast():
+def test_thin_evidence_is_unknown_and_what_was_not_measured_gets_no_forecast():
     data = [Cell("a", None, 10, 0.0), Cell("b", 1.0, 10, 0.0), Cell("b", 2.0, 10, 0.0)]
     rows = [row("a", None, 0.0, 0.0, 0.3, n=8), row("b", 1.0, 0.5, 0.44, 0.56)]
     plan = create("planners", "difficulty").plan(data, [], rows, steps=10)
-    assert [(c.key, c.state) for c in plan.cells] == [("a", "unknown"), ("b@1", "reachable"), ("b@2", "unknown")]
-    assert plan.forecast == ()
+    assert [(c.key, c.state) for c in plan.cells] == [("a", "unknown"), ("b@1", "unknown"), ("b@2", "unknown")]
+    assert [said.task for said in plan.forecast] == ["a"]
+    rows.append(row("b", 1.0, 0.04, 0.04, 0.04, name="pass@1.permutation"))
+    plan = create("planners", "difficulty").plan(data, [], rows, steps=10)
+    assert [c.state for c in plan.cells] == ["unknown", "reachable", "unknown"]
+
+
+def test_unknown_cells_are_treated_like_reachable_ones():
+    data = [Cell("a", None, 10), Cell("b", None, 10)]
+    rows = [row("a", None, 0.5, 0.44, 0.56), row("b", None, 0.5, 0.44, 0.56)]
+    rows.append(row("b", None, 0.001, 0.001, 0.001, name="pass@1.permutation"))
+    plan = create("planners", "difficulty").plan(data, [], rows, steps=10)
+    assert [cell.state for cell in plan.cells] == ["unknown", "reachable"]
+    assert plan.stages[0].weights == {"a": 0.5, "b": 0.5}
+    one, other = plan.forecast
+    assert (one.expected, one.low, one.high) == (other.expected, other.low, other.high)
+    assert room(plan.cells[0]) == room(plan.cells[1]) == 0.25
+
+
+def test_room_is_that_of_kappa_and_of_what_varies_within_a_prompt():
+    known = CellPlan("a", None, "reachable", 0.6, 0.0, 256, 10, swapped=0.5)
+    assert room(known) == pytest.approx(0.2 * 0.8)
+    assert room(replace(known, learnability=0.06)) == pytest.approx(0.2 * 0.8 * 0.06 / 0.24)
+    assert room(replace(known, success=0.4)) == 0  # below S
+    assert room(replace(known, state="lucky")) == room(replace(known, state="mastered")) == 0
+    assert room(replace(known, state="unknown", success=None)) == 0.125
+
+
+def test_measurements_of_an_earlier_version_are_refused_with_the_reason():
+    rows = [*competence(np.random.default_rng(0)), row("lcm", 1.0, 0.1, 0.0, 0.2, name="success_above_luck")]
+    with pytest.raises(InputError, match=r"earlier version, without dependence.*Measure again"):
+        create("planners", "difficulty").plan(cells(), [], rows, steps=10)
+
+
+def test_a_cell_of_few_prompts_is_judged_with_its_task():
+    """Its success is its task's; its dependence was measured with the other small cells."""
+    data = [Cell("a", 1.0, 4), Cell("a", 2.0, 90)]
+    rows = [row("a", 1.0, 1.0, 0.6, 1.0, 24), row("a", 1.0, 0.2, 0.0, 1.0, 3, "chance")]
+    rows += [row("a", 2.0, 0.5, 0.44, 0.56), row("a", 2.0, 0.1, 0.0, 0.2, 32, "chance")]
+    rows += [row("a", None, 0.52, 0.46, 0.58, 280), row("a", None, 0.1, 0.0, 0.2, 35, "chance")]
+    rows.append(row("a", 1.0, 0.3, 0.1, 0.5, 35, "pass@1.swapped"))
+    small, large = create("planners", "difficulty").plan(data, [], rows, steps=10).cells
+    assert (small.success, small.n, small.chance, small.swapped) == (0.52, 280, 0.2, 0.3)
+    assert (large.success, large.n, large.chance, large.swapped) == (0.5, 256, 0.1, None)
 
 
 def test_forecast_by_hand():
@@ -148,6 +173,15 @@ def test_a_plan_survives_its_file(tmp_path):
     plan = plan_of_world()
     write_plan(tmp_path / "plan.yaml", plan)
     assert read_plan(tmp_path / "plan.yaml") == plan
+
+
+def test_a_plan_of_an_earlier_version_is_refused_with_the_reason(tmp_path):
+    path = tmp_path / "plan.yaml"
+    write_plan(path, plan_of_world())
+    path.write_text(path.read_text().replace("chance:", "luck:"))
+    with pytest.raises(InputError, match="earlier version") as told:
+        read_plan(path)
+    assert "mixwright plan" in str(told.value)
 
 
 def test_plans_that_do_not_fit():

@@ -21,11 +21,10 @@ from mixwright.steer.selectors.static_band import StaticBand
 from mixwright.steer.selectors.target import Target, ranks
 
 
-def pool(levels=(1.0, 2.0, 3.0), each=20, luck=0.0, task="t"):
+def pool(levels=(1.0, 2.0, 3.0), each=20, task="t", golds=None):
     names = [f"{task}{level}#{i}" for level in levels for i in range(each)]
     column = [level for level in levels for _ in range(each)]
-    cells = [Cell(task, level, each, luck) for level in levels]
-    return make_pool(names, [task] * len(names), column, cells=cells)
+    return make_pool(names, [task] * len(names), column, golds)
 
 
 def scene(here, band=(0.1, 0.9), bands=None, **options):
@@ -165,25 +164,27 @@ def test_items_seen_twice_outside_the_band_come_last_for_a_while():
 
 
 def test_a_trap_is_not_chased():
-    """Items right by luck half the time have the largest p(1 - p) of all: they get few draws, the band gets most."""
+    """A coin tossed for yes or no has the largest p(1 - p) of all: it gets few draws, the band gets most."""
     success = {1.0: 0.99, 2.0: 0.4, 3.0: 0.0, 9.0: 0.5}
-    here = make_pool(
-        [f"{level}#{i}" for level in success for i in range(100)],
-        ["t"] * 400,
-        [level for level in success for _ in range(100)],
-        cells=[Cell("t", 9.0, 100, 0.5)],
-    )
-    engine = Engine(Plan("p", (Stage("s", "grpo", 99, {"t": 1.0}, selector="difficulty"),)), here, seed=0)
-    rng, drawn = np.random.default_rng(0), Counter()
-    for step in range(80):
-        out = []
-        for index in engine.draw(12):
-            level = float(here.cells[here.cell_of[index]].level or 0)
-            drawn[level] += step >= 10
-            p = rng.uniform(0.4, 0.6) if level == 9 else success[level]
-            out.append(GroupOutcome(here.ids[index], "t", level, step, tuple(float(w) for w in rng.random(8) < p)))
-        engine.observe(out, Signals(step))
-    total = sum(drawn.values())
-    assert drawn[9.0] < 0.08 * total
-    assert drawn[2.0] > 0.8 * total
-    assert engine.snapshot()["t@9"]["drawn_as"] in ("lucky", "active")
+    golds = [("yes", "no")[i % 2] if level == 9 else str(i) for level in success for i in range(100)]
+    here = pool(tuple(success), 100, golds=golds)
+
+    def drawn_by(seed, shown):
+        engine = Engine(Plan("p", (Stage("s", "grpo", 99, {"t": 1.0}, selector="difficulty"),)), here, seed=seed)
+        rng, drawn = np.random.default_rng(seed), Counter()
+        for step in range(100):
+            out = []
+            for index in engine.draw(12):
+                level = float(here.cells[here.cell_of[index]].level or 0)
+                drawn[level] += step >= 25
+                wrong = "yes" if golds[index] == "no" else "no"
+                answers = tuple(golds[index] if win else wrong for win in rng.random(8) < success[level])
+                rewards = tuple(float(answer == golds[index]) for answer in answers)
+                out.append(GroupOutcome(here.ids[index], "t", level, step, rewards, (), (), answers if shown else ()))
+            engine.observe(out, Signals(step))
+        return {level: count / sum(drawn.values()) for level, count in drawn.items()}
+
+    seen = [drawn_by(seed, True) for seed in range(3)]
+    assert np.mean([drawn[9.0] for drawn in seen]) < 0.2
+    assert np.mean([drawn[2.0] for drawn in seen]) > 0.7
+    assert drawn_by(0, False)[9.0] > 0.3  # without answers nothing tells it from skill

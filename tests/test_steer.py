@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from steer_world import pool
+from steer_world import pool, stored
 
 from mixwright.contracts import Scene
-from mixwright.records import Cell, GroupOutcome, Stage
+from mixwright.records import GroupOutcome, Stage
 from mixwright.steer._ledger import Ledger
 from mixwright.steer._order import TaskOrder, _tree
 from mixwright.steer._pool import make_pool
@@ -105,17 +105,34 @@ def test_difficulty_selector_shares_by_cell():
         [str(i) for i in range(200)],
         ["t"] * 200,
         np.repeat([1.0, 2.0, 3.0, 4.0], 50).tolist(),
-        cells=[Cell("t", 4.0, 50, 0.4)],
+        answers=list(map(str, range(200))),
     )
     place = scene(here)
     for cell, success in enumerate((0.98, 0.5, 0.0, 0.4)):  # mastered, reachable, hopeless, lucky
         place.ledger.recent.start(cell, success, 256)
+    place.ledger.answers.start(3, 0.4, 0.05)
     selector, rng = Difficulty(), np.random.default_rng(1)
     selector.begin(place)
     drawn = Counter(int(here.cell_of[pick(selector, 0, rng)]) for _ in range(3000))
     assert drawn[1] > 0.8 * 3000
     for rare in (0, 2, 3):
         assert 0.001 * 3000 < drawn[rare] < 0.1 * 3000  # neither starved nor chased
+
+
+def test_the_weight_of_a_cell_is_by_kappa_softly_and_by_hand():
+    here = make_pool([str(i) for i in range(120)], ["t"] * 120, [1.0] * 60 + [2.0] * 60, answers=list(map(str, range(120))))
+    place = scene(here)
+    selector = Difficulty()
+    for cell in (0, 1):
+        place.ledger.recent.start(cell, 0.5, 256)
+    place.ledger.answers.start(1, 0.4, None)
+    selector.begin(place)
+    both, alike = np.array([0, 1]), 0.3  # nothing is known of how alike the rollouts of a prompt are
+    # at .55 kappa is .55 and (.55 - .4) / .6 = .25; at .4 it is .4 and 0, which leaves the weight of a cell under the band
+    assert selector.worth(np.array([0.55, 0.55]), both) == pytest.approx([0.99 * (1 - alike), 0.75 * (1 - alike)])
+    assert selector.worth(np.array([0.4, 0.4]), both) == pytest.approx([0.96 * (1 - alike), selector.below])
+    # the band is of plain success, whatever S is
+    assert selector.worth(np.array([0.09, 0.91]), both) == pytest.approx([selector.below, selector.anchor])
 
 
 def test_difficulty_selector_prefers_the_items_in_the_band_and_lets_them_rest():
@@ -174,11 +191,11 @@ def group(task="t", level=None, wins=0) -> GroupOutcome:
     return GroupOutcome("0", task, level, 0, (1.0,) * wins + (0.0,) * (8 - wins))
 
 
-def refused_share(above: float, luck: float, rollouts: int, rho: float, cells: int = 600, group_size: int = 8) -> float:
+def refused_share(success: float, rollouts: int, rho: float, cells: int = 600, group_size: int = 8) -> float:
     """Share of simulated cells that the gate refuses after that many rollouts of prompts that differ by rho."""
     ids = [f"t{i}" for i in range(cells)]
-    here = make_pool(ids, ids, cells=[Cell(name, None, 1, luck) for name in ids])
-    place, rng, success = scene(here), np.random.default_rng(5), luck + above * (1 - luck)
+    here = make_pool(ids, ids)
+    place, rng = scene(here), np.random.default_rng(5)
     gate = TooHard()
     gate.begin(place)
     for step in range(rollouts // group_size):
@@ -190,41 +207,69 @@ def refused_share(above: float, luck: float, rollouts: int, rho: float, cells: i
 
 
 @pytest.mark.parametrize(
-    ("above", "luck", "rollouts", "rho", "least", "most"),
-    [  # the figures of the gate's docstring, +- 3 standard errors of 600 cells
-        (0.0, 0.0, 128, 0.0, 0.0, 0.0),
-        (0.0, 0.0, 256, 0.0, 1.0, 1.0),
-        (0.0, 0.1, 256, 0.0, 0.87, 0.95),
-        (0.0, 0.3, 256, 0.0, 0.43, 0.57),
-        (0.0, 0.3, 512, 0.0, 0.77, 0.87),
-        (0.0, 0.3, 512, 0.2, 0.42, 0.55),
-        (0.1, 0.0, 256, 0.5, 0.0, 0.03),
-        (0.1, 0.3, 64, 0.5, 0.0, 0.065),
-        (0.2, 0.3, 128, 0.5, 0.0, 0.02),
+    ("success", "rollouts", "rho", "least", "most"),
+    [
+        (0.0, 128, 0.0, 0.0, 0.0),  # 0 of 16 prompts: at most 14 %
+        (0.0, 256, 0.0, 1.0, 1.0),  # 0 of 32 prompts: at most 8 %
+        (0.02, 512, 0.2, 0.8, 1.0),
+        (0.1, 256, 0.0, 0.0, 0.075),  # at the floor: the one-sided 5 %, + 3 standard errors of 600 cells
+        (0.1, 256, 0.5, 0.0, 0.075),
+        (0.1, 512, 0.2, 0.0, 0.075),
+        (0.2, 128, 0.5, 0.0, 0.01),
     ],
 )
-def test_the_gates_error_rates_are_as_stated(above, luck, rollouts, rho, least, most):
-    assert least <= refused_share(above, luck, rollouts, rho) <= most
+def test_the_gates_error_rates_are_as_stated(success, rollouts, rho, least, most):
+    assert least <= refused_share(success, rollouts, rho) <= most
 
 
 @pytest.mark.parametrize("group_size", [16, 64])
 def test_the_gate_has_its_power_in_groups_of_any_size(group_size):
-    assert refused_share(0.0, 0.0, 32 * group_size, 0.0, 50, group_size) == 1
-    assert refused_share(0.0, 0.1, 64 * group_size, 0.2, 200, group_size) > 0.8
-    assert refused_share(0.1, 0.0, 32 * group_size, 0.5, 200, group_size) < 0.06
+    assert refused_share(0.0, 32 * group_size, 0.0, 50, group_size) == 1
+    assert refused_share(0.02, 64 * group_size, 0.2, 200, group_size) > 0.8
+    assert refused_share(0.1, 64 * group_size, 0.2, 200, group_size) < 0.1
 
 
-def test_gate_admits_the_unknown_names_the_lucky_and_takes_cells_back():
-    here = make_pool(["0", "1"], ["hard", "trap"], cells=[Cell("trap", None, 1, 0.4)])
+def test_gate_admits_the_unknown_and_takes_cells_back():
+    here = make_pool(["0", "1"], ["hard", "other"])
     place, gate = scene(here), TooHard()
     gate.begin(place)
-    assert gate.admit(group("hard")) == (True, "no evidence yet: 0 of 24 rollouts")
+    assert gate.admit(group("hard")) == (True, "no evidence yet: 0 of 24 rollouts", "")
     place.ledger.lasting.start(0, 0.0, 256, 32)
     place.ledger.lasting.start(1, 0.38, 512)
-    assert gate.admit(group("hard")).reason.startswith("too hard: 0% right in 256 rollouts")
-    assert gate.admit(group("trap")).reason.startswith("lucky: 38% right in 512 rollouts, 40% by luck")
+    answer = gate.admit(group("hard"))
+    assert (answer.admitted, answer.cause) == (False, "too hard")
+    assert answer.reason.startswith("too hard: 0% right in 256 rollouts")
+    answer = gate.admit(group("other"))
+    assert (answer.admitted, answer.cause) == (True, "")
+    assert answer.reason.startswith("not ruled out: 38% right in 512 rollouts")
     admitted = []
     for _ in range(2):
         place.ledger.lasting.add(0, 1, 4, 8)
         admitted.append(gate.admit(group("hard", wins=4)).admitted)
     assert admitted == [False, True]
+
+
+def test_a_lucky_cell_s_groups_are_admitted_in_the_share_of_its_expected_kappa():
+    """Plain success .384 against S = .36 is kappa .0375: three groups in eight are let in, evenly."""
+    here = make_pool([str(i) for i in range(40)], ["t"] * 40, answers=list(map(str, range(40))))
+    place, gate = scene(here), TooHard()
+    gate.begin(place)
+    place.ledger.lasting.start(0, 0.384, 512)
+    place.ledger.answers.start(0, 0.36, 0.08)
+    answers = [gate.admit(group()) for _ in range(8)]
+    assert [answer.admitted for answer in answers] == [False, False, True, False, False, True, False, True]
+    assert {answer.cause for answer in answers} == {"lucky"}
+    assert "kappa at most 8%" in answers[0].reason
+    assert "38% of such groups are admitted" in answers[0].reason
+    again = TooHard()
+    again.begin(place)
+    assert gate.admit(group()).admitted is False  # .375 saved up
+    again.restore(stored(gate.state()))
+    assert [again.admit(group()).admitted for _ in range(8)] == [gate.admit(group()).admitted for _ in range(8)]
+    for swapped, share in ((0.4, 0.0), (0.3, 1.0)):  # none of it depends on the prompt; kappa .12 is over the line
+        place.ledger.answers.start(0, swapped, 0.08)
+        fresh = TooHard()
+        fresh.begin(place)
+        assert np.mean([fresh.admit(group()).admitted for _ in range(8)]) == share
+    place.ledger.answers.start(0, 0.36, 0.1)
+    assert gate.admit(group()).cause == ""  # not ruled out that .10 depends on the prompt

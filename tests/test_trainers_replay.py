@@ -9,9 +9,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import torch
-from trainers_tiny import UNIFORM, grpo_config, parameters, read, rows, saved_model, script, tokenizer, vowels
+from datasets import Dataset
+from trainers_tiny import UNIFORM, grpo_config, parameters, read, rows, saved_model, script, sft_config, tokenizer, vowels
 
-from mixwright import SteeredGRPOTrainer, Steering
+from mixwright import SteeredGRPOTrainer, SteeredSFTTrainer, Steering
 from mixwright.errors import InputError
 from mixwright.records import Action, Plan, Stage
 from mixwright.trainers._replay import read_tape, steps_made
@@ -109,3 +110,24 @@ def test_a_tape_knows_its_steps_and_refuses_what_it_cannot_serve(source: tuple[P
     (tmp_path / "steps.jsonl").write_text('{"step": 0, "lr_factor": 1.0}\n', encoding="utf-8")
     with pytest.raises(InputError, match="whether a step was skipped"):
         read_tape(tmp_path, pool)
+
+
+def test_a_run_of_sft_is_served_again_too(tmp_path: Path) -> None:
+    data = Dataset.from_dict({"id": [f"r{i}" for i in range(12)], "prompt": [f"{i}=" for i in range(12)]})
+    data = data.add_column("completion", [f"{i}" for i in range(12)])  # type: ignore[call-arg]
+    plan = Plan("all", (Stage("sft", "sft", 3, {"all": 1.0}),))
+    ends = []
+    for name, steering, seed in (
+        ("one", Steering(plan), 0),
+        ("two", Steering(plan, seed=5, replay=tmp_path / "one" / "steering"), 3),
+    ):
+        config = sft_config(tmp_path / name, seed=seed)
+        trainer = SteeredSFTTrainer(
+            saved_model(tmp_path / "base"), config, train_dataset=data, processing_class=tokenizer(), steering=steering
+        )
+        if name == "one":
+            script(trainer, lambda _: [Action("lr_factor", "lr", 0.25, "scripted")])
+        trainer.train()
+        ends.append((parameters(trainer), [line["lr_factor"] for line in read(tmp_path / name, "steps.jsonl")]))
+    assert ends[0][1] == ends[1][1] == [0.25] * 3
+    assert torch.equal(ends[0][0], ends[1][0]), "SFT has no chance beside the draws"

@@ -1,5 +1,7 @@
 import dataclasses
 import itertools
+import json
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -7,9 +9,14 @@ import pytest
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig, WarmupConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
-from mixwright.records import CellPlan, Example, Plan, Stage, TrialResult
-from mixwright.runs import RunFolder, read_json, read_measurements, write_plan
-from mixwright.trial._evaluation import COMPLETIONS, choose_items
+from mixwright.records import CellPlan, Example, Judgement, Plan, Stage, TrialResult
+from mixwright.runs import RunFolder, read_json, read_measurements, write_measurements, write_plan
+from mixwright.trial import _summary
+from mixwright.trial._arms import branch_of
+from mixwright.trial._before import seed_after
+from mixwright.trial._branch import base_digest, branch_digest
+from mixwright.trial._evaluation import COMPLETIONS, ProgressCallback, choose_items
+from mixwright.trial._jobs import Trial
 from mixwright.trial._rows import read_branch
 from mixwright.trial._stage import run_trial
 
@@ -73,13 +80,18 @@ def finished(tmp_path_factory):
 def test_every_branch_leaves_its_files(finished):
     run, _, result = finished
     assert [(arm, seed) for arm, seed, _ in run.branches()] == [
+        ("frozen", 0),
+        ("frozen", 1),
         ("steered", 0),
         ("steered", 1),
         ("uniform", 0),
         ("uniform", 1),
     ]
-    for _, _, folder in run.branches():
+    for arm, _, folder in run.branches():
         names = {path.name for path in folder.iterdir()}
+        if arm == "frozen":
+            assert names == {"before.parquet", "after.parquet", "completions.parquet", "branch.json"}
+            continue
         assert names >= {
             "before.parquet",
             "after.parquet",
@@ -104,21 +116,28 @@ def test_every_branch_leaves_its_files(finished):
 def test_paired_branches_start_alike_and_are_charged_in_full(finished):
     run, _, result = finished
     branches = {(arm, seed): read_branch(folder) for arm, seed, folder in run.branches()}
-    starts = {branch.progress[0]["success"]["reachable"] for branch in branches.values()}
+    trained = {key: branch for key, branch in branches.items() if branch.info.trained}
+    starts = {branch.progress[0]["success"] for branch in trained.values()}
     assert len(starts) == 1
     assert 0 < starts.pop() < 1
     (weights,) = {(base / "model.safetensors").read_bytes() for base in (run.path / "bases").iterdir()}
-    models = {weights, *((folder / "model" / "model.safetensors").read_bytes() for _, _, folder in run.branches())}
+    models = {weights, *((run.branch(*key) / "model" / "model.safetensors").read_bytes() for key in trained)}
     assert len(models) == 5  # every branch has learnt something of its own
     assert [point["step"] for point in branches["uniform", 0].progress] == [0, 1, 2, 3]
-    # 3 steps of 16 rollouts, no canaries; 4 evaluations: 3 for each of 40 reachable items, 1 for each of 16 mastered ones
-    evaluations = 4 * (120 + 16)
+    # 3 steps of 16 rollouts, no canaries; 4 evaluations: one greedy completion for each of 60 items
+    evaluations = 4 * 60
     assert branches["uniform", 0].charged == 48 + evaluations + 3 * 4 * 3
     assert branches["steered", 0].charged > branches["uniform", 0].charged  # canaries
     assert result.rollouts["uniform"] == 2 * (48 + evaluations + 36) + 36
     shares = {row.arm: row.value for row in result.rows if row.name == "zero_signal_share"}
     assert set(shares) == {"uniform", "steered"}
-    assert {effect.word for effect in result.effects} == {"inconclusive"}
+    assert not result.nulls
+    assert any("no null was run" in note for note in result.notes)
+    assert result.rollouts["frozen"] == 2 * 36 + 36
+    assert {effect.word for effect in result.effects} == {"cannot tell"}, "two seeds"
+    assert [(judged.arm, judged.word, judged.missing) for judged in result.judgements] == [
+        ("steered", "cannot tell", ("equal_shares",))
+    ]
 
 
 def test_a_second_call_takes_finished_branches_over(finished):
@@ -140,8 +159,6 @@ def test_a_branch_that_fails_leaves_nothing_and_keeps_what_was_finished(finished
 
 
 def test_another_plan_needs_other_branches(finished):
-    from mixwright.trial._branch import base_digest, branch_digest, branch_of
-
     run, base, _ = finished
     corpus = Corpus.load(run.corpus)
 
@@ -161,6 +178,7 @@ def test_another_plan_needs_other_branches(finished):
         digest(base_content="y"),
     ]
     assert len(set(different)) == len(different)
+    assert digest(config=faster, arm="frozen") == digest(arm="frozen"), "no training, no matter how"
     assert digest(config=more_seeds) == digest()  # more seeds keep what is there
     assert base_digest(str(base)) != base_digest("some/hub-name")
 
@@ -168,9 +186,11 @@ def test_another_plan_needs_other_branches(finished):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"trial": TrialConfig(("steered",), 1)}, "which 'steered' is compared with"),
-        ({"trial": TrialConfig(("uniform", "steerd"), 1)}, "Nearest: steered"),
-        ({"trial": TrialConfig(("uniform",), 0)}, "at least one seed"),
+        ({"trial": TrialConfig(("uniform", "steerd"), seeds=1)}, "Nearest: steered"),
+        ({"trial": TrialConfig(("uniform", "uniform"), seeds=1)}, "each arm once"),
+        ({"trial": TrialConfig(nulls=("permuted", "permuted"), seeds=1)}, "each arm once"),
+        ({"trial": TrialConfig(nulls=("steered",), seeds=1)}, "'steered', a lever"),
+        ({"trial": TrialConfig(("uniform",), seeds=0)}, "at least one seed"),
         ({"measure": MeasureConfig(probes=("entropy",))}, "the probe competence"),
     ],
 )
@@ -180,19 +200,144 @@ def test_what_cannot_work_is_refused_before_anything_is_trained(finished, change
         run_trial(run, dataclasses.replace(CONFIG, **change), [base])
 
 
+def test_measurements_of_an_earlier_version_are_refused_before_anything_is_trained(finished, tmp_path, monkeypatch):
+    run, base, _ = finished
+    older = RunFolder(tmp_path)
+    make_corpus().save(older.corpus)
+    write_plan(older.plan, PLAN)
+    rows = [row for row in read_measurements(run.measurements("base-0")) if "swapped" not in row.name]
+    write_measurements(older.measurements("base-0"), rows)
+    monkeypatch.setattr(Trial, "train", lambda *_: pytest.fail("trained"))
+    with pytest.raises(InputError, match="earlier version"):
+        run_trial(older, CONFIG, [base])
+
+
 def test_bases_need_names_of_their_own(finished, tmp_path):
     run, base, _ = finished
     with pytest.raises(InputError, match="different names"):
         run_trial(run, CONFIG, [base, tmp_path / "base-0"])
 
 
-def test_items_of_a_class_take_turns_over_its_cells():
+def test_items_of_a_task_take_turns_over_its_levels_and_tasks_share_alike():
     corpus = make_corpus().select(split="eval")
-    cells = [CellPlan("copy", 1.0, "lucky", 0.5, 0.5, 8, 8), CellPlan("flip", None, "lucky", 0.5, 0.5, 8, 8)]
-    chosen = choose_items(corpus, cells, seed=1)
-    assert list(chosen) == ["lucky"]
-    assert len(chosen["lucky"]) == COMPLETIONS["lucky"] == 16
-    assert [example.task for example in chosen["lucky"]] == ["copy", "flip"] * 8
-    assert len({example.id for example in chosen["lucky"]}) == 16
-    assert choose_items(corpus, cells, seed=1) == chosen
-    assert choose_items(corpus, cells, seed=2) != chosen
+    chosen = choose_items(corpus, seed=1)
+    assert {task: len(items) for task, items in chosen.items()} == {"copy": 40, "flip": 20}
+    assert [example.level for example in chosen["copy"]] == [1.0, 2.0] * 20
+    assert len({example.id for items in chosen.values() for example in items}) == 60
+    assert choose_items(corpus, seed=1) == chosen
+    assert choose_items(corpus, seed=2) != chosen
+    many = [Example(f"{t}-{n}", f"t{t}", f"{t} {n}", answer="1", split="eval") for t in range(3) for n in range(99)]
+    assert {len(items) for items in choose_items(Corpus.from_examples(many), seed=0).values()} == {COMPLETIONS // 3}
+
+
+@pytest.mark.parametrize(("decoding", "count"), [("greedy", 1), ("sampled", COMPLETIONS // 2 // 4)])
+def test_success_on_the_way_is_a_mean_over_tasks_under_the_declared_decoding(tmp_path, decoding, count):
+    corpus = make_corpus().select(split="eval")
+    items = {"copy": list(corpus)[20:24], "flip": list(corpus)[40:44]}  # copy: 0 1 0 1
+    asked = []
+
+    class Always:
+        def sample(self, prompts, **settings):
+            asked.append((settings["count"], settings["temperature"]))
+            said = type("Said", (), {"text": "0"})
+            return [[said] * settings["count"] for _ in prompts]
+
+    config = MeasureConfig(decoding=decoding, temperature=0.7)
+    learner: Any = Always()
+    callback = ProgressCallback(learner, corpus, items, config, every=1, seed=0, folder=tmp_path)
+    callback.on_train_begin(None, type("State", (), {"global_step": 0}), None)
+    line = json.loads((tmp_path / "progress.jsonl").read_text())
+    right = [sum(example.answer == "0" for example in own) / 4 for own in items.values()]
+    assert line["by_task"] == dict(zip(items, right, strict=True))
+    assert line["success"] == sum(right) / 2
+    assert line["evaluated"] == line["rollouts"] == 8 * count
+    assert asked == [(count, 0.0 if decoding == "greedy" else 0.7)] * 2
+
+
+def item_rows(path):
+    return {(row.name, row.example): row.value for row in read_measurements(path) if row.example}
+
+
+def test_the_frozen_arm_is_exactly_the_base_and_its_samples_are_drawn_anew(finished):
+    run, _, _ = finished
+    before = item_rows(run.measurements("base-0"))
+    after = [item_rows(run.branch("frozen", seed) / "after.parquet") for seed in (0, 1)]
+    for found in after:
+        assert found.keys() == before.keys()
+        assert {key: value for key, value in found.items() if key[0].startswith("greedy")} == {
+            key: value for key, value in before.items() if key[0].startswith("greedy")
+        }
+    sampled = [{key: found[key] for key in found if key[0] == "pass@1"} for found in (before, *after)]
+    assert sampled[0] != sampled[1] != sampled[2] != sampled[0]
+    assert len({seed_after(CONFIG, 0), seed_after(CONFIG, 1), CONFIG.seed + 1_000_003}) == 3
+
+
+def replan(corpus, measured):
+    """The plan of shuffled levels: it shows that what was measured on them arrives here."""
+    assert [row.level for row in measured[0] if row.name == "greedy" and row.task == "copy" and row.example]
+    cells = tuple(CellPlan(cell.task, cell.level, "unknown", None, 0.0, 0, cell.count) for cell in corpus.cells())
+    return Plan("anew", (Stage("x", "grpo", 99, {"copy": 0.25, "flip": 0.75}, selector="uniform"),), cells)
+
+
+@pytest.fixture(scope="module")
+def with_nulls(finished):
+    """The same trial, once its lever is said to help."""
+    run, base, _ = finished
+    trained = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_summary, "judge", lambda lever, *_: Judgement(lever, "helps", "said so"))
+        patch.setattr(
+            Trial, "train", lambda self, jobs, *rest, own=Trial.train: trained.append(jobs) or own(self, jobs, *rest)
+        )
+        result = run_trial(run, CONFIG, [base], progress=lambda *_: None, replan=replan)
+        again = run_trial(run, CONFIG, [base], progress=lambda *_: pytest.fail("trained twice"), replan=replan)
+    assert again == result
+    return run, result, trained[1]
+
+
+def test_nulls_run_when_a_lever_helps_and_only_then(with_nulls):
+    _, result, jobs = with_nulls
+    assert result.nulls == ("shuffled_levels", "replayed", "permuted")
+    assert [(job.arm, job.seed) for job in jobs] == [(arm, seed) for seed in (0, 1) for arm in result.nulls]
+    pairs = {(effect.arm, effect.against) for effect in result.effects if effect.name == "success"}
+    assert pairs >= {("steered", null) for null in result.nulls} | {(null, "frozen") for null in result.nulls}
+    assert set(result.rollouts) == {"frozen", "uniform", "steered", *result.nulls}
+    assert not any("no null was run" in note for note in result.notes)
+
+
+def test_a_replayed_branch_serves_the_draws_of_the_other_seed(with_nulls):
+    run, _, _ = with_nulls
+    for seed, other in ((0, 1), (1, 0)):
+        mine, theirs = (
+            pq.read_table(run.branch(*key) / "draws.parquet") for key in (("replayed", seed), ("steered", other))
+        )
+        assert mine.equals(theirs)
+        assert not mine.equals(pq.read_table(run.branch("steered", seed) / "draws.parquet"))
+        assert read_branch(run.branch("replayed", seed)).proof["canary_rollouts"] == 0
+
+
+def test_shuffled_levels_are_measured_planned_and_trained_on_and_judged_on_the_true_items(with_nulls):
+    run, _, jobs = with_nulls
+    job = next(job for job in jobs if job.arm == "shuffled_levels")
+    stage = job.branch["plan"]["stages"][0]
+    assert stage["weights"] == {"copy": 0.25, "flip": 0.75}
+    assert (stage["selector"], stage["gates"], stage["steps"]) == ("difficulty", ["too_hard"], 3), "the lever's own"
+    true = {example.id: example.level for example in Corpus.load(run.corpus)}
+    drawn = pq.read_table(run.branch("shuffled_levels", 0) / "draws.parquet").to_pylist()
+    assert any(row["level"] != true[row["example"]] for row in drawn if row["task"] == "copy")
+    measured = read_measurements(run.measurements("base-0.shuffled"))
+    assert any(row.level != true[row.example] for row in measured if row.example and row.task == "copy")
+    after = read_measurements(run.branch("shuffled_levels", 0) / "after.parquet")
+    assert all(row.level == true[row.example] for row in after if row.example)
+
+
+def test_nulls_are_made_from_their_own_levers_plan(finished):
+    run, base, _ = finished
+    trial = Trial(run, CONFIG, PLAN, Corpus.load(run.corpus), [str(base)])
+    permuted, replayed = trial.null_jobs(["permuted", "replayed"], "equal_shares", None)[:2]  # any arm can be the lever
+    assert (permuted.arm, replayed.arm) == ("permuted.equal_shares", "replayed.equal_shares")
+    assert permuted.branch["plan"]["stages"][0]["selector"] == "equal_levels"
+    assert replayed.source == str(run.branch("equal_shares", 1))
+    (own,) = [job for job in trial.null_jobs(["replayed"], "steered", None) if job.seed == 0]
+    assert own.arm == "replayed"
+    assert own.digest != replayed.digest, "another source, another branch"

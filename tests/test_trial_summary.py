@@ -153,7 +153,7 @@ def test_a_lever_that_beats_every_reference_helps(tmp_path):
     assert (result.arms, result.references) == (("frozen", *ALL), ("frozen", "uniform", "equal_shares"))
     (judged,) = result.judgements
     assert (judged.arm, judged.word, judged.missing, judged.proof) == ("steered", "helps", (), "not tried")
-    assert judged.because.startswith("against equal_shares: success +2"), "the narrowest of the three"
+    assert judged.because.startswith("against equal_shares: success +1"), "the narrowest of the three"
     pairs = [(e.arm, e.against) for e in result.effects if e.name == "success"]
     assert pairs == [
         *(("steered", name) for name in ("frozen", "uniform", "equal_shares")),
@@ -161,7 +161,7 @@ def test_a_lever_that_beats_every_reference_helps(tmp_path):
     ]
     effects = {(e.arm, e.against, e.name): e for e in result.effects}
     main = effects["steered", "frozen", "success"]
-    rows = {(row.arm, row.seed): row.value for row in result.rows if row.name == "success"}
+    rows = {(row.arm, row.seed): row.value or 0.0 for row in result.rows if row.name == "success"}
     by_hand = np.mean([rows["steered", seed] - rows["frozen", seed] for seed in range(8)])
     assert main.difference.value == pytest.approx(by_hand)
     assert (main.word, main.items, main.difference.n) == ("improves", 200, 8)
@@ -258,14 +258,19 @@ def test_rollouts_to_the_target_are_a_ratio_of_restricted_means(tmp_path):
         return [] if arm == "frozen" else NEVER if (arm, seed) == ("uniform", 0) else course[arm]
 
     result = result_of(tmp_path, HELPS, progress=progress, seeds=6)
-    effects = {e.against: e for e in result.effects if e.name == "rollouts_to_target.ratio"}
-    assert set(effects) == {"uniform", "equal_shares"}, "a model that is not trained reaches nothing"
-    # steered: 84 + 1800 measured; uniform: 158 five times and once the budget, what the shortest run was watched for
-    budget = 64 * 3 + 40
-    assert effects["uniform"].difference.value == pytest.approx(budget / ((5 * 158 + budget) / 6))
-    assert effects["uniform"].censored == 1
-    assert effects["uniform"].word == "worsens", "the measuring is charged"
-    assert effects["equal_shares"].difference is not None
+    effects = {(e.against, e.name): e for e in result.effects if e.name.endswith(".ratio")}
+    budget = 64 * 3 + 40  # what the shortest run was watched for
+    # uniform: 158 five times and once the budget
+    training = effects["uniform", "training_rollouts_to_target.ratio"]
+    assert training.difference.value == pytest.approx(84 / ((5 * 158 + budget) / 6))
+    assert (training.censored, training.word, training.difference.n) == (1, "improves", 6)
+    whole = effects["uniform", "rollouts_to_target.ratio"]  # steered: 84 + 1800 measured, more than the budget
+    assert whole.difference.value == pytest.approx(budget / ((5 * 158 + budget) / 6))
+    assert whole.word == "worsens", "the measuring is charged"
+    never = effects["equal_shares", "training_rollouts_to_target.ratio"]
+    assert (never.difference.value, never.censored) == (pytest.approx(84 / budget), 6)
+    assert ("equal_shares", "rollouts_to_target.ratio") not in effects, "neither arrived within what both were watched for"
+    assert not [against for against, _ in effects if against == "frozen"], "a model that is not trained reaches nothing"
     missed = [row for row in result.rows if row.name == "rollouts_to_target" and row.value is None]
     assert [(row.arm, row.seed) for row in missed] == [("uniform", 0), *(("equal_shares", seed) for seed in range(6))]
     assert result.target == {"gain": 0.1, "success.base-0": pytest.approx(0.5), "success.base-1": pytest.approx(0.5)}
@@ -273,7 +278,7 @@ def test_rollouts_to_the_target_are_a_ratio_of_restricted_means(tmp_path):
 
 def test_nobody_who_reaches_the_target_is_said_and_has_no_effect(tmp_path):
     result = result_of(tmp_path, HELPS, progress=lambda arm, seed: [] if arm == "frozen" else NEVER)
-    assert not [e for e in result.effects if e.name == "rollouts_to_target.ratio"]
+    assert not [e for e in result.effects if e.name.endswith(".ratio")]
     assert any("reached the target (+10 points)" in note for note in result.notes)
 
 
@@ -327,6 +332,9 @@ def test_files_of_an_earlier_version_are_refused_with_the_reason(tmp_path):
     with pytest.raises(InputError, match=r"earlier version.*Run `mixwright trial` again") as caught:
         read_json(run.result, TrialResult)
     assert "result.json" in str(caught.value)
+    write_json(run.branch("uniform", 1) / "branch.json", {"arm": "uniform", "seed": 1, "planned": False, "digest": "d"})
+    with pytest.raises(InputError, match=r"earlier version.*trained anew"):
+        read_branch(run.branch("uniform", 1))
     old = [row for row in measurements(0.4) if not row.name.endswith("swapped")]
     write_measurements(run.branch("uniform", 0) / "after.parquet", old)
     with pytest.raises(InputError, match="earlier version"):

@@ -174,7 +174,7 @@ def test_a_trial_by_arm(tmp_path: Path) -> None:
     assert kinds["count_bits", 1.0] == "cannot tell"
     frozen = [claim for claim in claims if claim.arm == "frozen"]
     assert len(frozen) == len(CELLS) + 4
-    assert {claim.kind for claim in frozen} == {"cannot tell"}
+    assert {claim.kind for claim in frozen} <= {"cannot tell", "unchanged"}
 
 
 def test_cells_come_before_their_task(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_claims_on_file_are_kept_when_there_is_nothing_to_judge(tmp_path: Path) 
 
 def test_measurements_of_an_earlier_version_are_refused_with_the_reason(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
-    rows = [row for row in item_rows(CELL, {"pass@1": [0.5] * 9, "greedy": [1.0] * 9})]
+    rows = item_rows(CELL, {"pass@1": [0.5] * 9, "greedy": [1.0] * 9})
     for name in ("before", "after"):
         write_measurements(run.measurements(name), rows)
     with pytest.raises(InputError, match=r"before\.parquet.*earlier version, without success on other prompts"):

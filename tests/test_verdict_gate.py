@@ -11,11 +11,14 @@ import pytest
 from _example_run import build, build_pair
 from _scores import scores
 
+from mixwright import _comparison
+from mixwright.corpus import Corpus
 from mixwright.errors import InputError
-from mixwright.estimates.outcome import ItemScores
+from mixwright.records import Example
 from mixwright.runs import RunFolder
 from mixwright.verdict import _gate
 from mixwright.verdict._gate import GateResult, check, check_mastered, decides, items_for, lines, mastered, named, of_run
+from mixwright.verdict._text import MINUS
 
 Cells = dict[tuple[str, float | None], np.ndarray]
 
@@ -57,7 +60,7 @@ def test_a_significant_loss_is_damage_even_when_the_mean_holds() -> None:
     assert found.mean.low > -0.05
     assert (found.outcome, found.code()) == ("damaged", 3)
     assert [cell.level for cell in found.cells if cell.lost] == [3.0]
-    assert "t@3: −15 points" in "\n".join(lines(found))
+    assert f"t@3: {MINUS}15 points" in "\n".join(lines(found))
 
 
 def test_a_mean_below_zero_is_damage_though_no_cell_is() -> None:
@@ -71,20 +74,20 @@ def test_a_mean_below_zero_is_damage_though_no_cell_is() -> None:
 
 
 def test_too_few_items_cannot_tell_and_say_how_many_would() -> None:
-    rng = np.random.default_rng(3)
-    found = gate(*churned(1, 40, success=0.95, loss=0.0, churn=0.1, rng=rng))
+    rng, items = np.random.default_rng(3), np.arange(40)
+    found = gate({("t", 1.0): items < 32}, {("t", 1.0): (items >= 4) & (items < 36)})  # four fell, four rose
     assert (found.outcome, found.code(), found.code("warn")) == ("cannot tell", 4, 0)
     assert found.mean is not None
     assert found.needed is not None
     expected = 40 * ((1.96 + 0.84) * found.mean.error / 0.05) ** 2
-    assert found.needed == pytest.approx(expected, rel=0.05)
+    assert found.needed == pytest.approx(expected, rel=0.08)
     text = lines(found, "warn")
     assert f"{found.needed:,} items per cell" in text[0]
     assert "is not excluded" in text[1]
     assert text[-1].startswith("warning:")
     # with about that many it passes
     passes = sum(
-        gate(*churned(1, found.needed, success=0.95, loss=0.0, churn=0.1, rng=rng)).outcome == "passed" for _ in range(40)
+        gate(*churned(1, found.needed, success=0.8, loss=0.0, churn=0.2, rng=rng)).outcome == "passed" for _ in range(40)
     )
     assert passes >= 28
 
@@ -107,7 +110,9 @@ def test_each_asks_five_points_of_every_cell() -> None:
     assert found.outcome == "cannot tell"
     assert found.needed is not None
     assert found.needed > 200
-    assert gate(*(({cell: np.tile(v, 20) for cell, v in side.items()}) for side in sides), each=True).outcome != "cannot tell"
+    assert (
+        gate(*(({cell: np.tile(v, 20) for cell, v in side.items()}) for side in sides), each=True).outcome != "cannot tell"
+    )
 
 
 def test_protected_but_missing_or_too_small_is_no_pass() -> None:
@@ -173,6 +178,19 @@ def test_items_by_default() -> None:
     assert items_for(0, chosen=False) == 1000
 
 
+def test_items_of_a_comparison_follow_what_may_be_protected() -> None:
+    rows = [
+        Example(f"{level}-{place}", "sum", "1+1=", answer="2", level=level) for level in (1.0, 2.0) for place in range(3)
+    ]
+    corpus = Corpus.from_examples(rows)
+    assert _comparison._items(corpus, [], None) == 500
+    assert _comparison._items(corpus, ["sum"], None) == 400
+    assert _comparison._items(corpus, ["sum@1"], None) == 800
+    assert _comparison._items(corpus, ["sum@1"], 40) == 40
+    with pytest.raises(InputError, match="sum@3"):
+        _comparison._items(corpus, ["sum@3"], None)
+
+
 def test_the_gate_of_a_run_folder(tmp_path: Path) -> None:
     run = build_pair(tmp_path / "pair")
     found = of_run(run, ["products@1"])
@@ -196,26 +214,25 @@ def test_constants_are_those_of_the_issue() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("cells", "churn"), [(1, 0.2), (4, 0.2), (4, 0.06), (10, 0.2)])
+@pytest.mark.parametrize(("cells", "churn"), [(1, 0.2), (4, 0.2), (4, 0.06)])
 def test_error_rates_at_the_default_size(cells: int, churn: float) -> None:
     rng, runs = np.random.default_rng(cells), 300
     items = items_for(cells, chosen=True)
     passed = {
-        loss: sum(gate(*churned(cells, items, success=0.9, loss=loss, churn=churn, rng=rng)).outcome == "passed" for _ in range(runs))
+        loss: sum(
+            gate(*churned(cells, items, success=0.9, loss=loss, churn=churn, rng=rng)).outcome == "passed"
+            for _ in range(runs)
+        )
         for loss in (0.0, 0.05)
     }
     assert passed[0.05] / runs <= 0.05, "2.5 % and twice its standard error, nearly"
     assert passed[0.0] / runs >= 0.8
 
 
-def seeds_of(*values: ItemScores) -> list[ItemScores]:
-    return list(values)
-
-
 def test_several_seeds_share_their_items() -> None:
     old = scores({("t", 1.0): np.ones(100)})
     good, bad = scores({("t", 1.0): np.ones(100)}), scores({("t", 1.0): fallen(100, 40)})
-    found = check(seeds_of(old, old, old), seeds_of(good, good, bad), [("t", 1.0)])
+    found = check([old] * 3, [good, good, bad], [("t", 1.0)])
     assert found.mean is not None
     assert found.mean.seeds == 3
     assert found.mean.value == pytest.approx(-0.4 / 3)

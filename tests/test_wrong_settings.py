@@ -12,9 +12,8 @@ from mixwright.__main__ import main
 from mixwright.config import RunConfig
 from mixwright.errors import InputError
 from mixwright.graders._function import FunctionGrader
-from mixwright.records import Claim, Example, Interval, Measurement
+from mixwright.records import Example, Measurement
 from mixwright.runs import read_measurements, read_yaml, write_measurements
-from mixwright.verdict._claims import named
 
 WRONG = {
     "corpus: {train: one.jsonl}\n": "expected training examples",
@@ -91,13 +90,6 @@ def test_a_folder_that_cannot_be_made_is_the_users(
         said = capsys.readouterr()
         assert (leaving.value.code, said.out) == (1, "")
         assert said.err.count("\n") == 1
-
-
-def test_a_protected_name_that_was_not_measured_does_not_open_the_gate() -> None:
-    lost = Claim("damaged", "gcd", 1.0, 1.0, 0.5, Interval(-0.5, -0.6, -0.4, 32), "eval items")
-    assert named([lost], ["gcd", "gcd@1"]) == ["gcd", "gcd@1"]
-    with pytest.raises(InputError, match="gcd"):
-        named([lost], ["gdc"])
 
 
 def chatty(completion: str, answer: str, **_: object) -> float:

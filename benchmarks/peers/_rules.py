@@ -11,7 +11,9 @@ import numpy as np
 
 from benchmarks.peers._arena import Arena, Learnt, Rollouts
 from mixwright.contracts import Pool
-from mixwright.records import Action, CanaryOutcome, Cell, Decision, Example, Plan, Signals
+from mixwright.estimates.cell_states import classify
+from mixwright.estimates.dependence import dependence, permutation_p
+from mixwright.records import Action, CanaryOutcome, Cell, CellPlan, Decision, Example, Interval, Plan, Signals
 from mixwright.steer._engine import Engine
 from mixwright.steer._pool import make_pool
 
@@ -128,16 +130,35 @@ class Engined(Rule):
         return tuple(CanaryOutcome(e.id, e.task, e.level, arena.steps, float(r), float(kl)) for e, r, kl in columns)
 
 
-def pool_of(examples: Sequence[Example], luck: Callable[[Example], float]) -> Pool:
-    """The engine's pool of these examples.
+def pool_of(examples: Sequence[Example], chance: Callable[[Example], float]) -> Pool:
+    """The engine's pool of these examples, with their gold answers where there is one that is right and no other.
 
     Args:
         examples: with ids of their own.
-        luck: of an example's cell.
+        chance: level of an example's cell.
     """
-    cells = {(e.task, e.level): Cell(e.task, e.level, 0, luck(e), "known") for e in examples}
+    cells = {(e.task, e.level): Cell(e.task, e.level, 0, chance(e), "known") for e in examples}
     columns = ([e.id for e in examples], [e.task for e in examples], [e.level for e in examples])
-    return make_pool(*columns, cells=list(cells.values()))
+    golds = [None if "accepted" in e.extra else e.answer for e in examples]
+    return make_pool(*columns, golds, cells=list(cells.values()))
+
+
+def cell_plan(cell: Cell, rollouts: Rollouts, success: Interval, band: tuple[float, float]) -> CellPlan:
+    """What rollouts of different problems of a cell say of it.
+
+    Args:
+        cell: with its count and chance level.
+        rollouts: of at least three problems, groups of equal size.
+        success: share right, with its interval.
+        band: success to aim for.
+    """
+    right = [set(example.extra.get("accepted", (example.answer,))) for example in rollouts.examples]
+    grades = np.array([[np.mean([a in accepted for a in answers]) for accepted in right] for answers in rollouts.answers])
+    found, p = dependence(grades), permutation_p(grades, np.random.default_rng(0))
+    n, high = rollouts.rewards.size, found.kappa.high
+    state = classify(success.value, success.low, success.high, n, band, kappa_high=high, p=p)
+    shown = (cell.task, cell.level, state, success.value, cell.chance, n, cell.count, success.low, success.high)
+    return CellPlan(*shown, swapped=found.swapped.value, kappa=found.kappa.value, kappa_high=high, p=p)
 
 
 def distinct(examples: Sequence[Example]) -> list[Example]:

@@ -1,7 +1,7 @@
 """What perfect knowledge would buy: draws by the true pass rate of each level now, measured outside the charge.
 
-Every `EVERY` steps each cell's success is measured on fresh samples that nobody pays for; a cell whose success above luck u
-lies in the band is drawn in proportion to u(1 - u), any other never.
+Every `EVERY` steps each cell's success is measured on fresh samples that nobody pays for; a cell whose success u above
+its chance level lies in the band is drawn in proportion to u(1 - u), any other never.
 
 Source: LILO 2502.12272 (learnability), with the truth in place of an estimate.
 Unit: none.
@@ -29,8 +29,8 @@ class Oracle(Rule):
     """Draws by truth.
 
     Args:
-        pool: of the arena's examples, in their order; its cells know their luck.
-        band: success above luck to aim for.
+        pool: of the arena's examples, in their order; its cells know their chance levels.
+        band: success above the chance level to aim for.
         seed: of its draws.
     """
 
@@ -38,7 +38,7 @@ class Oracle(Rule):
         super().__init__()
         self._rng, self._band = np.random.default_rng((seed, 5)), tuple(band)
         self._members = [np.flatnonzero(pool.cell_of == cell) for cell in range(len(pool.cells))]
-        self._luck = np.array([cell.luck for cell in pool.cells])
+        self._chance = np.array([cell.chance for cell in pool.cells])
         self._weights = np.full(len(pool.cells), 1 / len(pool.cells))
 
     def step(self, arena: Arena) -> Learnt:
@@ -55,7 +55,7 @@ class Oracle(Rule):
         seen = arena.look([arena.examples[index] for part in chosen for index in part], SAMPLES).rewards.mean(1)
         ends = np.cumsum([len(part) for part in chosen])[:-1]
         success = np.array([part.mean() for part in np.split(seen, ends)])
-        above = np.clip((success - self._luck) / (1 - self._luck), 0, 1)
+        above = np.clip((success - self._chance) / (1 - self._chance), 0, 1)
         low, high = self._band
         worth = np.where((above >= low) & (above <= high), above * (1 - above), 0.0)
         if not worth.any():  # nothing is in the band: the nearest to its middle

@@ -3,7 +3,7 @@
 Source: SPEED 2506.09016 (its code: keep prompts with spread among the first rollouts, then n_continue more).
 Unit: none.
 Cost: the first rollouts of every candidate, kept or not, and the rest of those that are kept.
-Blind spot: the first rollouts decide: rare successes are thrown away, and luck looks like spread.
+Blind spot: the first rollouts decide: rare successes are thrown away, and guesses look like spread.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ def competence() -> list[Measurement]:
 
 
 def items(gain: float) -> list[Measurement]:
-    """What the competence probe says of ten items of each cell; `gain` is added to success where answers depend on prompts."""
+    """What the competence probe says of ten items of each cell; `gain` is added where answers depend on prompts."""
     rows = []
     for cell in cells():
         success = min(SUCCESS[cell.key] + gain * (SUCCESS[cell.key] > cell.chance), 1.0)

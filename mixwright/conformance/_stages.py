@@ -155,10 +155,6 @@ def check_arm(cls: type[Arm]) -> None:
     tampers = branch.permute_rewards or branch.shuffle_levels or branch.replays
     require(not tampers or cls.ROLE == "null", "permuted rewards, shuffled levels or replayed draws make an arm a null")
     require(branch.trains or cls.ROLE == "reference", "an arm that does not train is a reference")
-    bare = all(
-        stage.mixture is None and not (stage.gates or stage.controllers or stage.monitors) for stage in branch.plan.stages
-    )
-    require(bare or cls.ROLE != "reference", "a reference has no mixture, gates, controllers or monitors")
 
 
 def check_section(cls: type[Section], place: Path) -> None:

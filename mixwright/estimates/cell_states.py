@@ -52,10 +52,23 @@ def classify(
         kappa_high: upper end of the 95 % interval of kappa; None where dependence was not measured.
         p: of the permutation test; None where there was none.
     """
-    if n < LEAST_EVIDENCE or not low <= success <= high:
+    if not low <= success <= high:
         return "unknown"
     worth = effective_rollouts(success, low, high)
-    place = side(success * worth, worth, band[0], band[1])
+    return state_of(int(side(success * worth, worth, *band)), n, kappa_high=kappa_high, p=p)
+
+
+def state_of(place: int, n: float, *, kappa_high: float | None = None, p: float | None = None) -> CellState:
+    """The state of a cell whose `side` of the band is known: the order that is described above.
+
+    Args:
+        place: 1 over the band, -1 under it, else 0.
+        n: rollouts behind it.
+        kappa_high: as for `classify`.
+        p: as for `classify`.
+    """
+    if n < LEAST_EVIDENCE:
+        return "unknown"
     if place:
         return "mastered" if place > 0 else "hopeless"
     if kappa_high is not None and kappa_high < LUCKY:

@@ -137,7 +137,7 @@ def chance_level(rules: Rules, scored: Sequence[Example], other: Sequence[Exampl
         used = [rule] * len(scored)
         hits = rules.hits(rule, scored) if rule else np.zeros(len(scored))
     else:
-        fold = np.array([hashlib.sha256(row.id.encode("utf-8", "replace")).digest()[0] % FOLDS for row in scored])
+        fold = np.array([_fold(row.id) for row in scored])
         used, hits = [""] * len(scored), np.zeros(len(scored))
         for number in np.unique(fold):
             own = np.flatnonzero(fold == number).tolist()
@@ -150,6 +150,11 @@ def chance_level(rules: Rules, scored: Sequence[Example], other: Sequence[Exampl
     low, high = wilson(hits.sum(), float(len(hits)))
     commonest = Counter(used).most_common(1)[0][0] if used else ""
     return Chance(value, float(low), float(high), commonest or "nothing known", hits)
+
+
+def _fold(name: str) -> int:
+    """A hash of its own: items may have been picked by a plain hash of their ids, and would share a fold then."""
+    return hashlib.sha256(b"fold:" + name.encode("utf-8", "replace")).digest()[0] % FOLDS
 
 
 def thinned(rows: Sequence[Example]) -> Sequence[Example]:

@@ -29,6 +29,7 @@ def change_word(
     success: Estimate,
     dependence: Estimate | None,
     sampled: Estimate | None = None,
+    swapped: Estimate | None = None,
     *,
     margin: float = MARGIN,
     adjusted_p: float | None = None,
@@ -39,6 +40,7 @@ def change_word(
         success: change of success under the declared decoding.
         dependence: change of D; None where it was not measured: nothing improves without it.
         sampled: change of sampled success, where the declared decoding is greedy.
+        swapped: change of S; None where it was not measured.
         margin: size that does not matter.
         adjusted_p: p of `success`, corrected for all that is judged beside it; None takes its own.
     """
@@ -50,9 +52,8 @@ def change_word(
     if seen and success.low > 0:
         if dependence is not None and dependence.low > 0:
             return "improves"
-        # what D does not explain is S; when neither can be told apart, nothing is claimed
-        return "commonest" if dependence is not None and dependence.value < success.value / 2 else "cannot tell"
-    if sampled is not None and sampled.low > 0 and not success.low > 0:
+        return "commonest" if swapped is not None and swapped.low > 0 else "cannot tell"  # which of the two rose
+    if sampled is not None and sampled.low > 0 and success.high < margin:
         return "sharper"
     if -margin < success.low and success.high < margin:
         return "no change"

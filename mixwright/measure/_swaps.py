@@ -54,9 +54,11 @@ def swap_cells(passes: Passes, cells: Mapping[Group, Sequence[Example]], rng: np
 
 
 def swap(passes: Passes, items: Sequence[Example], rng: np.random.Generator) -> Swaps:
-    """S, dependence and the permutation test of some items, greedy and sampled; S is 0 where nothing can be swapped."""
+    """S, dependence and the permutation test of some items, greedy and sampled; where nothing can be swapped, S is success."""
     if len(items) < 3:
-        return Swaps({}, {}, {name: {item.id: 0.0 for item in items} for name in NAMES.values()})
+        # no answer could be swapped: nothing of their success counts as dependence, so that none is claimed from them
+        own = {name: {item.id: passes.rollouts[item.id].success(name) for item in items} for name in NAMES.values()}
+        return Swaps({}, {}, own)
     tables = {name: grades(passes, items, name) for name in NAMES.values()}
     found = {name: dependence(table) for name, table in tables.items()}
     ids = [item.id for item in items]

@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from mixwright.measure._passes import Group, Passes
 
 NEEDS = ("torch", "transformers")
-WHOLE = 100
-"""Items of a cell up to which every answer is graded on every other item; of more, each on `SHIFTS` others."""
-SHIFTS = 64
 
 
 class Competence(Probe):

@@ -19,9 +19,11 @@ from mixwright.records import GroupOutcome
 WINDOW = 64
 """Groups of a cell that are kept, one per prompt."""
 JUDGED = 32
-"""Groups from which a cell is judged by the run alone; before, by what was measured before it."""
+"""Groups from which the run's answers count; before, only what was measured before it."""
 PRIOR, BARE = 16.0, 4.0
-"""Groups that what was measured before the run is worth in S, and that S = 0 is worth where nothing was."""
+"""Groups that what was measured before the run is worth in S, and that S = 0 is worth where nothing was, until judged."""
+UNEARNED = 0.05
+"""S under which a cell is never lucky: answers that earn nothing anywhere are too hard, until the first are right."""
 MOST_ANSWERS = 16
 """Answers of a group that are kept."""
 DIFFER = 0.05
@@ -108,15 +110,16 @@ class AnswerEvidence:
         groups = list(self._groups[cell].values())
         if self._golds is None or self._graded[cell]:
             return (before if known else 0.0), 1.0
-        found = _table(groups) if len(groups) > 2 else None
-        if found is None:
-            readable = not groups or len(groups) <= 2
-            return (before if known else 0.0), (high if readable and high == high else 1.0)
-        n, weight = len(groups), PRIOR if known else BARE
-        swapped = (n * found.swapped.value + weight * (before if known else 0.0)) / (n + weight)
-        if n >= JUDGED:
-            high = found.kappa.high
-        return min(max(swapped, 0.0), 1.0), (high if high == high else 1.0)
+        n, swapped = len(groups), before if known else 0.0
+        if n > 2:
+            found = _table(groups)
+            if found is None:
+                return swapped, 1.0
+            weight = PRIOR if known else BARE if n < JUDGED else 0.0
+            swapped = min(max((n * found.swapped.value + weight * swapped) / (n + weight), 0.0), 1.0)
+            if n >= JUDGED:  # no window rules kappa out where S is large: what was measured stands until it is shown
+                high = min(high, found.kappa.high) if found.kappa.low <= 0 and high == high else found.kappa.high
+        return swapped, (high if high == high and swapped >= UNEARNED else 1.0)
 
     def state(self) -> dict[str, Any]:
         """Groups as bytes, the rest JSON-ready."""

@@ -52,14 +52,7 @@ def make_pool(
         raise InputError("columns of one length, at least 1", f"lengths {sorted(lengths)}", "Give one value per example.")
     unique = Ids(ids)
     names, task_of = np.unique(np.asarray(tasks, dtype=object), return_inverse=True)
-    known = np.full(size, np.nan) if levels is None else np.array(levels, dtype=float)
-    for index in np.flatnonzero(~np.isfinite(known)).tolist():
-        if levels is not None and levels[index] is not None:
-            raise InputError(f"a finite level of example {ids[index]!r}", str(levels[index]), "Correct it or leave it out.")
-    known, notes = bin_levels(task_of, known)
-    for note in notes:
-        place, _, rest = note.partition(":")
-        logging.getLogger("mixwright").warning("task %s:%s", names[int(place)], rest)
+    known = _levels(ids, [None] * size if levels is None else levels, task_of, names)
     values, level_of = np.unique(known, return_inverse=True)  # NaN, which is no level, sorts last
     places, cell_of = np.unique(task_of * len(values) + level_of, return_inverse=True)
     found = _named([(names[place // len(values)], values[place % len(values)]) for place in places])
@@ -74,6 +67,19 @@ def make_pool(
         cell = known_cells.get(cell_key(task, level)) or Cell(task, level, 0, *_constant(golds, numbers[1] == number))
         made.append(replace(cell, task=task, level=level, count=int(counts[number])))
     return Pool(unique, tuple(map(str, names)), numbers[0], tuple(made), numbers[1], golds, options)
+
+
+def _levels(ids: Sequence[str], levels: Sequence[float | None], task_of: np.ndarray, names: np.ndarray) -> np.ndarray:
+    """Levels as numbers, NaN where there is none, many-valued ones binned with a warning. Raises as `make_pool` does."""
+    known = np.array(levels, dtype=float)
+    for index in np.flatnonzero(~np.isfinite(known)).tolist():
+        if levels[index] is not None:
+            raise InputError(f"a finite level of example {ids[index]!r}", str(levels[index]), "Correct it or leave it out.")
+    known, notes = bin_levels(task_of, known)
+    for note in notes:
+        place, _, rest = note.partition(":")
+        logging.getLogger("mixwright").warning("task %s:%s", names[int(place)], rest)
+    return known
 
 
 def _golds(answers: Sequence[Any], options: Sequence[Any] | None) -> np.ndarray | None:

@@ -3,8 +3,8 @@
 Anchor: a fixed share of draws, even over the tasks that have something to offer. Replay: for some steps after an alarm a
 share of draws goes to the alarmed tasks. Both are extra leaves of the task order, so they are spread as evenly as tasks are.
 
-What a task can offer are its mastered cells (lasting evidence); where it has none, the cell of largest kappa that is not
-hopeless. Within a cell the examples that were drawn longest ago are taken.
+What a task can offer are its mastered cells (lasting evidence); where it has none, the cell of largest kappa that is
+neither hopeless nor lucky. Within a cell the examples that were drawn longest ago are taken.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mixwright.contracts import Scene
-from mixwright.estimates.cell_states import LEAST_EVIDENCE, side
+from mixwright.estimates.cell_states import LEAST_EVIDENCE, LUCKY, side
 
 CANDIDATES = 8
 """Random examples of a cell looked at per draw."""
@@ -45,7 +45,8 @@ class Reserve:
         success = ledger.kappa(evidence.wins / np.maximum(evidence.tries, 1e-12), everywhere)
         known = (evidence.tries >= LEAST_EVIDENCE) & (ledger.sizes > 0)
         place = side(*evidence.effective(everywhere), self._low, self._high)
-        mastered, reachable = known & (place > 0), known & (place == 0) & (success > 0)
+        skilled = (success > 0) & (ledger.answers.kappa_high() >= LUCKY)
+        mastered, reachable = known & (place > 0), known & (place == 0) & skilled
         found = []
         for task in range(len(self._pool.tasks)):
             here = self._task_of == task

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from mixwright.contracts import Scene
-from mixwright.estimates.cell_states import classify
+from mixwright.estimates.cell_states import side, state_of
 
 
 def snapshot(scene: Scene, drawn_as: Mapping[str, str], refused: Callable[[str], int]) -> dict[str, Any]:
     """Per cell `task@level`: success (recent posterior mean), kappa, state, evidence in rollouts, groups refused.
+
+    A run makes no permutation test, so a cell in the band that is not lucky is unknown here, never reachable.
 
     Args:
         scene: of the run.
@@ -24,13 +26,12 @@ def snapshot(scene: Scene, drawn_as: Mapping[str, str], refused: Callable[[str],
     recent = ledger.recent.mean(everywhere)
     kappa, most = ledger.kappa(recent, everywhere), ledger.answers.kappa_high()
     evidence = ledger.lasting
-    low, high = evidence.interval(everywhere)
+    low, high = np.array([scene.stage.band_of(cell.task) for cell in cells]).T
+    places = side(*evidence.effective(everywhere), low, high)
     shown = {}
     for number, cell in enumerate(cells):
         tries = float(evidence.tries[number])
-        success = float(evidence.wins[number]) / tries if tries else 0.0
-        ends, band = (float(low[number]), float(high[number])), scene.stage.band_of(cell.task)
-        state = classify(success, *ends, tries, band, kappa_high=float(most[number]))
+        state = state_of(int(places[number]), tries, kappa_high=float(most[number]))
         shown[cell.key] = {
             "success": float(recent[number]),
             "kappa": float(kappa[number]),

@@ -16,9 +16,10 @@ from mixwright.trial._statistics import restricted_ratio
 PRIMARY = "success"
 SAMPLED = "success.sampled"
 ITEMS = "success.items"
-TO_TARGET = "rollouts_to_target"
-RATIO = f"{TO_TARGET}.ratio"
-"""Name of the effect whose difference is a ratio of restricted means, arm over reference: below 1 the arm was sooner."""
+TO_TARGET = ("rollouts_to_target", "training_rollouts_to_target")
+"""All rollouts charged; without the measuring before the run, which may be worth more than the whole training."""
+RATIO = ".ratio"
+"""After the name of a number: the difference is a ratio of restricted means, arm over reference; under 1 is sooner."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,8 @@ class Findings:
     """Arm -> seed -> the model after training."""
     rows: Sequence[SeedRow]
     """Numbers of all branches."""
-    watched: Mapping[str, Sequence[int]]
-    """Arm -> rollouts up to which each of its runs was watched for the target; empty where none was."""
+    watched: Mapping[tuple[str, str], Sequence[int]]
+    """(arm, one of `TO_TARGET`) -> up to which count of it each run was watched; empty where none was."""
     decoding: Decoding
     """Declared."""
     margin: float
@@ -80,8 +81,9 @@ def word_of(found: Change, margin: float, adjusted_p: float | None = None) -> Ch
     """The word for a change between arms; `cannot tell` below `FEWEST_SEEDS`, for one seed too."""
     if found.success.seeds < FEWEST_SEEDS:
         return "cannot tell"
-    depends = found.dependence if math.isfinite(found.dependence.value) else None
-    return change_word(found.success, depends, found.sampled, margin=margin, adjusted_p=adjusted_p)
+    known = math.isfinite(found.dependence.value)
+    depends, swapped = (found.dependence, found.swapped) if known else (None, None)
+    return change_word(found.success, depends, found.sampled, swapped, margin=margin, adjusted_p=adjusted_p)
 
 
 def contrasts(findings: Findings, pairs: Sequence[tuple[str, str]]) -> list[Contrast]:
@@ -105,20 +107,20 @@ def effects_of(findings: Findings, contrast: Contrast) -> list[Effect]:
         moved = findings.changes(arm, against, decoding=decoding, by_items=by_items)
         if moved is not None:
             found.append(_effect(arm, against, name, moved, word_of(moved, findings.margin), moved.success.p))
-    sooner = rollouts_to_target(findings, contrast)
-    return found if sooner is None else [*found, sooner]
+    sooner = [to_target(findings, contrast, name) for name in TO_TARGET]
+    return [*found, *(effect for effect in sooner if effect is not None)]
 
 
-def rollouts_to_target(findings: Findings, contrast: Contrast) -> Effect | None:
+def to_target(findings: Findings, contrast: Contrast, name: str) -> Effect | None:
     """The ratio of restricted mean rollouts to the target; None where one side has none, or nobody arrived.
 
     The budget is the smallest number of rollouts that any run of the two was watched for. `improves` also asks that
     dependence on the prompt did not fall by the margin: a target can be reached by the commonest answer.
     """
     arm, against = contrast.arm, contrast.against
-    own, reference = findings.column(arm, TO_TARGET), findings.column(against, TO_TARGET)
+    own, reference = findings.column(arm, name), findings.column(against, name)
     seeds = sorted(own.keys() & reference.keys())
-    watched = [*findings.watched.get(arm, ()), *findings.watched.get(against, ())]
+    watched = [*findings.watched.get((arm, name), ()), *findings.watched.get((against, name), ())]
     if not seeds or not watched:
         return None
     sides = [[column[seed] for seed in seeds] for column in (own, reference)]
@@ -131,7 +133,7 @@ def rollouts_to_target(findings: Findings, contrast: Contrast) -> Effect | None:
     elif ratio.n >= FEWEST_SEEDS and ratio.high < 1 and contrast.change.dependence.low > -findings.margin:
         word = "improves"
     missed = sum(value is None for side in sides for value in side)
-    return Effect(arm, against, RATIO, ratio, word, censored=missed)
+    return Effect(arm, against, name + RATIO, ratio, word, censored=missed)
 
 
 def _effect(arm: str, against: str, name: str, found: Change, word: ChangeWord, p: float) -> Effect:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mixwright.config import RunConfig
+from mixwright.estimates.outcome import item_scores
 from mixwright.records import Plan, to_data
 from mixwright.runs import RunFolder, read_measurements
 from mixwright.trial._arms import branch_of, null_name, other_seed, role_of
@@ -59,7 +60,11 @@ class Trial:
         return self._jobs(parts)
 
     def measure(self, *, shuffled: bool = False) -> None:
-        """Measure the starting models that were not, by the cells of shuffled levels where that is asked for."""
+        """Measure the starting models that were not, by the cells of shuffled levels where that is asked for.
+
+        Raises:
+            InputError: an earlier version measured them.
+        """
         data, logs = to_data(self.config), self.run.path / "trial" / "logs"
         jobs = []
         for base, name in ((base, base_name(base)) for base in self.bases):
@@ -68,6 +73,8 @@ class Trial:
                 job = MeasureJob(str(self.run.path), base, name, data, shuffled)
                 jobs.append(Job(f"measure {file}", measure_base, job, log=logs / f"{file}.log"))
         self._work(jobs, "measure")
+        for base in self.bases:
+            item_scores(read_measurements(self.run.measurements(base_name(base))))  # refused before hours of training
 
     def train(self, jobs: Sequence[BranchJob], title: str = "trial") -> None:
         """Train those that were not finished under the same plan, settings and data."""

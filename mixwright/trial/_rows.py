@@ -13,7 +13,7 @@ from typing import Any
 from mixwright.errors import InputError
 from mixwright.estimates.outcome import NAMES, SWAPPED, Decoding, ItemScores, item_scores, mean_score
 from mixwright.records import Measurement, SeedRow
-from mixwright.runs import read_json, read_measurements
+from mixwright.runs import NEWEST, read_json, read_measurements
 
 COMPETENCE = "competence"
 """Probe that success is read from."""
@@ -37,6 +37,9 @@ class BranchInfo:
     """False for an arm that only measures its starting model."""
     digest: str
     """Of everything that decides the outcome; another digest, and the branch is run again."""
+
+
+NEWEST[BranchInfo] = ("trained", "Run `mixwright trial` again: the branch is trained anew.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +120,13 @@ def reached(progress: Sequence[Mapping[str, Any]], gain: float) -> tuple[int | N
     return None, target
 
 
-def watched(branch: BranchFiles) -> int:
-    """Rollouts charged up to the last evaluation on the way, measuring before included where the arm rests on it."""
-    last = int(branch.progress[-1]["rollouts"]) if branch.progress else 0
-    return last + (branch.measured_before if branch.info.planned else 0)
+def watched(branch: BranchFiles) -> dict[str, int]:
+    """Up to which rollouts a run was watched for its target, by how they are counted; empty without evaluations."""
+    if not branch.progress:
+        return {}
+    last = int(branch.progress[-1]["rollouts"])
+    measuring = branch.measured_before if branch.info.planned else 0
+    return {"rollouts_to_target": last + measuring, "training_rollouts_to_target": last}
 
 
 def branch_rows(branch: BranchFiles, decoding: Decoding, gain: float) -> list[SeedRow]:

@@ -61,7 +61,11 @@ def _findings(config: RunConfig, names: Sequence[str], branches: Sequence[Branch
     return Findings(
         {arm: {b.info.seed: b.scores for b in branches if b.info.arm == arm} for arm in names},
         [row for branch in branches for row in branch_rows(branch, config.measure.decoding, config.trial.target)],
-        {arm: [watched(b) for b in branches if b.info.arm == arm and b.progress] for arm in names},
+        {
+            (arm, name): [watched(b)[name] for b in branches if b.info.arm == arm and b.progress]
+            for arm in names
+            for name in TO_TARGET
+        },
         config.measure.decoding,
         config.trial.margin,
     )
@@ -111,12 +115,12 @@ def _notes(config: RunConfig, bases: Sequence[str], rows: Sequence[SeedRow], eff
     ]
     if seeds < FEWEST_SEEDS:
         notes.append(f"Below {FEWEST_SEEDS} seeds every word is cannot tell.")
-    asked = any(row.name == TO_TARGET for row in rows)
-    if any(effect.name == RATIO for effect in effects):
+    asked = any(row.name in TO_TARGET for row in rows)
+    if any(effect.name.endswith(RATIO) for effect in effects):
         notes.append(
-            f"{RATIO}: ratio of mean rollouts, arm over reference; a run that missed the target counts with all that it "
-            "was watched for. Charged: training, canaries, evaluations on the way and, where the arm rests on it, the "
-            "measuring before."
+            "Rollouts to the target: ratio of means, arm over reference; a run that missed it counts with all that it was "
+            "watched for. Charged: training, canaries, evaluations on the way and, where the arm rests on it, the measuring "
+            "before; training_rollouts_to_target leaves that measuring out."
         )
     elif asked:
         notes.append(f"No run of a lever or its reference reached the target (+{100 * config.trial.target:g} points).")

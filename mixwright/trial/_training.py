@@ -49,47 +49,26 @@ def make_trainer(
     from mixwright.trainers._replay import steps_made
     from mixwright.trainers._steering import Steering
 
+    canaries = config.train.canary_every if stage.monitors or stage.controllers else 0
     steering = Steering(
-        plan=branch.plan,
-        folder=folder,
-        seed=seed,
-        permute_rewards=branch.permute_rewards,
-        canary_every=config.train.canary_every if stage.monitors or stage.controllers else 0,
-        replay=source,
+        branch.plan, folder, seed, permute_rewards=branch.permute_rewards, canary_every=canaries, replay=source
     )
     steps = stage.steps if source is None else min(stage.steps, steps_made(source))
     shared = _shared_settings(config, learner, steps, seed, folder)
+    given: dict[str, Any] = {"model": learner.model, "processing_class": learner.tokenizer, "steering": steering}
     if stage.objective == "grpo":
         from mixwright.trainers.grpo import SteeredGRPOTrainer
 
-        return SteeredGRPOTrainer(
-            model=learner.model,
-            processing_class=learner.tokenizer,
-            args=_grpo_config(config, shared),
-            train_dataset=train.to_datasets(),
-            reward_funcs=[corpus_reward(train)],
-            steering=steering,
-        )
+        given |= {"train_dataset": train.to_datasets(), "reward_funcs": [corpus_reward(train)]}
+        return SteeredGRPOTrainer(args=_grpo_config(config, shared), **given)
     if stage.objective == "sft":
         from mixwright.trainers.sft import SteeredSFTTrainer
 
-        return SteeredSFTTrainer(
-            model=learner.model,
-            processing_class=learner.tokenizer,
-            args=_sft_config(config, shared),
-            train_dataset=train.to_datasets(),
-            steering=steering,
-        )
+        return SteeredSFTTrainer(args=_sft_config(config, shared), train_dataset=train.to_datasets(), **given)
     if stage.objective == "dpo":
         from mixwright.trainers.dpo import SteeredDPOTrainer
 
-        return SteeredDPOTrainer(
-            model=learner.model,
-            processing_class=learner.tokenizer,
-            args=_dpo_config(config, shared),
-            train_dataset=_pairs(train),
-            steering=steering,
-        )
+        return SteeredDPOTrainer(args=_dpo_config(config, shared), train_dataset=_pairs(train), **given)
     raise InputError("an objective that a trial can train: grpo, sft or dpo", stage.objective, "Change it in the plan.")
 
 

@@ -75,7 +75,7 @@ def compared(sides: Sides, decoding: Decoding) -> list[Compared]:
         p, p_sampled = adjusted.get((task, level, whole), (None, 1.0))
         if p is not None:
             seen = found.sampled if p_sampled < ALPHA else None
-            word = change_word(found.success, dependence, seen, adjusted_p=p)
+            word = change_word(found.success, dependence, seen, swapped, adjusted_p=p)
         result.append(Compared(task, level, whole, found, swapped, dependence, word, p))
     return result
 
@@ -109,7 +109,8 @@ def _measured(estimate: Estimate) -> Estimate | None:
 
 def interval(estimate: Estimate) -> Interval:
     """As a record, cut at -1 and 1."""
-    return Interval(estimate.value, max(estimate.low, -1.0), min(estimate.high, 1.0), estimate.interval.n)
+    value, low, high = (min(max(end, -1.0), 1.0) for end in (estimate.value, estimate.low, estimate.high))
+    return Interval(value, low, high, estimate.interval.n)
 
 
 def judge(run: RunFolder) -> list[Claim]:

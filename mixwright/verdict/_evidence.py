@@ -76,13 +76,14 @@ def arms(run: RunFolder) -> dict[str, list[tuple[int, Path]]]:
 def lead(run: RunFolder) -> str:
     """The arm that the first screen is about: the trial's first lever, no reference and no null; empty without a trial.
 
-    Before a trial has its result nothing says what an arm is, and the first one stands here.
+    Without a lever it is the first arm that is compared with another. Before a trial has its result nothing says what an arm
+    is, and the first one stands here.
     """
     result = trial_of(run)
     if result is None:
         return next(iter(arms(run)), "")
     levers = [arm for arm in result.arms if arm not in result.references and arm not in result.nulls]
-    return next(iter([*levers, *result.arms]), "")
+    return next(iter([*levers, *(effect.arm for effect in result.effects), *result.arms]), "")
 
 
 def whose(run: RunFolder) -> str:
@@ -91,7 +92,7 @@ def whose(run: RunFolder) -> str:
     return f" (arm {arm} against its start)" if arm else ""
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=128)
 def _scores(path: Path, _changed: int) -> ItemScores:
     try:
         return item_scores(read_measurements(path))

@@ -95,7 +95,7 @@ def _plain(run: RunFolder) -> list[Block]:
     found = _whole(run)
     if found is None:
         return [Headline(f"{counts[0].upper()}{counts[1:]}")] if claims else []
-    said = change_word(found.success, found.dependence, found.sampled)
+    said = change_word(found.success, found.dependence, found.sampled, found.swapped)
     items = len(found.items)
     text = f"Success of {count(items, 'held-out item')}: {told(said)}. {counts}"
     facts = [

@@ -7,8 +7,10 @@
     deferred  success shown to lie under the band (one-sided 90 %): only pilots, ever further apart
     lucky     in or over the band without depending on the prompt, shown by the upper end of kappa: piloted alike
 
-A pilot is `PILOT` groups, judged by themselves. When a cell comes back to active, its older evidence is forgotten: it is
-about another model. Waits double from `FIRST` to `LONGEST` steps while pilots fail.
+A pilot is `PILOT` groups, judged by themselves; those of a lucky cell are judged together with its earlier pilots, a group
+as one trial, because the answer that it always gives is right for some prompts and wrong for others. When a cell comes back
+to active, its older evidence is forgotten: it is about another model. Waits double from `FIRST` to `LONGEST` steps while
+pilots fail.
 """
 
 from __future__ import annotations
@@ -161,16 +163,19 @@ class CellStates:
         cells = cells[(self.state[cells] >= REVIEW) & (trial.groups[cells] >= PILOT)]
         wins, tries, review = trial.wins[cells], trial.tries[cells], self.state[cells] == REVIEW
         fell = review & self._under(wins, tries, cells, self.high)
-        low = self._ledger.kappa(wilson(wins, tries, SCREEN)[0], cells)  # a cell that is right by S alone stays out
+        worth = np.where(self.state[cells] == LUCKY, trial.groups[cells] / np.maximum(tries, 1e-12), 1.0)
+        # a cell that is right by S alone stays out
+        low = self._ledger.kappa(wilson(wins * worth, tries * worth, SCREEN)[0], cells)
         risen = ~review & (low > 1e-9) & (wins / np.maximum(tries, 1e-12) >= self.low[cells])
         back, held, failed = cells[fell | risen], cells[review & ~fell], cells[~review & ~risen]
         for name in CELL_ARRAYS:
             getattr(self.evidence, name)[back] = getattr(trial, name)[back]
         self._ledger.answers.forget(back[self.state[back] == LUCKY])
+        goes_on = failed[self.state[failed] == LUCKY]
         self.state[back], self.state[held] = ACTIVE, MASTERED
         self.wait[failed] = np.clip(2 * self.wait[failed], FIRST, LONGEST)
         self.due[failed], self.asked[failed] = step + self.wait[failed], 0
-        self._clear(cells)
+        self._clear(np.setdiff1d(cells, goes_on))
 
     def _clear(self, cells: np.ndarray) -> None:
         """Begin the next pilot of these cells with nothing."""

@@ -1,0 +1,123 @@
+"""The chance level: rules by hand, cross-fitting that does not flatter, and its own error."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mixwright.corpus import Corpus
+from mixwright.corpus._cells import rules_of
+from mixwright.estimates.chance import ROWS, Rules, chance_level, thinned
+from mixwright.estimates.intervals import wilson
+from mixwright.graders import load_grader
+from mixwright.graders.choice import option_texts
+from mixwright.records import Example
+
+
+def rows(answers, start=0, prompt="q{}", **changes) -> list[Example]:
+    named = enumerate(answers, start)
+    return [Example(f"r{i}", "t", prompt.format(i), answer=str(answer), **changes) for i, answer in named]
+
+
+def exact(grader="exact") -> Rules:
+    judge = load_grader(grader)
+    return Rules(judge.grade, judge.luck, option_texts)
+
+
+def test_a_rule_chosen_on_other_rows_by_hand():
+    other = rows(["1", "1", "1", "2", "2", "3"])
+    scored = rows(["2", "1", "2", "2"], 100)
+    found = chance_level(exact(), scored, other)
+    assert (found.value, found.rule) == (0.25, "constant 1")
+    assert found.hits.tolist() == [0, 1, 0, 0]
+    assert (found.low, found.high) == pytest.approx(tuple(map(float, wilson(1, 4))))
+    assert (found.interval.value, found.interval.n) == (0.25, 4)
+
+
+def test_rows_that_are_scored_are_not_chosen_on():
+    scored = rows(["1", "1", "1"])
+    other = [*scored, *rows(["2", "2"], 50)]
+    assert chance_level(exact(), scored, other).value == 0  # without its own rows only "2" is common
+    nothing = chance_level(exact(), scored, scored)
+    assert (nothing.value, nothing.rule) == (0, "nothing known")
+
+
+@pytest.mark.parametrize(("count", "flattered"), [(10, 0.275), (30, 0.197), (100, 0.152)])
+def test_ten_equally_likely_answers_are_not_called_more(count, flattered):
+    """Chosen and scored on the same rows the constant looks as if it were right in the flattered share; it is in .10."""
+    rng, values = np.random.default_rng(count), []
+    for _ in range(200):
+        values.append(chance_level(exact(), rows(rng.integers(10, size=count))).value)
+    error = np.std(values) / np.sqrt(len(values))
+    assert np.mean(values) == pytest.approx(0.1, abs=4 * error + 0.01)
+    assert np.mean(values) < flattered - 0.03
+
+
+def test_its_interval_covers_what_the_rule_earns():
+    rng, within = np.random.default_rng(0), 0
+    for _ in range(200):
+        found = chance_level(exact(), rows(np.where(rng.random(60) < 0.4, 0, rng.integers(1, 30, 60))))
+        within += found.low <= 0.4 <= found.high
+    assert within / 200 > 0.9
+
+
+def test_the_folds_do_not_depend_on_the_order():
+    scored = rows(np.random.default_rng(1).integers(4, size=50))
+    one, other = chance_level(exact(), scored), chance_level(exact(), scored[::-1])
+    assert one.hits.tolist() == other.hits[::-1].tolist()
+
+
+def options(answers, texts=("red", "green", "dark blue")) -> list[Example]:
+    rng = np.random.default_rng(4)
+    found = []
+    for i, place in enumerate(answers):
+        own = [f"{text} {i}" for text in rng.permutation(texts[:2])] + [f"{texts[2]} {i} indeed"]
+        found.append(Example(f"o{i}", "t", f"q{i}", answer="ABC"[place], extra={"options": own}))
+    return found
+
+
+def test_with_options_places_and_lengths_are_rules_and_numbers_are_not():
+    always = chance_level(exact("choice"), options([1] * 30))
+    assert always.value == 1
+    assert always.rule in ("position 1", "constant B")
+    longest = chance_level(exact("choice"), options([2] * 12), options([2] * 20)[12:])
+    assert longest.value == 1
+    told = exact("choice")
+    assert told.hits("longest option", options([2, 1])).tolist() == [1, 0]
+    assert told.hits("position 7", options([2, 1])).tolist() == [0, 0]
+    mixed = np.random.default_rng(5).integers(3, size=300)
+    assert chance_level(exact("choice"), options(mixed)).value == pytest.approx(1 / 3, abs=0.07)
+
+
+def test_numbers_of_the_prompt_are_rules():
+    texts = [Example(f"n{i}", "t", f"Of {i + 3} and {i + 40}, which?", answer=str(i + 40)) for i in range(30)]
+    found = chance_level(exact(), texts)
+    assert (found.value, found.rule) == (1, "last number")
+    chat = [Example(e.id, "t", ({"role": "user", "content": str(e.prompt)},), answer=e.answer) for e in texts]
+    assert chance_level(exact(), chat).rule == "last number"
+    first = [Example(f"n{i}", "t", f"Of {i + 3} and {i + 40}, which?", answer=str(i + 3)) for i in range(30)]
+    assert chance_level(exact(), first).rule == "first number"
+
+
+def test_partial_credit_is_no_hit():
+    half = Rules(lambda example, text: 0.9 if text == example.answer else 0.0)
+    assert chance_level(half, rows(["1"] * 20)).value == 0
+
+
+def test_without_rows_nothing_is_known():
+    found = chance_level(exact(), [])
+    assert (found.value, found.low, found.high, found.rule) == (0, 0, 1, "nothing known")
+
+
+def test_a_corpus_hands_its_graders_and_options_on():
+    corpus = Corpus.from_examples(options([1] * 30), {"t": "choice"})
+    assert chance_level(rules_of(corpus, "t"), list(corpus)).value == 1
+
+
+@given(st.integers(0, 3000))
+def test_thinning_keeps_at_most_the_limit(count):
+    kept = thinned(rows(range(count))) if count < 50 else thinned(range(count))  # pyright: ignore
+    assert len(kept) <= ROWS
+    assert len(kept) >= min(count, ROWS // 2)

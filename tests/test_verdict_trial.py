@@ -1,0 +1,174 @@
+"""What the page says of a trial: tone and words of the headline, its parts, and the sections beside it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from _example_run import CELLS, build
+
+from mixwright.errors import InputError
+from mixwright.records import Judgement, LeverWord, Proof, TrialResult
+from mixwright.runs import RunFolder, read_json, read_measurements, write_json
+from mixwright.verdict._blocks import Block, Fold, Headline, Paragraph, Strips, Table
+from mixwright.verdict._evidence import lead
+from mixwright.verdict._stage import render, sections
+from mixwright.verdict._text import between, points
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return render(build(tmp_path_factory.mktemp("run"))).read_text(encoding="utf-8")
+
+
+TONES = [
+    ("helps", "beats its nulls", "good", "it beats its nulls, too"),
+    ("helps", "not tried", "plain", "its nulls did not run"),
+    ("helps", "does not beat its nulls", "plain", "the gain does not come from what the lever knows"),
+    ("harms", "not tried", "bad", "steered harms"),
+    ("no change", "not tried", "plain", "no change beyond 5 points"),
+    ("cannot tell", "not tried", "plain", "2 seeds cannot tell whether steered helps. Missing: equal_shares."),
+]
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    return build(tmp_path_factory.mktemp("judged"), seeds=2)
+
+
+@pytest.mark.parametrize(("word", "proof", "tone", "words"), TONES)
+def test_only_a_proven_lever_is_green_and_only_harm_is_red(
+    judged: RunFolder, word: LeverWord, proof: Proof, tone: str, words: str
+) -> None:
+    result = read_json(judged.result, TrialResult)
+    missing = ("equal_shares",) if word == "cannot tell" else ()
+    said = (Judgement("steered", word, "against uniform: success +1.0 points", missing, proof),)
+    write_json(judged.result, dataclasses.replace(result, judgements=said))
+    (headline,) = (b for _, _, _, blocks in sections(judged) for b in blocks if isinstance(b, Headline))
+    assert headline.tone == tone
+    assert words in headline.text
+    assert {fact.tone for fact in headline.facts} == {"plain"}
+    assert [fact.label for fact in headline.facts] == [f"success against {name}" for name in result.references]
+
+
+def test_nulls_are_shown_when_they_ran(tmp_path: Path, page: str) -> None:
+    first = render(build(tmp_path, nulls=True)).read_text(encoding="utf-8").partition('class="rest')[0]
+    assert '<h1 class="tone-good">steered helps' in first
+    assert "Success against its nulls, in points: shuffled_levels +" in first
+    assert "nulls, in points" not in page
+    assert '<h1 class="tone-plain">steered helps' in page
+
+
+def test_the_parts_of_the_headline_are_the_effects(tmp_path: Path) -> None:
+    run = build(tmp_path)
+    words = render(run).read_text(encoding="utf-8")
+    for effect in read_json(run.result, TrialResult).effects:
+        if (effect.arm, effect.name) == ("steered", "success"):
+            assert effect.swapped is not None
+            assert effect.dependence is not None
+            assert effect.difference.value == pytest.approx(effect.swapped.value + effect.dependence.value)
+            for found in (effect.difference, effect.swapped, effect.dependence):
+                assert f"{points(found.value)} {between(found.low, found.high)}" in words
+
+
+def test_where_the_difference_lies(tmp_path: Path) -> None:
+    run = build(tmp_path)
+    blocks = next(blocks for name, _, _, blocks in sections(run) if name == "decomposition")
+    assert isinstance(blocks[0], Table)
+    rows = {row[0]: row for row in blocks[0].rows}
+    assert len(rows) == len(CELLS) + 4
+    assert rows["products level 1"][-1] == "worsens"
+    assert rows["gcd level 3"][-1] == "gives the commonest answer more often"
+    old, new = (
+        np.mean([greedy_of(run.branch(arm, seed) / "after.parquet", "products", 1.0) for seed in range(5)])
+        for arm in ("frozen", "steered")
+    )
+    assert rows["products level 1"][2].startswith(f"{points(float(new - old))} [")
+    assert [block.summary for block in blocks[1:] if isinstance(block, Fold)] == [
+        f"steered against {name}: change in points, success greedy" for name in ("uniform", "equal_shares")
+    ]
+
+
+def greedy_of(path: Path, task: str, level: float) -> float:
+    rows = [row for row in read_measurements(path) if row.example is not None and row.name == "greedy"]
+    return float(np.mean([row.value for row in rows if (row.task, row.level) == (task, level)]))
+
+
+def test_shares_are_compared_over_seeds(tmp_path: Path) -> None:
+    run = build(tmp_path)
+    (blocks,) = (blocks for name, _, _, blocks in sections(run) if name == "mechanism")
+    assert isinstance(blocks[1], Table)
+    values = {
+        (row.arm, row.seed): row.value for row in read_json(run.result, TrialResult).rows if row.name == "teaching_share"
+    }
+    found = np.array([values["steered", seed] - values["uniform", seed] for seed in range(5)])  # type: ignore[operator]
+    half = 2.776445 * found.std(ddof=1) / 5**0.5
+    row = next(row for row in blocks[1].rows if row[:2] == ("share of groups that teach", "uniform"))
+    assert row[4] == f"{points(found.mean())} {between(found.mean() - half, found.mean() + half)}"
+
+
+def blocks_of(run: RunFolder, section: str) -> list[Block]:
+    return next(blocks for name, _, _, blocks in sections(run) if name == section)
+
+
+def test_the_leading_arm_is_known_by_its_role_not_by_its_name(tmp_path: Path) -> None:
+    result = read_json(build(tmp_path / "run", seeds=2).result, TrialResult)
+    run = RunFolder(tmp_path / "roles")
+    for arms, references, expected in (
+        (("uniform", "permuted_easy", "steered"), ("uniform", "steered"), "permuted_easy"),
+        (("steered", "other"), (), "steered"),
+        (("frozen", "uniform"), ("frozen", "uniform"), "uniform"),
+    ):
+        effects = (dataclasses.replace(result.effects[0], arm="uniform", against="frozen"),)
+        write_json(run.result, dataclasses.replace(result, arms=arms, references=references, nulls=(), effects=effects))
+        assert lead(run) == expected
+
+
+def test_lucky_cells_are_those_of_the_plan(tmp_path: Path) -> None:
+    text, table = blocks_of(build(tmp_path), "lucky")
+    assert isinstance(text, Paragraph)
+    assert isinstance(table, Table)
+    rows = {row[0]: row[1:] for row in table.rows}
+    assert rows == {
+        "gcd@3": ("33 %", "33 %", "0.00", "0.08", "33 %", "0 of 5"),
+        "count_bits@1": ("34 %", "34 %", "0.00", "0.08", "36 %", "5 of 5"),
+    }
+
+
+def test_forecasts_are_scored_by_sampled_success_each_cell_counted_once(tmp_path: Path) -> None:
+    run = build(tmp_path, seeds=2)
+    table = blocks_of(run, "forecast")[2]
+    assert isinstance(table, Table)
+    means = []
+    for seed in range(2):
+        rows = read_measurements(run.branch("steered", seed) / "after.parquet")
+        for level in (1.0, 2.0, 3.0):
+            own = [row.value for row in rows if (row.task, row.level, row.name) == ("gcd", level, "pass@1") and row.example]
+            means.append(np.mean(own))
+    row = next(row for row in table.rows if row[0] == "gcd")
+    assert row[3] == f"{round(100 * np.mean(means))} %"
+
+
+def test_states_over_time_are_the_runs_own(tmp_path: Path) -> None:
+    run = build(tmp_path, seeds=1)
+    lines = [{"step": step, "states": {"a": "lucky" if step < 2 else "mastered", "b": "odd"}} for step in range(4)]
+    (run.branch("steered", 0) / "steps.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    (strips,) = blocks_of(run, "bands")
+    assert isinstance(strips, Strips)
+    assert strips.rows == (("a", (0, 0, 2, 2)),)
+
+
+def test_a_ratio_is_told_as_a_ratio(page: str) -> None:
+    assert "0.62 [0.45, 0.85]" in page
+    assert "rollouts to target, ratio" in page
+
+
+def test_a_trial_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    run.result.parent.mkdir()
+    run.result.write_text('{"arms": ["uniform"], "unproven": false}')
+    with pytest.raises(InputError, match=r"result\.json: .*earlier version"):
+        render(run)
