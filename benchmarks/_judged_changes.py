@@ -15,7 +15,7 @@ from mixwright.estimates.crossed import Estimate, crossed
 from mixwright.estimates.intervals import holm, mean_interval
 from mixwright.estimates.judgement import FEWEST_SEEDS, change_word
 from mixwright.estimates.outcome import Item, ItemScores
-from mixwright.verdict._gate import check, items_for
+from mixwright.verdict._gate import MARGIN, check, items_for
 
 Array = NDArray[np.float64]
 
@@ -59,16 +59,22 @@ def bell(rng: np.random.Generator, size: tuple[int, ...]) -> Array:
     return np.asarray(rng.uniform(-1, 1, (3, *size)).mean(axis=0), dtype=np.float64)
 
 
-def drawn(design: Design, seeds: int, items: int, strata: int, rng: np.random.Generator) -> tuple[Array, NDArray[np.int64]]:
-    """Differences, shape (seeds, items), and the stratum of each item; the true mean is 0 (`alike`: the churn)."""
-    of = np.arange(items) % strata
+def drawn(
+    design: Design, seeds: int, items: int, strata: int, rng: np.random.Generator
+) -> tuple[Array, NDArray[np.int64], float]:
+    """Differences, shape (seeds, items), the stratum of each item, and what the shared bases add to the true mean.
+
+    The true mean over all bases is 0 (`alike`: the churn).
+    """
+    of, added = np.arange(items) % strata, 0.0
     if design.alike:
-        return np.tile((rng.random(items) < design.churn).astype(np.float64), (seeds, 1)), of
+        return np.tile((rng.random(items) < design.churn).astype(np.float64), (seeds, 1)), of, added
     moved = rng.choice([-design.items, 0.0, 0.0, design.items], items) + design.seeds * bell(rng, (seeds, strata))[:, of]
     if design.bases:
-        moved = moved + design.of_base * bell(rng, (design.bases, strata))[np.arange(seeds) % design.bases][:, of]
+        of_bases = design.of_base * bell(rng, (design.bases, strata))[np.arange(seeds) % design.bases][:, of]
+        moved, added = moved + of_bases, float(of_bases.mean())
     up, place = (design.churn + moved) / 2, rng.random((seeds, items))
-    return (place < up) * 1.0 - (place > 1 - design.churn + up) * 1.0, of
+    return (place < up) * 1.0 - (place > 1 - design.churn + up) * 1.0, of, added
 
 
 def intervals(job: tuple[str, int, int, int, int]) -> dict[str, Any]:
@@ -78,13 +84,14 @@ def intervals(job: tuple[str, int, int, int, int]) -> dict[str, Any]:
     rng = np.random.default_rng([3, list(DESIGNS).index(name), seeds, items, strata])
     truth, inside, width = design.churn if design.alike else 0.0, Counter[str](), 0.0
     for _ in range(times):
-        values, of = drawn(design, seeds, items, strata, rng)
+        values, of, added = drawn(design, seeds, items, strata, rng)
         both = crossed(values, of)
         ways = {
             "seeds and items": both,
             "seeds": mean_interval(values.mean(axis=1)),
             "items": crossed(values.mean(axis=0), of),
         }
+        inside["seeds and items, these bases"] += both.low - 1e-9 <= truth + added <= both.high + 1e-9
         inside.update({way: int(end.low - 1e-9 <= truth <= end.high + 1e-9) for way, end in ways.items()})
         width += (both.high - both.low) / times
     return {
@@ -273,5 +280,28 @@ def gate(job: tuple[str, int, int, int, int]) -> dict[str, Any]:
         "times": times,
         "outcomes": dict(said),
         "outcomes with --each": dict(each),
+        "cpu": time.process_time() - began,
+    }
+
+
+def gate_end(job: tuple[int, int, int]) -> dict[str, Any]:
+    """How often the mean's lower end excludes a loss of `MARGIN` that is there in every cell, at the default size.
+
+    The gate never passes without that, so that it is an upper bound of its passes, and quick enough for many draws.
+    """
+    cells, times, part = job
+    began, rng = time.process_time(), np.random.default_rng([7, cells, part])
+    items = items_for(cells, chosen=True)
+    of, passed = np.repeat(np.arange(cells), items), 0
+    for _ in range(times):
+        place = rng.random(len(of))
+        moved = (place >= 1 - UP + MARGIN / 2).astype(np.float64) - (place < UP + MARGIN / 2)
+        passed += crossed(moved, of).low > -MARGIN
+    return {
+        "part": "gate end",
+        "cells": cells,
+        "items per cell": items,
+        "times": times,
+        "passed": int(passed),
         "cpu": time.process_time() - began,
     }

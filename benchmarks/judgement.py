@@ -35,6 +35,7 @@ KINDS: dict[str, Callable[[Any], dict[str, Any]]] = {
     "words": changes.words,
     "power": changes.power,
     "gate": changes.gate,
+    "gate end": changes.gate_end,
 }
 COVERAGE = 0.93
 GAINS = (0.02, 0.05, 0.1)
@@ -147,7 +148,6 @@ def goals_of_changes(rows: Sequence[Row]) -> list[Goal]:
     default = [row for row in part["gate"] if row["default"]]
     passed = lambda row: row["outcomes"].get("passed", 0)  # noqa: E731
     by_cells = {name: pooled([row for row in default if row["loss"] == name], ("cells",), passed) for name in changes.LOSSES}
-    everywhere = [row for row in default if row["loss"] == "-5 in every cell"]
     hidden = [row for row in default if row["loss"].startswith("90 %")]
     word = [{**row, "scene and seeds": (row["scene"], row["seeds"])} for row in part["words"]]
     return [
@@ -163,8 +163,8 @@ def goals_of_changes(rows: Sequence[Row]) -> list[Goal]:
                 pooled(word, ("scene and seeds",), lambda row: row["any improves"]), 0.05),
         at_most("trials in which nothing is better that say helps, worst scene",
                 pooled(word, ("scene and seeds",), lambda row: row["helps"]), 0.05),
-        at_most("gate passes a true loss of 5 points in every cell, default size",
-                pooled(everywhere, ("loss",), passed), 0.025),
+        at_most("gate passes a true loss of 5 points in every cell, default size: at most, by its mean's lower end",
+                pooled(part["gate end"], ("part",), lambda row: row["passed"]), 0.025),
         at_least("gate passes an unharmed checkpoint, a fifth churned, default size, worst number of cells",
                  by_cells["unharmed"], 0.8),
         at_most("gate passes a loss of 50 points behind a commonest answer, worst number of cells",
@@ -179,7 +179,7 @@ def limits(rows: Sequence[Row]) -> dict[str, Any]:
     failing = [
         row
         for row in rows
-        if row["part"] == "intervals" and (changes.DESIGNS[row["design"]].bases or "upwards" in row["design"])
+        if row["part"] == "intervals" and (changes.DESIGNS[row["design"]].bases or changes.DESIGNS[row["design"]].alike)
     ]
     covered = [row for row in rows if row["part"] == "intervals"]
     low = [
@@ -199,7 +199,7 @@ def limits(rows: Sequence[Row]) -> dict[str, Any]:
         },
         "coverage by way": {
             way: {name: mean_of([row for row in covered if row["design"] == name], inside(way)) for name in changes.DESIGNS}
-            for way in ("seeds and items", "seeds", "items")
+            for way in ("seeds and items", "seeds and items, these bases", "seeds", "items")
         },
     }  # fmt: skip
 
@@ -233,10 +233,12 @@ def jobs(quick: bool) -> list[Job]:
 
     prompts = (10, 40, 200) if quick else (*cells.TINY, *cells.PROMPTS)
     seeds, sizes = ((3, 8), ((40, 1), (531, 17))) if quick else (changes.SEEDS, changes.SIZES)
-    found: list[Job] = [("cells", (place, n), times(400)) for n in prompts for place in range(len(cast()))]
-    found += [
-        ("chance", (kind, n, other), times(600)) for kind in cells.CHANCES for n in cells.ROWS for other in (False, True)
-    ]
+    # the learners at the edge of what may be called lucky are looked at more often
+    often = [(place, 1500 if "kappa" in fake.name else 400) for place, fake in enumerate(cast())]
+    found: list[Job] = [("cells", (place, n), times(full)) for n in prompts for place, full in often]
+    for count in cells.ROWS:
+        full = min(8000, max(2000, 80_000 // count))
+        found += [("chance", (kind, count, other), times(full)) for kind in cells.CHANCES for other in (False, True)]
     found += [("intervals", (name, s, *size), times(400)) for name in changes.DESIGNS for s in seeds for size in sizes]
     parts = range(1 if quick else 4)
     found += [("words", (scene, s, part), times(500)) for scene in changes.SCENES for s in (5, 8) for part in parts]
@@ -248,14 +250,15 @@ def jobs(quick: bool) -> list[Job]:
             found += [("gate", (name, number, changes.DEFAULT, part), times(full)) for part in parts]
             if number in (1, 4, 17) and not quick:
                 found += [("gate", (name, number, n, 0), times(40)) for n in (50, 100, 400)]
-    return found
+    found += [("gate end", (1, part), times(50_000)) for part in parts]
+    return found + [("gate end", (number, 0), times(10_000)) for number in (2, 4, 8)]
 
 
 def done(job: Job) -> dict[str, Any]:
     """One simulation."""
     kind, what, times = job
     # the number of replications stands before the part where there is one, so that parts differ in nothing but their draws
-    return KINDS[kind]((*what[:-1], times, what[-1]) if kind in ("words", "gate") else (*what, times))
+    return KINDS[kind]((*what[:-1], times, what[-1]) if kind in ("words", "gate", "gate end") else (*what, times))
 
 
 def spread(work: Sequence[Job]) -> list[dict[str, Any]]:

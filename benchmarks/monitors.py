@@ -1,6 +1,6 @@
 """When do the monitors ring, and is anything wrong when they do: bare GRPO runs on chain arithmetic, watched, not steered.
 
-Pools: `hardbias` (8 operations, the answer is 0 in 15 %: a shortcut), `hard` (8 operations, chance level 1/16), `hard_grpo` (the
+Pools: `hardbias` (8 operations, the answer is 0 in 15 %: a shortcut), `hard` (8 operations, chance 1/16), `hard_grpo` (the
 same with each response's loss divided by its own length), `permuted` (medium pool, rewards permuted in each group: a broken
 verifier), `medium` (5 and 6 operations: healthy), `wide` (1 to 8: healthy), `frozen` (wide, nothing is learnt). Held-out
 easy problems (1 to 4 operations, never trained on) are the damage that nobody who trains sees; the experimenter does.

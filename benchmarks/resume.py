@@ -32,7 +32,6 @@ from tqdm.std import TqdmDefaultWriteLock  # type: ignore[attr-defined]
 from transformers.trainer_utils import get_last_checkpoint
 
 from mixwright.estimates.intervals import share_interval
-from mixwright.records import Interval
 from mixwright.trainers._packed import read_state
 
 TqdmDefaultWriteLock.mp_lock = None  # type: ignore[assignment] # one of all forks: a killed one would keep it for ever
@@ -205,7 +204,6 @@ def measure(quick: bool) -> _report.Result:
     ours = [row for row in rows if row["steered"]]
     total = sum(len(row["kills"]) for row in ours)
     right = sum(len(row["kills"]) for row in ours if all(row.get("equal", {"": False}).values()))
-    low, high = wilson(right / total, total)
     return _report.Result(
         share_interval(right, total),
         "share of kills after which the resumed run equals the undisturbed one in everything compared",

@@ -13,8 +13,8 @@ knowledge alone is free. The score is sampled accuracy on held-out problems of 4
 what its oracle reaches in the end (mean of the last three looks). A run has reached it at the first look whose mean with the
 look before is at or over it. A run that never does counts with its whole budget; a ratio with it on top is a lower bound.
 Ours is the difficulty selector alone: no gate, no controller, nothing measured before. Of the traps no single answer is
-right, so a run cannot tell from its answers that they do not depend on the prompt: its stated blind spot. Pools, student, target and the
-selector's options were chosen on seeds from 100 on.
+right, so a run cannot tell from its answers that they do not depend on the prompt: its stated blind spot. Pools, student,
+target and the selector's options were chosen on seeds from 100 on.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Measure: what the model can do now, per task and level, beside what luck alone would reach."""
+"""Measure: what the model can do now, per task and level, beside the chance level of a rule without the skill."""
 
 from _shared import CONFIG, RUN
 

@@ -9,16 +9,18 @@ from mixwright.runs import read_plan
 from mixwright.steer._engine import Engine
 from mixwright.steer._pool import corpus_pool
 
-pool = corpus_pool(Corpus.load(RUN.corpus).select(split="train"))
+corpus = Corpus.load(RUN.corpus).select(split="train")
+pool, golds = corpus_pool(corpus), [example.answer for example in corpus]
 engine = Engine(read_plan(RUN.plan), pool, seed=0)
 rng = np.random.default_rng(0)
-solves = {"last": 0.95, "sum@1": 0.1, "sum@2": 0.0}  # stands for the model, which only guesses sum@1
+solves = {"last": 0.95, "sum@1": 0.5, "sum@2": 0.0}  # stands for the model, which says 99 where it is wrong
 for step in range(40):
     groups = []
     for index in engine.draw(CONFIG.train.prompts):
         cell = pool.cells[pool.cell_of[index]]
-        wins = rng.random(4) < solves[cell.key]
-        groups.append(GroupOutcome(pool.ids[index], cell.task, cell.level, step, tuple(wins.astype(float))))
+        answers = tuple(str(golds[index]) if win else "99" for win in rng.random(4) < solves[cell.key])
+        rewards = tuple(float(answer == golds[index]) for answer in answers)
+        groups.append(GroupOutcome(pool.ids[index], cell.task, cell.level, step, rewards, answers=answers))
     actions = engine.observe(groups, Signals(step, groups=len(groups)))
     if step % 10 == 0:
         print(f"step {step}: {[f'{group.task}@{group.level}' for group in groups]}, {len(actions)} actions")

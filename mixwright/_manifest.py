@@ -100,7 +100,7 @@ def check_settings(config: RunConfig, corpus: Corpus) -> None:
     for kind, names in (
         ("probes", config.measure.probes),
         ("planners", (config.plan.planner,)),
-        ("arms", config.trial.arms),
+        ("arms", (*config.trial.arms, *config.trial.nulls)),
     ):
         entries = catalog.listing(kind)
         for name in names:

@@ -188,7 +188,8 @@ def test_levels_that_only_eval_has_are_said() -> None:
 
 
 def test_a_lucky_cell_is_a_warning_that_names_the_majority_answer() -> None:
-    rows = answered("bits", ["16"] * 12 + [str(i) for i in range(100, 118)]) + answered("sums", [str(i) for i in range(50, 80)])
+    rows = answered("bits", ["16"] * 12 + [str(i) for i in range(100, 118)])
+    rows += answered("sums", [str(i) for i in range(50, 80)])
     (lucky,) = warnings(Difficulty().check(corpus(*rows, levels=[2.0] * 30 + [1.0] * 30)))
     assert (lucky.task, lucky.count, lucky.total) == ("bits", 12, 30)
     assert "bits@2: 40.0%" in lucky.message

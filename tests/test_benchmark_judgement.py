@@ -65,6 +65,12 @@ def test_the_gate_itself_is_asked(name: str, word: str) -> None:
     assert _judged_changes.gate((name, 4, 800, 10, 0))["outcomes"][word] >= 8
 
 
+def test_the_bound_of_the_gate_counts_its_lower_end() -> None:
+    found = _judged_changes.gate_end((1, 400, 0))
+    assert found["items per cell"] == 800
+    assert 0 < found["passed"] < 0.06 * 400
+
+
 def test_the_chance_level_is_compared_with_the_rules_that_scored() -> None:
     found = _judged_cells.chance(("ten answers", 30, False, 200))
     assert abs(found["bias"]) < 0.03
@@ -95,7 +101,12 @@ def test_a_run_gives_goals_limits_and_tables(monkeypatch: pytest.MonkeyPatch) ->
     names = [goal["name"] for goal in result.figures["goals"]]
     assert len(names) == len(set(names)) == 17
     json.dumps(to_data(result.figures), allow_nan=False)
-    assert set(result.figures["limits"]["coverage by way"]) == {"seeds and items", "seeds", "items"}
+    assert set(result.figures["limits"]["coverage by way"]) == {
+        "seeds and items",
+        "seeds and items, these bases",
+        "seeds",
+        "items",
+    }
     assert {row["part"] for row in result.rows} == set(judgement.KINDS)
 
 

@@ -9,8 +9,10 @@ import torch
 from benchmarks.peers._arena import Arena, Rollouts, Settings, decode
 from benchmarks.peers._base import Recipe, _teach
 from benchmarks.peers._gpt import GPT, INDEX, PAD, PROMPT, encode_prompts, encode_responses
-from benchmarks.peers._rules import Engined, Plain, distinct, drive, pool_of
-from mixwright.records import Plan, Stage
+from benchmarks.peers._rules import Engined, Plain, cell_plan, distinct, drive, pool_of
+from mixwright.estimates.intervals import share_interval
+from mixwright.records import Cell, Plan, Stage
+from mixwright.steer._answers import answer_key
 from mixwright_lab.worlds.chain import Chain, respond, running_values, style_of
 
 WORLD = Chain()
@@ -168,7 +170,32 @@ def test_the_engine_drives_the_loop_and_its_canaries_are_charged(taught):
     assert rule.totals["groups"] == 24
 
 
-def test_a_cell_right_by_luck_is_refused_in_the_loop(model):
+def test_a_measured_cell_says_how_much_depends_on_the_prompt():
+    examples = [replace(e, answer=str(i % 4)) for i, e in enumerate(problems(20))]
+    prompts, cell = encode_prompts([str(e.prompt) for e in examples]), Cell("chain", 2.0, 20, 0.25)
+
+    def planned(answers):
+        rolled = Rollouts(examples, prompts, encode_responses([f"# {a}" for a in answers])[:, None])
+        return cell_plan(cell, rolled, share_interval(float(rolled.rewards.sum()), 20), (0.1, 0.9))
+
+    constant, right = planned(["3"] * 20), planned([e.answer for e in examples])
+    assert (constant.success, constant.swapped) == (0.25, pytest.approx(5 * 19 / (20 * 19)))
+    assert (constant.kappa, constant.p) == (pytest.approx(0), 1)
+    assert (right.success, right.swapped, right.kappa) == (1, pytest.approx(4 / 19), 1)
+    assert right.p is not None
+    assert right.p < 0.01
+
+
+def test_gold_answers_are_told_where_no_other_answer_is_right():
+    examples = problems(4)
+    pool = pool_of([*examples[:3], replace(examples[3], extra={"accepted": ["1", "2"]})], lambda _: 0.25)
+    assert pool.golds is not None
+    assert pool.golds[:3].tolist() == [answer_key(str(e.answer)) for e in examples[:3]]
+    assert pool.golds[3] == 0
+    assert pool.cells[0].chance == 0.25
+
+
+def test_a_cell_out_of_reach_is_refused_in_the_loop(model):
     examples = problems(100)
     stage = Stage("t", "grpo", 10, {"chain": 1.0}, gates=("too_hard",))
     arena = Arena(examples, model, Settings(prompts=8, group=8, longest=5), seed=0)

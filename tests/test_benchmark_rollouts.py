@@ -83,7 +83,7 @@ def test_spread_follows_the_raw_variance_of_rewards():
     for _ in range(30):
         rule.step(where)
         seen += [example.level for example in where.learnt.examples]
-    assert np.mean(np.array(seen[60:]) == 1) > 0.85  # luck of one half: the largest p(1 - p) of all
+    assert np.mean(np.array(seen[60:]) == 1) > 0.85  # a guess that is right half the time: the largest p(1 - p) of all
 
 
 def row(arm, seed, accuracies):

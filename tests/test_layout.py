@@ -10,7 +10,7 @@ from readme_tree import ROOT, shown, tree
 
 from mixwright.catalog import KINDS
 
-FILE_LINES, FUNCTION_LINES, PLUGIN_LINES = 300, 50, 150
+FILE_LINES, FUNCTION_LINES, PLUGIN_LINES = 400, 50, 200
 SKIPPED = {".git", ".venv", ".ruff_cache", ".pytest_cache", ".hypothesis", "__pycache__", "build", "dist", "runs", "shared"}
 
 

@@ -26,8 +26,8 @@ from mixwright.steer.monitors.diversity import distinct
 NAMES = sorted(CHANGES)
 
 
-def scene(levels: int = 2, luck: float = 0.0, reward_range: tuple[float, float] = (0.0, 1.0)) -> Scene:
-    cells = tuple(Cell("t", float(level), 1, luck, "known") for level in range(levels))
+def scene(levels: int = 2, chance: float = 0.0, reward_range: tuple[float, float] = (0.0, 1.0)) -> Scene:
+    cells = tuple(Cell("t", float(level), 1, chance, "known") for level in range(levels))
     here = Pool(tuple(map(str, range(levels))), ("t",), np.zeros(levels, np.int32), cells, np.arange(levels, dtype=np.int32))
     options = {"engine": {"reward_range": reward_range}}
     return Scene(here, Ledger(here), Stage("grpo", "grpo", 10, {"t": 1.0}, options=options), {})
@@ -128,10 +128,10 @@ def test_another_mix_of_levels_is_not_a_change(name: str) -> None:
     assert told(made, [other] * 30, 2) == []
 
 
-def test_repetition_takes_luck_for_no_repetition() -> None:
+def test_repetition_takes_a_constant_that_is_often_right_for_no_repetition() -> None:
     start, now = [group()] * 2, [group("aaab")] * 4
     assert [alarm.value for alarm in told(monitor("repetition"), start + now)] == [0.75]
-    assert told(monitor("repetition", scene(luck=0.7)), start + now) == []
+    assert told(monitor("repetition", scene(chance=0.7)), start + now) == []
 
 
 def test_length_tells_growth_and_a_common_limit() -> None:

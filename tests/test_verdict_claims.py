@@ -80,9 +80,11 @@ def test_a_rise_without_a_chance_level_is_not_learnt() -> None:
 
 
 def test_samples_alone_are_sharper() -> None:
-    before = scores({CELL: [0, 1] * 20}, sampled={CELL: [0.1, 0.5] * 20})
-    after = scores({CELL: [0, 1] * 20}, sampled={CELL: [0.1, 1.0] * 20})
+    before = scores({CELL: [0, 1] * 40}, sampled={CELL: [0.1, 0.5] * 40})
+    after = scores({CELL: [0, 1] * 40}, sampled={CELL: [0.1, 1.0] * 40})
     assert one(before, after).kind == "sharper"
+    few = [scores({CELL: [0, 1] * 10}, sampled={CELL: [0.1, high] * 10}) for high in (0.5, 1.0)]
+    assert one(*few).kind == "cannot tell", "twenty items do not exclude a greedy gain"
 
 
 @pytest.mark.parametrize("common", [0.4, 0.1])

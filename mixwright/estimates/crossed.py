@@ -101,7 +101,7 @@ def crossed(
 def _estimate(value: float, variance: float, freedom: float, seeds: int, items: int) -> Estimate:
     error, freedom = math.sqrt(variance), max(round(freedom, 3), 1.0)
     half = t_quantile(freedom, LEVEL) * error
-    p = t_tail(value / error, freedom) if error > 1e-12 else float(abs(value) < 1e-12)
+    p = float(abs(value) < 1e-12) if error <= 1e-12 else t_tail(value / error, freedom) if math.isfinite(error) else 1.0
     return Estimate(value, value - half, value + half, p, error, freedom, seeds, items)
 
 

@@ -79,12 +79,14 @@ def _judged(findings: Findings, arms: Arms, of: Mapping[str, Sequence[str]]) -> 
     tried = [(lever, null) for lever, found in of.items() for null in found]
     ran = dict.fromkeys(null for _, null in tried)
     second = contrasts(findings, tried + [(null, FROZEN) for null in ran])
-    effects = [effect for contrast in (*first, *second) for effect in effects_of(findings, contrast)]
 
     def own(lever: str, found: Sequence[Contrast]) -> list[Contrast]:
         return [contrast for contrast in found if contrast.arm == lever]
 
-    return effects, [judge(lever, own(lever, first), own(lever, second)) for lever in arms.levers]
+    judgements = [judge(lever, own(lever, first), own(lever, second)) for lever in arms.levers]
+    helping = {judgement.arm for judgement in judgements if judgement.word == "helps"}
+    made = [effects_of(findings, contrast, helps=contrast.arm in helping) for contrast in (*first, *second)]
+    return [effect for effects in made for effect in effects], judgements
 
 
 def _charged(branches: Sequence[BranchFiles]) -> int:

@@ -90,7 +90,8 @@ def _forest(result: TrialResult, effects: list[Effect]) -> Block:
         )
         for effect in effects
     )
-    text = "; ".join(f"{e.arm} against {e.against}: {in_unit(result, e)}, {word(result, e)}" for e in effects)
+    said = {e: f", {word(result, e)}" if e.name == PRIMARY else "" for e in effects}
+    text = "; ".join(f"{e.arm} against {e.against}: {in_unit(result, e)}{said[e]}" for e in effects)
     caption = name_of(name)
     caption = caption[:1].upper() + caption[1:]
     if unit == "ratio":
