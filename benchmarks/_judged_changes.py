@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from benchmarks._fake_learners import majority
 from mixwright.estimates.crossed import Estimate, crossed
 from mixwright.estimates.intervals import holm, mean_interval
-from mixwright.estimates.judgement import FEWEST_SEEDS, change_word
+from mixwright.estimates.judgement import change_word
 from mixwright.estimates.outcome import Item, ItemScores
+from mixwright.records import ChangeWord
 from mixwright.verdict._gate import MARGIN, check, items_for
 
 Array = NDArray[np.float64]
@@ -167,8 +168,23 @@ def cell_runs(place: int, items: int, arms: list[Arm], seeds: int, rng: np.rando
     return own.reshape(says.shape), swapped.reshape(says.shape)
 
 
-def trial(arms: list[Arm], seeds: int, sizes: tuple[int, ...], rng: np.random.Generator) -> list[tuple[Estimate, Estimate]]:
-    """Change of success and of D, mean over tasks, of the first arm against each of the others."""
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One arm against another, mean over tasks."""
+
+    success: Estimate
+    swapped: Estimate
+    """Of S."""
+    dependence: Estimate
+    """Of D."""
+
+    def word(self, adjusted_p: float | None = None) -> ChangeWord:
+        """What it may be called; sampled answers are not simulated."""
+        return change_word(self.success, self.dependence, swapped=self.swapped, adjusted_p=adjusted_p)
+
+
+def trial(arms: list[Arm], seeds: int, sizes: tuple[int, ...], rng: np.random.Generator) -> list[Change]:
+    """The first arm against each of the others."""
     found = [cell_runs(place, items, arms, seeds, rng) for place, items in enumerate(sizes)]
     own, swapped = (np.concatenate([cell[part] for cell in found], axis=2) for part in (0, 1))
     cells = np.repeat(np.arange(len(sizes)), sizes)
@@ -178,7 +194,8 @@ def trial(arms: list[Arm], seeds: int, sizes: tuple[int, ...], rng: np.random.Ge
     def moved(values: Array, against: int) -> Estimate:
         return crossed(values[0] - values[against], cells, weights)
 
-    return [(moved(own, other), moved(own - swapped, other)) for other in range(1, len(arms))]
+    kinds = (own, swapped, own - swapped)
+    return [Change(*(moved(values, other) for values in kinds)) for other in range(1, len(arms))]
 
 
 def words(job: tuple[str, int, int, int]) -> dict[str, Any]:
@@ -187,17 +204,16 @@ def words(job: tuple[str, int, int, int]) -> dict[str, Any]:
     began, rng = time.process_time(), np.random.default_rng([4, list(SCENES).index(scene), seeds, part])
     lever, others = SCENES[scene]
     said: dict[str, Counter[str]] = {name: Counter() for name in REFERENCES}
-    helps = improves = seeds_only = 0
+    helps = improves = alone = 0
     for _ in range(times):
         found = trial([lever, FROZEN, others, others], seeds, CELLS, rng)
-        adjusted = holm([success.p for success, _ in found])
-        corrected = [change_word(*pair, adjusted_p=p) for pair, p in zip(found, adjusted, strict=True)]
-        plain = [change_word(*pair) for pair in found]
+        adjusted = holm([change.success.p for change in found])
+        corrected = [change.word(p) for change, p in zip(found, adjusted, strict=True)]
         for name, word in zip(REFERENCES, corrected, strict=True):
             said[name][word] += 1
         improves += "improves" in corrected
-        helps += set(plain) == {"improves"}
-        seeds_only += any(success.value > 0 and success.p < 0.05 for success, _ in found)
+        helps += {change.word() for change in found} == {"improves"}
+        alone += any(change.success.low > 0 for change in found)
     return {
         "part": "words",
         "scene": scene,
@@ -206,7 +222,7 @@ def words(job: tuple[str, int, int, int]) -> dict[str, Any]:
         "words": {name: dict(count) for name, count in said.items()},
         "any improves": improves,
         "helps": helps,
-        "success alone": seeds_only,
+        "success alone": alone,
         "cpu": time.process_time() - began,
     }
 
@@ -217,9 +233,9 @@ def power(job: tuple[int, int, float, int]) -> dict[str, Any]:
     began, rng = time.process_time(), np.random.default_rng([5, seeds, items, round(1000 * gain)])
     said, detectable = Counter[str](), 0.0
     for _ in range(times):
-        (success, depends), *_ = trial([Arm(gain=gain), Arm()], seeds, (items,) * len(CELLS), rng)
-        said[change_word(success, depends) if seeds >= FEWEST_SEEDS else "cannot tell"] += 1
-        detectable += success.detectable / times
+        found = trial([Arm(gain=gain), Arm()], seeds, (items,) * len(CELLS), rng)[0]
+        said[found.word()] += 1
+        detectable += found.success.detectable / times
     return {
         "part": "power",
         "seeds": seeds,

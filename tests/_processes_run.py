@@ -30,13 +30,14 @@ from mixwright.records import CellPlan, Plan, Stage
 
 TqdmDefaultWriteLock.mp_lock = None  # shared with all forks: a killed one would keep it for ever
 CELLS = (
-    CellPlan("letters", 1.0, "lucky", 0.3, 0.9, 64, 12),
+    CellPlan("letters", 1.0, "hopeless", 0.3, 0.0, 64, 12),
     CellPlan("sums", 2.0, "mastered", 0.9, 0.0, 64, 12),
 )
 SHARES = {"letters": 0.75, "sums": 0.25}
 LEVERS = {"selector": "difficulty", "gates": ("too_hard",), "controllers": ("drift",), "monitors": ("canary",)}
 NERVOUS = {"monitors.canary": {"errors": 0.1, "least": 0.0}}
-GRPO = Plan("test", (Stage("grpo", "grpo", 10, SHARES, options=NERVOUS, **LEVERS),), CELLS)  # type: ignore[arg-type]
+STRICT = NERVOUS | {"gates.too_hard": {"floor": 0.7}}
+GRPO = Plan("test", (Stage("grpo", "grpo", 10, SHARES, options=STRICT, **LEVERS),), CELLS)  # type: ignore[arg-type]
 SFT = Plan("test", (Stage("sft", "sft", 10, SHARES, controllers=("drift",), monitors=("canary",), options=NERVOUS),), CELLS)
 DPO = Plan("test", (Stage("dpo", "dpo", 10, SHARES),))
 STEPS = 6

@@ -54,10 +54,11 @@ def test_a_gain_is_as_large_as_said_and_drift_is_none_of_dependence() -> None:
     rng = np.random.default_rng(0)
     arms = [_judged_changes.Arm(gain=0.05), _judged_changes.Arm(), _judged_changes.Arm(0.8)]
     found = [_judged_changes.trial(arms, 8, (60,) * 17, rng) for _ in range(12)]
-    assert np.mean([one[0][0].value for one in found]) == pytest.approx(0.05, abs=0.01)
-    depends = [one[0][1].value - one[1][1].value for one in found]
+    assert np.mean([one[0].success.value for one in found]) == pytest.approx(0.05, abs=0.01)
+    depends = [one[0].dependence.value - one[1].dependence.value for one in found]
     assert np.mean(depends) == pytest.approx(0.0, abs=0.01)
-    assert np.mean([one[0][0].value - one[1][0].value for one in found]) > 0.02
+    assert np.mean([one[0].success.value - one[1].success.value for one in found]) > 0.02
+    assert np.mean([one[0].swapped.value - one[1].swapped.value for one in found]) > 0.02
 
 
 @pytest.mark.parametrize(("name", "word"), [("unharmed", "passed"), ("-20 in one cell", "damaged")])

@@ -26,7 +26,7 @@ def planned(weights, measured=True, **changes) -> Plan:
     for key, success in SUCCESS.items():
         task, level = key.split("@")
         ends = max(0.0, success - 0.04), min(1.0, success + 0.04)
-        blind = {"swapped": 0.3, "kappa": 0.0, "kappa_high": 0.05} if task == "count" else {}
+        blind = {"swapped": 0.28, "kappa": 0.03, "kappa_high": 0.05} if task == "count" else {}
         cells.append(CellPlan(task, float(level), "unknown", success, 0.0, 256, 60, *ends, **blind))
     stage = Stage("s", "grpo", 10, weights, **changes)
     return Plan("hand", (stage,), tuple(cells) if measured else ())

@@ -212,7 +212,8 @@ def test_an_easy_reward_is_learnt(tmp_path: Path) -> None:
 
 def test_outcomes_carry_what_completions_show_plain_and_conversational(tmp_path: Path) -> None:
     chat = [{"role": "assistant", "content": "2 + 3 # 5"}]
-    assert shown(["2 + 3 # 5", chat, []]) == [("9 + 9 # 9", "5"), ("9 + 9 # 9", "5"), ("", "")]
+    assert shown(["2 + 3 # 5", chat, []], [None] * 3) == [("9 + 9 # 9", "5"), ("9 + 9 # 9", "5"), ("", "")]
+    assert [answer for _, answer in shown(["B", "cat"], [["cat", "dog"]] * 2)] == ["option 2", "option 1"]
     texts: list[str] = []
 
     def reward(completions: list[str], **kwargs: Any) -> list[float]:
@@ -223,5 +224,5 @@ def test_outcomes_carry_what_completions_show_plain_and_conversational(tmp_path:
     seen = script(trainer, lambda groups: [])
     trainer.train()
     told = [pair for batch in seen for group in batch for pair in zip(group.formats, group.answers, strict=True)]
-    assert told == shown(texts[-len(told) :])
+    assert told == shown(texts[-len(told) :], [None] * len(told))
     assert len(told) == 16

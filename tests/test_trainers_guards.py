@@ -15,6 +15,7 @@ from trl import GRPOTrainer
 from mixwright import SteeredGRPOTrainer, Steering
 from mixwright.errors import InputError
 from mixwright.records import Alarm, CellPlan, Plan, Stage
+from mixwright.steer._answers import answer_key
 from mixwright.trainers._steering import indexed, make_run, pool_of
 
 pytestmark = pytest.mark.filterwarnings(
@@ -165,7 +166,12 @@ def test_data_without_tasks_are_one_task_and_a_warning_says_so(caplog: pytest.Lo
     assert not caplog.records
 
 
-def test_the_plans_luck_is_used(tmp_path: Path) -> None:
+def test_the_plans_chance_levels_and_the_answers_of_the_rows_are_used(tmp_path: Path) -> None:
     cells = (CellPlan("letters", 1.0, "lucky", 0.5, 0.5, 64, 12), CellPlan("sums", 2.0, "reachable", 0.3, 0.0, 64, 12))
     trainer = make(SteeredGRPOTrainer, tmp_path, steering=Steering(Plan("test", UNIFORM.stages, cells)))
-    assert [cell.luck for cell in trainer.steered.pool.cells] == [0.5, 0.0]
+    pool = trainer.steered.pool
+    assert [cell.chance for cell in pool.cells] == [0.5, 0.0]
+    assert pool.golds.tolist() == [answer_key(answer) for answer in rows()["answer"]]
+    asked = rows().add_column("options", [["yes", "no"]] * 24).map(lambda row: {"answer": "No"})
+    trainer = make(SteeredGRPOTrainer, tmp_path, steering=True, train_dataset=asked)
+    assert set(trainer.steered.pool.golds.tolist()) == {answer_key("option 2")}

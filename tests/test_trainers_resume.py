@@ -19,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 CELLS = (
-    CellPlan("letters", 1.0, "lucky", 0.3, 0.9, 64, 12),
+    CellPlan("letters", 1.0, "hopeless", 0.3, 0.0, 64, 12),
     CellPlan("sums", 2.0, "mastered", 0.9, 0.0, 64, 12),
 )
 PLAN = Plan(
@@ -34,6 +34,7 @@ PLAN = Plan(
             gates=("too_hard",),
             controllers=("drift",),
             monitors=("canary",),
+            options={"gates.too_hard": {"floor": 0.7}},
         ),
     ),
     CELLS,

@@ -153,7 +153,9 @@ def cell_plan(cell: Cell, rollouts: Rollouts, success: Interval, band: tuple[flo
         band: success to aim for.
     """
     right = [set(example.extra.get("accepted", (example.answer,))) for example in rollouts.examples]
-    grades = np.array([[np.mean([a in accepted for a in answers]) for accepted in right] for answers in rollouts.answers])
+    grades = np.array(
+        [[sum(a in accepted for a in answers) / len(answers) for accepted in right] for answers in rollouts.answers]
+    )
     found, p = dependence(grades), permutation_p(grades, np.random.default_rng(0))
     n, high = rollouts.rewards.size, found.kappa.high
     state = classify(success.value, success.low, success.high, n, band, kappa_high=high, p=p)

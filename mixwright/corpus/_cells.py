@@ -22,24 +22,17 @@ def find_cells(corpus: Corpus) -> tuple[Cell, ...]:
 
     A cell of fewer than `FEWEST_ITEMS` rows takes the chance level of its task's rows.
     """
-    table = corpus.table
-    train = np.flatnonzero(pc.equal(table["split"], "train").to_numpy())
-    rows = train if len(train) else np.arange(len(table))
-    tasks, task_of = _codes(table["task"])
-    levels, level_of = _codes(table["level"])
-    found, codes = np.unique(task_of[rows] * (len(levels) + 1) + level_of[rows], return_inverse=True)
-    order = np.argsort(codes, kind="stable")
-    bounds = np.searchsorted(codes[order], np.arange(len(found) + 1))
+    train = np.flatnonzero(pc.equal(corpus.table["split"], "train").to_numpy())
+    places = members_of(corpus, train if len(train) else np.arange(len(corpus.table)))
     whole: dict[str, Chance | None] = {}
     cells = []
-    for position, code in enumerate(found.tolist()):
-        task, level = tasks[code // (len(levels) + 1)], [*levels, None][code % (len(levels) + 1)]
-        members = rows[order[bounds[position] : bounds[position + 1]]]
+    for (task, level), members in places.items():
         if len(members) >= FEWEST_ITEMS:
             chance = _chance(corpus, task, members)
         else:
             if task not in whole:
-                whole[task] = _chance(corpus, task, rows[task_of[rows] == code // (len(levels) + 1)])
+                own = np.concatenate([rows for (name, _), rows in places.items() if name == task])
+                whole[task] = _chance(corpus, task, own)
             chance = whole[task]
         if chance is None:
             cells.append(Cell(task, level, len(members), 0.0, "no answers"))
@@ -47,6 +40,18 @@ def find_cells(corpus: Corpus) -> tuple[Cell, ...]:
             error = (chance.high - chance.low) / 2
             cells.append(Cell(task, level, len(members), chance.value, chance.rule, error))
     return tuple(sorted(cells, key=lambda cell: cell.key))
+
+
+def members_of(corpus: Corpus, rows: np.ndarray) -> dict[tuple[str, float | None], np.ndarray]:
+    """(task, level) -> which of these rows of the table belong to it, ascending."""
+    table = corpus.table
+    tasks, task_of = _codes(table["task"])
+    levels, level_of = _codes(table["level"])
+    found, codes = np.unique(task_of[rows] * (len(levels) + 1) + level_of[rows], return_inverse=True)
+    order = np.argsort(codes, kind="stable")
+    bounds = np.searchsorted(codes[order], np.arange(len(found) + 1))
+    named = [(tasks[code // (len(levels) + 1)], [*levels, None][code % (len(levels) + 1)]) for code in found.tolist()]
+    return {name: rows[order[bounds[at] : bounds[at + 1]]] for at, name in enumerate(named)}
 
 
 def rules_of(corpus: Corpus, task: str) -> Rules:

@@ -129,11 +129,12 @@ def chance_level(rules: Rules, scored: Sequence[Example], other: Sequence[Exampl
     Args:
         rules: of the rows' task.
         scored: rows that the level is for; those among `other` are not chosen on.
-        other: rows to choose on; empty splits the scored rows in `FOLDS` folds by a hash of their ids.
+        other: rows to choose on; where none are left, the scored rows are split in `FOLDS` folds by a hash of their ids.
     """
+    mine = {row.id for row in scored}
+    other = [row for row in other if row.id not in mine]
     if other:
-        mine = {row.id for row in scored}
-        rule = rules.chosen([row for row in other if row.id not in mine])
+        rule = rules.chosen(other)
         used = [rule] * len(scored)
         hits = rules.hits(rule, scored) if rule else np.zeros(len(scored))
     else:
@@ -147,7 +148,9 @@ def chance_level(rules: Rules, scored: Sequence[Example], other: Sequence[Exampl
                 for place in own:
                     used[place] = rule
     value = float(hits.mean()) if len(hits) else 0.0
-    low, high = wilson(hits.sum(), float(len(hits)))
+    # folds that choose between rules of about the same worth err together: twice the variance of independent rows
+    worth = len(hits) / (1 if other else 2)
+    low, high = wilson(value * worth, worth)
     commonest = Counter(used).most_common(1)[0][0] if used else ""
     return Chance(value, float(low), float(high), commonest or "nothing known", hits)
 

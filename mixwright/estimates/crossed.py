@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.estimates.intervals import LEVEL, t_quantile, t_tail
+from mixwright.estimates.intervals import LEVEL, Z, t_quantile, t_tail
 from mixwright.records import Interval
 
 POWER = 0.8
@@ -82,12 +82,12 @@ def crossed(
     groups = np.unique(np.asarray(strata), return_inverse=True)[1]
     per_seed, per_item = values @ share, values.mean(axis=0)
     value = float(per_seed.mean())
-    of_items, freedom_items = _items_variance(per_item, groups, share)
+    of_items, freedom_items = _items_variance(per_item, groups, share, Z * Z if seeds < 2 else 1.0)
     if seeds < 2:
         return _estimate(value, of_items, freedom_items, 1, items)
     of_seeds = float(per_seed.var(ddof=1)) / seeds
     rest = values - per_item - _by_group(values, groups, share) + _by_group(per_item[None], groups, share)
-    of_rest = _items_variance(rest, groups, share)[0] / (seeds * (seeds - 1))
+    of_rest = _items_variance(rest, groups, share, 0.0)[0] / (seeds * (seeds - 1))
     whole = of_seeds + of_items - of_rest
     if whole >= max(of_seeds, of_items):
         parts = ((of_seeds, seeds - 1), (of_items, freedom_items), (of_rest, (seeds - 1) * freedom_items))
@@ -112,23 +112,26 @@ def _by_group(values: NDArray[np.float64], groups: NDArray[np.int64], share: NDA
 
 
 def _items_variance(
-    values: NDArray[np.float64], groups: NDArray[np.int64], share: NDArray[np.float64]
+    values: NDArray[np.float64], groups: NDArray[np.int64], share: NDArray[np.float64], unseen: float
 ) -> tuple[float, float]:
     """Variance of the weighted sum over items drawn anew within their groups, and its degrees of freedom.
 
     As in Agresti and Min's interval (2005), half an item up and half an item down are added to all items together, so that
-    items none of which differ keep an honest width. A group of one item takes the spread of the others.
+    items none of which differ keep an honest width. One seed takes `Z` squared of them, as wide as Wilson's interval of 0
+    in n: with one, a gate at a true loss of 5 points passes in 2.6 % and changes of 1 item in 100 are covered in 86 %. A
+    group of one item takes the spread of the others.
 
     Args:
         values: shape (items,) or (rows, items); rows are added up.
         groups: of each item.
         share: weight of each item.
+        unseen: squares that are added.
     """
     rows = np.atleast_2d(values)
     counts = np.bincount(groups).astype(float)
     centred = rows - _by_group(rows, groups, share)
     squares = np.bincount(groups, (centred**2).sum(axis=0))
-    added = counts / counts.sum() if values.ndim == 1 else np.zeros_like(counts)
+    added = unseen * counts / counts.sum()
     freedom = counts - 1
     pooled = (squares.sum() + added.sum()) / max(freedom.sum(), 1.0)
     spread = np.where(freedom > 0, (squares + added) / np.maximum(freedom, 1), pooled)

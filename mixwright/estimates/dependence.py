@@ -114,5 +114,5 @@ def permutation_p(grades: Array, rng: np.random.Generator, rounds: int = ROUNDS)
         shifts = np.array([grades[places, (places + shift) % n].mean() for shift in range(1, n)])
         null = shifts[~np.isnan(shifts)]
     else:
-        null = np.array([grades[places, rng.permutation(n)].mean() for _ in range(rounds)])
+        null = grades[places, rng.permuted(np.tile(places, (rounds, 1)), axis=1)].mean(axis=1)
     return float((1 + (null >= observed - 1e-12).sum()) / (1 + len(null)))

@@ -54,7 +54,7 @@ def swap_cells(passes: Passes, cells: Mapping[Group, Sequence[Example]], rng: np
 
 
 def swap(passes: Passes, items: Sequence[Example], rng: np.random.Generator) -> Swaps:
-    """S, dependence and the permutation test of some items, greedy and sampled; where nothing can be swapped, S is success."""
+    """S, dependence and the permutation test of some items, both decodings; where nothing can be swapped, S is success."""
     if len(items) < 3:
         # no answer could be swapped: nothing of their success counts as dependence, so that none is claimed from them
         own = {name: {item.id: passes.rollouts[item.id].success(name) for item in items} for name in NAMES.values()}

@@ -11,14 +11,13 @@ Blind spot: a right answer reached by a wrong way counts as right; partial credi
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from mixwright.contracts import Probe
-from mixwright.corpus._cells import rules_of
+from mixwright.corpus._cells import answered, members_of, rules_of
 from mixwright.estimates.cell_states import FEWEST_ITEMS
 from mixwright.estimates.chance import Chance, chance_level
 from mixwright.estimates.dependence import Dependence, of_items
@@ -57,10 +56,12 @@ class Competence(Probe):
                 swapped[name] |= {item.id: values[item.id] for item in items}
         found = []
         for group, items in passes.groups.items():
+            own = passes.cells.get(group) is items
+            level = chances[group].interval if own else clustered_share(np.array([hits[item.id] for item in items]), 1)
             rules = {chances[item.task, item.level].rule for item in items}
             rule = rules.pop() if len(rules) == 1 else "rules of the levels"
-            found += _group(passes, group, items, np.array([hits[item.id] for item in items]), rule)
-            if passes.cells.get(group) is items:
+            found += _group(passes, group, items, level, rule)
+            if own:
                 found += _dependence(group, cells[group].found, cells[group].p)
             elif len(items) > 2:
                 found += _dependence(group, {name: _whole(passes, items, name, swapped[name]) for name in swapped}, {})
@@ -71,10 +72,9 @@ class Competence(Probe):
 
 def _chances(passes: Passes, corpus: Corpus) -> dict[Group, Chance]:
     """The chance level of each cell's items, small cells with their task's."""
-    train: dict[Group, list[Example]] = defaultdict(list)
-    for example in corpus.select(split="train"):
-        if example.answer is not None:
-            train[example.task, example.level].append(example)
+    rows = np.flatnonzero([split == "train" for split in corpus.table["split"].to_pylist()])
+    wanted = {task for task, _ in passes.cells}
+    train = {group: answered(corpus, own) for group, own in members_of(corpus, rows).items() if group[0] in wanted}
     found = {}
     for (task, level), items in passes.cells.items():
         other = train.get((task, level), [])
@@ -93,14 +93,13 @@ def _whole(passes: Passes, items: Sequence[Example], name: str, swapped: Mapping
     return of_items(success, np.array([swapped[item.id] for item in items]))
 
 
-def _group(passes: Passes, group: Group, items: Sequence[Example], hits: np.ndarray, rule: str) -> list[Measurement]:
+def _group(passes: Passes, group: Group, items: Sequence[Example], chance: Interval, rule: str) -> list[Measurement]:
     """Success, pass@k, learnability and chance level of one cell or task."""
     samples = passes.config.samples
     correct = [passes.rollouts[item.id].correct for item in items]
     greedy = np.array([passes.rollouts[item.id].success("greedy") for item in items])
     best = np.array([pass_at_k(samples, int(part.sum()), samples) for part in correct])
     first = clustered_share(np.array([part.mean() for part in correct]), samples)
-    chance = clustered_share(hits, 1)
     rows: dict[str, tuple[Interval, float | None]] = {
         "greedy": (clustered_share(greedy, 1), chance.value),
         "pass@1": (first, chance.value),
