@@ -112,7 +112,8 @@ def test_chance_levels_by_hand() -> None:
         "n": (24, 1.0, "constant 1"),
         "s": (1, 0.0, "no answers"),
     }
-    assert {cell.key: cell.chance_error for cell in cells}["c"] == pytest.approx(0.5 - 0.5 * 4 / (4 + 1.959964**2)), "folds count half"
+    error = {cell.key: cell.chance_error for cell in cells}["c"]
+    assert error == pytest.approx(0.5 - 0.5 * 4 / (4 + 1.959964**2)), "folds count half"
 
 
 def test_the_chance_level_of_blind_choice() -> None:
