@@ -27,11 +27,11 @@ def one(before: ItemScores, after: ItemScores, decoding="greedy") -> Claim:
 
 
 def test_interval_by_hand() -> None:
-    # 20 items, all rose by 1: no spread but the item added by Agresti and Min, 1 / 19, hence error sqrt(1 / 19 / 20)
+    # 20 items, all rose by 1: no spread but the z squared squares that are added, hence error sqrt(z z / 19 / 20)
     claim = one(scores({CELL: [0] * 20}), scores({CELL: [1] * 20}))
     assert claim.kind == "learnt"
     assert (claim.before, claim.after, claim.difference.value) == (0.0, 1.0, 1.0)
-    assert claim.difference.low == pytest.approx(1 - 2.093024 * math.sqrt(1 / 380), abs=1e-6)
+    assert claim.difference.low == pytest.approx(1 - 2.093024 * 1.959964 * math.sqrt(1 / 380), abs=1e-6)
     assert (claim.difference.high, claim.difference.n) == (1.0, 20)
     assert claim.evidence == "20 items, paired"
 

@@ -47,8 +47,8 @@ def test_an_unchanged_model_passes() -> None:
     assert (found.outcome, found.code(), found.code("warn")) == ("passed", 0, 0)
     assert found.mean is not None
     assert -0.05 < found.mean.low < 0
-    # by hand: no item moved, so one item's worth of spread is shared by the cells: error sqrt(2 * 0.25 / 400 * 0.5 / 399)
-    assert found.mean.error == pytest.approx(math.sqrt(2 * 0.25 / 400 * 0.5 / 399))
+    # by hand: no item moved, so z squared squares are shared by the cells: error z sqrt(2 * 0.25 / 400 * 0.5 / 399)
+    assert found.mean.error == pytest.approx(1.959964 * math.sqrt(2 * 0.25 / 400 * 0.5 / 399))
     assert lines(found)[0].startswith("passed: mean over 2 protected cells 0 points")
 
 
