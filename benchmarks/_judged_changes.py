@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from benchmarks._fake_learners import majority
 from mixwright.estimates.crossed import Estimate, crossed
-from mixwright.estimates.intervals import holm, mean_interval
-from mixwright.estimates.judgement import change_word
-from mixwright.estimates.outcome import Item, ItemScores
-from mixwright.records import ChangeWord
+from mixwright.estimates.intervals import mean_interval
+from mixwright.estimates.judgement import change_word, change_words
+from mixwright.estimates.outcome import Change, Item, ItemScores
 from mixwright.verdict._gate import MARGIN, check, items_for
 
 Array = NDArray[np.float64]
@@ -168,34 +167,30 @@ def cell_runs(place: int, items: int, arms: list[Arm], seeds: int, rng: np.rando
     return own.reshape(says.shape), swapped.reshape(says.shape)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One arm against another, mean over tasks."""
-
-    success: Estimate
-    swapped: Estimate
-    """Of S."""
-    dependence: Estimate
-    """Of D."""
-
-    def word(self, adjusted_p: float | None = None) -> ChangeWord:
-        """What it may be called; sampled answers are not simulated."""
-        return change_word(self.success, self.dependence, swapped=self.swapped, adjusted_p=adjusted_p)
-
-
-def trial(arms: list[Arm], seeds: int, sizes: tuple[int, ...], rng: np.random.Generator) -> list[Change]:
-    """The first arm against each of the others."""
+def trial(
+    arms: list[Arm], seeds: int, sizes: tuple[int, ...], rng: np.random.Generator
+) -> tuple[list[Change], list[Change]]:
+    """The first arm against each of the others, mean over tasks; and against the second one in every cell."""
     found = [cell_runs(place, items, arms, seeds, rng) for place, items in enumerate(sizes)]
     own, swapped = (np.concatenate([cell[part] for cell in found], axis=2) for part in (0, 1))
     cells = np.repeat(np.arange(len(sizes)), sizes)
     tasks = np.array(TASKS)[cells]
     weights = 1 / np.bincount(tasks)[tasks] / len(set(TASKS))
-
-    def moved(values: Array, against: int) -> Estimate:
-        return crossed(values[0] - values[against], cells, weights)
-
     kinds = (own, swapped, own - swapped)
-    return [Change(*(moved(values, other) for values in kinds)) for other in range(1, len(arms))]
+
+    def whole(against: int) -> Change:
+        return unsampled(*(crossed(values[0] - values[against], cells, weights) for values in kinds))
+
+    def within(cell: int) -> Change:
+        here = cells == cell
+        return unsampled(*(crossed((values[0] - values[1])[:, here], cells[here]) for values in kinds))
+
+    return [whole(other) for other in range(1, len(arms))], [within(cell) for cell in range(len(sizes))]
+
+
+def unsampled(success: Estimate, swapped: Estimate, dependence: Estimate) -> Change:
+    """A change of greedy answers alone; sampled ones are not simulated."""
+    return Change(success, swapped, dependence, None, None, ())
 
 
 def words(job: tuple[str, int, int, int]) -> dict[str, Any]:
@@ -204,15 +199,15 @@ def words(job: tuple[str, int, int, int]) -> dict[str, Any]:
     began, rng = time.process_time(), np.random.default_rng([4, list(SCENES).index(scene), seeds, part])
     lever, others = SCENES[scene]
     said: dict[str, Counter[str]] = {name: Counter() for name in REFERENCES}
-    helps = improves = alone = 0
+    helps = improves = alone = claims = 0
     for _ in range(times):
-        found = trial([lever, FROZEN, others, others], seeds, CELLS, rng)
-        adjusted = holm([change.success.p for change in found])
-        corrected = [change.word(p) for change, p in zip(found, adjusted, strict=True)]
+        found, within = trial([lever, FROZEN, others, others], seeds, CELLS, rng)
+        corrected = change_words(found)
+        claims += "improves" in change_words(within)
         for name, word in zip(REFERENCES, corrected, strict=True):
             said[name][word] += 1
         improves += "improves" in corrected
-        helps += {change.word() for change in found} == {"improves"}
+        helps += {change_word(change) for change in found} == {"improves"}
         alone += any(change.success.low > 0 for change in found)
     return {
         "part": "words",
@@ -221,6 +216,7 @@ def words(job: tuple[str, int, int, int]) -> dict[str, Any]:
         "times": times,
         "words": {name: dict(count) for name, count in said.items()},
         "any improves": improves,
+        "any cell improves": claims,
         "helps": helps,
         "success alone": alone,
         "cpu": time.process_time() - began,
@@ -233,9 +229,9 @@ def power(job: tuple[int, int, float, int]) -> dict[str, Any]:
     began, rng = time.process_time(), np.random.default_rng([5, seeds, items, round(1000 * gain)])
     said, detectable = Counter[str](), 0.0
     for _ in range(times):
-        found = trial([Arm(gain=gain), Arm()], seeds, (items,) * len(CELLS), rng)[0]
-        said[found.word()] += 1
-        detectable += found.success.detectable / times
+        found = trial([Arm(gain=gain), Arm()], seeds, (items,) * len(CELLS), rng)[0][0]
+        said[change_word(found)] += 1
+        detectable += found.success.detectable() / times
     return {
         "part": "power",
         "seeds": seeds,

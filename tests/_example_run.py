@@ -224,10 +224,10 @@ def _effects(arm: str, against: str, after: dict[str, list[ItemScores]]) -> list
 
 
 def _effect(arm: str, against: str, name: str, moved: Change) -> Effect:
-    word = change_word(moved.success, moved.dependence, moved.sampled, moved.swapped)
+    word = change_word(moved) if name == "success" else None
     own, sampled = moved.success, moved.sampled.interval if moved.sampled else None
     parts = (moved.swapped.interval, moved.dependence.interval, sampled)
-    return Effect(arm, against, name, own.interval, word, own.p, len(moved.items), own.detectable, *parts)
+    return Effect(arm, against, name, own.interval, word, own.p, len(moved.items), own.detectable(), *parts)
 
 
 def _seed_rows(arm: str, seed: int, scores: ItemScores, rng: np.random.Generator) -> list[SeedRow]:

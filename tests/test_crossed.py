@@ -91,7 +91,7 @@ def test_it_covers_for_new_seeds_and_new_items(seeds, of_seeds, of_items):
 def test_the_detectable_effect_is_seen_in_four_trials_of_five():
     known = Estimate(0.0, 0.0, 0.0, 1.0, 0.02, 9.0, 8, 100)
     rng = np.random.default_rng(0)
-    t = (known.detectable + 0.02 * rng.standard_normal(20000)) / (0.02 * np.sqrt(rng.chisquare(9, 20000) / 9))
+    t = (known.detectable() + 0.02 * rng.standard_normal(20000)) / (0.02 * np.sqrt(rng.chisquare(9, 20000) / 9))
     assert np.mean(t > stats.t.ppf(0.975, 9)) == pytest.approx(0.8, abs=0.03)
 
 

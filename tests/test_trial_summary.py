@@ -217,7 +217,7 @@ def test_the_commonest_answer_is_named(tmp_path):
 @pytest.mark.parametrize("seeds", [1, 4])
 def test_few_seeds_tell_nothing(tmp_path, seeds):
     result = result_of(tmp_path, HELPS, seeds=seeds, bases=1)
-    assert {effect.word for effect in result.effects} == {"cannot tell"}
+    assert {effect.word for effect in result.effects if effect.name == "success"} == {"cannot tell"}
     assert result.judgements[0].word == "cannot tell"
     assert any("Below 5 seeds" in note for note in result.notes)
     assert any("one model" in note for note in result.notes)
@@ -245,7 +245,7 @@ def test_the_declared_decoding_is_what_is_judged(tmp_path):
     sampled = result_of(tmp_path / "sampled", after, decoding="sampled")
     assert (greedy.decoding, sampled.decoding) == ("greedy", "sampled")
     assert {e.word for e in greedy.effects if (e.arm, e.name) == ("steered", "success")} == {"sharper"}
-    assert greedy.judgements[0].word == "cannot tell"
+    assert greedy.judgements[0].word == "no change", "greedy answers are the same"
     assert sampled.judgements[0].word == "helps"
     assert {e.name for e in sampled.effects} == {"success", "success.items"}, "sampled success is the outcome itself"
     assert all(e.sampled is None for e in sampled.effects)
@@ -263,10 +263,10 @@ def test_rollouts_to_the_target_are_a_ratio_of_restricted_means(tmp_path):
     # uniform: 158 five times and once the budget
     training = effects["uniform", "training_rollouts_to_target.ratio"]
     assert training.difference.value == pytest.approx(84 / ((5 * 158 + budget) / 6))
-    assert (training.censored, training.word, training.difference.n) == (1, "improves", 6)
+    assert (training.censored, training.word, training.difference.n) == (1, None, 6)
     whole = effects["uniform", "rollouts_to_target.ratio"]  # steered: 84 + 1800 measured, more than the budget
     assert whole.difference.value == pytest.approx(budget / ((5 * 158 + budget) / 6))
-    assert whole.word == "worsens", "the measuring is charged"
+    assert whole.difference.low > 1, "the measuring is charged"
     never = effects["equal_shares", "training_rollouts_to_target.ratio"]
     assert (never.difference.value, never.censored) == (pytest.approx(84 / budget), 6)
     assert ("equal_shares", "rollouts_to_target.ratio") not in effects, "neither arrived within what both were watched for"

@@ -83,7 +83,7 @@ def test_too_few_items_cannot_tell_and_say_how_many_would() -> None:
     assert found.needed == pytest.approx(expected, rel=0.08)
     text = lines(found, "warn")
     assert f"{found.needed:,} items per cell" in text[0]
-    assert "is not excluded" in text[1]
+    assert "a loss of at most" in text[1]
     assert text[-1].startswith("warning:")
     # with about that many it passes
     passes = sum(

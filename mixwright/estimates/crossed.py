@@ -48,10 +48,10 @@ class Estimate:
         """As a record; n is the number of seeds, or of items where there is one seed."""
         return Interval(self.value, self.low, self.high, self.seeds if self.seeds > 1 else self.items)
 
-    @property
-    def detectable(self) -> float:
-        """Size of a true difference whose interval would exclude 0 in `POWER` of such trials."""
-        return (t_quantile(self.freedom) + t_quantile(self.freedom, 2 * POWER - 1)) * self.error
+    def detectable(self, family: int = 1) -> float:
+        """Size of a true difference that would be seen in `POWER` of such trials, as the first of `family` under Holm."""
+        seen = t_quantile(self.freedom, 1 - (1 - LEVEL) / max(family, 1))
+        return (seen + t_quantile(self.freedom, 2 * POWER - 1)) * self.error
 
     def end(self, confidence: float) -> tuple[float, float]:
         """The two-sided interval at another confidence."""

@@ -1,23 +1,34 @@
 """What a change may be called: sign first, then "no change", else "cannot tell". Trial, claims and page use these words.
 
 Success alone can be won by giving the commonest answer more often, so *improves* needs the change of success and the change
-of dependence on the prompt (D) above 0, each. See `dependence`.
+of dependence on the prompt (D) above 0, each; a change of D alone below 0 is told as well. Of several changes that are
+judged together every word has its own Holm correction, over the largest p value that the word rests on.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
+
 from mixwright.estimates.crossed import Estimate
+from mixwright.estimates.intervals import holm
+from mixwright.estimates.outcome import Change
 from mixwright.records import ChangeWord
 
 MARGIN = 0.05
 """Change up to which nobody should mind."""
+ALPHA = 0.05
+"""Two-sided level of every word with a sign: each is one-sided, so wrong in at most half of it."""
 FEWEST_SEEDS = 5
 """Seeds of a trial below which nothing is told."""
+SIGNED: tuple[ChangeWord, ...] = ("worsens", "improves", "commonest", "less dependent", "sharper")
+"""Words with a sign, in the order in which they are given."""
 
 TOLD: dict[str, str] = {
     "improves": "improves",
     "worsens": "worsens",
     "commonest": "gives the commonest answer more often",
+    "less dependent": "depends less on the prompt",
     "sharper": "sharper, not more able",
     "no change": "no change beyond {margin:g} points",
     "cannot tell": "cannot tell",
@@ -25,39 +36,65 @@ TOLD: dict[str, str] = {
 """How each word is written for people."""
 
 
-def change_word(
-    success: Estimate,
-    dependence: Estimate | None,
-    sampled: Estimate | None = None,
-    swapped: Estimate | None = None,
-    *,
-    margin: float = MARGIN,
-    adjusted_p: float | None = None,
-) -> ChangeWord:
-    """The word for a change.
+def evidence(change: Change, above: Estimate | None = None) -> dict[ChangeWord, float]:
+    """The p value that each word with a sign rests on: the largest of its parts; 1 where a part has the other sign.
 
     Args:
-        success: change of success under the declared decoding.
-        dependence: change of D; None where it was not measured: nothing improves without it.
-        sampled: change of sampled success, where the declared decoding is greedy.
-        swapped: change of S; None where it was not measured.
-        margin: size that does not matter.
-        adjusted_p: p of `success`, corrected for all that is judged beside it; None takes its own.
+        change: of success and its parts.
+        above: success after minus the chance level, where a rise must also lie above it.
     """
+
+    def largest(sign: int, *parts: Estimate | None) -> float:
+        known = [part for part in parts if part is not None and math.isfinite(part.value) and part.value * sign > 0]
+        return max(part.p for part in known) if len(known) == len(parts) else 1.0
+
+    rise = (change.success, change.dependence) if above is None else (change.success, change.dependence, above)
+    return {
+        "worsens": largest(-1, change.success),
+        "improves": largest(1, *rise),
+        "commonest": largest(1, change.success, change.swapped),
+        "less dependent": largest(-1, change.dependence),
+        "sharper": largest(1, change.sampled, change.sampled_dependence),
+    }
+
+
+def change_words(
+    changes: Sequence[Change],
+    *,
+    margin: float = MARGIN,
+    above: Sequence[Estimate | None] = (),
+    times: float = 1.0,
+) -> list[ChangeWord]:
+    """The word for each of some changes that are judged together.
+
+    Args:
+        changes: one family for Holm's correction.
+        margin: size that does not matter.
+        above: per change as for `evidence`; empty for none.
+        times: further correction, a factor on every p value.
+    """
+    found = [evidence(change, *above[at : at + 1]) for at, change in enumerate(changes)]
+    adjusted = {word: holm([table[word] for table in found]) for word in SIGNED}
+    tables: list[dict[ChangeWord, float]] = [
+        {word: times * adjusted[word][at] for word in SIGNED} for at in range(len(changes))
+    ]
+    return [_word(change, table, margin) for change, table in zip(changes, tables, strict=True)]
+
+
+def change_word(change: Change, *, margin: float = MARGIN, times: float = 1.0) -> ChangeWord:
+    """The word for a single change."""
+    return change_words([change], margin=margin, times=times)[0]
+
+
+def _word(change: Change, p: Mapping[ChangeWord, float], margin: float) -> ChangeWord:
+    success = change.success
     if 1 < success.seeds < FEWEST_SEEDS:
         return "cannot tell"
-    seen = (success.p if adjusted_p is None else adjusted_p) < 0.05
-    if seen and success.high < 0:
-        return "worsens"
-    if seen and success.low > 0:
-        if dependence is not None and dependence.low > 0:
-            return "improves"
-        return "commonest" if swapped is not None and swapped.low > 0 else "cannot tell"  # which of the two rose
-    if sampled is not None and sampled.low > 0 and success.high < margin:
-        return "sharper"
-    if -margin < success.low and success.high < margin:
-        return "no change"
-    return "cannot tell"
+    same = -margin < success.low and success.high < margin
+    for word in SIGNED:
+        if p[word] < ALPHA and (word != "sharper" or same):
+            return word
+    return "no change" if same else "cannot tell"
 
 
 def told(word: str, margin: float = MARGIN) -> str:

@@ -70,6 +70,8 @@ class Change:
     """Of D = success - S."""
     sampled: Estimate | None
     """Of sampled success; None where that is the outcome itself."""
+    sampled_dependence: Estimate | None
+    """Of D under sampling; None where that is the outcome itself."""
     items: tuple[Item, ...]
     """What it rests on."""
 
@@ -120,8 +122,12 @@ def change(
     own = moved(lambda scores: scores.column(name, items))
     swapped = moved(lambda scores: scores.column(name + SWAPPED, items))
     depends = moved(lambda scores: scores.column(name, items) - scores.column(name + SWAPPED, items))
-    sampled = moved(lambda scores: scores.column(NAMES["sampled"], items)) if decoding == "greedy" else None
-    return Change(own, swapped, depends, sampled, tuple(items))
+    if decoding != "greedy":
+        return Change(own, swapped, depends, None, None, tuple(items))
+    drawn = NAMES["sampled"]
+    sampled = moved(lambda scores: scores.column(drawn, items))
+    parts = moved(lambda scores: scores.column(drawn, items) - scores.column(drawn + SWAPPED, items))
+    return Change(own, swapped, depends, sampled, parts, tuple(items))
 
 
 def mean_score(scores: ItemScores, name: str, items: Sequence[Item], *, by_task: bool = True) -> float:

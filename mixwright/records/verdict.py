@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-ChangeWord = Literal["improves", "worsens", "commonest", "sharper", "no change", "cannot tell"]
+ChangeWord = Literal["improves", "worsens", "commonest", "less dependent", "sharper", "no change", "cannot tell"]
 LeverWord = Literal["helps", "harms", "no change", "cannot tell"]
-ClaimKind = Literal["learnt", "damaged", "commonest", "sharper", "unchanged", "cannot tell"]
+ClaimKind = Literal["learnt", "damaged", "commonest", "less dependent", "sharper", "unchanged", "cannot tell"]
 Proof = Literal["not tried", "beats its nulls", "does not beat its nulls"]
 
 
@@ -66,10 +66,10 @@ class Effect:
     """success (the declared decoding, mean over tasks: the primary outcome), success.sampled, success.items ..."""
     difference: Interval
     """arm minus reference, 95 %, over seeds x items (numbers without items: over seeds)."""
-    word: ChangeWord
-    """What the change may be called."""
+    word: ChangeWord | None
+    """What the change may be called; None for what stands beside the primary outcome and is not judged."""
     p: float = 1.0
-    """Two-sided, corrected by Holm over the primary contrasts of the page; of the others the plain one."""
+    """Two-sided, corrected by Holm over the lever's contrasts with its references; of what is not judged the plain one."""
     items: int = 0
     """Held-out items behind it; 0 for numbers without items."""
     detectable: float = 0.0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.intervals import holm
-from mixwright.estimates.judgement import FEWEST_SEEDS, change_word
+from mixwright.estimates.judgement import FEWEST_SEEDS, change_word, change_words
 from mixwright.estimates.outcome import Change, Decoding, ItemScores, change
 from mixwright.records import ChangeWord, Effect, Interval, SeedRow
 from mixwright.trial._statistics import restricted_ratio
@@ -58,43 +58,37 @@ class Contrast:
     against: str
     change: Change
     margin: float
-    adjusted_p: float = 1.0
+    word: ChangeWord
     """Corrected by Holm over the contrasts that are judged together."""
-
-    @property
-    def plain(self) -> ChangeWord:
-        """The word without correction: for statements that need several contrasts at once (intersection-union)."""
-        return word_of(self.change, self.margin)
-
-    @property
-    def word(self) -> ChangeWord:
-        """The word with the correction."""
-        return word_of(self.change, self.margin, self.adjusted_p)
+    plain: ChangeWord
+    """Not corrected over contrasts, which must hold all at once (intersection-union), but over the levers of the trial."""
+    adjusted_p: float
+    """Of the change of success, corrected by Holm over the contrasts that are judged together."""
+    family: int
+    """How many they are."""
 
     def effect(self, *, helps: bool) -> Effect:
         """As a record; a lever that helps beat every reference, each at its own 5 %, and its words say so."""
         word, p = (self.plain, self.change.success.p) if helps else (self.word, self.adjusted_p)
-        return _effect(self.arm, self.against, PRIMARY, self.change, word, p)
+        return _effect(self.arm, self.against, PRIMARY, self.change, word, p, 1 if helps else self.family)
 
 
-def word_of(found: Change, margin: float, adjusted_p: float | None = None) -> ChangeWord:
-    """The word for a change between arms; `cannot tell` below `FEWEST_SEEDS`, for one seed too."""
-    if found.success.seeds < FEWEST_SEEDS:
-        return "cannot tell"
-    known = math.isfinite(found.dependence.value)
-    depends, swapped = (found.dependence, found.swapped) if known else (None, None)
-    return change_word(found.success, depends, found.sampled, swapped, margin=margin, adjusted_p=adjusted_p)
-
-
-def contrasts(findings: Findings, pairs: Sequence[tuple[str, str]]) -> list[Contrast]:
-    """These pairs on the primary outcome, corrected by Holm over all of them; pairs without a common item are left out."""
+def contrasts(findings: Findings, pairs: Sequence[tuple[str, str]], *, levers: int = 1) -> list[Contrast]:
+    """These pairs on the primary outcome, one family for Holm; pairs without a common item are left out."""
     found = []
-    for arm, against in pairs:
-        moved = findings.changes(arm, against, decoding=findings.decoding)
+    for pair in pairs:
+        moved = findings.changes(*pair, decoding=findings.decoding)
         if moved is not None:
-            found.append(Contrast(arm, against, moved, findings.margin))
-    adjusted = holm([contrast.change.success.p for contrast in found])
-    return [replace(contrast, adjusted_p=p) for contrast, p in zip(found, adjusted, strict=True)]
+            found.append((pair, moved))
+    margin, changes = findings.margin, [moved for _, moved in found]
+    words, adjusted = change_words(changes, margin=margin), holm([moved.success.p for moved in changes])
+    made = []
+    for (pair, moved), word, p in zip(found, words, adjusted, strict=True):
+        plain = change_word(moved, margin=margin, times=levers)
+        if moved.success.seeds < FEWEST_SEEDS:  # one seed of a trial is no before and after
+            word = plain = "cannot tell"
+        made.append(Contrast(pair[0], pair[1], moved, margin, word, plain, p, len(found)))
+    return made
 
 
 def effects_of(findings: Findings, contrast: Contrast, *, helps: bool = False) -> list[Effect]:
@@ -106,7 +100,7 @@ def effects_of(findings: Findings, contrast: Contrast, *, helps: bool = False) -
     for name, decoding, by_items in beside:
         moved = findings.changes(arm, against, decoding=decoding, by_items=by_items)
         if moved is not None:
-            found.append(_effect(arm, against, name, moved, word_of(moved, findings.margin), moved.success.p))
+            found.append(_effect(arm, against, name, moved, None, moved.success.p, 1))
     sooner = [to_target(findings, contrast, name) for name in TO_TARGET]
     return [*found, *(effect for effect in sooner if effect is not None)]
 
@@ -114,8 +108,8 @@ def effects_of(findings: Findings, contrast: Contrast, *, helps: bool = False) -
 def to_target(findings: Findings, contrast: Contrast, name: str) -> Effect | None:
     """The ratio of restricted mean rollouts to the target; None where one side has none, or nobody arrived.
 
-    The budget is the smallest number of rollouts that any run of the two was watched for. `improves` also asks that
-    dependence on the prompt did not fall by the margin: a target can be reached by the commonest answer.
+    The budget is the smallest number of rollouts that any run of the two was watched for. It carries no word: a target can
+    be reached by the commonest answer.
     """
     arm, against = contrast.arm, contrast.against
     own, reference = findings.column(arm, name), findings.column(against, name)
@@ -127,16 +121,11 @@ def to_target(findings: Findings, contrast: Contrast, name: str) -> Effect | Non
     ratio = restricted_ratio(*sides, budget=min(watched))
     if ratio is None:
         return None
-    word: ChangeWord = "cannot tell"
-    if ratio.n >= FEWEST_SEEDS and ratio.low > 1:
-        word = "worsens"
-    elif ratio.n >= FEWEST_SEEDS and ratio.high < 1 and contrast.change.dependence.low > -findings.margin:
-        word = "improves"
     missed = sum(value is None for side in sides for value in side)
-    return Effect(arm, against, name + RATIO, ratio, word, censored=missed)
+    return Effect(arm, against, name + RATIO, ratio, None, censored=missed)
 
 
-def _effect(arm: str, against: str, name: str, found: Change, word: ChangeWord, p: float) -> Effect:
+def _effect(arm: str, against: str, name: str, found: Change, word: ChangeWord | None, p: float, family: int) -> Effect:
     return Effect(
         arm,
         against,
@@ -145,7 +134,7 @@ def _effect(arm: str, against: str, name: str, found: Change, word: ChangeWord, 
         word,
         p,
         len(found.items),
-        found.success.detectable,
+        found.success.detectable(family),
         _interval(found.swapped),
         _interval(found.dependence),
         _interval(found.sampled) if name != SAMPLED else None,

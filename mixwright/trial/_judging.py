@@ -18,7 +18,8 @@ def judge(lever: str, against: Sequence[Contrast], nulls: Sequence[Contrast] = (
     """The judgement of one lever.
 
     helps: improves the primary outcome against every reference, none missing; each contrast at its own 5 %, because all of
-    them must hold. harms: worsens it against any, corrected by Holm. no change: against all of them no change.
+    them must hold. harms: worsens it against any, corrected by Holm over them. no change: the whole
+    interval of success within the margin against all of them.
 
     Args:
         lever: name of the arm.
@@ -34,7 +35,7 @@ def judge(lever: str, against: Sequence[Contrast], nulls: Sequence[Contrast] = (
         word, shown = "harms", min(worse, key=lambda contrast: contrast.change.success.high)
     elif not missing and not unbeaten:
         word = "helps"
-    elif not missing and all(contrast.word == "no change" for contrast in against):
+    elif not missing and all(contrast.word in ("no change", "sharper") for contrast in against):
         word = "no change"
     parts = [] if shown is None else [sentence(shown, shown.plain if word == "helps" else shown.word)]
     if missing:
@@ -55,7 +56,10 @@ def sentence(contrast: Contrast, word: str) -> str:
     parts = [f"success {_points(moved)}"]
     if math.isfinite(depends.value):
         parts.append(f"dependence on the prompt {_points(depends)}")
-    return f"against {contrast.against}: {', '.join(parts)}: {told(word, contrast.margin)}"
+    said = told(word, contrast.margin)
+    if word == "cannot tell":
+        said += f" ({100 * moved.detectable(contrast.family):.1f} points would be seen in 4 of 5 such trials)"
+    return f"against {contrast.against}: {', '.join(parts)}: {said}"
 
 
 def _points(estimate: Estimate) -> str:

@@ -72,13 +72,18 @@ def _findings(config: RunConfig, names: Sequence[str], branches: Sequence[Branch
 
 
 def _judged(findings: Findings, arms: Arms, of: Mapping[str, Sequence[str]]) -> tuple[list[Effect], list[Judgement]]:
-    """Effects and judgements. Nulls are a family of their own for Holm: whether they ran changes no earlier p value."""
-    pairs = [(lever, reference) for lever in arms.levers for reference in arms.references]
-    plain = [(reference, FROZEN) for reference in arms.references if reference != FROZEN]
-    first = contrasts(findings, pairs + plain)
-    tried = [(lever, null) for lever, found in of.items() for null in found]
-    ran = dict.fromkeys(null for _, null in tried)
-    second = contrasts(findings, tried + [(null, FROZEN) for null in ran])
+    """Effects and judgements.
+
+    Each lever's contrasts with its references are one family for Holm, those with its nulls another. So neither more levers
+    nor more references hide a loss, and whether nulls ran changes no earlier p value.
+    """
+    first, second = [], []
+    for lever in arms.levers:
+        first += contrasts(findings, [(lever, name) for name in arms.references], levers=len(arms.levers))
+        second += contrasts(findings, [(lever, null) for null in of.get(lever, ())])
+    first += contrasts(findings, [(name, FROZEN) for name in arms.references if name != FROZEN])
+    ran = dict.fromkeys(null for found in of.values() for null in found)
+    second += contrasts(findings, [(null, FROZEN) for null in ran])
 
     def own(lever: str, found: Sequence[Contrast]) -> list[Contrast]:
         return [contrast for contrast in found if contrast.arm == lever]

@@ -26,7 +26,7 @@ def effect_of(result: TrialResult, arm: str, against: str, name: str = PRIMARY) 
 
 def word(result: TrialResult, effect: Effect) -> str:
     """What a change may be called, for people; a dash for what stands beside the primary outcome and is not judged."""
-    return told(effect.word, result.margin) if effect.name == PRIMARY else NONE
+    return NONE if effect.word is None else told(effect.word, result.margin)
 
 
 def outcome_told(decoding: str) -> str:

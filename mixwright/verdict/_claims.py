@@ -2,8 +2,8 @@
 
 The words are those of `estimates/judgement.py`. *Learnt* asks for more: success after must lie above the chance level, like
 with like, since a rise up to what a rule without the skill earns is no skill. Every significant fall is *damaged*, however
-common an answer was. What was not measured, or only by a few items, is *cannot tell*, never *unchanged*. Words with a sign
-hold after Holm's correction over all claims of the arm.
+common an answer was. What was not measured, or only by a few items, is *cannot tell*, never *unchanged*. Each word with a
+sign holds after Holm's correction over all claims of the arm.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mixwright.errors import InputError
 from mixwright.estimates.cell_states import FEWEST_ITEMS
 from mixwright.estimates.crossed import Estimate, crossed
 from mixwright.estimates.intervals import holm
-from mixwright.estimates.judgement import change_word, told
+from mixwright.estimates.judgement import ALPHA, change_words, told
 from mixwright.estimates.outcome import CHANCE, NAMES, Change, Decoding, Item, ItemScores, change
 from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
 from mixwright.runs import RunFolder, read_list
@@ -30,12 +30,11 @@ KINDS: dict[ChangeWord, ClaimKind] = {
     "improves": "learnt",
     "worsens": "damaged",
     "commonest": "commonest",
+    "less dependent": "less dependent",
     "sharper": "sharper",
     "no change": "unchanged",
     "cannot tell": "cannot tell",
 }
-ALPHA = 0.05
-"""Adjusted p below which a sign counts."""
 
 
 def kind_told(kind: ClaimKind) -> str:
@@ -58,25 +57,28 @@ class Compared:
     """Change of D; None where it was not measured."""
     word: ChangeWord
     adjusted_p: float | None
-    """After Holm's correction over all that is compared; None for fewer than `FEWEST_ITEMS` items, which are not judged."""
+    """Of success, after Holm's correction over all that is compared; None for fewer than `FEWEST_ITEMS` items, which are not
+    judged."""
+    above: bool
+    """Whether success after is shown to lie above the chance level."""
+    family: int
+    """How many are judged together."""
 
 
 def compared(sides: Sides, decoding: Decoding) -> list[Compared]:
     """Every cell that both sides have, and every task of several levels, with its word."""
     parts = list(_parts(sides, decoding))
-    judged = [part for part in parts if len(part[3].items) >= FEWEST_ITEMS]
-    plain = holm([found.success.p for *_, found in judged])
-    sampled = holm([found.sampled.p if found.sampled is not None else 1.0 for *_, found in judged])
-    adjusted = {part[:3]: both for part, both in zip(judged, zip(plain, sampled, strict=True), strict=True)}
+    judged = {place: part[3] for place, part in enumerate(parts) if len(part[3].items) >= FEWEST_ITEMS}
+    above = [_above_chance(sides[1], found.items, decoding) for found in judged.values()]
+    words = change_words(list(judged.values()), above=above)
+    adjusted = holm([found.success.p for found in judged.values()])
+    known = dict(zip(judged, zip(words, adjusted, above, strict=True), strict=True))
     result = []
-    for task, level, whole, found in parts:
+    for place, (task, level, whole, found) in enumerate(parts):
+        word, p, over = known.get(place, ("cannot tell", None, None))
         swapped, dependence = _measured(found.swapped), _measured(found.dependence)
-        word: ChangeWord = "cannot tell"
-        p, p_sampled = adjusted.get((task, level, whole), (None, 1.0))
-        if p is not None:
-            seen = found.sampled if p_sampled < ALPHA else None
-            word = change_word(found.success, dependence, seen, swapped, adjusted_p=p)
-        result.append(Compared(task, level, whole, found, swapped, dependence, word, p))
+        shown = over is not None and over.low > 0
+        result.append(Compared(task, level, whole, found, swapped, dependence, word, p, shown, len(judged)))
     return result
 
 
@@ -139,15 +141,11 @@ def missing(sides: Sides) -> list[Cell]:
 def _claim(part: Compared, sides: Sides, decoding: Decoding, arm: str) -> Claim:
     items, kind, reason = part.change.items, KINDS[part.word], ""
     before, after = (float(np.mean([s.column(NAMES[decoding], items) for s in side])) for side in sides)
-    rules = np.array([scores.column(CHANCE, items) for scores in sides[1]])
-    chance = float(rules.mean())
+    chance = float(np.mean([scores.column(CHANCE, items) for scores in sides[1]]))
     if len(items) < FEWEST_ITEMS:
         reason = f"fewer than {FEWEST_ITEMS} items"
-    elif kind == "learnt" and not _above_chance(sides[1], rules, items, decoding):
-        level = percent(chance) if math.isfinite(chance) else "not measured"
-        kind, reason = "cannot tell", f"it rose, but is not shown to be above the chance level ({level})"
     elif kind == "cannot tell":
-        reason = f"a change of {points(part.change.success.detectable).lstrip('+')} points would be seen in 4 of 5 cases"
+        reason = _why(part, chance)
     seeds = part.change.success.seeds
     rests = (
         f"{count(seeds, 'seed')} x {count(len(items), 'item')}, paired"
@@ -160,17 +158,31 @@ def _claim(part: Compared, sides: Sides, decoding: Decoding, arm: str) -> Claim:
         swapped=interval(part.swapped) if part.swapped is not None else None,
         dependence=interval(part.dependence) if part.dependence is not None else None,
         chance=chance if math.isfinite(chance) else 0.0,
-        detectable=part.change.success.detectable,
+        detectable=part.change.success.detectable(part.family),
         adjusted_p=part.adjusted_p,
         whole=part.whole,
     )  # fmt: skip
 
 
-def _above_chance(after: Sequence[ItemScores], rules: np.ndarray, items: Sequence[Item], decoding: Decoding) -> bool:
-    """Whether success after, of the same items and decoding, lies above what the chance rule earns."""
-    own = np.array([scores.column(NAMES[decoding], items) for scores in after]) - rules
+def _why(part: Compared, chance: float) -> str:
+    """Why nothing is told of a part that was measured."""
+    moved = part.change.success
+    if moved.low > 0 and not part.above:
+        level = percent(chance) if math.isfinite(chance) else "not measured"
+        return f"it rose, but is not shown to be above the chance level ({level})"
+    if moved.low > 0 and part.adjusted_p is not None and part.adjusted_p < ALPHA:
+        return "it rose, but whether by skill or by the commonest answer is not shown"
+    if moved.low > 0 or moved.high < 0:
+        return f"not significant after correction over {count(part.family, 'claim')}"
+    seen = points(moved.detectable(part.family)).lstrip("+")
+    return f"a change of {seen} points would be seen in 4 of 5 cases"
+
+
+def _above_chance(after: Sequence[ItemScores], items: Sequence[Item], decoding: Decoding) -> Estimate:
+    """Success after minus what the chance rule earns, of the same items and decoding."""
+    own = np.array([scores.column(NAMES[decoding], items) - scores.column(CHANCE, items) for scores in after])
     levels = {cell: place for place, cell in enumerate(dict.fromkeys(item[:2] for item in items))}
-    return crossed(own, [levels[item[:2]] for item in items]).low > 0
+    return crossed(own, [levels[item[:2]] for item in items])
 
 
 def _unmeasured(cell: Cell, sides: Sides, decoding: Decoding, arm: str) -> Claim:
@@ -210,6 +222,7 @@ def family(claims: Collection[Claim]) -> str:
     """What the words were corrected for."""
     judged = sum(claim.adjusted_p is not None for claim in claims)
     return (
-        f"Learnt, damaged and the other words with a sign are corrected by Holm over {count(judged, 'claim')}: the chance "
-        "that any of them is wrong is at most 5 %. The intervals shown are of single claims, 95 % each."
+        f"Each word with a sign (learnt, damaged ...) is corrected by Holm over {count(judged, 'claim')}, by the largest p "
+        "value of all that it rests on: the chance that any claim of one word is wrong is at most 2.5 %. The intervals "
+        "shown are of single claims, 95 % each."
     )

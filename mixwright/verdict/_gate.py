@@ -1,29 +1,32 @@
 """The gate: a checkpoint passes when it is shown not to have lost what was protected, not when no loss was shown.
 
-Non-inferiority: the lower end of the protected cells' mean change lies above `MARGIN`, no protected cell has a significant
-loss (Holm over them), and no cell's lower end lies under `CELL_MARGIN`. Else something is damaged, or the items are too few
-to tell. Which cells are protected by default is decided on other items than those compared: a cell chosen for its success
-on some items falls back to its mean on the same items, and that is no damage.
+Non-inferiority: the lower end of the protected cells' mean change lies above `MARGIN`, no protected cell has a
+significant loss (Holm over them), and no cell's lower end lies under `CELL_MARGIN`. Else something is damaged, or the
+items are too few to tell. It does not pass either when success held but a loss of dependence on the prompt beyond
+`MARGIN` is shown (skill gave way to the commonest answer), or, where nobody said what matters, when a cell that was not
+protected is shown to be damaged. Which cells are protected by default is decided on other items than those compared: a
+cell chosen for its success on some items falls back to its mean on the same items, and that is no damage.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from mixwright.errors import InputError, unknown_name
-from mixwright.estimates.cell_states import BAND, FEWEST_ITEMS, side
+from mixwright.estimates.cell_states import BAND, FEWEST_ITEMS
 from mixwright.estimates.crossed import POWER, Estimate
 from mixwright.estimates.intervals import holm, t_quantile
-from mixwright.estimates.outcome import NAMES, Decoding, Item, ItemScores, change
+from mixwright.estimates.judgement import ALPHA
+from mixwright.estimates.outcome import NAMES, Change, Decoding, Item, ItemScores, change
 from mixwright.records import cell_key
 from mixwright.runs import RunFolder
-from mixwright.verdict._claims import ALPHA, Cell
+from mixwright.verdict._claims import Cell
 from mixwright.verdict._evidence import comparisons, decoding_of, lead
 from mixwright.verdict._text import between, count, points
 
@@ -54,7 +57,7 @@ class CellLoss:
     change: Estimate | None
     """Of success, after minus before; None where fewer than `FEWEST_ITEMS` items were measured on both sides."""
     adjusted_p: float = 1.0
-    """After Holm's correction over the protected cells."""
+    """After Holm's correction over the cells that are judged together."""
 
     @property
     def lost(self) -> bool:
@@ -73,13 +76,20 @@ class GateResult:
     """The protected cells."""
     limit: float
     """Loss of one cell that had to be excluded."""
+    dependence: Estimate | None = None
+    """Mean change of D over the same cells."""
+    others: tuple[CellLoss, ...] = ()
+    """Cells that were not protected and fell significantly."""
+    named: bool = False
+    """The user said what matters: other cells are told, and do not fail."""
     needed: int | None = None
     """Items per cell that would pass an unharmed checkpoint in `POWER` of cases; None where items cannot help."""
 
     def code(self, cannot_tell: Literal["fail", "warn"] = "fail") -> int:
-        """Exit code; with `warn`, what cannot be told does not fail."""
+        """Exit code; with `warn`, too wide an interval does not fail. What was not measured at all always does."""
         if self.outcome == "cannot tell":
-            return CANNOT_TELL if cannot_tell == "fail" else PASSED
+            measured = self.mean is not None and all(cell.change is not None for cell in self.cells)
+            return PASSED if cannot_tell == "warn" and measured else CANNOT_TELL
         return PASSED if self.outcome == "passed" else DAMAGED
 
 
@@ -91,6 +101,7 @@ def check(
     decoding: Decoding = "greedy",
     each: bool = False,
     items: Collection[Item] | None = None,
+    named: bool = False,
 ) -> GateResult:
     """Compare the protected cells. Pure.
 
@@ -101,11 +112,12 @@ def check(
         decoding: what success is read from.
         each: every cell must exclude a loss of `MARGIN`, not of `CELL_MARGIN`.
         items: those to compare; None takes all.
+        named: the user said what is protected.
     """
     limit = MARGIN if each else CELL_MARGIN
     wanted = None if items is None else set(items)
 
-    def moved(cells: Collection[Cell]) -> tuple[Estimate, int] | None:
+    def moved(cells: Collection[Cell]) -> Change | None:
         found = change(
             before,
             after,
@@ -113,24 +125,38 @@ def check(
             weigh="cells",
             only=lambda item: item[:2] in cells and (wanted is None or item in wanted),
         )
-        return (found.success, len(found.items)) if found is not None and math.isfinite(found.success.value) else None
+        return found if found is not None and math.isfinite(found.success.value) else None
 
     every = {cell: moved([cell]) for cell in protected}
-    known = {cell: found for cell, found in every.items() if found is not None and found[1] >= FEWEST_ITEMS}
-    adjusted = dict(zip(known, holm([found.p for found, _ in known.values()]), strict=True))
-    cells = tuple(CellLoss(*cell, known[cell][0] if cell in known else None, adjusted.get(cell, 1.0)) for cell in every)
+    known = {cell: found for cell, found in every.items() if found is not None and len(found.items) >= FEWEST_ITEMS}
+    cells = tuple(_losses({cell: known.get(cell) for cell in every}))
+    seen = {item[:2] for scores in before for item in scores.items}
+    rest = {cell: moved([cell]) for cell in sorted(seen - set(every), key=_order)}
+    others = tuple(cell for cell in _losses(rest) if cell.lost)
     whole = moved(list(known)) if known else None
     if whole is None:
-        return GateResult("cannot tell", None, cells, limit)
-    mean = whole[0]
+        outcome: Outcome = "damaged" if others and not named else "cannot tell"
+        return GateResult(outcome, None, cells, limit, None, others, named)
+    mean, depends = whole.success, whole.dependence if math.isfinite(whole.dependence.value) else None
     safe = mean.low > -MARGIN and all(cell.change is not None and cell.change.low > -limit for cell in cells)
-    lost = any(cell.lost for cell in cells)
-    if safe and not lost:
-        return GateResult("passed", mean, cells, limit)
-    if lost or mean.high < 0:
-        return GateResult("damaged", mean, cells, limit)
-    needed = None if len(known) < len(every) else _needed(mean, whole[1], list(known.values()), limit)
-    return GateResult("cannot tell", mean, cells, limit, needed)
+    lost = any(cell.lost for cell in cells) or bool(others and not named)
+    lost |= depends is not None and depends.high < -MARGIN
+    outcome = "damaged" if lost or (mean.high < 0 and not safe) else "passed" if safe else "cannot tell"
+    needed = None
+    if outcome == "cannot tell" and len(known) == len(every):
+        needed = _needed(mean, len(whole.items), [(found.success, len(found.items)) for found in known.values()], limit)
+    return GateResult(outcome, mean, cells, limit, depends, others, named, needed)
+
+
+def _losses(found: Mapping[Cell, Change | None]) -> list[CellLoss]:
+    """These cells with Holm's correction over those that were measured."""
+    known = {cell: moved for cell, moved in found.items() if moved is not None and len(moved.items) >= FEWEST_ITEMS}
+    adjusted = dict(zip(known, holm([moved.success.p for moved in known.values()]), strict=True))
+    return [CellLoss(*cell, known[cell].success if cell in known else None, adjusted.get(cell, 1.0)) for cell in found]
+
+
+def _order(cell: Cell) -> tuple[str, float]:
+    return cell[0], -math.inf if cell[1] is None else cell[1]
 
 
 def _needed(mean: Estimate, items: int, cells: Sequence[tuple[Estimate, int]], limit: float) -> int:
@@ -150,7 +176,11 @@ def decides(item: Item) -> bool:
 
 
 def mastered(before: Side, decoding: Decoding) -> list[Cell]:
-    """Cells shown, on the deciding items, to lie over the band: greedy or sampled, whichever shows it; items as the unit."""
+    """Cells over the band on the deciding items: greedy or sampled, whichever is.
+
+    The estimate decides, not its interval: the items that are compared are others, so nothing falls back to its mean, and an
+    interval would leave most cells of 95 % unprotected where few items decide.
+    """
     found = set()
     for name in {NAMES[decoding], NAMES["sampled"]}:
         values: dict[Cell, dict[Item, list[float]]] = {}
@@ -160,9 +190,9 @@ def mastered(before: Side, decoding: Decoding) -> list[Cell]:
                     values.setdefault(item[:2], {}).setdefault(item, []).append(value)
         for cell, items in values.items():
             wins = sum(float(np.mean(own)) for own in items.values())
-            if len(items) >= FEWEST_ITEMS and side(wins, float(len(items)), *BAND) > 0:
+            if len(items) >= FEWEST_ITEMS and wins >= BAND[1] * len(items):
                 found.add(cell)
-    return sorted(found, key=lambda cell: (cell[0], -math.inf if cell[1] is None else cell[1]))
+    return sorted(found, key=_order)
 
 
 def check_mastered(before: Side, after: Side, *, decoding: Decoding = "greedy", each: bool = False) -> GateResult:
@@ -188,7 +218,7 @@ def of_run(run: RunFolder, names: Sequence[str] = (), *, each: bool = False) -> 
         raise InputError("measurements before and after", got, remedy, file=run.path)
     if not names:
         return check_mastered(*sides, decoding=decoding, each=each)
-    return check(*sides, named(sides[0], names), decoding=decoding, each=each)
+    return check(*sides, named(sides[0], names), decoding=decoding, each=each, named=True)
 
 
 def named(before: Side, names: Sequence[str]) -> list[Cell]:
@@ -218,16 +248,19 @@ def items_for(cells: int, *, chosen: bool) -> int:
 
 def lines(result: GateResult, cannot_tell: Literal["fail", "warn"] = "fail") -> list[str]:
     """Why the gate answered as it did, for people; the first line is the answer."""
-    told = [_cell(cell) for cell in result.cells]
+    told = [*(_cell(cell) for cell in result.cells), *_others(result)]
+    if result.dependence is not None and result.dependence.high < 0:
+        found = result.dependence
+        told.append(f"answers depend less on their prompts: D {points(found.value)} points {between(found.low, found.high)}")
     if not result.cells:
         return [
-            "cannot tell: nothing was protected. No cell was shown to be mastered before, and none was named: "
+            f"{result.outcome}: nothing was protected. No cell had {100 * BAND[1]:g} % before, and none was named: "
             "name tasks or cells with --protect, or measure more items",
-            *_warned(result, cannot_tell),
+            *_others(result),
         ]
     if result.mean is None:
-        head = f"cannot tell: no protected cell was measured on {FEWEST_ITEMS} items both before and after"
-        return [head, *told, *_warned(result, cannot_tell)]
+        head = f"{result.outcome}: no protected cell was measured on {FEWEST_ITEMS} items both before and after"
+        return [head, *told]
     mean = result.mean
     about = (
         f"mean over {count(len(result.cells), 'protected cell')} {points(mean.value)} points "
@@ -252,12 +285,16 @@ def _cell(cell: CellLoss) -> str:
     text = f"{name}: {points(found.value)} points {between(found.low, found.high)}, {count(found.items, 'item')}"
     if cell.lost:
         return f"{text}; damaged (p = {cell.adjusted_p:.2g} after Holm's correction)"
-    if found.low < 0:
-        return f"{text}; a loss of {points(-found.low).lstrip('+')} points is not excluded"
-    return f"{text}; no loss"
+    return f"{text}; a loss of at most {points(max(-found.low, 0.0)).lstrip('+')} points"
 
 
-def _warned(result: GateResult, cannot_tell: str) -> list[str]:
-    if cannot_tell == "fail":
+def _others(result: GateResult) -> list[str]:
+    """Cells that nobody protected and that fell."""
+    told = "told only, since others were named" if result.named else "not protected, and damaged"
+    return [f"{_cell(cell)} ({told})" for cell in result.others]
+
+
+def _warned(result: GateResult, cannot_tell: Literal["fail", "warn"]) -> list[str]:
+    if result.code(cannot_tell) != PASSED:
         return []
     return ["warning: this is no pass; --cannot-tell warn leaves with 0 all the same"]

@@ -24,6 +24,7 @@ MARKS: dict[ClaimKind, str] = {
     "learnt": "▲",
     "damaged": "▼",
     "commonest": "≈",
+    "less dependent": "▽",
     "sharper": "◇",
     "unchanged": "=",
     "cannot tell": "?",

@@ -90,7 +90,7 @@ def _forest(result: TrialResult, effects: list[Effect]) -> Block:
         )
         for effect in effects
     )
-    said = {e: f", {word(result, e)}" if e.name == PRIMARY else "" for e in effects}
+    said = {e: f", {word(result, e)}" if e.word else "" for e in effects}
     text = "; ".join(f"{e.arm} against {e.against}: {in_unit(result, e)}{said[e]}" for e in effects)
     caption = name_of(name)
     caption = caption[:1].upper() + caption[1:]

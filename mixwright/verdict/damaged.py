@@ -22,7 +22,7 @@ FIRST = 5
 
 
 class Damaged(Section):
-    """Cells and tasks that fell."""
+    """Cells and tasks that fell, or whose answers depend less on their prompts."""
 
     ORDER: ClassVar[int] = 11
     TITLE: ClassVar[str] = "Damaged"
@@ -32,7 +32,7 @@ class Damaged(Section):
         claims = claims_of(run)
         if not claims:
             return []
-        found, caption = cells_first(claims, "damaged"), f"Success before and after{whose(run)}"
+        found, caption = cells_first(claims, "damaged", "less dependent"), f"Success before and after{whose(run)}"
         blind, same = cells_first(claims, "cannot tell"), cells_first(claims, "unchanged")
         blocks: list[Block] = [Claims(caption, tuple(found[:FIRST]))]
         if not found:

@@ -8,12 +8,13 @@ Blind spot: speaks of the leading arm as a whole; which of its levers worked nee
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from mixwright.contracts import Section
 from mixwright.estimates.judgement import change_word, told
 from mixwright.estimates.outcome import Change, change
-from mixwright.records import Judgement, TrialResult
+from mixwright.records import Claim, Judgement, TrialResult
 from mixwright.runs import RunFolder
 from mixwright.verdict._arms import effect_of, listed, outcome_told, with_interval, word
 from mixwright.verdict._blocks import Block, Fact, Headline, Paragraph, Table, Tone
@@ -37,10 +38,10 @@ class HeadlineSection(Section):
     def blocks(self, run: RunFolder) -> list[Block]:
         """The headline of a trial, or of a plain before and after."""
         result = trial_of(run)
-        return _plain(run) if result is None else _trial(result, lead(run))
+        return _plain(run) if result is None else _trial(result, lead(run), claims_of(run))
 
 
-def _trial(result: TrialResult, arm: str) -> list[Block]:
+def _trial(result: TrialResult, arm: str, claims: Sequence[Claim]) -> list[Block]:
     judgement = next((judgement for judgement in result.judgements if judgement.arm == arm), None)
     if judgement is None:
         return [Headline("No lever was tried: nothing is judged here.")]
@@ -58,7 +59,7 @@ def _trial(result: TrialResult, arm: str) -> list[Block]:
         items = effect_of(result, arm, against, "success.items")
         parts = (value, effect.swapped, effect.dependence, sampled, items.difference if items else None)
         rows.append((f"against {against}", *map(with_interval, parts)))
-    text, tone = _sentence(result, judgement)
+    text, tone = _sentence(result, judgement, sum(claim.kind == "damaged" for claim in claims))
     tried = (effect_of(result, arm, null) for null in result.nulls)
     nulls = [f"{e.against} {with_interval(e.difference)}, {word(result, e)}" for e in tried if e is not None]
     blocks: list[Block] = [Headline(text, tone, tuple(facts))]
@@ -73,11 +74,13 @@ def _trial(result: TrialResult, arm: str) -> list[Block]:
     return blocks
 
 
-def _sentence(result: TrialResult, judgement: Judgement) -> tuple[str, Tone]:
+def _sentence(result: TrialResult, judgement: Judgement, damaged: int) -> tuple[str, Tone]:
     arm, beaten = judgement.arm, listed(result.references)
     missing = f" Missing: {listed(judgement.missing)}." if judgement.missing else ""
+    if damaged:
+        missing += f" Against its start {count(damaged, 'cell or task')} is shown to be damaged."
     if judgement.word == "helps":
-        tone: Tone = "good" if judgement.proof == "beats its nulls" else "plain"
+        tone: Tone = "good" if judgement.proof == "beats its nulls" and not damaged else "plain"
         return f"{arm} helps: it improves success against {beaten}, each; {PROOFS[judgement.proof]}.{missing}", tone
     if judgement.word == "harms":
         return f"{arm} harms: success is worse than with a simpler choice. Keep that.{missing}", "bad"
@@ -95,7 +98,7 @@ def _plain(run: RunFolder) -> list[Block]:
     found = _whole(run)
     if found is None:
         return [Headline(f"{counts[0].upper()}{counts[1:]}")] if claims else []
-    said = change_word(found.success, found.dependence, found.sampled, found.swapped)
+    said = change_word(found)
     items = len(found.items)
     text = f"Success of {count(items, 'held-out item')}: {told(said)}. {counts}"
     facts = [
