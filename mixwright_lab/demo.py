@@ -1,6 +1,6 @@
-"""The main job on real input: Reasoning Gym tasks, a tiny model, three arms, one verdict page.
+"""The main job on real input: Reasoning Gym tasks, a tiny model, a lever against three references, one verdict page.
 
-`make demo` runs it; `FULL=1` takes 8 seeds, more steps and the second null. Everything but the first act is what
+`make demo` runs it with 8 seeds; `FULL=1` takes 12 seeds and more steps. Everything but the first act is what
 `mixwright run mixwright_lab/demo.yaml` does.
 """
 
