@@ -237,3 +237,36 @@ def test_several_seeds_share_their_items() -> None:
     assert found.mean.seeds == 3
     assert found.mean.value == pytest.approx(-0.4 / 3)
     assert found.outcome == "cannot tell"
+
+
+def test_damage_elsewhere_fails_unless_the_user_named_what_matters() -> None:
+    before = {("safe", None): np.ones(800), ("other", None): fallen(200, 30)}
+    after = {("safe", None): np.ones(800), ("other", None): np.zeros(200)}
+    sides = [scores(before)], [scores(after)]
+    found = check(*sides, [("safe", None)])
+    assert (found.outcome, found.code("warn")) == ("damaged", 3)
+    assert any("not protected, and damaged" in line for line in lines(found))
+    told = check(*sides, [("safe", None)], named=True)
+    assert (told.outcome, told.code()) == ("passed", 0)
+    assert any(line.startswith("other") and "told only" in line for line in lines(told))
+
+
+def test_skill_that_gave_way_to_the_commonest_answer_is_damage() -> None:
+    values = {("t", None): fallen(800, 200)}
+    before = scores(values, swapped={("t", None): np.full(800, 0.1)})
+    after = scores(values, swapped={("t", None): np.full(800, 0.7)})
+    found = check([before], [after], [("t", None)])
+    assert found.mean is not None
+    assert found.mean.value == 0
+    assert found.dependence is not None
+    assert found.dependence.value == pytest.approx(-0.6)
+    assert (found.outcome, found.code()) == ("damaged", 3)
+    assert any("depend less on their prompts" in line for line in lines(found))
+
+
+def test_warn_is_for_wide_intervals_not_for_what_was_not_measured() -> None:
+    wide = gate({("t", None): np.ones(10)}, {("t", None): np.ones(10)})
+    assert (wide.outcome, wide.code(), wide.code("warn")) == ("cannot tell", 4, 0)
+    missing = check([scores({("t", None): np.ones(10)})], [scores({("u", None): np.ones(10)})], [("t", None)])
+    assert missing.code("warn") == 4
+    assert GateResult("cannot tell", None, (), 0.15).code("warn") == 4, "nothing was protected"
