@@ -99,7 +99,7 @@ def audit(
 
 @app.command()
 def measure(config: Config, folder: Folder = None, as_json: Json = False) -> None:
-    """Measure what the model can do now, per task and level, beside luck."""
+    """Measure what the model can do now, per task and level, beside its chance level."""
     from mixwright import pipeline
 
     settings, run = _load(config, folder)
@@ -191,12 +191,18 @@ def verdict(
     gate: Annotated[bool, typer.Option("--gate", help=GATE_HELP)] = False,
     protect: Annotated[list[str] | None, typer.Option(help="Task or cell; default: what was mastered. Repeatable.")] = None,
     each: Annotated[bool, typer.Option("--each", help="Every protected cell must exclude a loss of 5 points.")] = False,
-    cannot_tell: Annotated[Literal["fail", "warn"], typer.Option(help="Exit with 4, or with 0 and a warning.")] = "fail",
+    cannot_tell: Annotated[
+        Literal["fail", "warn"], typer.Option(help="Too few items: exit 4, or 0 and a warning. Not measured: 4.")
+    ] = "fail",
     full: Annotated[bool, typer.Option("--full", help="Print all of the page, not only its first screen.")] = False,
 ) -> None:
     """Say what was learnt and what was damaged; write the page."""
     from mixwright.runs import RunFolder
 
+    if not gate and (protect or each or cannot_tell != "fail"):
+        raise InputError("--gate beside --protect, --each or --cannot-tell", "none", "Add it, or leave those out.")
+    if corpus is not None and after is None:
+        raise InputError("AFTER, the checkpoint to compare with BEFORE", "--corpus without it", "Name both checkpoints.")
     run = RunFolder(folder if after else before)
     if after:
         from mixwright._comparison import compare

@@ -50,6 +50,8 @@ def compare(
     from mixwright.trial._before import write_completions
 
     rows = read_corpus(corpus)
+    for note in rows.notes:
+        say(f"corpus: {note}")
     wanted = _items(rows, protect, items)
     measure = MeasureConfig(items=wanted, max_new_tokens=longest_answer(rows), decoding=decoding)
     config = RunConfig(corpus, ModelConfig(path=before), measure)
@@ -61,11 +63,19 @@ def compare(
         say(f"measure: {name}")
         found[name] = measure_learner(learner, rows, config.measure, start=origin, seed=config.seed)
     with folder.lock():
+        clear(folder)  # first of all: what is killed half-way must not be judged with an older half
         write_settings(config, folder)
         write_manifest(config, folder, rows, Path())
         for name, result in found.items():
             write_measurements(folder.measurements(name), result.measurements)
         write_completions(folder.path / "completions.parquet", found)
+
+
+def clear(folder: RunFolder) -> None:
+    """Remove what an earlier comparison measured in this folder, and what was said of it."""
+    measured = [folder.measurements(name) for name in ("before", "after")]
+    for path in (*measured, folder.path / "completions.parquet", folder.claims, folder.page):
+        path.unlink(missing_ok=True)
 
 
 def _items(rows: Corpus, protect: Sequence[str], items: int | None) -> int:

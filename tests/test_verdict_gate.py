@@ -270,3 +270,11 @@ def test_warn_is_for_wide_intervals_not_for_what_was_not_measured() -> None:
     missing = check([scores({("t", None): np.ones(10)})], [scores({("u", None): np.ones(10)})], [("t", None)])
     assert missing.code("warn") == 4
     assert GateResult("cannot tell", None, (), 0.15).code("warn") == 4, "nothing was protected"
+
+
+def test_half_of_a_comparison_is_never_judged_with_an_older_half(tmp_path: Path) -> None:
+    run = build_pair(tmp_path / "pair")
+    assert of_run(run, ["products"]).mean is not None
+    _comparison.clear(run)  # then the new "before" is written, and the process is killed
+    with pytest.raises(InputError, match="measurements before and after"):
+        of_run(run, ["products"])
