@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from mixwright.runs import RunFolder, write_measurements
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
+    from mixwright.measure._stage import MeasureResult
     from mixwright.pipeline import Say
 
 
@@ -43,11 +44,10 @@ def compare(
     Raises:
         InputError: a checkpoint, the corpus or a protected name cannot be used; nothing is written then.
     """
-    from mixwright._manifest import check_settings, write_manifest, write_settings
+    from mixwright._manifest import check_settings
     from mixwright.corpus import read_corpus
     from mixwright.learner.load import load_learner
     from mixwright.measure._stage import measure_learner
-    from mixwright.trial._before import write_completions
 
     rows = read_corpus(corpus)
     for note in rows.notes:
@@ -62,6 +62,14 @@ def compare(
     for name, learner, origin in (("before", start, None), ("after", end, start)):
         say(f"measure: {name}")
         found[name] = measure_learner(learner, rows, config.measure, start=origin, seed=config.seed)
+    write_comparison(folder, config, rows, found)
+
+
+def write_comparison(folder: RunFolder, config: RunConfig, rows: Corpus, found: Mapping[str, MeasureResult]) -> None:
+    """Write settings, manifest, both tables and the completions; nothing of an earlier comparison stays."""
+    from mixwright._manifest import write_manifest, write_settings
+    from mixwright.trial._before import write_completions
+
     with folder.lock():
         clear(folder)  # first of all: what is killed half-way must not be judged with an older half
         write_settings(config, folder)

@@ -60,6 +60,6 @@ def test_a_typo_is_told_with_the_nearest_names_of_its_own_record(section: str) -
 def _filled(record: type, whole: dict[str, Any]) -> dict[str, Any]:
     """Values that every required field of a plan's record takes."""
     right = {"task": "a", "name": "a", "state": "unknown", "objective": "grpo", "weights": {"a": 1.0}, "success": None}
-    needed = {f.name for f in fields(record) if f.name in right or f.name in ("n", "luck", "examples", "level", "steps")}
+    needed = {f.name for f in fields(record) if f.name in right or f.name in ("n", "chance", "examples", "level", "steps")}
     needed |= {"before", "expected", "low", "high"} if record is Forecast else set()
     return {name: right.get(name, whole[name]) for name in needed}

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -118,34 +118,35 @@ def check(
     wanted = None if items is None else set(items)
 
     def moved(cells: Collection[Cell]) -> Change | None:
-        found = change(
-            before,
-            after,
-            decoding=decoding,
-            weigh="cells",
-            only=lambda item: item[:2] in cells and (wanted is None or item in wanted),
-        )
+        def meant(item: Item) -> bool:
+            return item[:2] in cells and (wanted is None or item in wanted)
+
+        found = change(before, after, decoding=decoding, weigh="cells", only=meant)
         return found if found is not None and math.isfinite(found.success.value) else None
 
     every = {cell: moved([cell]) for cell in protected}
     known = {cell: found for cell, found in every.items() if found is not None and len(found.items) >= FEWEST_ITEMS}
-    cells = tuple(_losses({cell: known.get(cell) for cell in every}))
     seen = {item[:2] for scores in before for item in scores.items}
     rest = {cell: moved([cell]) for cell in sorted(seen - set(every), key=_order)}
+    cells = tuple(_losses({cell: known.get(cell) for cell in every}))
     others = tuple(cell for cell in _losses(rest) if cell.lost)
+    bare = GateResult("damaged" if others and not named else "cannot tell", None, cells, limit, None, others, named)
     whole = moved(list(known)) if known else None
-    if whole is None:
-        outcome: Outcome = "damaged" if others and not named else "cannot tell"
-        return GateResult(outcome, None, cells, limit, None, others, named)
+    return bare if whole is None else _judged(bare, whole, known)
+
+
+def _judged(bare: GateResult, whole: Change, known: Mapping[Cell, Change]) -> GateResult:
+    """The result with the protected cells' mean change, where some could be compared."""
+    cells, limit = bare.cells, bare.limit
     mean, depends = whole.success, whole.dependence if math.isfinite(whole.dependence.value) else None
     safe = mean.low > -MARGIN and all(cell.change is not None and cell.change.low > -limit for cell in cells)
-    lost = any(cell.lost for cell in cells) or bool(others and not named)
+    lost = bare.outcome == "damaged" or any(cell.lost for cell in cells)
     lost |= depends is not None and depends.high < -MARGIN
-    outcome = "damaged" if lost or (mean.high < 0 and not safe) else "passed" if safe else "cannot tell"
+    outcome: Outcome = "damaged" if lost or (mean.high < 0 and not safe) else "passed" if safe else "cannot tell"
     needed = None
-    if outcome == "cannot tell" and len(known) == len(every):
+    if outcome == "cannot tell" and len(known) == len(cells):
         needed = _needed(mean, len(whole.items), [(found.success, len(found.items)) for found in known.values()], limit)
-    return GateResult(outcome, mean, cells, limit, depends, others, named, needed)
+    return replace(bare, outcome=outcome, mean=mean, dependence=depends, needed=needed)
 
 
 def _losses(found: Mapping[Cell, Change | None]) -> list[CellLoss]:
