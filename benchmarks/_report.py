@@ -1,6 +1,6 @@
 """What every benchmark shares: its command line, what it ran on, its intervals, and where its result goes.
 
-The last line printed is one JSON object (name, value or ratio, low, high, seeds, unit, quick). A full run also writes
+The last line printed is one JSON object (name, value or ratio, low, high, seeds, unit, quick, goals). A full run also writes
 `results/NAME.json` with the raw rows, the versions, the processor, the commit and whether the tree differed from it; a
 quick run only prints. Import this module before torch: it holds the arithmetic to one thread, unless the environment
 says otherwise.
@@ -33,6 +33,23 @@ RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("mixwright", "torch", "trl", "transformers", "accelerate", "datasets", "numpy", "pyarrow")
 
 
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A goal that was fixed before, and what came out."""
+
+    name: str
+    found: Interval
+    """What came out, with its 95 % interval."""
+    goal: str
+    """As a condition on the value, such as ">= 0.9"."""
+    reached: bool
+
+    def record(self) -> dict[str, Any]:
+        """As a table row."""
+        found = {"value": self.found.value, "low": self.found.low, "high": self.found.high, "times": self.found.n}
+        return {"name": self.name} | found | {"goal": self.goal, "reached": self.reached}
+
+
 @dataclass(frozen=True)
 class Result:
     """What a benchmark found."""
@@ -51,6 +68,8 @@ class Result:
     """What has to be known to repeat the run."""
     kind: Literal["value", "ratio"] = "value"
     """Name of the headline figure in the last line."""
+    goals: Sequence[Goal] = ()
+    """Fixed before the run."""
 
 
 def interval(differences: Sequence[float]) -> Interval:
@@ -80,9 +99,9 @@ def run(name: str, about: str | None, measure: Callable[[bool], Result]) -> None
     )
     quick = parser.parse_args().quick
     made = conditions()
-    wall, cpu = time.perf_counter(), time.process_time()
+    wall, cpu = time.perf_counter(), _cpu_seconds()
     result = measure(quick)
-    seconds = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
+    seconds = {"wall": time.perf_counter() - wall, "cpu": _cpu_seconds() - cpu}
     value = result.value
     line = {
         "name": name,
@@ -92,11 +111,17 @@ def run(name: str, about: str | None, measure: Callable[[bool], Result]) -> None
         "seeds": list(result.seeds),
         "unit": result.unit,
         "quick": quick,
+        "goals": [goal.record() for goal in result.goals],
     }
     if not quick:
         details = {"figures": result.figures, "settings": result.settings, "rows": list(result.rows)}
         write_json(RESULTS / f"{name}.json", line | {"n": value.n, "seconds": seconds} | made | details)
     print(json.dumps(line, allow_nan=False), flush=True)
+
+
+def _cpu_seconds() -> float:
+    """CPU time until now, of this process and of those that it has waited for."""
+    return sum(os.times()[:4])
 
 
 def conditions() -> dict[str, Any]:

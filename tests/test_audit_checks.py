@@ -192,14 +192,14 @@ def test_a_lucky_cell_is_a_warning_that_names_the_majority_answer() -> None:
     rows += answered("sums", [str(i) for i in range(50, 80)])
     (lucky,) = warnings(Difficulty().check(corpus(*rows, levels=[2.0] * 30 + [1.0] * 30)))
     assert (lucky.task, lucky.count, lucky.total) == ("bits", 12, 30)
-    assert "bits@2: 40.0%" in lucky.message
+    assert "bits@2: 40.0% (± 22 points)" in lucky.message
     assert "'16': 12 of 30" in lucky.message
     assert lucky.evidence[0] == {"level": 2.0, "answer": "16", "rows": 12, "chance": 0.4}
 
 
 def test_a_number_of_the_prompt_that_is_the_answer_is_a_warning_too() -> None:
     (found,) = warnings(Difficulty().check(corpus(*answered("sums", [str(i) for i in range(30)]))))
-    assert found.message.startswith("sums: 100.0% are right without the skill (first number).")
+    assert found.message.startswith("sums: 100.0% (± 10 points) are right without the skill (first number).")
 
 
 def test_too_few_rows_are_not_judged_for_luck() -> None:

@@ -99,8 +99,8 @@ def test_a_run_gives_goals_limits_and_tables(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(judgement, "jobs", few)
     monkeypatch.setattr(judgement, "spread", lambda work: [judgement.done(job) for job in work])
     result = judgement.measure(quick=True)
-    names = [goal["name"] for goal in result.figures["goals"]]
-    assert len(names) == len(set(names)) == 18
+    names = [goal.name for goal in result.goals]
+    assert len(names) == len(set(names)) == 19
     json.dumps(to_data(result.figures), allow_nan=False)
     assert set(result.figures["limits"]["coverage by way"]) == {
         "seeds and items",
@@ -115,4 +115,4 @@ def test_the_committed_goals_are_those_of_the_committed_rows() -> None:
     kept = json.loads(RESULT.read_text(encoding="utf-8"))
     rows = kept["rows"]
     goals = [*judgement.goals_of_cells([row for row in rows if row["part"] == "cells"]), *judgement.goals_of_changes(rows)]
-    assert json.loads(json.dumps([goal.record() for goal in goals])) == kept["figures"]["goals"]
+    assert json.loads(json.dumps([goal.record() for goal in goals])) == kept["goals"]

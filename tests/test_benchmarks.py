@@ -15,7 +15,9 @@ from mixwright.records import Interval
 
 
 def result(quick):
-    return _report.Result(Interval(1.5, 1.0, 2.0, 3), "ms", [0, 1, 2], [{"seed": 0, "quick": quick}], {"other": 4.0})
+    found = Interval(1.5, 1.0, 2.0, 3)
+    goals = [_report.Goal("fast", found, "<= 1", False)]
+    return _report.Result(found, "ms", [0, 1, 2], [{"seed": 0, "quick": quick}], {"other": 4.0}, goals=goals)
 
 
 def last_line(capsys, monkeypatch, folder, *words):
@@ -28,6 +30,8 @@ def last_line(capsys, monkeypatch, folder, *words):
 def test_a_full_run_leaves_raw_rows_and_what_it_ran_on(capsys, monkeypatch, tmp_path):
     line = last_line(capsys, monkeypatch, tmp_path)
     expected = {"name": "made_up", "value": 1.5, "low": 1.0, "high": 2.0, "seeds": [0, 1, 2], "unit": "ms", "quick": False}
+    goal = {"name": "fast", "value": 1.5, "low": 1.0, "high": 2.0, "times": 3, "goal": "<= 1", "reached": False}
+    expected["goals"] = [goal]
     assert line == expected
     kept = json.loads((tmp_path / "made_up.json").read_text())
     assert kept.items() >= expected.items()

@@ -61,7 +61,8 @@ class Difficulty(Check):
         for cell in corpus.cells() if answers else ():
             if cell.count < self.least or cell.chance < self.lucky or cell.key not in answers:
                 continue
-            text = f"{cell.key}: {cell.chance:.1%} are right without the skill ({cell.rule[:EXCERPT]})."
+            error = f"± {100 * cell.chance_error:.0f} points"
+            text = f"{cell.key}: {cell.chance:.1%} ({error}) are right without the skill ({cell.rule[:EXCERPT]})."
             shown: tuple[dict[str, Any], ...] = ()
             if answers[cell.key]:
                 answer, n = answers[cell.key].most_common(1)[0]

@@ -3,7 +3,7 @@
 In this order: *mastered* or *hopeless* when the interval of plain success lies over or under the band; *lucky* only on
 evidence of no dependence on the prompt (upper end of kappa under `LUCKY`); *reachable* when answers earn more on their own
 prompts than on permuted ones (p < `ALPHA`); else *unknown*, which is admitted and drawn like reachable. A guess by the form
-of the prompt is reachable by this rule: only the chance level, in the verdict, decides what may be called learnt.
+of the prompt is reachable by this rule; what may be called learnt must lie above the chance level, too.
 """
 
 from __future__ import annotations

@@ -53,11 +53,6 @@ class Estimate:
         seen = t_quantile(self.freedom, 1 - (1 - LEVEL) / max(family, 1))
         return (seen + t_quantile(self.freedom, 2 * POWER - 1)) * self.error
 
-    def end(self, confidence: float) -> tuple[float, float]:
-        """The two-sided interval at another confidence."""
-        half = t_quantile(self.freedom, confidence) * self.error
-        return self.value - half, self.value + half
-
 
 def crossed(
     differences: NDArray[np.float64],
@@ -86,7 +81,7 @@ def crossed(
     if seeds < 2:
         return _estimate(value, of_items, freedom_items, 1, items)
     of_seeds = float(per_seed.var(ddof=1)) / seeds
-    rest = values - per_item - _by_group(values, groups, share) + _by_group(per_item[None], groups, share)
+    rest = values - per_item - _by_group(values, groups) + _by_group(per_item[None], groups)
     of_rest = _items_variance(rest, groups, share, 0.0)[0] / (seeds * (seeds - 1))
     whole = of_seeds + of_items - of_rest
     if whole >= max(of_seeds, of_items):
@@ -105,7 +100,7 @@ def _estimate(value: float, variance: float, freedom: float, seeds: int, items: 
     return Estimate(value, value - half, value + half, p, error, freedom, seeds, items)
 
 
-def _by_group(values: NDArray[np.float64], groups: NDArray[np.int64], share: NDArray[np.float64]) -> NDArray[np.float64]:
+def _by_group(values: NDArray[np.float64], groups: NDArray[np.int64]) -> NDArray[np.float64]:
     """Each value replaced by the mean of its row over its group; shape kept."""
     counts = np.bincount(groups).astype(float)
     return np.stack([np.bincount(groups, row) / counts for row in values])[:, groups]
@@ -129,7 +124,7 @@ def _items_variance(
     """
     rows = np.atleast_2d(values)
     counts = np.bincount(groups).astype(float)
-    centred = rows - _by_group(rows, groups, share)
+    centred = rows - _by_group(rows, groups)
     squares = np.bincount(groups, (centred**2).sum(axis=0))
     added = unseen * counts / counts.sum()
     freedom = counts - 1

@@ -18,6 +18,7 @@ import numpy as np
 
 from mixwright.contracts import Probe
 from mixwright.corpus._cells import answered, members_of, rules_of
+from mixwright.corpus._rows import pc
 from mixwright.estimates.cell_states import FEWEST_ITEMS
 from mixwright.estimates.chance import Chance, chance_level
 from mixwright.estimates.dependence import Dependence, of_items
@@ -72,7 +73,7 @@ class Competence(Probe):
 
 def _chances(passes: Passes, corpus: Corpus) -> dict[Group, Chance]:
     """The chance level of each cell's items, small cells with their task's."""
-    rows = np.flatnonzero([split == "train" for split in corpus.table["split"].to_pylist()])
+    rows = np.flatnonzero(pc.equal(corpus.table["split"], "train").to_numpy())
     wanted = {task for task, _ in passes.cells}
     train = {group: answered(corpus, own) for group, own in members_of(corpus, rows).items() if group[0] in wanted}
     found = {}

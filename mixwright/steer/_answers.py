@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mixwright.estimates.dependence import of_margins
+from mixwright.estimates.dependence import Dependence, of_margins
 from mixwright.records import GroupOutcome
 
 WINDOW = 64
@@ -29,12 +29,12 @@ MOST_ANSWERS = 16
 DIFFER = 0.05
 """Mean difference between reward and being equal to the gold answer above which answers say nothing."""
 Group = tuple[int, float, tuple[int, ...]]
-"""Gold answer, success, answers; answers as 64-bit numbers."""
+"""Gold answer, success, answers; answers as `answer_key`."""
 
 
 def answer_key(text: str) -> int:
-    """An answer as a 63-bit number; 0 is no answer."""
-    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "big") >> 1 or 1
+    """An answer as a 31-bit number, which any two of a window share by chance in 1 of 60,000 cases; 0 is no answer."""
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=4).digest(), "big") >> 1 or 1
 
 
 class AnswerEvidence:
@@ -148,7 +148,7 @@ class AnswerEvidence:
         self._stale = set(range(len(self._groups)))
 
 
-def _table(groups: Sequence[Group]) -> Any:
+def _table(groups: Sequence[Group]) -> Dependence | None:
     """Dependence among groups of different prompts; None where equal answers do not explain the rewards."""
     golds = np.array([gold for gold, _, _ in groups])
     counts = np.array([len(answers) for _, _, answers in groups])

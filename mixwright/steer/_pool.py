@@ -85,7 +85,7 @@ def _levels(ids: Sequence[str], levels: Sequence[float | None], task_of: np.ndar
 def _golds(answers: Sequence[Any], options: Sequence[Any] | None) -> np.ndarray | None:
     """Gold answers as numbers; None when there are none."""
     known: dict[str, int] = {}
-    found = np.zeros(len(answers), dtype=np.int64)
+    found = np.zeros(len(answers), dtype=np.int32)
     for row, answer in enumerate(answers):
         if answer is not None:
             text = read_answer(str(answer), options[row] if options is not None else None)

@@ -23,8 +23,9 @@ WORDS = (
     "right. A change of success is the change of S plus the change of D.",
     "Chance level: what the best rule without the skill (a constant answer, a position, a number of the prompt, blind "
     "choice), chosen on other rows, earns on the same items. Learnt needs success after above it.",
-    "Improves: success and D both rose. Gives the commonest answer more often: success rose, and S explains it. Sharper, "
-    "not more able: sampled success rose, success under the declared decoding did not.",
+    "Improves: success and D both rose. Gives the commonest answer more often: success and S rose. Depends less on the "
+    "prompt: D fell, success is not shown to. Sharper, not more able: sampled success and its D rose, success under the "
+    "declared decoding stayed within the margin.",
     "Frozen: the starting model, not trained. Uniform: rows drawn as they come. Equal shares: every task and level equally "
     "often. Helps: improves success against each of the three. Null: an arm that lacks what the lever knows; a lever that "
     "helps is tried against its nulls.",

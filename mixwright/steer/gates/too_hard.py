@@ -8,9 +8,9 @@ means fewer groups and never a sudden end. A cell without evidence is admitted a
 while refused, so a cell whose success rises comes back: one measured at 0 of 256 rollouts (32 items) does after two
 groups of 8 with 4 right each.
 
-Measured (benchmarks/overhard.py, 5 seeds): alone it kept .30 of what over-hard data destroys (-.14 to .74), because Adam
-gives the few groups left a full step; with the engine's `survivors` rule, which is on by default, 1.01 (.87 to 1.15).
-Where rows have no levels, all guards together kept .92 (.70 to 1.15).
+Measured (benchmarks/overhard.py, 5 seeds, before lucky cells had a rule of their own): alone it kept .30 of what over-
+hard data destroys (-.14 to .74), because Adam gives the few groups left a full step; with the engine's `survivors` rule,
+which is on by default, 1.01 (.87 to 1.15). Where rows have no levels, all guards together kept .92 (.70 to 1.15).
 
 Source: 2605.28388 (over-hard samples harm); rewards of answers that do not depend on the prompt teach the commonest
     answer.
