@@ -1,32 +1,48 @@
-"""Rollouts to a target: ours against uniform, static_band, target, filter-and-refill, screen-then-commit and an oracle.
+"""What choosing problems is worth: ours against not training, uniform draws, equal shares of the levels, and other rules.
 
-One small student per seed goes on by GRPO on one of three pools. SFT from scratch has taught it chains of up to 3 operations
+One small student per seed goes on by GRPO on one of five pools. SFT from scratch has taught it chains of up to 3 operations
 (right 98 % of the time) and partly those of 4 to 6 (right 20 to 35 %: it mostly answers at once); 7 and 8 it has never seen.
 
-    wide     90 % of the problems lie outside the band: 45 % of 1 to 3 operations, 45 % of 7 or 8; 10 % of 4 to 6
-    in-band  4 to 6 operations only
+    wide     90 % of the problems lie outside the band: 45 % of 1 to 3 operations, 45 % of 7 or 8; 10 % of 4 to 6;
+             19,200 rollouts, which are one pass of uniform draws
+             (read at 1,920 rollouts, too, because greedy success reaches its ceiling soon)
+    again    480 problems in the same shares and 19,200 rollouts: five passes
+    in-band  4 to 6 operations only; 5,760 rollouts
     trap     40 % are of 8 operations and accept a random half of all answers: right half the time whatever the model does;
-             30 % of 4 to 6 operations
+             30 % of 4 to 6 operations; 5,760 rollouts
+    tasks    the wide pool with every level as a task without levels: only weights of tasks can differ; 5,760 rollouts
 
-All rollouts are charged, also those that were thrown away and the measurement that static_band starts from; the oracle's
-knowledge alone is free. The score is sampled accuracy on held-out problems of 4 to 6 operations. Target of a seed: 90 % of
-what its oracle reaches in the end (mean of the last three looks). A run has reached it at the first look whose mean with the
-look before is at or over it. A run that never does counts with its whole budget; a ratio with it on top is a lower bound.
-Ours is the difficulty selector alone: no gate, no controller, nothing measured before. Of the traps no single answer is
-right, so a run cannot tell from its answers that they do not depend on the prompt: its stated blind spot. Pools, student,
-target and the selector's options were chosen on seeds from 100 on.
+The primary outcome is greedy success on all held-out problems, every level counted once, mastered and hopeless ones too
+(`benchmarks/_outcome.py`). All rollouts are charged, also those that were thrown away and the measurement that static_band
+starts from; the oracle's knowledge alone is free. Ours is the difficulty selector alone with nothing measured before;
+`default` is all that a trainer does when no plan is given. Labels of levels are true, shuffled over all problems, noisy (a
+normal error of one level, rounded) or absent. `cells only` takes any problem of the chosen cell.
+
+Rollouts to a target are a mechanism: the target of a seed is 90 % of what its oracle reaches on 4 to 6 operations (sampled,
+mean of the looks at 5,280 to 5,760 rollouts); a run has reached it at the first look whose mean with the look before is at
+or over it; a run that does not within 5,760 counts with these, and a ratio with it on top is a lower bound. Intervals are
+not corrected for the number of comparisons. Seeds 20 to 39 were fixed before the run; pools, student and the selector's
+options were chosen on seeds from 100 on. Of the traps no single answer is right, so a run cannot tell from its answers that
+they do not depend on the prompt: its stated blind spot.
+
+    python -m benchmarks.rollouts [--quick]
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
+from benchmarks._report import Goal, Result, interval, run
+
+# isort: split
 import numpy as np
 
-from benchmarks._report import Result, interval, run
+from benchmarks import _outcome as outcome
 from benchmarks.peers._arena import Arena, Settings
 from benchmarks.peers._base import Recipe, base_model
 from benchmarks.peers._rules import Engined, Plain, Rule, cell_plan, distinct, drive, pool_of
@@ -37,46 +53,77 @@ from benchmarks.peers.screen import Screen
 from benchmarks.peers.spread import Spread
 from mixwright.contracts import Pool
 from mixwright.estimates.intervals import share_interval
-from mixwright.records import CellPlan, Example, Plan, Stage, to_data
+from mixwright.records import CellPlan, Example, Interval, Plan, Stage, to_data
+from mixwright.trainers._steering import default_plan
 from mixwright_lab.worlds.chain import LONGEST, MODULUS, Chain
 
 BASE = Recipe(plain=3, steps=600, styles=(("full", 0.3), ("direct", 0.7)))
 """Up to 3 operations are mastered; 4 to 6 it could work out, but mostly guesses at once; 7 and 8 were never seen."""
 BAND = (0.1, 0.9)
-POOLS = {
-    "wide": {1: 0.05, 2: 0.2, 3: 0.2, 4: 0.035, 5: 0.035, 6: 0.03, 7: 0.225, 8: 0.225},
-    "in-band": {4: 0.4, 5: 0.3, 6: 0.3},
-    "trap": {2: 0.1, 3: 0.1, 4: 0.1, 5: 0.1, 6: 0.1, 7: 0.05, 8: 0.05, 9: 0.4},
-}
-"""Share of problems by level; level 9 are the traps."""
+WIDE = {1: 0.05, 2: 0.2, 3: 0.2, 4: 0.035, 5: 0.035, 6: 0.03, 7: 0.225, 8: 0.225}
 TRAP = 9
-SIZE = 2400
-"""Problems of a pool; fewer of one operation, of which there are not so many."""
-SCORED = (4, 5, 6)
-HELD_OUT = 48
-"""Held-out problems per scored level, four responses each."""
-ARMS = {
-    "wide": ("uniform", "static_band", "target", "refill", "screen", "oracle", "ours"),
-    "in-band": ("uniform", "oracle", "ours"),
-    "trap": ("uniform", "spread", "oracle", "ours"),
+"""Level of the traps."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A pool, and what is run on it."""
+
+    shares: Mapping[int, float]
+    """Of problems, by level; level 9 are the traps."""
+    arms: tuple[str, ...]
+    others: tuple[str, ...] = ()
+    """Arms that are run on `FEW` seeds."""
+    size: int = 2400
+    """Problems; fewer of one operation, of which there are not so many."""
+    budget: int = 5_760
+    """Rollouts."""
+
+
+POOLS = {
+    "wide": Setting(
+        WIDE,
+        (
+            *("uniform", "equal shares", "ours", "default", "cells only", "oracle"),
+            *("ours, shuffled", "ours, noisy", "equal shares, noisy", "ours, absent"),
+        ),
+        ("target", "static_band", "refill", "screen"),
+        budget=19_200,
+    ),
+    "again": Setting(WIDE, (), ("uniform", "equal shares", "ours", "ours, absent"), size=480, budget=19_200),
+    "in-band": Setting({4: 0.4, 5: 0.3, 6: 0.3}, (), ("uniform", "equal shares", "oracle", "ours")),
+    "trap": Setting(
+        {2: 0.1, 3: 0.1, 4: 0.1, 5: 0.1, 6: 0.1, 7: 0.05, 8: 0.05, TRAP: 0.4},
+        (),
+        ("uniform", "equal shares", "spread", "oracle", "ours"),
+    ),
+    "tasks": Setting(WIDE, (), ("uniform", "equal shares", "learnable")),
 }
-BUDGET = {False: 5_760, True: 3_840}
+SCORED = (4, 5, 6)
+"""Levels of the target."""
+HELD_OUT = 40
+"""Held-out problems per level."""
+EARLY, WATCHED = 1_920, 5_760
+"""Rollouts at which the outcome of longer runs is read, too; within which the target must be reached."""
 EVERY = 240
-"""Rollouts between two looks."""
-SEEDS = {False: (0, 1, 2, 3, 4), True: (0, 1)}
+"""Rollouts between two looks at the target; ten times as many later."""
+SEEDS = tuple(range(20, 40))
+FEW = SEEDS[:10]
 SHARE = 0.9
-"""Of the oracle's final accuracy: the target."""
+"""Of the oracle's accuracy: the target."""
 MEASURED = (8, 8)
 """Problems per level, and rollouts of each, that static_band measures at the start."""
-OPTIONS: dict[str, dict[str, Any]] = {"target": {}, "difficulty": {}}
+SELECTORS = {"ours": "difficulty", "cells only": "difficulty", "equal shares": "equal_levels"}
+OPTIONS: dict[str, dict[str, Any]] = {"cells only": {"candidates": 1}}
+Row = dict[str, Any]
 
 
 def problems(kind: str, seed: int) -> list[Example]:
     """The pool of a seed, shuffled."""
-    rng, world, found = np.random.default_rng((seed, 7)), Chain(), []
-    for level, share in POOLS[kind].items():
+    setting, rng, world, found = POOLS[kind], np.random.default_rng((seed, 7)), Chain(), []
+    for level, share in setting.shares.items():
         start = int(rng.integers(2**30))
-        made = [world.make(start + index, min(level, LONGEST), "train") for index in range(round(share * SIZE))]
+        made = [world.make(start + index, min(level, LONGEST), "train") for index in range(round(share * setting.size))]
         found += [trapped(example, rng) for example in made] if level == TRAP else made
     found = distinct(found)
     return [found[index] for index in rng.permutation(len(found))]
@@ -90,14 +137,32 @@ def trapped(example: Example, rng: np.random.Generator) -> Example:
     return replace(example, id=f"trap:{example.id}", level=float(TRAP), answer=answers[0], extra=extra)
 
 
+def labelled(examples: Sequence[Example], labels: str, seed: int) -> list[Example]:
+    """The problems with other levels: "" leaves them, "shuffled", "noisy", "absent", or "tasks" instead of levels."""
+    rng = np.random.default_rng((seed, 8))
+    levels = np.array([example.level for example in examples], dtype=float)
+    if labels == "shuffled":
+        levels = rng.permutation(levels)
+    if labels == "noisy":
+        levels = np.clip(np.rint(levels + rng.normal(size=len(levels))), 1, LONGEST)
+    if labels == "tasks":
+        return [replace(example, task=f"{example.level:g} operations", level=None) for example in examples]
+    given = [None] * len(levels) if labels == "absent" else levels.tolist()
+    return [replace(example, level=level) for example, level in zip(examples, given, strict=True)]
+
+
 def chance(example: Example) -> float:
     """Level of the example's cell."""
     return 0.5 if example.level == TRAP else 1 / MODULUS
 
 
-def held_out() -> list[Example]:
-    """Problems that the score is about."""
-    return distinct([Chain().make(index, level, "eval") for level in SCORED for index in range(HELD_OUT)])
+def held_out(kind: str) -> list[Example]:
+    """Problems that the outcome is about: all levels, and traps where the pool has some."""
+    found = outcome.held_out(range(1, LONGEST + 1), HELD_OUT, Chain().make)
+    if TRAP in POOLS[kind].shares:
+        rng, start = np.random.default_rng(9), 10_000  # other problems than those of level 8
+        found += [trapped(Chain().make(start + index, LONGEST, "eval"), rng) for index in range(HELD_OUT)]
+    return found
 
 
 def measured(arena: Arena, pool: Pool) -> tuple[CellPlan, ...]:
@@ -111,141 +176,184 @@ def measured(arena: Arena, pool: Pool) -> tuple[CellPlan, ...]:
     return tuple(found)
 
 
-def engined(selector: str, arena: Arena, pool: Pool, seed: int, cells: tuple[CellPlan, ...] = ()) -> Rule:
-    """Our engine with that selector and nothing else."""
-    options = {f"selectors.{selector}": OPTIONS[selector]} if OPTIONS.get(selector) else {}
+def rule_of(arm: str, arena: Arena, pool: Pool, seed: int) -> Rule:
+    """The rule of an arm, its labels left out of the name."""
+    size = len(arena.examples)
+    if arm in ("oracle", "spread"):
+        return Oracle(pool, BAND, seed) if arm == "oracle" else Spread(pool, seed)
+    if arm in ("uniform", "refill", "screen"):  # uniform: every problem equally often, so tasks by their own shares
+        return {"uniform": Plain, "refill": Refill, "screen": Screen}[arm](size, seed)
+    if arm == "default":
+        return Engined(default_plan(pool, "grpo", 1000, leash=False), pool, seed, canary_every=10)
+    if len(pool.tasks) > 1:
+        shares = np.bincount(pool.task_of) / len(pool.task_of)
+        weights = {
+            task: 1 / len(pool.tasks) if arm == "equal shares" else float(shares[n]) for n, task in enumerate(pool.tasks)
+        }
+        stage = Stage("training", "grpo", 1000, weights, BAND, mixture="learnable" if arm == "learnable" else None)
+        return Engined(Plan("rollouts", (stage,)), pool, seed)
+    cells = measured(arena, pool) if arm == "static_band" else ()
+    selector = SELECTORS.get(arm, arm)
+    options = {f"selectors.{selector}": OPTIONS[arm]} if arm in OPTIONS else {}
     stage = Stage("training", "grpo", 1000, {"chain": 1.0}, BAND, selector=selector, options=options)
     return Engined(Plan("rollouts", (stage,), cells), pool, seed)
 
 
-def rule_of(arm: str, arena: Arena, pool: Pool, seed: int) -> Rule:
-    """The rule of an arm."""
-    size = len(arena.examples)
-    if arm == "static_band":
-        return engined(arm, arena, pool, seed, measured(arena, pool))
-    if arm in ("target", "ours"):
-        return engined({"ours": "difficulty"}.get(arm, arm), arena, pool, seed)
-    if arm in ("oracle", "spread"):
-        return Oracle(pool, BAND, seed) if arm == "oracle" else Spread(pool, seed)
-    return {"uniform": Plain, "refill": Refill, "screen": Screen}[arm](size, seed)
+@dataclass(frozen=True)
+class Job:
+    """One run."""
+
+    pool: str
+    arm: str
+    seed: int
+    budget: int
 
 
-def trained(job: tuple[str, str, int, int]) -> dict[str, Any]:
-    """One run: pool, arm, seed, budget."""
-    kind, arm, seed, budget = job
-    examples, scored = problems(kind, seed), held_out()
-    arena = Arena(examples, base_model(seed, BASE), Settings(), seed)
-    pool, drawn = pool_of(examples, chance), [0, 0]
-    rule = rule_of(arm, arena, pool, seed)
-    levels = np.array([example.level for example in scored])
-    roll = arena.roll
+def trained(job: Job) -> Row:
+    """One run, with what was seen on the way and every answer to the held-out problems at the end."""
+    name, _, labels = job.arm.partition(", ")
+    labels = "tasks" if job.pool == "tasks" else labels
+    examples, scored = labelled(problems(job.pool, job.seed), labels, job.seed), held_out(job.pool)
+    arena = Arena(examples, base_model(job.seed, BASE), Settings(), job.seed)
+    made: Row = {"pool": job.pool, "arm": job.arm, "seed": job.seed}
+    if name == "frozen":
+        return made | {"charged": 0, "answers": outcome.answers(arena, scored)}
+    pool, drawn, roll = pool_of(examples, chance), Counter[bool](), arena.roll
+    rule = rule_of(name, arena, pool, job.seed)
 
     def counted(indices: Sequence[int], count: int, *, greedy: bool = False) -> Any:
-        drawn[0] += count * sum(examples[index].level == TRAP for index in indices)
-        drawn[1] += count * len(indices)
+        for index in indices:
+            drawn[examples[index].level == TRAP] += count
         return roll(indices, count, greedy=greedy)
 
     arena.roll = counted  # type: ignore[method-assign]
+    target = [example for example in scored if example.level in SCORED]
 
-    def look(arena: Arena) -> dict[str, Any]:
-        success = arena.look(scored).rewards.mean(1)
-        return {"accuracy": float(success.mean()), "levels": [float(success[levels == level].mean()) for level in SCORED]}
+    def look(arena: Arena) -> Row:
+        return {"accuracy": round(float(arena.look(target).rewards.mean()), 4)}
 
-    seen = drive(arena, rule, budget, EVERY, look)
-    teach = rule.totals["teach"] / max(1, rule.totals["groups"])
-    books = {"steps": arena.steps, "charged": arena.charged, "teach": teach, "trap_share": drawn[0] / max(1, drawn[1])}
-    return {"pool": kind, "arm": arm, "seed": seed, **books, "seen": seen}
+    seen: list[Row] = []
+    for until, every in ((EARLY, EVERY), (WATCHED, EVERY), (job.budget, 10 * EVERY)):
+        if until <= job.budget:
+            seen += drive(arena, rule, until, every, look)[bool(seen) :]
+        if until == EARLY:
+            made["early"] = outcome.answers(arena, scored)
+    groups = max(1, rule.totals["groups"])
+    books = {"steps": arena.steps, "charged": arena.charged, "teach": rule.totals["teach"] / groups}
+    books |= {"refused": rule.totals["refused"] / groups, "trap_share": drawn[True] / max(1, drawn.total())}
+    return made | books | {"answers": outcome.answers(arena, scored), "seen": seen}
 
 
-def final(row: dict[str, Any]) -> float:
-    """Accuracy at the end: mean of the last three looks."""
-    return float(np.mean([look["accuracy"] for look in row["seen"][-3:]]))
+def accuracy(row: Row) -> float:
+    """Mean of the last three looks within the watched rollouts."""
+    return float(np.mean([look["accuracy"] for look in _watched(row)[-3:]]))
 
 
-def reached(row: dict[str, Any], target: float) -> float | None:
+def reached(row: Row, target: float) -> float | None:
     """Rollouts charged when the target was reached; None when it never was."""
-    for before, now in zip(row["seen"], row["seen"][1:], strict=False):
+    watched = _watched(row)
+    for before, now in pairwise(watched):
         if (before["accuracy"] + now["accuracy"]) / 2 >= target:
             return float(now["charged"])
     return None
 
 
-def ratio(rows: Sequence[dict[str, Any]], over: str, under: str, budget: int) -> dict[str, Any]:
+def _watched(row: Row) -> list[dict[str, float]]:
+    """The looks within `WATCHED` rollouts, the batch that reaches it included."""
+    return [look for look in row["seen"] if look["charged"] < WATCHED + EVERY]
+
+
+def ratio(rows: Sequence[Row], over: str, under: str) -> dict[str, Any]:
     """Geometric mean of rollouts of one arm over those of another, with its t interval on logs, and what was censored."""
-    logs, censored = [], {over: 0, under: 0}
-    for seed in sorted({row["seed"] for row in rows}):
-        spent = {}
-        for arm in (over, under):
-            row = next(row for row in rows if row["seed"] == seed and row["arm"] == arm)
-            censored[arm] += row["to_target"] is None
-            spent[arm] = row["to_target"] or budget
-        logs.append(math.log(spent[over] / spent[under]))
-    value = interval(logs)
+    spent = {(row["arm"], row["seed"]): row["to_target"] for row in rows if "to_target" in row}
+    seeds = sorted(seed for arm, seed in spent if arm == over and (under, seed) in spent)
+    censored = {arm: sum(spent[arm, seed] is None for seed in seeds) for arm in (over, under)}
+    value = interval([math.log((spent[over, seed] or WATCHED) / (spent[under, seed] or WATCHED)) for seed in seeds])
     ends = {name: math.exp(getattr(value, name)) for name in ("value", "low", "high")}
-    return ends | {"logs": logs, "censored": censored, "lower bound": censored[over] > censored[under]}
+    return ends | {"seeds": len(seeds), "censored": censored, "lower bound": censored[over] > censored[under]}
 
 
-def judged(rows: list[dict[str, Any]], budget: int) -> dict[str, Any]:
-    """Targets, rollouts to them, final accuracies and ratios of one pool; fills `final` and `to_target` of the rows."""
-    targets = {row["seed"]: SHARE * final(row) for row in rows if row["arm"] == "oracle"}
+def mechanism(rows: Sequence[Row]) -> dict[str, Any]:
+    """Rollouts to the target and shares of groups, per arm; fills `to_target` of the rows where an oracle ran."""
+    targets = {row["seed"]: SHARE * accuracy(row) for row in rows if row["arm"] == "oracle"}
     for row in rows:
-        row["final"], row["to_target"] = final(row), reached(row, targets[row["seed"]])
-    figures: dict[str, Any] = {"targets": targets}
-    for arm in dict.fromkeys(row["arm"] for row in rows):
+        if row["seed"] in targets and "seen" in row:
+            row["to_target"] = reached(row, targets[row["seed"]])
+    figures: dict[str, Any] = {}
+    for arm in dict.fromkeys(row["arm"] for row in rows if "seen" in row):
         mine = [row for row in rows if row["arm"] == arm]
-        spent = [row["to_target"] or budget for row in mine]
-        figures[arm] = {
-            "rollouts to target, geometric mean": float(np.exp(np.mean(np.log(spent)))),
-            "censored": sum(row["to_target"] is None for row in mine),
-            "final": float(np.mean([row["final"] for row in mine])),
-            **{name: float(np.mean([row[name] for row in mine])) for name in ("teach", "trap_share")},
-        }
-        if arm != "ours":
-            ours = {row["seed"]: row["final"] for row in rows if row["arm"] == "ours"}
-            figures[arm]["rollouts over ours"] = ratio(rows, arm, "ours", budget)
-            figures[arm]["final, ours minus it"] = to_data(interval([ours[row["seed"]] - row["final"] for row in mine]))
-    geometric = {arm: figures[arm]["rollouts to target, geometric mean"] for arm in ("uniform", "oracle", "ours")}
-    room = geometric["uniform"] - geometric["oracle"]
-    figures["share of the oracle's saving"] = (geometric["uniform"] - geometric["ours"]) / room if room > 0 else None
+        figures[arm] = {name: float(np.mean([row[name] for row in mine])) for name in ("teach", "refused", "trap_share")}
+        if targets:
+            spent = [row["to_target"] or WATCHED for row in mine]
+            figures[arm]["rollouts to target, geometric mean"] = float(np.exp(np.mean(np.log(spent))))
+            figures[arm]["censored"] = sum(row["to_target"] is None for row in mine)
+            if arm != "ours":
+                figures[arm]["rollouts over ours"] = ratio(rows, arm, "ours")
     return figures
 
 
-def told(kind: str, figures: dict[str, Any]) -> None:
-    """A table of one pool."""
-    share = figures["share of the oracle's saving"]
-    print(f"\n{kind}: share of the oracle's saving {share if share is None else round(share, 2)}")
-    print(f"{'':<12}{'to target':>10}{'censored':>9}{'final':>7}{'teach':>7}{'traps':>7}  rollouts over ours")
-    for arm, shown in figures.items():
-        if not isinstance(shown, dict) or "final" not in shown:
-            continue
-        over = shown.get("rollouts over ours")
-        text = "" if over is None else f"{over['value']:.2f} [{over['low']:.2f}, {over['high']:.2f}]"
-        text += " at least" if over and over["lower bound"] else ""
-        numbers = f"{shown['rollouts to target, geometric mean']:>10.0f}{shown['censored']:>9}{shown['final']:>7.3f}"
-        print(f"{arm:<12}{numbers}{shown['teach']:>7.2f}{shown['trap_share']:>7.2f}  {text}")
+def pairs_of(kind: str) -> list[tuple[str, str]]:
+    """What is compared: every arm with the three references, ours with what it could do without, absent with even draws."""
+    arms = [arm for arm in (*POOLS[kind].arms, *POOLS[kind].others) if arm not in outcome.REFERENCES]
+    found = [(arm, reference) for arm in ("uniform", "equal shares", *arms) for reference in outcome.REFERENCES]
+    found += [("ours", arm) for arm in arms if arm != "ours" and "ours" in arms]
+    found += [("ours, noisy", "equal shares, noisy")] if "ours, noisy" in arms else []
+    return [pair for pair in found if pair[0] != pair[1] and pair != ("uniform", "equal shares")]
 
 
-def measure(quick: bool, seeds: Sequence[int] | None = None, arms: dict[str, tuple[str, ...]] | None = None) -> Result:
-    """All arms on all pools; the headline is uniform's rollouts to the target over ours, on the wide pool."""
-    budget, chosen, arms = BUDGET[quick], seeds or SEEDS[quick], arms or ARMS
-    spread(base, chosen)
-    jobs = [(kind, arm, seed, budget) for kind in arms for seed in chosen for arm in arms[kind]]
+def goals_of(figures: Mapping[str, Any]) -> list[Goal]:
+    """Fixed before the run."""
+    wanted = {
+        "wide": (
+            *(f"{arm} - {reference}" for arm in ("ours", "default") for reference in outcome.REFERENCES),
+            *("ours, noisy - equal shares, noisy", "ours, absent - uniform", "ours - cells only"),
+        ),
+        "again": ("ours - equal shares", "ours, absent - uniform"),
+        "trap": ("ours - uniform",),
+        "in-band": ("ours - uniform",),
+        "tasks": ("learnable - uniform", "learnable - equal shares"),
+    }
+    found = []
+    for reading, when in (("outcome", "at the end"), ("early", f"at {EARLY:,} rollouts")):
+        for kind, pairs in wanted.items():
+            for pair in pairs:
+                value = interval_of(figures[kind][reading][pair])
+                found.append(Goal(f"{kind}, {when}: {pair}, greedy success, all levels", value, "> 0", value.low > 0))
+    return found
+
+
+def interval_of(shown: Mapping[str, Any]) -> Interval:
+    """Success of a comparison as a record."""
+    value, low, high = shown["success"]
+    return Interval(value, low, high, shown["seeds"])
+
+
+def measure(quick: bool) -> Result:
+    """All arms on all pools; the headline is the outcome of ours against equal shares of the levels, on the wide pool."""
+    spread(base, SEEDS[:2] if quick else SEEDS)
+    jobs = []
+    for kind, setting in POOLS.items():
+        for arms, seeds in ((setting.arms, SEEDS), (setting.others, FEW)):
+            seeds = seeds[:2] if quick else seeds
+            arms = tuple(dict.fromkeys(("frozen", *arms))) if arms else ()
+            budget = setting.budget // 5 if quick else setting.budget
+            jobs += [Job(kind, arm, seed, budget) for seed in seeds for arm in arms]
+    jobs = list(dict.fromkeys(jobs))
     rows = spread(trained, jobs, say="run")
-    figures = {kind: judged([row for row in rows if row["pool"] == kind], budget) for kind in arms}
-    for kind, shown in figures.items():
-        told(kind, shown)
-    wide = figures["wide"]["uniform"]["rollouts over ours"]
-    settings = {"pools": POOLS, "size": SIZE, "band": BAND, "budget": budget, "share": SHARE, "base": to_data(BASE)}
-    return Result(
-        replace(interval(wide["logs"]), value=wide["value"], low=wide["low"], high=wide["high"]),
-        "uniform's charged rollouts to the target over ours, wide pool, geometric mean"
-        + ("; a lower bound: uniform did not always reach it" if wide["lower bound"] else ""),
-        chosen,
-        rows,
-        figures=to_data(figures),
-        settings=to_data(settings | {"options": OPTIONS}),
-        kind="ratio",
-    )
+    figures: dict[str, Any] = {}
+    for kind in POOLS:
+        mine, scored = [row for row in rows if row["pool"] == kind], held_out(kind)
+        shown = outcome.differences(mine, scored, pairs_of(kind))
+        figures[kind] = {"outcome": shown, "means": outcome.means(mine, scored), "mechanism": mechanism(mine)}
+        outcome.table(kind, shown, figures[kind]["means"])
+        early = outcome.differences(mine, scored, pairs_of(kind), column="early")
+        figures[kind] |= {"early": early, "early means": outcome.means(mine, scored, column="early")}
+        outcome.table(f"{kind}, at {EARLY:,} rollouts", early, figures[kind]["early means"])
+    value = interval_of(figures["wide"]["outcome"]["ours - equal shares"])
+    settings = {"pools": {kind: to_data(setting) for kind, setting in POOLS.items()}, "band": BAND, "base": to_data(BASE)}
+    settings |= {"held out": HELD_OUT, "samples": outcome.SAMPLES, "share": SHARE, "watched": WATCHED}
+    unit = "greedy success over all held-out levels, ours minus equal shares of the levels, wide pool, one pass"
+    return Result(value, unit, SEEDS, rows, to_data(figures), to_data(settings), goals=goals_of(figures))
 
 
 def base(seed: int) -> None:
@@ -254,4 +362,4 @@ def base(seed: int) -> None:
 
 
 if __name__ == "__main__":
-    run("rollouts", __doc__ or "", measure)
+    run("rollouts", __doc__, measure)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -87,27 +85,56 @@ def test_spread_follows_the_raw_variance_of_rewards():
 
 
 def row(arm, seed, accuracies):
-    seen = [{"charged": 100 * place, "accuracy": value} for place, value in enumerate(accuracies)]
-    return {"arm": arm, "seed": seed, "seen": seen, "teach": 0.5, "trap_share": 0.0}
+    seen = [{"charged": 960 * place, "accuracy": value} for place, value in enumerate(accuracies)]
+    seen.append({"charged": 7680, "accuracy": 0.0})  # after the watched rollouts: nothing of it counts
+    return {"arm": arm, "seed": seed, "seen": seen, "teach": 0.5, "trap_share": 0.0, "refused": 0.0}
 
 
 def test_runs_are_judged_as_the_page_says():
-    rows = []
+    rows = [{"arm": "frozen", "seed": seed} for seed in (0, 1)]
     for seed in (0, 1):
         rows += [
-            row("oracle", seed, [0.2, 0.9, 0.9, 1.0, 1.0, 1.0]),  # final 1.0, target 0.9: mean of two looks at 200
-            row("ours", seed, [0.2, 0.3, 0.9, 0.9, 0.9, 0.9]),  # at 300
-            row("uniform", seed, [0.2, 0.2, 0.2, 0.2, 0.2, 0.2]),  # never: counts with the budget
+            row("oracle", seed, [0.2, 0.9, 0.9, 0.9, 1.0, 1.0, 1.0]),  # final 1.0, target 0.9: mean of two looks at 1,920
+            row("ours", seed, [0.2, 0.3, 0.9, 0.9, 0.9, 0.9, 0.9]),  # at 2,880
+            row("uniform", seed, [0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2]),  # never: counts with 5,760
         ]
-    figures = rollouts.judged(rows, 600)
-    assert figures["targets"] == {0: pytest.approx(0.9), 1: pytest.approx(0.9)}
-    assert [r["to_target"] for r in rows[:3]] == [200.0, 300.0, None]
+    figures = rollouts.mechanism(rows)
+    assert [r["to_target"] for r in rows[2:5]] == [1920.0, 2880.0, None]
     over = figures["uniform"]["rollouts over ours"]
-    assert over["value"] == pytest.approx(2.0)
+    assert (over["value"], over["low"], over["high"]) == pytest.approx((2.0, 2.0, 2.0))
     assert over["lower bound"]
     assert over["censored"] == {"uniform": 2, "ours": 0}
-    assert over["logs"] == [pytest.approx(math.log(2))] * 2
-    assert figures["share of the oracle's saving"] == pytest.approx(300 / 400)
+    assert figures["uniform"]["rollouts to target, geometric mean"] == pytest.approx(5760)
+    assert figures["oracle"]["rollouts over ours"]["value"] == pytest.approx(2 / 3)
+
+
+def test_without_an_oracle_there_is_no_target():
+    figures = rollouts.mechanism([row("ours", 0, [0.2] * 7)])
+    assert figures == {"ours": {"teach": 0.5, "refused": 0.0, "trap_share": 0.0}}
+
+
+def test_goals_need_the_whole_interval_above_zero():
+    shown = {"success": [0.02, -0.01, 0.05], "seeds": 5}
+    better = {"success": [0.02, 0.01, 0.03], "seeds": 5}
+    figures = {
+        kind: {reading: dict.fromkeys(map(" - ".join, rollouts.pairs_of(kind)), shown) for reading in ("outcome", "early")}
+        for kind in rollouts.POOLS
+    }
+    figures["wide"]["outcome"]["ours - uniform"] = better
+    goals = rollouts.goals_of(figures)
+    assert [goal.name for goal in goals if goal.reached] == ["wide, at the end: ours - uniform, greedy success, all levels"]
+
+
+def test_labels_are_moved_and_nothing_else():
+    pool = rollouts.problems("wide", 0)
+    shuffled, noisy, absent = (rollouts.labelled(pool, labels, 0) for labels in ("shuffled", "noisy", "absent"))
+    assert sorted(e.level for e in shuffled) == sorted(e.level for e in pool)
+    assert 0.6 < np.mean([a.level != b.level for a, b in zip(shuffled, pool, strict=True)]) < 0.95
+    moved = np.array([a.level - b.level for a, b in zip(noisy, pool, strict=True)])
+    assert 0.3 < np.mean(moved == 0) < 0.6  # P(|normal| < 1/2) = 0.38, and more at both ends
+    assert {e.level for e in absent} == {None}
+    assert [e.id for e in shuffled] == [e.id for e in noisy] == [e.id for e in absent] == [e.id for e in pool]
+    assert len({e.task for e in rollouts.labelled(pool, "tasks", 0)}) == 8
 
 
 def test_pools_are_as_said():
@@ -121,4 +148,8 @@ def test_pools_are_as_said():
     inside = np.mean([example.level in rollouts.SCORED for example in wide])
     assert 0.09 < inside < 0.12
     assert len({example.id for example in wide}) == len(wide)
-    assert not {example.id for example in wide} & {example.id for example in rollouts.held_out()}
+    held_out = rollouts.held_out("trap")
+    assert not {example.id for example in wide} & {example.id for example in held_out}
+    levels = [example.level for example in held_out]
+    assert set(levels) == set(range(1, 10))
+    assert all(levels.count(level) == rollouts.HELD_OUT for level in range(2, 10))
