@@ -18,7 +18,7 @@ from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.dependence import dependence
 from mixwright.estimates.judgement import FEWEST_SEEDS, change_word
 from mixwright.estimates.outcome import SWAPPED, Change, Item, ItemScores, change
-from mixwright.records import Example
+from mixwright.records import Example, Interval
 from mixwright_lab.worlds.chain import MODULUS
 
 SAMPLES = 4
@@ -102,6 +102,12 @@ def told(moved: Change) -> dict[str, Any]:
     shown: dict[str, Any] = {name: _figure(part) for name, part in parts.items() if part is not None}
     word = change_word(moved) if moved.success.seeds >= FEWEST_SEEDS else "cannot tell"
     return shown | {"word": word, "p": moved.success.p, "seeds": moved.success.seeds, "items": moved.success.items}
+
+
+def interval_of(shown: Mapping[str, Any]) -> Interval:
+    """Success of a comparison as a record."""
+    value, low, high = shown["success"]
+    return Interval(value, low, high, shown["seeds"])
 
 
 def _figure(part: Estimate) -> list[float]:

@@ -1,15 +1,23 @@
-"""What over-hard problems cost a model that could do easier ones, and how much of that each guard keeps.
+"""Does refusing help? Over-hard cells, cells without information, cells of partial skill, with each lever left out in turn.
 
-A tiny GPT that does chains of 1 to 6 operations (a fifth of its answers given at once) is trained by GRPO, 80 steps of
-12 x 8 rollouts at a high learning rate. Pools of 4,000 problems, the same for all arms of a seed:
-hard: 98 % out of reach (8 operations, chance level 1/16), 2 % not (3 to 6 operations, 20 problems each).
-biased: the same, but 15 % of the hard problems have the answer 0, a shortcut that can be guessed.
-unlabelled: the same as hard without levels, so that nothing tells the hard rows from the others.
-medium: 5 and 6 operations only, where a guard must cost nothing.
-But for anchors, replay and the selector `difficulty`, every arm draws by the pool's own shares. `loss` is what success on
-held-out problems of 1 to 6 operations, sampled at temperature 1, has fallen by after the last step (mean over levels; 1 to 4
-and 5 to 6 are listed too); `kept` is 1 - loss(guard) / loss(unguarded), paired by seed, over 1 where a guarded run gains.
-Rollouts of canaries and of the measurement that a plan rests on are charged on top of the 7,680 of training, and listed.
+A tiny GPT is trained by GRPO, 80 steps of 12 x 8 rollouts. It can do chains of 1 to 6 operations (`able`: a fifth of its
+answers given at once), or of 1 to 3, and could work out 4 to 6 but mostly guesses at once (`lazy`). Pools of 4,000 problems,
+the same for all arms of a seed:
+    hard        98 % out of reach (8 operations, chance level 1/16), 2 % not (3 to 6 operations, 20 problems each);
+                able, at a high learning rate of 1e-3
+    half rate   the same at 5e-4
+    unlabelled  the same as hard without levels, so that nothing tells the hard rows from the others
+    medium      5 and 6 operations only, where a guard must cost nothing; able, 1e-3
+    blind       half of the rows have answers that do not depend on the prompt (0 in 45 %, else any): nothing can be
+                learnt of them but to say 0; the other half are 4 to 6 operations; lazy, 5e-4
+    partial     4 to 6 operations whose answer is 0 in half of the rows: a skill that the model has in part, beside a
+                majority answer that is quicker to learn; lazy, 5e-4
+The primary outcome is greedy success on held-out problems of every level of that world, each counted once, what the pool
+lacks too (`benchmarks/_outcome.py`). References: `frozen` (not trained), `uniform` (every row alike, no lever), `equal
+shares` of tasks and levels. `default` is the plan that a trainer makes by itself, with nothing measured before (selector
+difficulty, gate too_hard, survivors, canaries); `no X` is that plan without X; `X alone` is X on uniform draws. Rollouts of
+canaries are charged on top of the 7,680 of training, and listed. Intervals are not corrected for the number of comparisons.
+Seeds 20 to 27 were fixed before the run; pools and rates were chosen on seeds from 100 on.
 
     python -m benchmarks.overhard [--quick]
 """
@@ -19,91 +27,130 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from statistics import fmean
 from typing import Any
 
-from benchmarks._report import Result, interval, run
+from benchmarks._report import Goal, Result, run
 
 # isort: split
 import numpy as np
 
+from benchmarks import _outcome as outcome
 from benchmarks.peers._arena import Arena, Settings
 from benchmarks.peers._base import Recipe, base_model
 from benchmarks.peers._rules import Engined, cell_plan, distinct, pool_of
 from benchmarks.peers._workers import spread
+from mixwright.contracts import Pool
 from mixwright.estimates.cell_states import BAND
 from mixwright.estimates.intervals import clustered_share
-from mixwright.records import Cell, CellPlan, Example, Plan, Stage
-from mixwright.trainers._steering import default_plan
-from mixwright_lab.worlds.chain import MODULUS, Chain
+from mixwright.records import Cell, CellPlan, Example, Plan, Stage, to_data
+from mixwright_lab.worlds.chain import LONGEST, MODULUS, Chain
 
-STEPS, SEEDS, QUICK = 80, (0, 1, 2, 3, 4), (0, 1)
-HARD = 8
+STEPS, SEEDS, QUICK = 80, tuple(range(20, 28)), (20, 21)
 SIZE = 4000
 """Problems of a pool."""
+HELD_OUT = 40
+"""Held-out problems per level."""
 PROBED = 8
 """Problems per level that a measured plan rests on, with a group of rollouts each."""
-SETTINGS = Settings(rate=1e-3)
-RECIPE = Recipe()
-MOSTLY_HARD = {HARD: 0.98, 3: 0.005, 4: 0.005, 5: 0.005, 6: 0.005}
-POOLS: Mapping[str, tuple[Mapping[int, float], float]] = {
-    "hard": (MOSTLY_HARD, 0.0),
-    "biased": (MOSTLY_HARD, 0.15),
-    "unlabelled": (MOSTLY_HARD, 0.0),
-    "medium": ({5: 0.5, 6: 0.5}, 0.0),
-}
-"""Name -> share of problems per number of operations, and share of hard answers made 0."""
+HIGH, ORDINARY = 1e-3, 5e-4
+"""Learning rates."""
+ABLE = Recipe()
+LAZY = Recipe(plain=3, steps=600, styles=(("full", 0.3), ("direct", 0.7)))
+MOSTLY_HARD = {8: 0.98, 3: 0.005, 4: 0.005, 5: 0.005, 6: 0.005}
+BLIND, MAJORITY, PARTLY = 8, 0.45, 0.5
+"""Level of the rows without information, share of 0 among their answers; share of 0 where skill is partial."""
+
+
+@dataclass(frozen=True)
+class World:
+    """A pool and what is run on it."""
+
+    shares: Mapping[int, float]
+    """Of problems, by number of operations."""
+    rate: float
+    """Learning rate."""
+    arms: Sequence[str]
+    labelled: bool = True
+    blind: bool = False
+    """Whether the answers of level `BLIND` say nothing of their prompts."""
+    biased: Sequence[int] = ()
+    """Levels of which `PARTLY` have the answer 0."""
+    recipe: Recipe = ABLE
+    """Of the student."""
+
+    def make(self, index: int, level: float, split: str) -> Example:
+        """The problem at that index."""
+        made = Chain(bias=PARTLY if level in self.biased else 0.0).make(index, level, split)
+        if not (self.blind and level == BLIND):
+            return made
+        rng = np.random.default_rng((index, split == "eval", 0xB11D))
+        answer = 0 if rng.random() < MAJORITY else int(rng.integers(MODULUS))
+        return replace(made, task="blind", answer=str(answer))
 
 
 @dataclass(frozen=True)
 class Guards:
-    """What one arm does against damage; nothing by default."""
+    """What one arm does; nothing by default."""
 
-    stage: Mapping[str, Any] = field(default_factory=dict)
-    """Plug-ins of the stage."""
-    engine: Mapping[str, Any] = field(default_factory=dict)
-    """Options of the engine; survivors are off unless named."""
+    selector: str = "uniform"
+    gates: Sequence[str] = ()
+    controllers: Sequence[str] = ()
+    monitors: Sequence[str] = ()
+    engine: Mapping[str, Any] = field(default_factory=lambda: {"survivors": 0.0})
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Options of plug-ins."""
     beta: float = 0.0
     """KL coefficient at the start."""
     rate: float = 1.0
     """Factor on the learning rate from the start."""
-    every: int = 20
-    """Steps between canary passes."""
-    measured: bool = True
+    measured: bool = False
     """Whether the plan knows what was measured before, which is charged."""
     permute: bool = False
     """Train on rewards permuted within groups."""
-    default: bool = False
-    """The plan that a trainer makes where none is given."""
+    trains: bool = True
 
 
-GATE, DRIFT, WATCH = {"gates": ("too_hard",)}, {"controllers": ("drift",)}, {"monitors": ("canary",)}
-REPLAY, SURVIVE = {"replay": 0.25}, {"survivors": 0.25}
-ALL = Guards(GATE | DRIFT | WATCH, REPLAY | SURVIVE | {"anchor": 0.25}, beta=0.01, every=5)
+DEFAULT = Guards("difficulty", ("too_hard",), (), ("canary",), engine={})
+"""The levers of `default_plan`; a test compares them."""
+GATE = Guards(gates=("too_hard",), engine={})
+UNLUCKY = {"gates.too_hard": {"lucky": 0.0}, "selectors.difficulty": {"lucky": 0.0}}
+WATCH = Guards(monitors=("canary",), beta=0.01, measured=True)
 ARMS: Mapping[str, Guards] = {
-    "unguarded": Guards(measured=False),
-    "permuted": Guards(measured=False, permute=True),
-    "lower rate": Guards(rate=0.2, measured=False),
-    "too_hard": Guards(GATE),
-    "too_hard + survivors": Guards(GATE, SURVIVE),
-    "anchor": Guards(engine={"anchor": 0.25}),
-    "drift": Guards(DRIFT, beta=0.01, measured=False),
-    "drift, beta 0": Guards(DRIFT | WATCH, {"on_alarm": "log"}, every=5),
-    "canary": Guards(WATCH, REPLAY, beta=0.01, every=5),
-    "canary, no replay": Guards(WATCH, beta=0.01, every=5),
-    "all": ALL,
-    "default": Guards(default=True, measured=False, every=5),
+    "frozen": Guards(trains=False),
+    "uniform": Guards(),
+    "equal shares": Guards("equal_levels"),
+    "permuted": Guards(permute=True),
+    "lower rate": Guards(rate=0.2),
+    "default": DEFAULT,
+    "no selector": replace(DEFAULT, selector="uniform"),
+    "no gate": replace(DEFAULT, gates=()),
+    "no lucky cells": replace(DEFAULT, options=UNLUCKY),
+    "no over-hard cells": replace(DEFAULT, options={"gates.too_hard": {"floor": 0.0}}),
+    "no survivors": replace(DEFAULT, engine={"survivors": 0.0}),
+    "no canary": replace(DEFAULT, monitors=()),
+    "selector alone": Guards("difficulty"),
+    "gate alone": GATE,
+    "gate alone, no survivors": replace(GATE, engine={"survivors": 0.0}),
+    "anchor alone": Guards(engine={"survivors": 0.0, "anchor": 0.25}, measured=True),
+    "drift alone": Guards(controllers=("drift",), beta=0.01),
+    "beta alone": Guards(beta=0.01),
+    "canary alone": WATCH,
+    "canary and replay": replace(WATCH, engine={"survivors": 0.0, "replay": 0.25}),
+    "default, beta and drift": replace(DEFAULT, controllers=("drift",), beta=0.01),
 }
-PLAN: Mapping[str, Sequence[str]] = {
-    "hard": tuple(ARMS),
-    "biased": ("unguarded", "all"),
-    "unlabelled": ("unguarded", "all"),
-    "medium": ("unguarded", "lower rate", "all", "default"),
+REFERENCES = outcome.REFERENCES
+PARTS = ("default", "no selector", "no gate", "no lucky cells", "selector alone", "gate alone")
+POOLS: Mapping[str, World] = {
+    "hard": World(MOSTLY_HARD, HIGH, tuple(ARMS)),
+    "half rate": World(MOSTLY_HARD, ORDINARY, (*REFERENCES, "default", "no gate", "gate alone")),
+    "unlabelled": World(
+        MOSTLY_HARD, HIGH, ("frozen", "uniform", "default", "no selector", "no gate", "lower rate"), labelled=False
+    ),
+    "blind": World({4: 0.2, 5: 0.15, 6: 0.15, BLIND: 0.5}, ORDINARY, (*REFERENCES, *PARTS), blind=True, recipe=LAZY),
+    "partial": World({4: 0.4, 5: 0.3, 6: 0.3}, ORDINARY, (*REFERENCES, *PARTS), biased=(4, 5, 6), recipe=LAZY),
+    "medium": World({5: 0.5, 6: 0.5}, HIGH, (*REFERENCES, "lower rate", "default", "no gate", "drift alone")),
 }
-"""Arms per pool."""
-QUICK_PLAN = {"hard": ("unguarded", "permuted", "too_hard + survivors", "drift", "all"), "medium": ("unguarded", "all")}
+QUICK_ARMS = (*REFERENCES, "default", "no gate", "gate alone")
 
 
 @dataclass(frozen=True)
@@ -118,13 +165,16 @@ class Job:
 
 def examples_of(pool: str, seed: int) -> list[Example]:
     """The pool of a seed: each problem once."""
-    shares, bias = POOLS[pool]
-    worlds, found = {True: Chain(bias=bias), False: Chain()}, []
-    for level, share in shares.items():
+    world, found = POOLS[pool], []
+    for level, share in world.shares.items():
         count = round(share * SIZE)
-        made = [worlds[level == HARD].make(seed * 100_000 + i, level, "train") for i in range(2 * count)]
-        found += distinct(made)[:count]
-    return [replace(example, level=None) for example in found] if pool == "unlabelled" else found
+        found += distinct([world.make(seed * 100_000 + i, level, "train") for i in range(2 * count)])[:count]
+    return found if world.labelled else [replace(example, level=None) for example in found]
+
+
+def held_out(pool: str) -> list[Example]:
+    """Every level, as this world has it."""
+    return outcome.held_out(range(1, LONGEST + 1), HELD_OUT, POOLS[pool].make)
 
 
 def chances(examples: Sequence[Example]) -> dict[float | None, float]:
@@ -143,117 +193,112 @@ def probe(arena: Arena, known: Mapping[float | None, float], group: int) -> tupl
         here = [number for number, example in enumerate(arena.examples) if example.level == level]
         rolled = arena.roll(rng.choice(here, PROBED, replace=False).tolist(), group)
         share = clustered_share(rolled.rewards.mean(1), group)
-        cells.append(cell_plan(Cell("chain", level, len(here), chance), rolled, share, BAND))
+        task = arena.examples[here[0]].task
+        cells.append(cell_plan(Cell(task, level, len(here), chance), rolled, share, BAND))
     return tuple(cells)
 
 
-def rule_of(arena: Arena, guards: Guards, seed: int) -> Engined:
-    """The engine with an arm's guards."""
-    known = chances(arena.examples)
-    cells = probe(arena, known, arena.settings.group) if guards.measured else ()
-    pool = pool_of(arena.examples, lambda example: known[example.level])
-    options = {"engine": {"survivors": 0.0, **guards.engine}, **guards.options}
-    stage = Stage("training", "grpo", STEPS, {"chain": 1.0}, options=options, **guards.stage)
-    plan = default_plan(pool, "grpo", STEPS) if guards.default else Plan("hand", (stage,), cells)
-    return Engined(plan, pool, seed, canary_every=guards.every)
+def plan_of(guards: Guards, pool: Pool, cells: tuple[CellPlan, ...] = (), *, equal: bool = False) -> Plan:
+    """The plan of an arm; tasks weigh by their rows, or the same."""
+    counts = np.bincount(pool.task_of) / len(pool.task_of)
+    weights = {task: 1 / len(counts) if equal else float(counts[number]) for number, task in enumerate(pool.tasks)}
+    options = {**({"engine": dict(guards.engine)} if guards.engine else {}), **guards.options}
+    options = {name: value for name, value in options.items() if _used(name, guards)}
+    stage = Stage("training", "grpo", STEPS, weights, selector=guards.selector, options=options)
+    levers = {name: tuple(getattr(guards, name)) for name in ("gates", "controllers", "monitors")}
+    return Plan("hand", (replace(stage, **levers),), cells)
+
+
+def _used(name: str, guards: Guards) -> bool:
+    kind, _, plugin = name.partition(".")
+    return not plugin or plugin in (*guards.gates, guards.selector) or kind == "engine"
 
 
 def work(job: Job) -> dict[str, Any]:
-    """One run: what was seen at the start and at the end."""
-    guards = ARMS[job.arm]
-    settings = replace(SETTINGS, beta=guards.beta, rate=SETTINGS.rate * guards.rate, permute=guards.permute)
-    arena = Arena(examples_of(job.pool, job.seed), base_model(job.seed, RECIPE), settings, job.seed)
-    worlds = Chain(), Chain(bias=POOLS[job.pool][1])
-    easy, medium = ([worlds[0].make(i, n, "eval") for n in levels for i in range(40)] for levels in ((1, 2, 3, 4), (5, 6)))
-    hard = [worlds[1].make(i, HARD, "eval") for i in range(80)]
-
-    def look(arena: Arena) -> dict[str, float]:
-        rolls = {name: arena.look(part) for name, part in (("easy", easy), ("medium", medium), ("hard", hard))}
-        seen = {name: float(rolled.rewards.mean()) for name, rolled in rolls.items()}
-        for name in ("easy", "hard"):
-            given = Counter(answer for group in rolls[name].answers for answer in group)
-            seen[f"top answer, {name}"] = given.most_common(1)[0][1] / given.total()
-        styles = Counter(style for group in rolls["easy"].formats for style in group)
-        return seen | {
-            "given at once": styles["direct"] / styles.total(),
-            "kl per answer": float(arena.drift(rolls["easy"]).mean()),
-        }
-
-    rule = rule_of(arena, guards, job.seed)
-    probed = arena.charged
-    seen = [look(arena)]
+    """One run, with every answer to the held-out problems at its end."""
+    guards, world = ARMS[job.arm], POOLS[job.pool]
+    settings = Settings(rate=world.rate * guards.rate, beta=guards.beta, permute=guards.permute)
+    arena = Arena(examples_of(job.pool, job.seed), base_model(job.seed, world.recipe), settings, job.seed)
+    made = {"pool": job.pool, "arm": job.arm, "seed": job.seed}
+    if not guards.trains:
+        return made | {"charged": 0, "answers": outcome.answers(arena, held_out(job.pool))}
+    known = chances(arena.examples)
+    cells = probe(arena, known, settings.group) if guards.measured else ()
+    pool, probed = pool_of(arena.examples, lambda example: known[example.level]), arena.charged
+    plan = plan_of(guards, pool, cells, equal=job.arm == "equal shares")
+    rule = Engined(plan, pool, job.seed, canary_every=5 if guards.monitors else 20)
     for _ in range(job.steps):
         rule.step(arena)
-    seen.append(look(arena))
-    kinds = Counter(d.what.partition(".")[0] for d in rule.decisions)
-    made = {"measuring": probed, "canaries": arena.charged - probed - job.steps * SETTINGS.prompts * SETTINGS.group}
-    return {
-        "pool": job.pool,
-        "arm": job.arm,
-        "seed": job.seed,
-        "charged": arena.charged,
-        **made,
-        "seen": seen,
-        "groups": dict(rule.totals),
-        "decisions": dict(kinds),
-    }
+    books: dict[str, Any] = {"charged": arena.charged, "measuring": probed, "groups": dict(rule.totals)}
+    books["canaries"] = arena.charged - probed - job.steps * settings.prompts * settings.group
+    kinds = Counter(decision.what.partition(".")[0] for decision in rule.decisions)
+    return made | books | {"decisions": dict(kinds), "answers": outcome.answers(arena, held_out(job.pool))}
 
 
-def success(seen: Mapping[str, float]) -> float:
-    """Mean over 1 to 6 operations."""
-    return (4 * seen["easy"] + 2 * seen["medium"]) / 6
+def pairs_of(arms: Sequence[str]) -> list[tuple[str, str]]:
+    """Every arm with the references, and the default plan with itself without one part."""
+    found = [(arm, reference) for arm in arms for reference in REFERENCES if arm not in ("frozen", reference)]
+    return found + [("default", arm) for arm in arms if arm.startswith("no ") and "default" in arms]
 
 
-def lost(row: Mapping[str, Any]) -> float:
-    """What success has fallen by."""
-    return success(row["seen"][0]) - success(row["seen"][-1])
+def mechanism(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Per arm: shares of groups that teach and that were refused, steps skipped, canaries charged."""
+    found: dict[str, Any] = {}
+    for arm in dict.fromkeys(row["arm"] for row in rows if "groups" in row):
+        mine = [row for row in rows if row["arm"] == arm]
+        shares = {
+            name: [row["groups"].get(name, 0) / row["groups"]["groups"] for row in mine] for name in ("teach", "refused")
+        }
+        found[arm] = {name: float(np.mean(values)) for name, values in shares.items()}
+        found[arm]["skipped"] = float(np.mean([row["groups"].get("skipped", 0) for row in mine]))
+        found[arm]["canaries"] = float(np.mean([row["canaries"] for row in mine]))
+    return found
 
 
-def told(rows: Sequence[dict[str, Any]], plain: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Figures of one arm in one pool, against the unguarded rows of the same seeds."""
-    pairs, last = list(zip(rows, plain, strict=True)), [row["seen"][-1] for row in rows]
-    figures = {
-        "loss": asdict(interval([lost(row) for row in rows])),
-        "kept": asdict(interval([1 - lost(row) / lost(other) for row, other in pairs])) if lost_enough(plain) else None,
-        "success against unguarded": asdict(
-            interval([success(row["seen"][-1]) - success(other["seen"][-1]) for row, other in pairs])
-        ),
-        "loss of 1 to 4, 5 to 6": [
-            fmean(row["seen"][0][n] - row["seen"][-1][n] for row in rows) for n in ("easy", "medium")
-        ],
-        **{name: fmean(seen[name] for seen in last) for name in list(last[0])[3:]},
-        "groups that teach": fmean(row["groups"]["teach"] / row["groups"]["groups"] for row in rows),
-        "steps skipped": fmean(row["groups"].get("skipped", 0) for row in rows),
-    }
-    return figures | {name: fmean(row[name] for row in rows) for name in ("charged", "measuring", "canaries")}
-
-
-def lost_enough(plain: Sequence[dict[str, Any]]) -> bool:
-    """Whether there is a loss to keep a share of: at least a tenth in every seed."""
-    return min(lost(row) for row in plain) >= 0.1
+def goals_of(figures: Mapping[str, Any]) -> list[Goal]:
+    """Fixed before the run: refusing must be worth something where it is meant to be, and cost nothing elsewhere."""
+    wanted = [(pool, f"default - {reference}", 0.0) for pool in POOLS for reference in REFERENCES]
+    wanted += [(pool, "default - no gate", 0.0) for pool in ("hard", "half rate", "unlabelled", "blind")]
+    wanted += [("blind", "default - no lucky cells", 0.0), ("partial", "default - no lucky cells", -0.02)]
+    wanted += [("partial", "default - no gate", -0.02), ("medium", "default - no gate", -0.02)]
+    found = []
+    for pool, pair, least in wanted:
+        shown = figures[pool]["outcome"].get(pair)
+        if shown is not None:
+            value = outcome.interval_of(shown)
+            found.append(Goal(f"{pool}: {pair}, greedy success, all levels", value, f"> {least:g}", value.low > least))
+    return found
 
 
 def measure(quick: bool) -> Result:
-    """All pools and arms."""
-    seeds, chosen = (QUICK, QUICK_PLAN) if quick else (SEEDS, PLAN)
-    for seed in seeds:  # once, so that no two workers teach the same one
-        base_model(seed, RECIPE)
+    """All pools and arms; the headline is the default plan against not training, over-hard pool."""
+    seeds = QUICK if quick else SEEDS
+    spread(base, seeds)
+    chosen = {pool: [arm for arm in world.arms if not quick or arm in QUICK_ARMS] for pool, world in POOLS.items()}
     jobs = [Job(pool, arm, seed) for seed in seeds for pool, arms in chosen.items() for arm in arms]
     rows = spread(work, jobs, say="run")
     figures: dict[str, Any] = {}
     for pool, arms in chosen.items():
-        by_arm = {arm: [row for row in rows if (row["pool"], row["arm"]) == (pool, arm)] for arm in arms}
-        figures[pool] = {arm: told(found, by_arm["unguarded"]) for arm, found in by_arm.items()}
-    settings = {"run": asdict(SETTINGS), "steps": STEPS, "pools": {n: dict(p[0]) for n, p in POOLS.items()}, "size": SIZE}
-    kept = [1 - lost(a) / lost(b) for a, b in zip(*(picked(rows, arm) for arm in ("all", "unguarded")), strict=True)]
-    unit = "share of the loss on an over-hard pool that all guards keep; over 1: they gain"
-    arms = {arm: asdict(guards) for arm, guards in ARMS.items()}
-    return Result(interval(kept), unit, seeds, rows, figures, settings | {"recipe": asdict(RECIPE), "arms": arms})
+        mine, scored = [row for row in rows if row["pool"] == pool], held_out(pool)
+        shown = outcome.differences(mine, scored, pairs_of(arms))
+        figures[pool] = {"outcome": shown, "means": outcome.means(mine, scored), "mechanism": mechanism(mine)}
+        outcome.table(pool, shown, figures[pool]["means"])
+    value = figures["hard"]["outcome"]["default - frozen"]
+    settings = {
+        "pools": to_data(dict(POOLS)),
+        "steps": STEPS,
+        "size": SIZE,
+        "students": {"able": asdict(ABLE), "lazy": asdict(LAZY)},
+    }
+    settings |= {"arms": {arm: asdict(guards) for arm, guards in ARMS.items()}, "held out": HELD_OUT}
+    unit = "greedy success over all held-out levels, the trainer's own plan minus not training, over-hard pool"
+    return Result(outcome.interval_of(value), unit, seeds, rows, figures, to_data(settings), goals=goals_of(figures))
 
 
-def picked(rows: Sequence[dict[str, Any]], arm: str) -> list[dict[str, Any]]:
-    """The rows of an arm in the hard pool, by seed."""
-    return [row for row in rows if (row["pool"], row["arm"]) == ("hard", arm)]
+def base(seed: int) -> None:
+    """Teach the students of a seed; they stay on disk."""
+    for recipe in (ABLE, LAZY):
+        base_model(seed, recipe)
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ from benchmarks.peers.screen import Screen
 from benchmarks.peers.spread import Spread
 from mixwright.contracts import Pool
 from mixwright.estimates.intervals import share_interval
-from mixwright.records import CellPlan, Example, Interval, Plan, Stage, to_data
+from mixwright.records import CellPlan, Example, Plan, Stage, to_data
 from mixwright.trainers._steering import default_plan
 from mixwright_lab.worlds.chain import LONGEST, MODULUS, Chain
 
@@ -317,15 +317,9 @@ def goals_of(figures: Mapping[str, Any]) -> list[Goal]:
     for reading, when in (("outcome", "at the end"), ("early", f"at {EARLY:,} rollouts")):
         for kind, pairs in wanted.items():
             for pair in pairs:
-                value = interval_of(figures[kind][reading][pair])
+                value = outcome.interval_of(figures[kind][reading][pair])
                 found.append(Goal(f"{kind}, {when}: {pair}, greedy success, all levels", value, "> 0", value.low > 0))
     return found
-
-
-def interval_of(shown: Mapping[str, Any]) -> Interval:
-    """Success of a comparison as a record."""
-    value, low, high = shown["success"]
-    return Interval(value, low, high, shown["seeds"])
 
 
 def measure(quick: bool) -> Result:
@@ -349,7 +343,7 @@ def measure(quick: bool) -> Result:
         early = outcome.differences(mine, scored, pairs_of(kind), column="early")
         figures[kind] |= {"early": early, "early means": outcome.means(mine, scored, column="early")}
         outcome.table(f"{kind}, at {EARLY:,} rollouts", early, figures[kind]["early means"])
-    value = interval_of(figures["wide"]["outcome"]["ours - equal shares"])
+    value = outcome.interval_of(figures["wide"]["outcome"]["ours - equal shares"])
     settings = {"pools": {kind: to_data(setting) for kind, setting in POOLS.items()}, "band": BAND, "base": to_data(BASE)}
     settings |= {"held out": HELD_OUT, "samples": outcome.SAMPLES, "share": SHARE, "watched": WATCHED}
     unit = "greedy success over all held-out levels, ours minus equal shares of the levels, wide pool, one pass"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from benchmarks import overhard
@@ -9,7 +11,8 @@ from benchmarks.peers._arena import Arena, Settings
 from benchmarks.peers._base import Recipe, base_model
 from benchmarks.peers._rules import Engined, distinct, pool_of
 from mixwright.records import Plan, Stage
-from mixwright_lab.worlds.chain import Chain
+from mixwright.trainers._steering import default_plan
+from mixwright_lab.worlds.chain import Chain, running_values
 
 WORLD = Chain()
 GUARDS = {"gates": ("too_hard",), "options": {"engine": {"anchor": 0.25}}}
@@ -36,37 +39,79 @@ def test_guards_keep_what_over_hard_problems_destroy():
     assert guarded > before - 0.15
 
 
-def test_the_hard_pool_is_what_the_text_says():
-    shares = overhard.POOLS["hard"][0]
-    assert shares[overhard.HARD] == 0.98
-    assert sum(shares.values()) == pytest.approx(1)
-    examples = overhard.examples_of("hard", 3)
-    assert sum(example.level == overhard.HARD for example in examples) / len(examples) == pytest.approx(0.98, abs=0.001)
-    assert overhard.chances(examples)[8.0] == pytest.approx(1 / 16, abs=0.02)
-    biased = overhard.examples_of("biased", 3)
-    assert overhard.chances(biased)[8.0] == pytest.approx(0.15 + 0.85 / 16, abs=0.02)
+def right(example) -> bool:
+    return example.answer == str(running_values(str(example.prompt))[-1])
+
+
+def test_pools_are_what_the_text_says():
+    for name, world in overhard.POOLS.items():
+        assert sum(world.shares.values()) == pytest.approx(1), name
+        assert {"frozen", "uniform"} <= set(world.arms) <= set(overhard.ARMS), name
+    hard = overhard.examples_of("hard", 3)
+    assert sum(example.level == 8 for example in hard) / len(hard) == pytest.approx(0.98, abs=0.001)
+    assert overhard.chances(hard)[8.0] == pytest.approx(1 / 16, abs=0.02)
     assert {example.level for example in overhard.examples_of("unlabelled", 3)} == {None}
 
 
-def row(seed, arm, before, after):
-    seen = [{"easy": value, "medium": value, "kl per answer": 0.0} for value in (before, after)]
-    groups = {"groups": 10, "teach": 5}
-    return {
-        "pool": "hard",
-        "arm": arm,
-        "seed": seed,
-        "seen": seen,
-        "groups": groups,
-        "charged": 9,
-        "measuring": 1,
-        "canaries": 1,
+def test_answers_of_the_blind_rows_say_nothing_of_their_prompts():
+    pool = overhard.examples_of("blind", 3)
+    blind = [example for example in pool if example.task == "blind"]
+    assert len(blind) / len(pool) == pytest.approx(0.5, abs=0.01)
+    given = Counter(example.answer for example in blind)
+    assert given["0"] / len(blind) == pytest.approx(0.45 + 0.55 / 16, abs=0.03)
+    assert sum(map(right, blind)) / len(blind) == pytest.approx(1 / 16, abs=0.02)
+    assert all(right(example) for example in pool if example.task != "blind")
+    assert {example.task for example in overhard.held_out("blind") if example.level == 8} == {"blind"}
+
+
+def test_answers_of_partial_skill_are_right_and_half_of_them_are_0():
+    pool = overhard.examples_of("partial", 3)
+    assert all(map(right, pool))
+    assert sum(example.answer == "0" for example in pool) / len(pool) == pytest.approx(0.5 + 0.5 / 16, abs=0.03)
+
+
+def test_the_default_arm_is_the_plan_that_a_trainer_makes():
+    pool = pool_of(overhard.examples_of("blind", 3)[::20], lambda _: 1 / 16)
+    (own,) = default_plan(pool, "grpo", overhard.STEPS, leash=False).stages
+    (made,) = overhard.plan_of(overhard.DEFAULT, pool).stages
+    for name in ("selector", "gates", "controllers", "monitors", "mixture"):
+        assert getattr(made, name) == getattr(own, name), name
+    assert made.weights == pytest.approx(own.weights)
+    assert made.options.get("engine", {}) == own.options.get("engine", {})
+
+
+def test_options_reach_only_plug_ins_that_the_arm_has():
+    pool = pool_of(overhard.examples_of("blind", 3)[::20], lambda _: 1 / 16)
+    for arm, guards in overhard.ARMS.items():
+        (stage,) = overhard.plan_of(guards, pool, equal=arm == "equal shares").stages
+        for name in stage.options:
+            assert name == "engine" or name.partition(".")[2] in (*stage.gates, stage.selector), arm
+    (equal,) = overhard.plan_of(overhard.ARMS["equal shares"], pool, equal=True).stages
+    assert equal.weights == {"blind": 0.5, "chain": 0.5}
+
+
+def test_pairs_and_goals_by_hand():
+    assert overhard.pairs_of(["frozen", "uniform", "default", "no gate"]) == [
+        ("uniform", "frozen"),
+        ("uniform", "equal shares"),
+        ("default", "frozen"),
+        ("default", "uniform"),
+        ("default", "equal shares"),
+        ("no gate", "frozen"),
+        ("no gate", "uniform"),
+        ("no gate", "equal shares"),
+        ("default", "no gate"),
+    ]
+    shown = {"success": [0.0, -0.01, 0.01], "seeds": 8}
+    figures = {pool: {"outcome": {"default - no gate": shown}} for pool in overhard.POOLS}
+    reached = {goal.name.partition(":")[0] for goal in overhard.goals_of(figures) if goal.reached}
+    assert reached == {"partial", "medium"}  # there it must only not cost 2 points
+
+
+def test_shares_of_groups_are_means_over_runs():
+    rows = [
+        {"arm": "default", "groups": {"groups": 10, "teach": teach, "refused": 2}, "canaries": 3} for teach in (4, 6)
+    ] + [{"arm": "frozen"}]
+    assert overhard.mechanism(rows) == {
+        "default": {"teach": pytest.approx(0.5), "refused": pytest.approx(0.2), "skipped": 0.0, "canaries": 3.0}
     }
-
-
-def test_kept_is_paired_by_seed():
-    plain = [row(0, "unguarded", 0.9, 0.5), row(1, "unguarded", 0.8, 0.6)]
-    told = overhard.told([row(0, "all", 0.9, 0.8), row(1, "all", 0.8, 0.8)], plain)
-    assert told["kept"]["value"] == pytest.approx((0.75 + 1.0) / 2)
-    assert told["success against unguarded"]["value"] == pytest.approx(0.25)
-    assert told["loss"]["value"] == pytest.approx(0.05)
-    assert overhard.told(plain, [row(0, "unguarded", 0.9, 0.9), row(1, "unguarded", 0.8, 0.6)])["kept"] is None

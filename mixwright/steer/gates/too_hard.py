@@ -41,13 +41,17 @@ class TooHard(Gate):
         floor: success under which a cell must not teach; None takes the lower edge of the band.
         z: quantile of the one-sided interval; 1.645 is 95 %.
         least: discounted rollouts of evidence below which a cell is admitted.
+        lucky: kappa that must be excluded from above before a cell is lucky; 0 admits every lucky cell.
     """
 
-    def __init__(self, *, floor: float | None = None, z: float = ONE_SIDED, least: float = 24.0) -> None:
-        if not ((floor is None or floor <= 1) and 0 <= z < math.inf and least >= 0):
-            got = f"floor {floor}, z {z:g}, least {least:g}"
-            raise InputError("a floor of at most 1, finite z and least of 0 or more", got, "Correct gates.too_hard.")
-        self.floor, self.z, self.least = floor, z, least
+    def __init__(
+        self, *, floor: float | None = None, z: float = ONE_SIDED, least: float = 24.0, lucky: float = LUCKY
+    ) -> None:
+        if not ((floor is None or floor <= 1) and 0 <= z < math.inf and least >= 0 and 0 <= lucky <= 1):
+            got = f"floor {floor}, z {z:g}, least {least:g}, lucky {lucky:g}"
+            wanted = "a floor of at most 1, finite z and least of 0 or more, lucky in 0..1"
+            raise InputError(wanted, got, "Correct gates.too_hard.")
+        self.floor, self.z, self.least, self.lucky = floor, z, least, lucky
 
     def begin(self, scene: Scene) -> None:
         """Find the pool's cells by name."""
@@ -70,9 +74,9 @@ class TooHard(Gate):
         if upper < floor:
             return Admission(False, f"too hard: {seen}, under {floor:.0%}", "too hard")
         most = float(self._ledger.answers.kappa_high()[cell])
-        if most >= LUCKY:
+        if most >= self.lucky:
             return Admission(True, f"not ruled out: {seen}")
-        share = min(max(float(self._ledger.kappa(np.array(success), cell)), 0.0) / LUCKY, 1.0)
+        share = min(max(float(self._ledger.kappa(np.array(success), cell)), 0.0) / self.lucky, 1.0)
         told = (
             f"{seen}; kappa at most {most:.0%}: answers do not depend on the prompt; {share:.0%} of such groups are admitted"
         )

@@ -48,10 +48,11 @@ class CellStates:
         memory: rollouts of evidence per cell.
         pilots: share of a task's draws that pilots may take.
         reviews: share of a task's draws that reviews of mastered cells take.
+        lucky: kappa that must be excluded from above before a cell is lucky.
     """
 
-    def __init__(self, scene: Scene, *, memory: float, pilots: float, reviews: float) -> None:
-        cells, self._ledger = scene.pool.cells, scene.ledger
+    def __init__(self, scene: Scene, *, memory: float, pilots: float, reviews: float, lucky: float = LUCKY_KAPPA) -> None:
+        cells, self._ledger, self._lucky = scene.pool.cells, scene.ledger, lucky
         self._numbers = {cell.key: number for number, cell in enumerate(cells)}
         self._task_of = np.array([scene.pool.tasks.index(cell.task) for cell in cells])
         bands = np.array([scene.stage.band_of(cell.task) for cell in cells])
@@ -148,7 +149,7 @@ class CellStates:
         evidence = self.evidence
         cells = cells[self.drawn_freely[cells] & (evidence.tries[cells] >= LEAST)]
         place = side(evidence.wins[cells], evidence.tries[cells], self.low[cells], self.high[cells], SCREEN)
-        lucky = self._ledger.answers.kappa_high()[cells] < LUCKY_KAPPA
+        lucky = self._ledger.answers.kappa_high()[cells] < self._lucky
         state = np.where(place > 0, MASTERED, np.where(place < 0, DEFERRED, np.where(lucky, LUCKY, ACTIVE)))
         self.state[cells] = state
         put_off, in_band = cells[state >= DEFERRED], cells[(state == ACTIVE) & (evidence.tries[cells] >= 4 * LEAST)]

@@ -25,6 +25,7 @@ import numpy as np
 
 from mixwright.contracts import Scene, Selector
 from mixwright.estimates.cell_states import FEW, room
+from mixwright.estimates.cell_states import LUCKY as LUCKY_KAPPA
 from mixwright.records import GroupOutcome, Outcome, PairOutcome
 from mixwright.steer._checks import within
 from mixwright.steer.selectors._items import distance, repeats
@@ -34,7 +35,7 @@ POSTERIORS = 256  # samples of posteriors in a batch, at most
 TIRED = 1e3
 """Added to the distance of a candidate that was drawn a moment ago."""
 LIMITS = {"candidates": (1, 256), "rest": (0, 1e9), "memory": (1, 1e9), "below": (1e-9, 1)}
-LIMITS |= dict.fromkeys(("explore", "anchor", "pilots", "reviews"), (0, 1))
+LIMITS |= dict.fromkeys(("explore", "anchor", "pilots", "reviews", "lucky"), (0, 1))
 PARKED, SHUT = 1e-4, 1e-8
 """Weight of mastered cells, and of deferred and lucky ones: they are drawn freely only where a task has nothing better."""
 
@@ -51,6 +52,7 @@ class Difficulty(Selector):
         memory: rollouts that a cell is judged by; older ones fade.
         pilots: largest share of a task's draws that goes to cells outside the band, to see whether they came back.
         reviews: share of a task's draws that goes to mastered cells.
+        lucky: kappa that must be excluded from above before a cell is lucky; 0 draws lucky cells like any other.
     """
 
     def __init__(
@@ -64,15 +66,16 @@ class Difficulty(Selector):
         memory: float = 128.0,
         pilots: float = 0.05,
         reviews: float = 0.02,
+        lucky: float = LUCKY_KAPPA,
     ) -> None:
         self.candidates, self.explore, self.anchor, self.below, self.rest = candidates, explore, anchor, below, rest
-        self.memory, self.pilots, self.reviews = memory, pilots, reviews
+        self.memory, self.pilots, self.reviews, self.lucky = memory, pilots, reviews, lucky
         within("selectors.difficulty", vars(self), **LIMITS)
 
     def begin(self, scene: Scene) -> None:
         """Note each task's cells; small cells count less, so that a handful of examples is not drilled."""
         self._ledger = scene.ledger
-        self._states = CellStates(scene, memory=self.memory, pilots=self.pilots, reviews=self.reviews)
+        self._states = CellStates(scene, memory=self.memory, pilots=self.pilots, reviews=self.reviews, lucky=self.lucky)
         cells = [scene.ledger.task_cells(task) for task in range(len(scene.pool.tasks))]
         self._cells = np.zeros((len(cells), max(map(len, cells))), dtype=np.int64)
         for task, found in enumerate(cells):
