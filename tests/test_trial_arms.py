@@ -36,6 +36,11 @@ ROLES = {
     "uniform": "reference",
     "equal_shares": "reference",
     "steered": "lever",
+    "without_controllers": "lever",
+    "without_gates": "lever",
+    "without_mixture": "lever",
+    "without_selector": "lever",
+    "without_weights": "lever",
     "shuffled_levels": "null",
     "replayed": "null",
     "permuted": "null",
@@ -45,6 +50,23 @@ ROLES = {
 
 def branch(name):
     return catalog.create("arms", name).branch(PLAN, CELLS)
+
+
+@pytest.mark.parametrize("part", ["mixture", "selector", "gates", "controllers"])
+def test_an_arm_that_leaves_a_part_out_keeps_the_rest(part):
+    whole, (stage,) = PLAN.stages[0], branch(f"without_{part}").plan.stages
+    assert getattr(stage, part) in (None, "uniform", ())
+    for other in ("mixture", "selector", "gates", "controllers", "monitors", "weights"):
+        if other != part:
+            assert getattr(stage, other) == getattr(whole, other)
+    assert ("selectors.difficulty" in stage.options) == (part != "selector")
+    assert stage.options["engine"] == whole.options["engine"]
+
+
+def test_without_the_planned_weights_tasks_weigh_by_their_rows():
+    (stage,) = branch("without_weights").plan.stages
+    assert stage.weights == {"gcd": 0.4, "sum": 0.6}
+    assert replace(stage, weights=PLAN.stages[0].weights) == PLAN.stages[0]
 
 
 def corpus(levels=(1.0, 2.0)):

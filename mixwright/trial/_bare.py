@@ -1,11 +1,16 @@
-"""The plan of a run nobody steers: fixed weights, every example alike or every level alike."""
+"""The plan of a run nobody steers (fixed weights, every example or every level alike), and plans with one part less."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any, Literal
 
-from mixwright.records import Cell, Plan
+from mixwright.records import Cell, Plan, Stage
+
+Part = Literal["weights", "mixture", "selector", "gates", "controllers"]
+LEFT: dict[str, Any] = {"mixture": None, "selector": "uniform", "gates": (), "controllers": ()}
+"""Part of a stage -> what stands there when it is left out."""
 
 
 def without_levers(plan: Plan, weights: Mapping[str, float] | None = None, *, selector: str = "uniform") -> Plan:
@@ -50,3 +55,30 @@ def equal_plan(plan: Plan, cells: Sequence[Cell]) -> Plan:
     bare = without_levers(plan, {task: 1 / len(tasks) for task in tasks}, selector="equal_levels")
     why = {f"stages.{index}.weights.{task}": "equal shares" for index in range(len(bare.stages)) for task in tasks}
     return replace(bare, planner="equal shares", why=why)
+
+
+def without(plan: Plan, part: Part, cells: Sequence[Cell]) -> Plan:
+    """`plan` without one part of its stages, and without its forecast, which was made for the whole.
+
+    Args:
+        plan: under trial.
+        part: weights (shares of the examples stand in for them) or a kind of lever.
+        cells: of the corpus.
+    """
+    if part == "weights":
+        stages = tuple(
+            replace(stage, weights=bare.weights)
+            for stage, bare in zip(plan.stages, proportional_plan(plan, cells).stages, strict=True)
+        )
+    else:
+        stages = tuple(_without(stage, part) for stage in plan.stages)
+    return replace(plan, planner=f"{plan.planner} without {part}", stages=stages, forecast=(), why={})
+
+
+def _without(stage: Stage, part: str) -> Stage:
+    """The stage without a kind of lever and without the options of what is gone."""
+    had = getattr(stage, part)
+    gone = {had} if isinstance(had, str) else set(had or ())
+    kind = part if part.endswith("s") else f"{part}s"
+    options = {name: value for name, value in stage.options.items() if name not in {f"{kind}.{one}" for one in gone}}
+    return replace(stage, options=options, **{part: LEFT[part]})

@@ -8,7 +8,7 @@ from mixwright.config import RunConfig
 from mixwright.estimates.judgement import FEWEST_SEEDS
 from mixwright.records import Effect, Judgement, SeedRow, TrialResult
 from mixwright.runs import RunFolder
-from mixwright.trial._arms import FROZEN, Arms
+from mixwright.trial._arms import FROZEN, PLAIN, Arms
 from mixwright.trial._effects import RATIO, TO_TARGET, Contrast, Findings, contrasts, effects_of
 from mixwright.trial._judging import judge
 from mixwright.trial._rows import BranchFiles, branch_rows, reached, read_branch, watched
@@ -75,7 +75,8 @@ def _judged(findings: Findings, arms: Arms, of: Mapping[str, Sequence[str]]) -> 
     """Effects and judgements.
 
     Each lever's contrasts with its references are one family for Holm, those with its nulls another. So neither more levers
-    nor more references hide a loss, and whether nulls ran changes no earlier p value.
+    nor more references hide a loss, and whether nulls ran changes no earlier p value. The plan against itself with one part
+    left out is a family of its own, from which no judgement follows.
     """
     first, second = [], []
     for lever in arms.levers:
@@ -90,7 +91,10 @@ def _judged(findings: Findings, arms: Arms, of: Mapping[str, Sequence[str]]) -> 
 
     judgements = [judge(lever, own(lever, first), own(lever, second)) for lever in arms.levers]
     helping = {judgement.arm for judgement in judgements if judgement.word == "helps"}
+    parts = [(PLAIN, lever) for lever in arms.levers if PLAIN in arms.levers and lever != PLAIN]
+    third = contrasts(findings, parts)
     made = [effects_of(findings, contrast, helps=contrast.arm in helping) for contrast in (*first, *second)]
+    made += [effects_of(findings, contrast, helps=False) for contrast in third]
     return [effect for effects in made for effect in effects], judgements
 
 

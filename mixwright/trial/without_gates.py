@@ -1,0 +1,23 @@
+"""Lever: the plan under trial without the gates, so that the difference to `steered` is what they are worth.
+
+Source: ablation, one part left out at a time.
+Unit: one branch per seed.
+Cost: one training run per seed.
+Blind spot: parts that stand in for one another look worthless one by one; leave out several to see that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mixwright.contracts import Arm, Branch
+from mixwright.records import Cell, Plan
+from mixwright.trial._bare import without
+
+
+class WithoutGates(Arm):
+    """Every group teaches; weights, mixture, selector, controllers and monitors stay."""
+
+    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
+        """The plan without that part."""
+        return Branch(without(plan, "gates", cells))

@@ -1,0 +1,62 @@
+"""Leaving parts out through TRL: the task without information is one, and rows hold all that the figures need."""
+
+from collections import Counter
+
+import pytest
+
+from benchmarks import leave_one_out as benchmark
+from mixwright.config import CorpusConfig
+from mixwright.corpus import read_corpus
+from mixwright.estimates.outcome import ItemScores
+
+
+def test_answers_of_the_blind_task_are_permuted_and_no_other_row_is_touched(tmp_path):
+    pytest.importorskip("reasoning_gym")
+    own = CorpusConfig(train="reasoning-gym:gcd@0x60", eval="reasoning-gym:gcd@0x20")
+    made = list(read_corpus(CorpusConfig(train=str(benchmark.with_blind_task(own, tmp_path)))))
+    true = {str(e.prompt): e.answer for e in read_corpus(CorpusConfig(**benchmark.ROWS))}
+    blind = [e for e in made if e.task == benchmark.BLIND]
+    for split, least in (("train", 200), ("eval", 40)):
+        rows = [e for e in blind if e.split == split]
+        assert len(rows) >= least
+        assert Counter(e.answer for e in rows) == Counter(true[str(e.prompt)] for e in rows)
+    assert sum(e.answer != true[str(e.prompt)] for e in blind) > len(blind) / 3
+    kept = [e for e in made if e.task == "gcd"]
+    assert len(kept) == 80
+    assert all(e.answer == true.get(str(e.prompt), e.answer) for e in kept)
+    assert not {str(e.prompt) for e in kept} & {str(e.prompt) for e in blind}
+
+
+def test_settings_ask_for_every_part_in_turn(tmp_path):
+    pytest.importorskip("reasoning_gym")
+    for case, (_, seeds, _, parts) in benchmark.CASES.items():
+        config = benchmark.settings(case, tmp_path)
+        assert config.trial.arms == (*benchmark.REFERENCES, *parts)
+        assert config.trial.seeds == seeds >= 5
+
+
+ITEMS = [("a", None, str(n)) for n in range(20)] + [("b", 1.0, str(n)) for n in range(20, 40)]
+
+
+def branch(arm, seed, right):
+    values = {"greedy": right, "greedy.swapped": 0.0, "pass@1": right, "pass@1.swapped": 0.0}
+    scores = ItemScores({name: dict.fromkeys(ITEMS, value) for name, value in values.items()})
+    columns = {name: str(scores.column(name, scores.items).tolist()) for name in benchmark.NAMES}
+    return {"case": "eight", "arm": arm, "seed": seed} | columns
+
+
+def test_figures_come_from_the_rows():
+    order = ItemScores({"greedy": dict.fromkeys(ITEMS, 0.0)}).items
+    rows = [{"case": "eight", "items": [list(item) for item in order]}]
+    for seed in range(5):
+        rows += [branch("frozen", seed, 0.0), branch("steered", seed, 0.5), branch("without_gates", seed, 0.75)]
+    figures = benchmark.compare(rows)
+    assert set(figures) == {"steered - frozen", "without_gates - frozen", "steered - without_gates"}
+    assert figures["steered - frozen"]["success"][0] == pytest.approx(0.5)
+    assert figures["steered - without_gates"]["success"][0] == pytest.approx(-0.25)
+    assert figures["steered - without_gates"]["tasks"]["b"]["D"][0] == pytest.approx(-0.25)
+    goals = {goal.name: goal.reached for goal in benchmark.goals_of({"refusing": {}, "eight": figures})}
+    assert goals == {
+        "eight: steered - frozen, greedy success, all held-out items": True,
+        "eight: steered - without_gates, greedy success, all held-out items": False,
+    }
