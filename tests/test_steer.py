@@ -135,22 +135,6 @@ def test_the_weight_of_a_cell_is_by_kappa_softly_and_by_hand():
     assert selector.worth(np.array([0.09, 0.91]), both) == pytest.approx([selector.below, selector.anchor])
 
 
-def test_difficulty_selector_prefers_the_items_in_the_band_and_lets_them_rest():
-    here = make_pool([str(i) for i in range(40)], ["t"] * 40)
-    place = scene(here)
-    for index in range(40):
-        for _ in range(3):
-            place.ledger.add(index, 0, 4.0 if index < 20 else 8.0 * (index % 2), 8)
-    selector, rng = Difficulty(explore=0.0, rest=5), np.random.default_rng(0)
-    selector.begin(place)
-    drawn = []
-    for _ in range(400):
-        drawn.append(pick(selector, 0, rng))
-        place.ledger.mark_drawn(drawn[-1])
-    assert np.mean(np.array(drawn) < 20) > 0.9
-    assert all(drawn[i] not in drawn[max(0, i - 4) : i] for i in range(len(drawn)))
-
-
 def test_a_batch_draws_no_example_twice_while_candidates_allow():
     place = scene(make_pool([str(i) for i in range(400)], ["t"] * 400))
     for index in range(0, 400, 7):
@@ -168,7 +152,7 @@ def test_a_batch_is_drawn_as_one_by_one():
     place = scene(here)
     for index in range(400):
         place.ledger.add(index, 0, float(index % 9 if index < 200 else 4 * (index % 3)), 8)
-    selector, rng = Difficulty(rest=0), np.random.default_rng(3)
+    selector, rng = Difficulty(), np.random.default_rng(3)
     selector.begin(place)
     single = np.array([pick(selector, 0, rng) for _ in range(3000)])
     batch = np.concatenate([selector.pick(np.zeros(500, dtype=int), rng) for _ in range(6)])

@@ -78,6 +78,8 @@ class Engine:
         self._reactions = Reactions(self._controllers, self._monitors, self._policy, self._reserve, self._note)
         for steerer in self._steerers().values():
             steerer.begin(scene)
+        for word, because in self._selector.remarks().items():
+            self._note(0, f"selector.{word}", None, None, because)
         weights = np.array([self._stage.weights.get(task, 0.0) for task in pool.tasks])
         self._weights = weights / weights.sum()
 

@@ -4,16 +4,15 @@ Cells of the task that are not known to be outside the band compete by one draw 
 4k(1 - k)(1 - a) when the drawn success lies in the band, k being the kappa that it means (what of it depends on the prompt:
 a soft weight, no cut) and a how alike the rollouts of a prompt are (a cell of always right and always wrong prompts has no
 signal), `anchor` above it, `below` under it. Mastered cells get a small review share; cells that are too hard, or shown not
-to depend on the prompt, get pilots, ever further apart (`_states.py`). Then, of
-`candidates` random examples of the cell not drawn a moment ago, the one whose own posterior draw lies nearest the middle of
-the band; examples seen twice to be outside it come last. Data without levels has one cell per task: there, examples do it.
+to depend on the prompt, get pilots, ever further apart (`_states.py`). Within a cell rows are drawn evenly: of `candidates`
+random ones that which was drawn the longest ago. So a task of one cell (data without levels) is drawn evenly, too.
 
 Source: MoPPS 2507.04632 (Beta posterior, Thompson), LILO 2502.12272 (learnability u(1 - u)), Pilot-Commit 2605.26606 (defer
     what is too hard); kappa, cells and reviews are ours.
 Unit: success and kappa, 0..1.
 Cost: O(cells of the task + candidates) arithmetic per draw, a whole batch at once; no rollouts.
-Blind spot: follows evidence that is one generation batch old; two examples of a cell look alike until each was tried. On a
-    pool that is all in band it does nothing (benchmarks/rollouts.py: 1.05 x [0.91, 1.22] against 3.8 x on a wide pool).
+Blind spot: follows evidence that is one generation batch old; rows of a cell are alike to it. Choosing among them by their
+    own evidence was tried and dropped: nothing gained with levels, 1.2 points lost without [0.1, 2.3] (docs/log.md).
 """
 
 from __future__ import annotations
@@ -28,13 +27,12 @@ from mixwright.estimates.cell_states import FEW, room
 from mixwright.estimates.cell_states import LUCKY as LUCKY_KAPPA
 from mixwright.records import GroupOutcome, Outcome, PairOutcome
 from mixwright.steer._checks import within
-from mixwright.steer.selectors._items import distance, repeats
 from mixwright.steer.selectors._states import MASTERED, CellStates
 
 POSTERIORS = 256  # samples of posteriors in a batch, at most
-TIRED = 1e3
-"""Added to the distance of a candidate that was drawn a moment ago."""
-LIMITS = {"candidates": (1, 256), "rest": (0, 1e9), "memory": (1, 1e9), "below": (1e-9, 1)}
+SHOWN = 5
+"""Tasks that a remark names."""
+LIMITS = {"candidates": (1, 256), "memory": (1, 1e9), "below": (1e-9, 1)}
 LIMITS |= dict.fromkeys(("explore", "anchor", "pilots", "reviews", "lucky"), (0, 1))
 PARKED, SHUT = 1e-4, 1e-8
 """Weight of mastered cells, and of deferred and lucky ones: they are drawn freely only where a task has nothing better."""
@@ -44,11 +42,10 @@ class Difficulty(Selector):
     """Thompson draw towards the band.
 
     Args:
-        candidates: examples compared per draw.
+        candidates: examples of the chosen cell of which the one drawn the longest ago is taken.
         explore: share of draws that take any example of the task.
         anchor: weight of a draw above the band, against 1 for one in its middle.
         below: weight of a draw under the band.
-        rest: draws for which a drawn example is passed over, as long as other candidates are there.
         memory: rollouts that a cell is judged by; older ones fade.
         pilots: largest share of a task's draws that goes to cells outside the band, to see whether they came back.
         reviews: share of a task's draws that goes to mastered cells.
@@ -62,13 +59,12 @@ class Difficulty(Selector):
         explore: float = 0.02,
         anchor: float = 0.05,
         below: float = 0.005,
-        rest: int = 64,
         memory: float = 128.0,
         pilots: float = 0.05,
         reviews: float = 0.02,
         lucky: float = LUCKY_KAPPA,
     ) -> None:
-        self.candidates, self.explore, self.anchor, self.below, self.rest = candidates, explore, anchor, below, rest
+        self.candidates, self.explore, self.anchor, self.below = candidates, explore, anchor, below
         self.memory, self.pilots, self.reviews, self.lucky = memory, pilots, reviews, lucky
         within("selectors.difficulty", vars(self), **LIMITS)
 
@@ -83,6 +79,7 @@ class Difficulty(Selector):
         there = np.arange(self._cells.shape[1]) < np.array([[len(found)] for found in cells])
         sizes = np.where(there, scene.ledger.sizes[self._cells], 0)
         self._sizes = sizes / (sizes + FEW)
+        self._even = [task for task, found in zip(scene.pool.tasks, cells, strict=True) if len(found) < 2]
 
     def worth(self, success: np.ndarray, cells: np.ndarray) -> np.ndarray:
         """Weight of cells, by success drawn for them; both of one shape, or `cells` of its last axis."""
@@ -127,23 +124,25 @@ class Difficulty(Selector):
         return cells[draws, np.minimum(place, cells.shape[1] - 1)]
 
     def _choose_examples(self, cells: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Of random candidates the one whose posterior draw lies nearest the middle of the band, rested ones first."""
+        """Of random candidates the one drawn the longest ago, none twice in a batch while others are there."""
         ledger, draws = self._ledger, np.arange(len(cells))
         found = ledger.random_members(cells, self.candidates, rng)
-        # Candidates without evidence have the same posterior: any order of them is as likely, so theirs will do.
-        far = np.tile(np.linspace(0, 1, self.candidates), (len(cells), 1))
-        drawn = ledger.drawn[found]
-        known = (drawn >= 0).any(axis=1)
-        far[known] = distance(ledger, found[known], self._states.edges[cells[known]], rng)
-        far[drawn >= max(ledger.draws - self.rest, 0)] += TIRED
-        best = far.argmin(axis=1)
-        for _ in range(self.candidates if self.rest else 0):
+        age = ledger.drawn[found].astype(np.int64)  # -1 for never
+        best = age.argmin(axis=1)
+        for _ in range(self.candidates):
             again = repeats(found[draws, best])
             if not len(again):
                 break
-            far[again, best[again]] += TIRED
-            best[again] = far[again].argmin(axis=1)
+            age[again, best[again]] = np.iinfo(np.int64).max
+            best[again] = age[again].argmin(axis=1)
         return found[draws, best].astype(np.int64)
+
+    def remarks(self) -> dict[str, str]:
+        """Which tasks are drawn evenly."""
+        if not self._even:
+            return {}
+        more = f" and {len(self._even) - SHOWN} more tasks" if len(self._even) > SHOWN else ""
+        return {"even": f"rows of {', '.join(self._even[:SHOWN])}{more} are drawn evenly: one cell, nothing to choose by"}
 
     def state(self) -> dict[str, Any]:
         """States of the cells."""
@@ -152,3 +151,9 @@ class Difficulty(Selector):
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue with them."""
         self._states.restore(state)
+
+
+def repeats(numbers: np.ndarray) -> np.ndarray:
+    """Places of numbers that stand earlier in the array too."""
+    keys = np.sort((numbers.astype(np.int64) << 32) + np.arange(len(numbers)))  # a full sort: the same on every machine
+    return keys[1:][keys[1:] >> 32 == keys[:-1] >> 32] & (2**32 - 1)
