@@ -48,8 +48,6 @@ SIZES = {
 }
 GROUP = 8
 """Completions per prompt."""
-CANARY_EVERY = 20
-"""Steps between canary passes, as `Steering` has it."""
 BOOKKEEPING, PROBES = "bookkeeping", "probes"
 PASSES = (CanaryPass, HeldOutPass)
 OBJECTIVES: dict[str, tuple[type, type, type, tuple[str, ...]]] = {
@@ -80,6 +78,8 @@ class Case:
     """Per completion that GRPO makes."""
     steps: int
     """Optimiser steps per run and seed that are counted."""
+    seeds: int = 5
+    """0, 1 and so on."""
 
     @property
     def name(self) -> str:
@@ -113,11 +113,16 @@ def checksum(completions: list[str], prompts: list[str], level: list[float], **_
 
 
 def steering(case: Case, *, canaries: bool) -> Steering:
-    """Uniform weights and every lever; half of the tasks are known to be mastered at the easiest level."""
+    """Uniform weights and every lever; half of the tasks are known to be mastered at the easiest level.
+
+    Args:
+        case: names the objective.
+        canaries: at their default interval, or not at all.
+    """
     stage: Any = Stage(case.objective, "grpo", case.steps, dict.fromkeys(TASKS, 1 / len(TASKS)), **LEVERS[case.objective])
     mastered = [CellPlan(task, 0.0, "mastered", 0.95, 0.0, 256, ROWS_PER_CELL, 0.91, 0.97) for task in TASKS[::2]]
     plan = Plan("benchmark", (replace(stage, objective=case.objective),), tuple(mastered))
-    return Steering(plan=plan, canary_every=CANARY_EVERY if canaries else 0)
+    return Steering(plan=plan, canary_every=None if canaries else 0)
 
 
 def make(case: Case, steer: Steering | None, folder: Path, *, warmup: int = 0, seed: int = 0, **more: Any) -> Any:

@@ -5,7 +5,7 @@ least frequent complex ones: 0.77, 0.68 and 0.60 % of the data. Every arm draws 
 loss where a mixture listens. The primary outcome is the accuracy over all tasks: the mean over the 24 tables, every entry of
 each; the rare and the common accuracy are parts of it, and mechanisms.
 
-The plan of `rare_tasks`, `temperature`, `floor` and `starved` are compared, paired by seed, with three references of the
+The plan of `rare_tasks`, `temperature` and `floor` are compared, paired by seed, with three references of the
 same width: `frozen` is the model at its initial weights, `natural` draws tasks as often as they have rows, which is what
 drawing rows uniformly does, and `uniform` draws all tasks equally often (equal shares); and with `natural` and `uniform` at
 width 128. Intervals are 95 % t intervals over seeds, not corrected for the number of comparisons. Nothing beats a reference
@@ -59,7 +59,7 @@ RATES = (1.2e-2, 6e-3, 3e-3, 1.5e-3, 7.5e-4)
 """Learning rates that every arm is tuned over."""
 QUICK_RATES = {32: 6e-3, 128: 7.5e-4}
 """Learning rates by width in the quick run, which does not tune: the best of most arms of that width on seed 100."""
-Kind = Literal["frozen", "natural", "uniform", "temperature", "floor", "starved", "plan"]
+Kind = Literal["frozen", "natural", "uniform", "temperature", "floor", "plan"]
 Row = Mapping[str, Any]
 BySeed = Mapping[int, Row]
 
@@ -81,14 +81,14 @@ class Arm:
 
 
 FROZEN, NATURAL, UNIFORM = Arm("frozen"), Arm("natural"), Arm("uniform")
-PLAN, FLOOR, STARVED, TEMPERATURE = Arm("plan"), Arm("floor"), Arm("starved"), Arm("temperature")
+PLAN, FLOOR, TEMPERATURE = Arm("plan"), Arm("floor"), Arm("temperature")
 WIDE, WIDE_UNIFORM = Arm("natural", 128), Arm("uniform", 128)
 NARROW = (Arm("natural", 16), Arm("uniform", 16), Arm("plan", 16))
 HALF = (Arm("plan", 32, STEPS // 2), Arm("uniform", 32, STEPS // 2))
-REFERENCES, OURS = (FROZEN, NATURAL, UNIFORM, WIDE, WIDE_UNIFORM), (PLAN, FLOOR, STARVED, TEMPERATURE)
-ARMS = (FROZEN, NATURAL, UNIFORM, TEMPERATURE, FLOOR, STARVED, PLAN, *HALF, WIDE, WIDE_UNIFORM, *NARROW)
+REFERENCES, OURS = (FROZEN, NATURAL, UNIFORM, WIDE, WIDE_UNIFORM), (PLAN, FLOOR, TEMPERATURE)
+ARMS = (FROZEN, NATURAL, UNIFORM, TEMPERATURE, FLOOR, PLAN, *HALF, WIDE, WIDE_UNIFORM, *NARROW)
 """The small model and the wide one; a narrow one, where capacity should be the limit; half of the steps."""
-QUICK = (FROZEN, NATURAL, UNIFORM, FLOOR, STARVED, PLAN, WIDE)
+QUICK = (FROZEN, NATURAL, UNIFORM, FLOOR, PLAN, WIDE)
 """What the goals need."""
 COMPARED = (
     *((ours, reference) for ours in OURS for reference in REFERENCES),
@@ -161,7 +161,7 @@ def plan_of(kind: Kind, data: Data, steps: int) -> Plan:
     """The plan of an arm that needs no measurements: the rows' own shares unless its kind is a planner's name."""
     planner = kind if kind in ("uniform", "temperature") else "proportional"
     made = create("planners", planner, {"objective": "sft"}).plan(data.pool.cells, [], [], steps=steps)
-    mixture = kind if kind in ("floor", "starved") else None
+    mixture = "floor" if kind == "floor" else None
     return Plan(planner, (Stage("training", "sft", steps, made.stages[0].weights, mixture=mixture),))
 
 
@@ -205,7 +205,7 @@ def ratio(one: BySeed, other: BySeed, name: str) -> Interval:
 def goals(rows: Sequence[Row]) -> list[Goal]:
     """Goals on the primary outcome, on two mechanisms, and on the outcome where there is room; by the whole interval."""
     arms = by_arm(rows)
-    pairs = ((PLAN, UNIFORM), (PLAN, NATURAL), (FLOOR, UNIFORM), (STARVED, UNIFORM))
+    pairs = ((PLAN, UNIFORM), (PLAN, NATURAL), (FLOOR, UNIFORM))
     told = []
     for one, other in pairs:
         found = difference(arms[one.name], arms[other.name], "all")

@@ -1,5 +1,6 @@
 """Mixes, advantages within formats, and scores of the benchmark of formats, by hand."""
 
+import json
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -9,7 +10,8 @@ import pytest
 pytest.importorskip("torch")
 
 from benchmarks._formats import GUARDED, balanced, mix
-from benchmarks.formats import scores
+from benchmarks._report import RESULTS
+from benchmarks.formats import goals, guards, scores
 from benchmarks.peers._arena import Rollouts
 
 
@@ -54,3 +56,41 @@ def test_scores_by_hand() -> None:
     }
     assert (told["shares inside their 80 % range"]["hits"], told["shares inside their 80 % range"]["of"]) == (6, 9)
     assert told["race"]["low"] < 2 / 3 < told["race"]["high"]
+    assert (told["always full"]["hits"], told["undecided, always full"]["hits"]) == (1, 0)
+    assert told["p against always full"] == pytest.approx(3 * (1 / 3) ** 2 * (2 / 3) + (1 / 3) ** 3)  # 2 or 3 of 3 at 1/3
+    assert (told["race alone right, not always full"], told["always full right, not race"]) == (1, 0)
+    assert told["p against always full, paired"] == pytest.approx(0.5)  # 1 of 1
+    (goal,) = goals(told)
+    assert (goal.found.value, goal.found.n, goal.reached) == (pytest.approx(1 / 3), 3, False)
+
+
+def test_the_forecast_beats_the_null_where_it_alone_is_right_often_enough() -> None:
+    """Right alone in 5 of 5: p = 1/32; in 7 of 8: 9/256; in 4 of 4: 1/16, which is not enough."""
+    for alone, wrong, p, reached in ((5, 0, 1 / 32, True), (7, 1, 9 / 256, True), (4, 0, 1 / 16, False)):
+        told = scores(
+            [race("full", "full")] * 3 + [race("direct", "x")] * alone + [race("full", "x", race="direct")] * wrong
+        )
+        assert told["p against always full, paired"] == pytest.approx(p)
+        assert goals(told)[0].reached is reached
+    assert scores([race("full", "full")] * 3)["p against always full, paired"] == 1
+    assert scores([race("full", "full")] * 3)["p against always full"] == 1
+
+
+def flat(found: Any) -> dict[str, Any]:
+    """Path -> leaf of nested figures."""
+    if not isinstance(found, dict | list):
+        return {"": found}
+    parts = found.items() if isinstance(found, dict) else enumerate(found)
+    return {f"{name}/{path}": leaf for name, part in parts for path, leaf in flat(part).items()}
+
+
+def test_the_committed_figures_and_goals_are_those_of_the_committed_rows() -> None:
+    kept = json.loads((RESULTS / "formats.json").read_text())
+    rows = [
+        row | {name: {int(step): seen for step, seen in row[name].items()} for name in ("looks", "pass")}
+        for row in kept["rows"]
+    ]
+    forecast = scores([row for row in rows if row["mix"] not in GUARDED])
+    assert flat(kept["figures"]) == pytest.approx(flat({"forecast": forecast, "guards": guards(rows)}))
+    assert flat(kept["goals"]) == pytest.approx(flat([goal.record() for goal in goals(forecast)]))
+    assert (forecast["race"]["hits"], forecast["always full"]["hits"], forecast["mixes"]) == (17, 13, 20)

@@ -45,7 +45,7 @@ NAN = float("nan")
         ("monitors.diversity", {"draws": 0}),
         ("monitors.formats", {"window": 1}),
         ("monitors.displacement", {"window": -1}),
-        ("mixtures.starved", {"errors": float("inf")}),
+        ("mixtures.floor", {"share": float("nan")}),
     ],
 )
 def test_an_option_that_would_mislead_or_crash_later_is_refused(name: str, options: dict[str, Any]) -> None:

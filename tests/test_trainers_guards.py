@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from mixwright import SteeredGRPOTrainer, Steering
 from mixwright.errors import InputError
 from mixwright.records import Alarm, CellPlan, Plan, Stage
 from mixwright.steer._answers import answer_key
+from mixwright.trainers._canaries import pass_every
 from mixwright.trainers._steering import indexed, make_run, pool_of
 
 pytestmark = pytest.mark.filterwarnings(
@@ -67,10 +69,13 @@ def test_canaries_are_charged_reproducible_and_leave_the_run_alone(tmp_path: Pat
 
 
 def test_a_pass_that_would_cost_too_much_comes_less_often(tmp_path: Path) -> None:
-    """3 items, 2 completions a step: 3 / (0.05 x 2) = 30 steps apart; 16 a step: 3.75, so the least distance."""
-    for batch, every in ((2, 30), (16, 5)):
-        folder = tmp_path / str(batch)
-        settings = {"max_steps": 1, "per_device_train_batch_size": batch, "num_generations": 2}
+    """3 items, 2 completions a step: 3 / (0.03 x 2 x 1.25) = 40 steps apart; 32 a step: 2.5, so the least distance.
+
+    Completions that are trained on twice cost 1.25 x (1 + 1 / 2) / 2 canaries a step: 3 / (0.03 x 2 x 0.9375) = 53.3.
+    """
+    for batch, iterations, every in ((2, 1, 40), (2, 2, 54), (32, 1, 5)):
+        folder = tmp_path / f"{batch} {iterations}"
+        settings = {"max_steps": 1, "per_device_train_batch_size": batch, "num_generations": 2, "num_iterations": iterations}
         trainer = make(SteeredGRPOTrainer, folder, settings, steering=Steering(mastered_plan()))
         trainer.train()
         assert trainer.canaries.every == every
@@ -78,6 +83,28 @@ def test_a_pass_that_would_cost_too_much_comes_less_often(tmp_path: Path) -> Non
         assert told == ([f"canaries every {every} steps"] if every > 5 else [])
     with pytest.raises(InputError, match="canary_every of 0 or more"):
         make(SteeredGRPOTrainer, tmp_path / "less", steering=Steering(mastered_plan(), canary_every=-1))
+
+
+@pytest.mark.parametrize(
+    ("objective", "rows", "micro_steps", "processes", "passes", "every"),
+    [
+        ("grpo", 64, 1, 1, 1.25, 27),  # 64 / (0.03 x 64 x 1.25) = 26.7
+        ("grpo", 8, 4, 1, 1.25, 54),  # 64 / (0.03 x 32 x 1.25) = 53.3
+        ("grpo", 8, 4, 8, 1.25, 54),  # each process runs all canaries, and trains on its own rows only
+        ("sft", 32, 1, 1, 3.0, 23),  # 64 / (0.03 x 32 x 3) = 22.2
+        ("dpo", 16, 1, 1, 3.0, 23),  # a pair is two rows
+    ],
+)
+def test_steps_between_passes_by_hand(
+    objective: str, rows: int, micro_steps: int, processes: int, passes: float, every: int
+) -> None:
+    args = SimpleNamespace(per_device_train_batch_size=rows, gradient_accumulation_steps=micro_steps, world_size=processes)
+    notes: list[tuple[Any, ...]] = []
+    run: Any = SimpleNamespace(objective=objective, batches=0, note=lambda *said: notes.append(said))
+    assert pass_every(SimpleNamespace(args=args), run, None, 64, passes) == every
+    assert pass_every(SimpleNamespace(args=args), run, 7, 64, passes) == 7
+    because = f"64 items, and a process trains on {rows * micro_steps} a step: they may cost 3% of the work"
+    assert notes == [(0, f"canaries every {every} steps", because)]
 
 
 def test_anchors_and_replay_are_carried_out_by_the_draws(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ class Steering:
     permute_rewards: bool = False
     """A null for trials: true rewards are permuted inside each group after the engine has seen them."""
     canary_every: int | None = None
-    """Steps between canary passes; 0 turns them off; None: 5, or more where a pass would cost over 5 % of training."""
+    """Steps between canary passes; 0 turns them off; None: 5, or more, so that they cost at most 3 % of training."""
     columns: Mapping[str, str] = field(default_factory=dict)
     """Our name (id, task, level, answer, options) -> the dataset's column, where they differ; empty leaves it out."""
     replay: str | Path | None = None
