@@ -17,8 +17,8 @@ lacks too (`benchmarks/_outcome.py`). References: `frozen` (not trained), `unifo
 shares` of tasks and levels. `default` is the plan that a trainer makes by itself, with nothing measured before (selector
 difficulty, gate too_hard, survivors, canaries); `no X` is that plan without X; `X alone` is X on uniform draws. Rollouts of
 canaries are charged on top of the 7,680 of training, and listed. Intervals are not corrected for the number of comparisons.
-Seeds 30 to 37 were fixed before the run; pools and rates were chosen on seeds from 100 on. On seeds 20 to 27 it was decided
-that cells whose answers do not depend on their prompts are not refused (`results/overhard-choice.json`).
+Seeds 30 to 37 (20 seeds, 30 to 49, without levels) were fixed before the run; pools and rates were chosen on seeds from 100
+on. A first run had seeds 20 to 27.
 
     python -m benchmarks.overhard [--quick]
 """
@@ -46,7 +46,7 @@ from mixwright.estimates.intervals import clustered_share
 from mixwright.records import Cell, CellPlan, Example, Plan, Stage, to_data
 from mixwright_lab.worlds.chain import LONGEST, MODULUS, Chain
 
-STEPS, SEEDS, QUICK = 80, tuple(range(30, 38)), (30, 31)
+STEPS, QUICK = 80, (30, 31)
 SIZE = 4000
 """Problems of a pool."""
 HELD_OUT = 40
@@ -78,6 +78,7 @@ class World:
     """Levels of which `PARTLY` have the answer 0."""
     recipe: Recipe = ABLE
     """Of the student."""
+    seeds: Sequence[int] = tuple(range(30, 38))
 
     def make(self, index: int, level: float, split: str) -> Example:
         """The problem at that index."""
@@ -98,6 +99,8 @@ class Guards:
     controllers: Sequence[str] = ()
     monitors: Sequence[str] = ()
     engine: Mapping[str, Any] = field(default_factory=lambda: {"survivors": 0.0})
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Options of plug-ins."""
     beta: float = 0.0
     """KL coefficient at the start."""
     rate: float = 1.0
@@ -112,6 +115,7 @@ class Guards:
 DEFAULT = Guards("difficulty", ("too_hard",), (), ("canary",), engine={})
 """The levers of `default_plan`; a test compares them."""
 GATE = Guards(gates=("too_hard",), engine={})
+UNLUCKY = {"gates.too_hard": {"lucky": 0.0}, "selectors.difficulty": {"lucky": 0.0}}
 WATCH = Guards(monitors=("canary",), beta=0.01, measured=True)
 ARMS: Mapping[str, Guards] = {
     "frozen": Guards(trains=False),
@@ -122,11 +126,15 @@ ARMS: Mapping[str, Guards] = {
     "default": DEFAULT,
     "no selector": replace(DEFAULT, selector="uniform"),
     "no gate": replace(DEFAULT, gates=()),
+    "no lucky cells": replace(DEFAULT, options=UNLUCKY),
+    "no over-hard cells": replace(DEFAULT, options={"gates.too_hard": {"floor": 0.0}}),
     "no survivors": replace(DEFAULT, engine={"survivors": 0.0}),
     "no canary": replace(DEFAULT, monitors=()),
     "selector alone": Guards("difficulty"),
     "gate alone": GATE,
     "gate alone, no survivors": replace(GATE, engine={"survivors": 0.0}),
+    "gate alone, no lucky cells": replace(GATE, options=UNLUCKY),
+    "gate alone, no over-hard cells": replace(GATE, options={"gates.too_hard": {"floor": 0.0}}),
     "anchor alone": Guards(engine={"survivors": 0.0, "anchor": 0.25}, measured=True),
     "drift alone": Guards(controllers=("drift",), beta=0.01),
     "beta alone": Guards(beta=0.01),
@@ -135,12 +143,16 @@ ARMS: Mapping[str, Guards] = {
     "default, beta and drift": replace(DEFAULT, controllers=("drift",), beta=0.01),
 }
 REFERENCES = outcome.REFERENCES
-PARTS = ("default", "no selector", "no gate", "selector alone", "gate alone")
+PARTS = ("default", "no selector", "no gate", "no lucky cells", "selector alone", "gate alone")
 POOLS: Mapping[str, World] = {
     "hard": World(MOSTLY_HARD, HIGH, tuple(ARMS)),
     "half rate": World(MOSTLY_HARD, ORDINARY, (*REFERENCES, "default", "no gate", "gate alone")),
     "unlabelled": World(
-        MOSTLY_HARD, HIGH, ("frozen", "uniform", "default", "no selector", "no gate", "lower rate"), labelled=False
+        MOSTLY_HARD,
+        HIGH,
+        ("frozen", "uniform", "default", "no gate", "no lucky cells", "no over-hard cells", "lower rate"),
+        labelled=False,
+        seeds=tuple(range(30, 50)),
     ),
     "blind": World({4: 0.2, 5: 0.15, 6: 0.15, BLIND: 0.5}, ORDINARY, (*REFERENCES, *PARTS), blind=True, recipe=LAZY),
     "partial": World({4: 0.4, 5: 0.3, 6: 0.3}, ORDINARY, (*REFERENCES, *PARTS), biased=(4, 5, 6), recipe=LAZY),
@@ -198,10 +210,16 @@ def plan_of(guards: Guards, pool: Pool, cells: tuple[CellPlan, ...] = (), *, equ
     """The plan of an arm; tasks weigh by their rows, or the same."""
     counts = np.bincount(pool.task_of) / len(pool.task_of)
     weights = {task: 1 / len(counts) if equal else float(counts[number]) for number, task in enumerate(pool.tasks)}
-    options = {"engine": dict(guards.engine)} if guards.engine else {}
+    options = {**({"engine": dict(guards.engine)} if guards.engine else {}), **guards.options}
+    options = {name: value for name, value in options.items() if _used(name, guards)}
     stage = Stage("training", "grpo", STEPS, weights, selector=guards.selector, options=options)
     levers = {name: tuple(getattr(guards, name)) for name in ("gates", "controllers", "monitors")}
     return Plan("hand", (replace(stage, **levers),), cells)
+
+
+def _used(name: str, guards: Guards) -> bool:
+    kind, _, plugin = name.partition(".")
+    return not plugin or plugin in (*guards.gates, guards.selector) or kind == "engine"
 
 
 def work(job: Job) -> dict[str, Any]:
@@ -249,6 +267,8 @@ def goals_of(figures: Mapping[str, Any]) -> list[Goal]:
     """Fixed before the run: refusing must be worth something where it is meant to be, and cost nothing elsewhere."""
     wanted = [(pool, f"default - {reference}", 0.0) for pool in POOLS for reference in REFERENCES]
     wanted += [(pool, "default - no gate", 0.0) for pool in ("hard", "half rate", "unlabelled", "blind")]
+    wanted += [(pool, "default - no lucky cells", 0.0) for pool in ("unlabelled", "blind")]
+    wanted += [("unlabelled", "default - no over-hard cells", 0.0), ("partial", "default - no lucky cells", -0.02)]
     wanted += [("partial", "default - no gate", -0.02), ("medium", "default - no gate", -0.02)]
     found = []
     for pool, pair, least in wanted:
@@ -261,10 +281,16 @@ def goals_of(figures: Mapping[str, Any]) -> list[Goal]:
 
 def measure(quick: bool) -> Result:
     """All pools and arms; the headline is the default plan against not training, over-hard pool."""
-    seeds = QUICK if quick else SEEDS
+    seeds = QUICK if quick else sorted({seed for world in POOLS.values() for seed in world.seeds})
     spread(base, seeds)
     chosen = {pool: [arm for arm in world.arms if not quick or arm in QUICK_ARMS] for pool, world in POOLS.items()}
-    jobs = [Job(pool, arm, seed) for seed in seeds for pool, arms in chosen.items() for arm in arms]
+    jobs = [
+        Job(pool, arm, seed)
+        for seed in seeds
+        for pool, arms in chosen.items()
+        for arm in arms
+        if quick or seed in POOLS[pool].seeds
+    ]
     rows = spread(work, jobs, say="run")
     figures: dict[str, Any] = {}
     for pool, arms in chosen.items():

@@ -40,17 +40,47 @@ ALWAYS = ["0" if 3 * i % 10 < 3 else str(i) for i in range(80)]
 """Gold answers of which three in ten are "0"."""
 
 
-def test_a_cell_that_always_says_the_same_is_drawn_like_any_other_in_the_band():
-    """Keeping it out won no dependence on the prompt; its weight is soft, by the kappa that its success would mean."""
+def learnt(kept, place, index, step, skilled=False):
+    """A group of this example, which always says "0", or, once skilled, six times in eight what is right; its rewards."""
+    gold = ALWAYS[index]
+    answers = (gold,) * 6 + ("wrong",) * 2 if skilled else ("0",) * 8
+    rewards = tuple(float(answer == gold) for answer in answers)
+    told = GroupOutcome(place.pool.ids[index], "t", 1.0, step, rewards, (), (), answers)
+    place.ledger.learn([told], np.array([index]), (0.0, 1.0))
+    kept.observe(step, [told])
+    return kept.named()["t@1"]
+
+
+def blind_cell():
+    """A cell that was just found to be lucky, and after how many groups."""
     place, kept = states(pool((1.0,), 80, golds=ALWAYS))
     seen = []
-    for index, gold in enumerate(ALWAYS):
-        told = GroupOutcome(place.pool.ids[index], "t", 1.0, index, (float(gold == "0"),) * 8, (), (), ("0",) * 8)
-        place.ledger.learn([told], np.array([index]), (0.0, 1.0))
-        kept.observe(index, [told])
-        seen.append(kept.named()["t@1"])
-    assert set(seen[2:]) == {"active"}
-    assert place.ledger.answers.kappa_high()[0] < 0.1  # the log tells what it is
+    while seen[-1:] != ["lucky"]:
+        seen.append(learnt(kept, place, len(seen), len(seen)))
+    assert set(seen[2:-1]) == {"active"}  # in the band; too few prompts to call it anything else
+    return place, kept, len(seen)
+
+
+def test_a_lucky_cell_is_told_by_its_answers_and_seldom_comes_back_while_nothing_changes():
+    rng, returned = np.random.default_rng(0), 0
+    assert 32 < blind_cell()[2] <= 64
+    for _ in range(60):
+        place, kept, step = blind_cell()
+        returned += "active" in [learnt(kept, place, index, step) for index in rng.integers(80, size=8)]
+    assert returned / 60 < 0.35  # four pilots, each by itself: one of its two prompts is right in half of all cases
+
+
+def test_a_lucky_cell_comes_back_when_it_is_learnt_and_its_answers_are_forgotten():
+    place, kept, step = blind_cell()
+    pilots = 0
+    while kept.named()["t@1"] == "lucky":
+        learnt(kept, place, step + pilots, step + pilots // 2, skilled=True)
+        pilots += 1
+    assert 2 <= pilots <= 8
+    assert kept.named()["t@1"] == "active"
+    assert kept.evidence.groups[0] == pilots
+    assert place.ledger.answers.kappa_high()[0] == 1
+    assert place.ledger.answers.swapped()[0] == 0
 
 
 def test_a_mastered_cell_that_regresses_comes_back_and_forgets_its_past():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from steer_world import pool
+from steer_world import pool, stored
 
 from mixwright.contracts import Scene
 from mixwright.records import GroupOutcome, Stage
@@ -231,3 +231,29 @@ def test_gate_admits_the_unknown_and_takes_cells_back():
         place.ledger.lasting.add(0, 1, 4, 8)
         admitted.append(gate.admit(group("hard", wins=4)).admitted)
     assert admitted == [False, True]
+
+
+def test_a_lucky_cell_s_groups_are_admitted_in_the_share_of_its_expected_kappa():
+    """Plain success .384 against S = .36 is kappa .0375: three groups in eight are let in, evenly."""
+    here = make_pool([str(i) for i in range(40)], ["t"] * 40, answers=list(map(str, range(40))))
+    place, gate = scene(here), TooHard()
+    gate.begin(place)
+    place.ledger.lasting.start(0, 0.384, 512)
+    place.ledger.answers.start(0, 0.36, 0.08)
+    answers = [gate.admit(group()) for _ in range(8)]
+    assert [answer.admitted for answer in answers] == [False, False, True, False, False, True, False, True]
+    assert {answer.cause for answer in answers} == {"lucky"}
+    assert "kappa at most 8%" in answers[0].reason
+    assert "38% of such groups are admitted" in answers[0].reason
+    again = TooHard()
+    again.begin(place)
+    assert gate.admit(group()).admitted is False  # .375 saved up
+    again.restore(stored(gate.state()))
+    assert [again.admit(group()).admitted for _ in range(8)] == [gate.admit(group()).admitted for _ in range(8)]
+    for swapped, share in ((0.4, 0.0), (0.3, 1.0)):  # none of it depends on the prompt; kappa .12 is over the line
+        place.ledger.answers.start(0, swapped, 0.08)
+        fresh = TooHard()
+        fresh.begin(place)
+        assert np.mean([fresh.admit(group()).admitted for _ in range(8)]) == share
+    place.ledger.answers.start(0, 0.36, 0.1)
+    assert gate.admit(group()).cause == ""  # not ruled out that .10 depends on the prompt

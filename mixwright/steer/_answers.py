@@ -58,6 +58,13 @@ class AnswerEvidence:
         self._before[:, cell] = np.nan if swapped is None else swapped, np.nan if high is None else high
         self._stale.add(cell)
 
+    def forget(self, cells: Sequence[int] | np.ndarray) -> None:
+        """What is known of these cells is about another model now."""
+        for cell in np.asarray(cells).tolist():
+            self._groups[cell].clear()
+            self._before[:, cell] = np.nan
+            self._stale.add(cell)
+
     def add(
         self,
         examples: np.ndarray,

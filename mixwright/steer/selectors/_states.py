@@ -1,13 +1,16 @@
-"""What a cell is for the run that draws from it: unknown, active, mastered, review or deferred, and when it is tried.
+"""What a cell is for the run that draws from it: unknown, active, mastered, review, deferred or lucky, and when it is tried.
 
     unknown   fewer than `LEAST` rollouts; drawn like active
     active    not shown to be outside the band: drawn by its posterior
     mastered  success shown to lie over the band (one-sided 90 %): a small review share, the longest unseen first
     review    was mastered until a review group fell short; decided by a pilot
     deferred  success shown to lie under the band (one-sided 90 %): only pilots, ever further apart
+    lucky     in or over the band without depending on the prompt, shown by the upper end of kappa: piloted alike
 
-A pilot is `PILOT` groups, judged by themselves. When a cell comes back to active, its older evidence is forgotten: it is
-about another model. Waits double from `FIRST` to `LONGEST` steps while pilots fail.
+A pilot is `PILOT` groups, judged by themselves; those of a lucky cell are judged together with its earlier pilots, a group
+as one trial, because the answer that it always gives is right for some prompts and wrong for others. When a cell comes back
+to active, its older evidence is forgotten: it is about another model. Waits double from `FIRST` to `LONGEST` steps while
+pilots fail.
 """
 
 from __future__ import annotations
@@ -19,14 +22,15 @@ from typing import Any
 import numpy as np
 
 from mixwright.contracts import Scene
+from mixwright.estimates.cell_states import LUCKY as LUCKY_KAPPA
 from mixwright.estimates.cell_states import SCREEN, side
 from mixwright.estimates.intervals import wilson
 from mixwright.records import GroupOutcome, cell_key
 from mixwright.steer._evidence import CELL_ARRAYS, CellEvidence
 from mixwright.steer._ledger import counted
 
-NAMES = ("unknown", "active", "mastered", "review", "deferred")
-UNKNOWN, ACTIVE, MASTERED, REVIEW, DEFERRED = range(5)
+NAMES = ("unknown", "active", "mastered", "review", "deferred", "lucky")
+UNKNOWN, ACTIVE, MASTERED, REVIEW, DEFERRED, LUCKY = range(6)
 LEAST = 12.0
 """Rollouts before a cell is judged, the older ones fading: two groups of 8."""
 PILOT = 2
@@ -44,10 +48,11 @@ class CellStates:
         memory: rollouts of evidence per cell.
         pilots: share of a task's draws that pilots may take.
         reviews: share of a task's draws that reviews of mastered cells take.
+        lucky: kappa that must be excluded from above before a cell is lucky.
     """
 
-    def __init__(self, scene: Scene, *, memory: float, pilots: float, reviews: float) -> None:
-        cells, self._ledger = scene.pool.cells, scene.ledger
+    def __init__(self, scene: Scene, *, memory: float, pilots: float, reviews: float, lucky: float = LUCKY_KAPPA) -> None:
+        cells, self._ledger, self._lucky = scene.pool.cells, scene.ledger, lucky
         self._numbers = {cell.key: number for number, cell in enumerate(cells)}
         self._task_of = np.array([scene.pool.tasks.index(cell.task) for cell in cells])
         bands = np.array([scene.stage.band_of(cell.task) for cell in cells])
@@ -142,7 +147,8 @@ class CellStates:
         evidence = self.evidence
         cells = cells[self.drawn_freely[cells] & (evidence.tries[cells] >= LEAST)]
         place = side(evidence.wins[cells], evidence.tries[cells], self.low[cells], self.high[cells], SCREEN)
-        state = np.where(place > 0, MASTERED, np.where(place < 0, DEFERRED, ACTIVE))
+        lucky = self._ledger.answers.kappa_high()[cells] < self._lucky
+        state = np.where(place > 0, MASTERED, np.where(place < 0, DEFERRED, np.where(lucky, LUCKY, ACTIVE)))
         self.state[cells] = state
         put_off, in_band = cells[state >= DEFERRED], cells[(state == ACTIVE) & (evidence.tries[cells] >= 4 * LEAST)]
         self.wait[put_off] = np.clip(2 * self.wait[put_off], FIRST, LONGEST)
@@ -156,15 +162,19 @@ class CellStates:
         cells = cells[(self.state[cells] >= REVIEW) & (trial.groups[cells] >= PILOT)]
         wins, tries, review = trial.wins[cells], trial.tries[cells], self.state[cells] == REVIEW
         fell = review & self._under(wins, tries, cells, self.high)
-        low = self._ledger.kappa(wilson(wins, tries, SCREEN)[0], cells)  # a cell that is right by S alone stays out
+        worth = np.where(self.state[cells] == LUCKY, trial.groups[cells] / np.maximum(tries, 1e-12), 1.0)
+        # a cell that is right by S alone stays out
+        low = self._ledger.kappa(wilson(wins * worth, tries * worth, SCREEN)[0], cells)
         risen = ~review & (low > 1e-9) & (wins / np.maximum(tries, 1e-12) >= self.low[cells])
         back, held, failed = cells[fell | risen], cells[review & ~fell], cells[~review & ~risen]
         for name in CELL_ARRAYS:
             getattr(self.evidence, name)[back] = getattr(trial, name)[back]
+        self._ledger.answers.forget(back[self.state[back] == LUCKY])
+        goes_on = failed[self.state[failed] == LUCKY]
         self.state[back], self.state[held] = ACTIVE, MASTERED
         self.wait[failed] = np.clip(2 * self.wait[failed], FIRST, LONGEST)
         self.due[failed], self.asked[failed] = step + self.wait[failed], 0
-        self._clear(cells)
+        self._clear(np.setdiff1d(cells, goes_on))
 
     def _clear(self, cells: np.ndarray) -> None:
         """Begin the next pilot of these cells with nothing."""

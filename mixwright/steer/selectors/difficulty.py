@@ -3,8 +3,8 @@
 Cells of the task that are not known to be outside the band compete by one draw from each posterior: weight
 4k(1 - k)(1 - a) when the drawn success lies in the band, k being the kappa that it means (what of it depends on the prompt:
 a soft weight, no cut) and a how alike the rollouts of a prompt are (a cell of always right and always wrong prompts has no
-signal), `anchor` above it, `below` under it. Mastered cells get a small review share; cells that are too hard get pilots,
-ever further apart (`_states.py`). Within a cell rows are drawn evenly: of `candidates`
+signal), `anchor` above it, `below` under it. Mastered cells get a small review share; cells that are too hard, or shown not
+to depend on the prompt, get pilots, ever further apart (`_states.py`). Within a cell rows are drawn evenly: of `candidates`
 random ones that which was drawn the longest ago. So a task of one cell (data without levels) is drawn evenly, too.
 
 Source: MoPPS 2507.04632 (Beta posterior, Thompson), LILO 2502.12272 (learnability u(1 - u)), Pilot-Commit 2605.26606 (defer
@@ -24,6 +24,7 @@ import numpy as np
 
 from mixwright.contracts import Scene, Selector
 from mixwright.estimates.cell_states import FEW, room
+from mixwright.estimates.cell_states import LUCKY as LUCKY_KAPPA
 from mixwright.records import GroupOutcome, Outcome, PairOutcome
 from mixwright.steer._checks import within
 from mixwright.steer.selectors._states import MASTERED, CellStates
@@ -32,9 +33,9 @@ POSTERIORS = 256  # samples of posteriors in a batch, at most
 SHOWN = 5
 """Tasks that a remark names."""
 LIMITS = {"candidates": (1, 256), "memory": (1, 1e9), "below": (1e-9, 1)}
-LIMITS |= dict.fromkeys(("explore", "anchor", "pilots", "reviews"), (0, 1))
+LIMITS |= dict.fromkeys(("explore", "anchor", "pilots", "reviews", "lucky"), (0, 1))
 PARKED, SHUT = 1e-4, 1e-8
-"""Weight of mastered cells, and of deferred ones: they are drawn freely only where a task has nothing better."""
+"""Weight of mastered cells, and of deferred and lucky ones: they are drawn freely only where a task has nothing better."""
 
 
 class Difficulty(Selector):
@@ -48,6 +49,7 @@ class Difficulty(Selector):
         memory: rollouts that a cell is judged by; older ones fade.
         pilots: largest share of a task's draws that goes to cells outside the band, to see whether they came back.
         reviews: share of a task's draws that goes to mastered cells.
+        lucky: kappa that must be excluded from above before a cell is lucky; 0 draws lucky cells like any other.
     """
 
     def __init__(
@@ -60,15 +62,16 @@ class Difficulty(Selector):
         memory: float = 128.0,
         pilots: float = 0.05,
         reviews: float = 0.02,
+        lucky: float = LUCKY_KAPPA,
     ) -> None:
         self.candidates, self.explore, self.anchor, self.below = candidates, explore, anchor, below
-        self.memory, self.pilots, self.reviews = memory, pilots, reviews
+        self.memory, self.pilots, self.reviews, self.lucky = memory, pilots, reviews, lucky
         within("selectors.difficulty", vars(self), **LIMITS)
 
     def begin(self, scene: Scene) -> None:
         """Note each task's cells; small cells count less, so that a handful of examples is not drilled."""
         self._ledger = scene.ledger
-        self._states = CellStates(scene, memory=self.memory, pilots=self.pilots, reviews=self.reviews)
+        self._states = CellStates(scene, memory=self.memory, pilots=self.pilots, reviews=self.reviews, lucky=self.lucky)
         cells = [scene.ledger.task_cells(task) for task in range(len(scene.pool.tasks))]
         self._cells = np.zeros((len(cells), max(map(len, cells))), dtype=np.int64)
         for task, found in enumerate(cells):
@@ -103,7 +106,7 @@ class Difficulty(Selector):
         self._states.observe(step, [outcome for outcome in outcomes if isinstance(outcome, GroupOutcome)])
 
     def states(self) -> dict[str, str]:
-        """Cell -> unknown, active, mastered, review or deferred."""
+        """Cell -> unknown, active, mastered, review, deferred or lucky."""
         return self._states.named()
 
     def _choose_cells(self, tasks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
