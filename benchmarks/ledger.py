@@ -1,9 +1,9 @@
 """The ledger at scale: bytes per example, draws and updates per second, and snapshots, against torch's own sampler.
 
-Ours draws a batch by difficulty (task, cell, the best of eight candidates) and takes in what each draw showed before the
-next batch. `WeightedRandomSampler` draws rows by given weights; weights that change need a new call per batch, which reads
-them all. Both draw in turns, from the same number of rows. CPU time, one thread. Two states of a run: fresh (hardly any
-row was drawn), and worn (every row was drawn and has evidence of its own), where candidates' posteriors must be sampled.
+Ours draws a batch by difficulty (task, cell, of eight candidates the one drawn the longest ago) and takes in what each draw
+showed before the next batch. `WeightedRandomSampler` draws rows by given weights; weights that change need a new call per
+batch, which reads them all. Both draw in turns, from the same number of rows. CPU time, one thread. Two states of a run:
+fresh (hardly any row was drawn), and worn (every row was drawn and has evidence of its own).
 The figures at 10^8 rows are of one build with one pass of draws, without torch, which takes at most 2^24 rows.
 """
 

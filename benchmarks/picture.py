@@ -19,9 +19,11 @@ PLACE = Path(__file__).parent.parent / "docs" / "controllers.png"
 NULL, OURS, OTHER = "#b3541e", "#1f5fa8", "#6b7280"
 """Colours of nulls and of doing nothing, of ours, and of everything else."""
 GUARDS = (
-    *("permuted", "lower rate", "too_hard", "too_hard + survivors", "anchor", "drift"),
-    *("canary, no replay", "default", "all"),
+    *("permuted", "uniform", "beta alone", "gate alone, no survivors", "canary alone", "gate alone", "anchor alone"),
+    *("drift alone", "lower rate", "selector alone", "equal shares", "default"),
 )
+PLAIN = ("permuted", "uniform", "lower rate", "equal shares", "beta alone")
+"""Arms without a lever of ours."""
 Bar = tuple[str, float, float, float, str]
 """Label, value, low, high, colour."""
 
@@ -52,49 +54,50 @@ def figures(name: str) -> dict[str, Any]:
 
 
 def rollouts(axes: Axes) -> None:
-    """Charged rollouts to the target, over ours."""
-    wide = figures("rollouts")["wide"]
-    bars = []
-    for arm, shown in wide.items():
-        if isinstance(shown, dict) and (over := shown.get("rollouts over ours")):
-            label = f"{arm}, at least" if over["lower bound"] else arm
-            bars.append((label, over["value"], over["low"], over["high"], NULL if arm == "uniform" else OTHER))
-    _forest(axes, sorted(bars, key=lambda bar: -bar[1]))
-    axes.axvline(1, color=OURS)
-    axes.set_xscale("log")
-    axes.set_xticks([0.5, 1, 2, 4, 8], ["0.5", "1", "2", "4", "8"])
-    axes.minorticks_off()
-    axes.set_title("Rollouts to the target: others over ours\n(wide pool, all charged; right of 1: ours needs fewer)")
+    """Success over all held-out levels at two readings: every arm minus equal shares of the levels."""
+    wide, bars = figures("rollouts")["wide"], []
+    for reading, mark in (("outcome", "one pass"), ("early", "1,920 rollouts")):
+        for arm in ("uniform", "ours", "ours, noisy", "ours, absent", "ours, shuffled", "target", "static_band", "oracle"):
+            shown = wide[reading].get(f"{arm} - equal shares") or _turned(wide[reading].get(f"equal shares - {arm}"))
+            if shown is not None:
+                value, low, high = (100 * number for number in shown["success"])
+                colour = NULL if arm == "uniform" else OURS if arm.startswith("ours") else OTHER
+                bars.append((f"{arm}, {mark}", value, low, high, colour))
+    _forest(axes, bars)
+    axes.axvline(0, color="black", linewidth=0.8)
+    axes.set_title("Wide pool: greedy success over all levels, points\n(0: as equal shares of the true levels)")
+
+
+def _turned(shown: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The same comparison the other way round."""
+    if shown is None:
+        return None
+    value, low, high = shown["success"]
+    return {"success": [-value, -high, -low]}
 
 
 def overhard(axes: Axes) -> None:
-    """Share of the damage that each guard prevents."""
-    hard = figures("overhard")["hard"]
-    bars = []
+    """What is left of success on an over-hard pool, against not training."""
+    hard, bars = figures("overhard")["hard"]["outcome"], []
     for arm in GUARDS:
-        if arm in hard and hard[arm]["kept"]:
-            kept = hard[arm]["kept"]
-            colour = NULL if arm in ("permuted", "lower rate") else OURS
-            bars.append((arm, 100 * kept["value"], 100 * kept["low"], 100 * kept["high"], colour))
+        value, low, high = (100 * number for number in hard[f"{arm} - frozen"]["success"])
+        bars.append((arm, value, low, high, NULL if arm in PLAIN else OURS))
     _forest(axes, bars)
-    axes.axvline(0, color=NULL)
-    axes.axvline(100, color="black", linewidth=0.8)
-    axes.set_xlim(-60, 160)
-    axes.set_title("Over-hard pool: damage prevented, %\n(0: as unguarded; 100: nothing lost; over 100: gained)")
+    axes.axvline(0, color="black", linewidth=0.8)
+    axes.set_title("Over-hard pool: greedy success over all levels, points\n(0: as without training)")
 
 
 def rare_task(axes: Axes) -> None:
-    """Accuracy on the rare tasks, with the compute in the label."""
+    """Accuracy over all tables, with the compute in the label."""
     bars = []
     for arm, shown in figures("rare_task")["arms"].items():
-        if arm.endswith(("width 32", "width 128")) and not arm.startswith("alone"):
-            ours, rare = arm.startswith(("plan", "floor", "starved")), shown["rare"]
+        if arm.endswith(("width 32", "width 128")) and not arm.startswith("frozen"):
+            ours, whole = arm.startswith(("plan", "floor")), shown["all"]
             colour = OURS if ours else NULL if arm.startswith("natural") else OTHER
             label = f"{arm} ({100 * shown['flops / wide']:.0f} %)"
-            bars.append((label, 100 * rare["value"], 100 * rare["low"], 100 * rare["high"], colour))
+            bars.append((label, 100 * whole["value"], 100 * whole["low"], 100 * whole["high"], colour))
     _forest(axes, sorted(bars, key=lambda bar: -bar[1]))
-    axes.set_xlim(40, 105)
-    axes.set_title("Rare tasks, under 1 % of the data each: accuracy, %\n(brackets: training compute, of the wide model's)")
+    axes.set_title("24 tables, rare ones too: accuracy over all, %\n(brackets: training compute, of the wide model's)")
 
 
 def formats(axes: Axes) -> None:

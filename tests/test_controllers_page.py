@@ -5,6 +5,7 @@ import re
 
 from readme_tree import ROOT
 
+from benchmarks import levers
 from mixwright.catalog import listing
 
 PAGE = (ROOT / "docs" / "controllers.md").read_text(encoding="utf-8")
@@ -12,10 +13,6 @@ PAGE = (ROOT / "docs" / "controllers.md").read_text(encoding="utf-8")
 
 def figures(name: str):
     return json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text(encoding="utf-8"))["figures"]
-
-
-def percent(interval) -> str:
-    return f"{100 * interval['value']:.0f}"
 
 
 def test_every_lever_is_told():
@@ -27,31 +24,32 @@ def test_every_lever_is_told():
     assert missing == []
 
 
+def test_the_table_is_that_of_the_results():
+    assert levers.written(PAGE) == PAGE
+
+
+def test_a_row_of_the_table_by_hand():
+    shown = {"success": [0.0123, -0.004, 0.0289]}
+    assert levers.cell(shown) == "+1.2 [-0.4, 2.9]"
+    assert levers.cell({"all": {"value": -0.5, "low": -0.61, "high": -0.4}}) == "-50.0 [-61.0, -40.0]"
+    assert levers.cell(None) == ""
+
+
 def test_the_page_quotes_the_results():
-    hard = figures("overhard")["hard"]
-    for arm in (
-        "canary, no replay",
-        "all",
-        "default",
-        "too_hard",
-        "too_hard + survivors",
-        "drift",
-        "drift, beta 0",
-        "lower rate",
-    ):
-        kept = hard[arm]["kept"]
-        low, high = (f"{100 * kept[end]:.0f}" for end in ("low", "high"))
-        shown = percent(kept)
-        assert re.search(rf"\b{shown}\s%[^.|]*?\[{low}, {high}\]", PAGE), (arm, shown, low, high)
-    wide = figures("rollouts")["wide"]
-    for arm in ("ours", "oracle", "target", "static_band", "uniform", "screen", "refill"):
-        assert f"| {wide[arm]['rollouts to target, geometric mean']:,.0f} |" in PAGE, arm
     race = figures("formats")["forecast"]["race"]
     assert f"{race['hits']} of {race['of']} mixes" in PAGE
-    alone = figures("mixture")["natural"]["rollouts over learnable"]
-    assert f"{alone['value']:.1f} x fewer rollouts [{alone['low']:.1f}, {alone['high']:.1f}]" in PAGE
-    rare = figures("rare_task")["goal"]["rare accuracy of the plan / wide"]
-    assert f"{percent(rare)} % of its rare accuracy" in PAGE
+    for source, pair in (
+        ("overhard/unlabelled/outcome", "default - no gate"),
+        ("overhard/unlabelled/outcome", "default - frozen"),
+        ("overhard/blind/outcome", "default - no lucky cells"),
+        ("rollouts/wide/outcome", "ours, noisy - equal shares, noisy"),
+        ("rollouts/wide/outcome", "ours - equal shares"),
+        ("leave_one_out/refusing", "steered - without_gates"),
+        ("leave_one_out/eight", "steered - frozen"),
+    ):
+        value, low, high = (f"{100 * number:.1f}" for number in levers.figures(source)[pair]["success"])
+        assert f"{value.removeprefix('-')} [" in PAGE or f"{value} [" in PAGE, (pair, value)
+        assert f"[{low}, {high}]" in PAGE or f"[{-float(high):.1f}, {-float(low):.1f}]" in PAGE, (pair, low, high)
 
 
 def test_the_picture_is_there():

@@ -1,0 +1,168 @@
+"""Writes the table of docs/controllers.md from the committed results: each lever's outcome against three references.
+
+Every figure is greedy success over everything held out (accuracy over all tables for the weights of tasks), in points, with
+the 95 % interval that the benchmark gave it; nothing is typed by hand.
+
+    python -m benchmarks.levers
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks._report import RESULTS
+
+PAGE = Path(__file__).parent.parent / "docs" / "controllers.md"
+BEGIN, END = "<!-- table: `python -m benchmarks.levers` writes it -->", "<!-- /table -->"
+HEAD = ("lever", "measured on", "against not training", "against uniform", "against equal shares", "default", "when")
+
+
+@dataclass(frozen=True)
+class Lever:
+    """A row."""
+
+    name: str
+    where: str
+    """World, in words."""
+    source: str
+    """Result, then keys down to the comparisons."""
+    arms: tuple[str, str, str, str]
+    """The lever's arm and the three references, as the result calls them."""
+    default: str
+    when: str
+
+
+def rollouts(arm: str, reading: str = "outcome", pool: str = "wide") -> tuple[str, tuple[str, str, str, str]]:
+    """Where a row of the rollouts benchmark stands."""
+    return f"rollouts/{pool}/{reading}", (arm, "frozen", "uniform", "equal shares")
+
+
+def overhard(arm: str, pool: str) -> tuple[str, tuple[str, str, str, str]]:
+    """Where a row of the over-hard benchmark stands."""
+    return f"overhard/{pool}/outcome", (arm, "frozen", "uniform", "equal shares")
+
+
+def tables(kind: str) -> tuple[str, tuple[str, str, str, str]]:
+    """Where a row of the rare-task benchmark stands."""
+    return "rare_task", tuple(f"{name}, width 32" for name in (kind, "frozen", "natural", "uniform"))  # type: ignore[return-value]
+
+
+def trl(arm: str, case: str) -> tuple[str, tuple[str, str, str, str]]:
+    """Where a row of the runs through TRL stands."""
+    return f"leave_one_out/{case}", (arm, "frozen", "uniform", "equal_shares")
+
+
+SELECTOR, GATE = "selector `difficulty`", "gate `too_hard`, with survivors"
+LEVERS: Sequence[Lever] = (
+    Lever(
+        SELECTOR, "wide pool, one pass", *rollouts("ours"), "on (GRPO)", "levels are known and most rows are out of the band"
+    ),
+    Lever(SELECTOR, "the same, at 1,920 rollouts", *rollouts("ours", "early"), "", "rollouts are few"),
+    Lever(SELECTOR, "the same, levels noisy", *rollouts("ours, noisy"), "", "see the text: equal shares of noisy levels"),
+    Lever(SELECTOR, "the same, levels shuffled", *rollouts("ours, shuffled"), "", "never: wrong levels undo it"),
+    Lever(SELECTOR, "the same, no levels", *rollouts("ours, absent"), "", "never: it draws evenly, and says so"),
+    Lever(SELECTOR, "five passes over 480 rows", *rollouts("ours", pool="again"), "", "not on few rows"),
+    Lever(SELECTOR, "pool all in band", *rollouts("ours", pool="in-band"), "", "nothing to choose"),
+    Lever(SELECTOR, "40 % coin tosses", *rollouts("ours", pool="trap"), "", ""),
+    Lever(SELECTOR, "over-hard pool, alone", *overhard("selector alone", "hard"), "", "levels tell the hard rows"),
+    Lever("selector `target` (AdaRFT)", "wide pool, one pass", *rollouts("target"), "off", "one family, levels that rise"),
+    Lever("selector `static_band`", "wide pool, one pass", *rollouts("static_band"), "off", "it was measured anyway"),
+    Lever(GATE, "over-hard pool, alone", *overhard("gate alone", "hard"), "on (GRPO)", "rows are drawn evenly"),
+    Lever(GATE, "the same without survivors", *overhard("gate alone, no survivors", "hard"), "", "never without"),
+    Lever(
+        GATE, "half the rows without information", *overhard("gate alone", "blind"), "", "costs what a constant answer earns"
+    ),
+    Lever(GATE, "partial skill, majority answer", *overhard("gate alone", "partial"), "", ""),
+    Lever("the trainer's own plan", "over-hard pool", *overhard("default", "hard"), "on (GRPO)", ""),
+    Lever(
+        "the trainer's own plan",
+        "over-hard pool, no levels",
+        *overhard("default", "unlabelled"),
+        "",
+        "a lower learning rate first",
+    ),
+    Lever(
+        "a fifth of the learning rate",
+        "over-hard pool, no levels",
+        *overhard("lower rate", "unlabelled"),
+        "yours",
+        "first of all",
+    ),
+    Lever("the trainer's own plan", "half the rows without information", *overhard("default", "blind"), "", ""),
+    Lever("the trainer's own plan", "pool in reach", *overhard("default", "medium"), "", ""),
+    Lever(
+        "controller `drift`, beta 0.01",
+        "over-hard pool, alone",
+        *overhard("drift alone", "hard"),
+        "on where beta > 0",
+        "no levels",
+    ),
+    Lever("beta 0.01 alone", "over-hard pool", *overhard("beta alone", "hard"), "yours", ""),
+    Lever(
+        "monitor `canary`, tightening", "over-hard pool, alone", *overhard("canary alone", "hard"), "on (GRPO)", "to know"
+    ),
+    Lever("`replay` after its alarms", "over-hard pool", *overhard("canary and replay", "hard"), "off", "not shown"),
+    Lever("`anchor` share of 25 %", "over-hard pool, alone", *overhard("anchor alone", "hard"), "off", "no levels"),
+    Lever("mixture `floor`", "24 tables, SFT", *tables("floor"), "off", "weights are yours and must not be 0"),
+    Lever("planner `temperature`", "24 tables, SFT", *tables("temperature"), "on request", ""),
+    Lever(
+        "planner `rare_tasks`",
+        "24 tables, SFT",
+        *tables("plan"),
+        "on request",
+        "to know what is forgotten between sightings",
+    ),
+    Lever("the demo's plan", "nine tasks, TRL", *trl("steered", "refusing"), "demo", ""),
+    Lever("the same without gates", "nine tasks, TRL", *trl("without_gates", "refusing"), "", ""),
+    Lever("the same without selector", "nine tasks, TRL", *trl("without_selector", "refusing"), "", ""),
+    Lever("the same with weights by rows", "nine tasks, TRL", *trl("without_weights", "refusing"), "", ""),
+    Lever("every lever on", "eight families, TRL", *trl("steered", "eight"), "never", ""),
+)
+
+
+def figures(source: str) -> Mapping[str, Any]:
+    """The comparisons of a committed result."""
+    name, *keys = source.split("/")
+    found = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["figures"]
+    for key in keys:
+        found = found[key]
+    return found
+
+
+def cell(shown: Mapping[str, Any] | None) -> str:
+    """One comparison, in points; empty where it was not run."""
+    if shown is None:
+        return ""
+    part = shown.get("success", shown.get("all"))
+    value, low, high = part if isinstance(part, list) else (part[end] for end in ("value", "low", "high"))  # type: ignore[index]
+    return f"{100 * value:+.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def table() -> str:
+    """All rows as Markdown."""
+    lines = [f"| {' | '.join(HEAD)} |", "|" + "---|" * len(HEAD)]
+    for lever in LEVERS:
+        found, (arm, *references) = figures(lever.source), lever.arms
+        cells = [cell(found.get(f"{arm} - {reference}")) for reference in references]
+        lines.append(f"| {' | '.join((lever.name, lever.where, *cells, lever.default, lever.when))} |")
+    return "\n".join(lines)
+
+
+def written(page: str) -> str:
+    """The page with the table of now."""
+    before, _, rest = page.partition(BEGIN)
+    return f"{before}{BEGIN}\n{table()}\n{END}{rest.partition(END)[2]}"
+
+
+def main() -> None:
+    """Write it."""
+    PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    print(PAGE.relative_to(PAGE.parent.parent))
+
+
+if __name__ == "__main__":
+    main()
