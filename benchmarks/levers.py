@@ -105,7 +105,7 @@ LEVERS: Sequence[Lever] = (
     Lever(
         "monitor `canary`, tightening", "over-hard pool, alone", *overhard("canary alone", "hard"), "on (GRPO)", "to know"
     ),
-    Lever("`replay` after its alarms", "over-hard pool", *overhard("canary and replay", "hard"), "off", "not shown"),
+    Lever("`replay` after its alarms", "over-hard pool", *overhard("canary and replay", "hard"), "gone", "not shown"),
     Lever("`anchor` share of 25 %", "over-hard pool, alone", *overhard("anchor alone", "hard"), "off", "no levels"),
     Lever("mixture `floor`", "24 tables, SFT", *tables("floor"), "off", "weights are yours and must not be 0"),
     Lever("planner `temperature`", "24 tables, SFT", *tables("temperature"), "on request", ""),

@@ -139,7 +139,6 @@ ARMS: Mapping[str, Guards] = {
     "drift alone": Guards(controllers=("drift",), beta=0.01),
     "beta alone": Guards(beta=0.01),
     "canary alone": WATCH,
-    "canary and replay": replace(WATCH, engine={"survivors": 0.0, "replay": 0.25}),
     "default, beta and drift": replace(DEFAULT, controllers=("drift",), beta=0.01),
 }
 REFERENCES = outcome.REFERENCES

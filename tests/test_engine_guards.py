@@ -1,4 +1,4 @@
-"""Draws kept back for what can be done, replay after alarms, and the order in which an alarm is answered."""
+"""Draws kept back for what can be done, and the order in which alarms are answered."""
 
 from __future__ import annotations
 
@@ -106,22 +106,22 @@ def test_canaries_are_never_anchors():
 
 def test_off_by_default_and_draws_as_without():
     plan = planned(dict.fromkeys(TASKS, 1 / 6), selector="difficulty")
-    assert EngineOptions().anchor == EngineOptions().replay == 0
+    assert EngineOptions().anchor == 0
     assert Engine(plan, pool(), seed=3).draw(50) == Engine(plan, pool(), seed=3).draw(50)
     assert Engine(plan, pool(), seed=3).wanted() == {task: pytest.approx(1 / 6) for task in TASKS}
 
 
-@pytest.mark.parametrize("options", [{"anchor": 0.6}, {"replay": -0.1}, {"replay_steps": 0}, {"anchor": float("nan")}])
+@pytest.mark.parametrize("options", [{"anchor": 0.6}, {"anchor": -0.1}, {"anchor": float("nan")}])
 def test_shares_that_make_no_sense_are_refused(options):
     with pytest.raises(InputError):
         EngineOptions(**options)
 
 
-REPLAYING = {"engine": {"replay": 0.25, "replay_steps": 30, "patience": 3, "then": "stop"}}
+STOPPING = {"engine": {"anchor": 0.3, "patience": 3, "then": "stop"}}
 
 
-def watched(**changes) -> Engine:
-    plan = planned({"prime": 1.0}, selector="uniform", monitors=("canary",), options=REPLAYING)
+def watched() -> Engine:
+    plan = planned({"prime": 1.0}, selector="uniform", monitors=("canary",), options=STOPPING)
     cells = tuple(replace(cell, state="mastered") if cell.success > 0.9 else cell for cell in plan.cells)
     return Engine(replace(plan, cells=cells), pool(), seed=0)
 
@@ -139,48 +139,36 @@ def kinds(actions):
     return [(action.kind, action.target) for action in actions]
 
 
-def test_an_alarm_tightens_then_replays_then_stops():
+def test_alarms_tighten_then_stop_and_leave_the_draws_alone():
     engine = watched()
+    wanted = {task: pytest.approx(0.3 * (task in ABLE) / 3 + 0.7 * (task == "prime")) for task in TASKS}
     assert look(engine, 0) == []
     assert kinds(look(engine, 10, {"gcd"})) == [("coefficient", "beta")]
-    assert engine.wanted()["gcd"] == 0
-    assert kinds(look(engine, 20, {"gcd"})) == [("coefficient", "beta"), ("replay", "gcd")]
-    assert engine.wanted() == {task: {"gcd": 0.25, "prime": 0.75}.get(task, 0.0) for task in TASKS}
-    assert drawn_cells(engine, 400) == {"gcd@1": 100} | {"prime@1": 300}
+    assert kinds(look(engine, 20, {"gcd"})) == [("coefficient", "beta")]
+    assert engine.wanted() == wanted
+    assert drawn_cells(engine, 400) == {"chain@1": 40, "gcd@1": 40, "spell@1": 40, "prime@1": 280}
     assert kinds(look(engine, 30, {"gcd"})) == [("coefficient", "beta"), ("stop", "run")]
-    told = [(d.step, d.what, d.old, d.new) for d in engine.take_decisions() if d.what.startswith(("replay", "stop"))]
-    assert told == [(20, "replay.gcd", 0.0, 0.25), (30, "stop", None, "run")]
+    assert engine.wanted() == wanted
+    told = [(d.step, d.what, d.old, d.new) for d in engine.take_decisions() if not d.what.startswith("alarm")]
+    assert told == [*((step, "beta", 0.04, 0.08) for step in (10, 20, 30)), (30, "stop", None, "run")]
 
 
-def test_a_replay_ends_when_its_canaries_are_back():
+def test_a_row_of_alarms_goes_on_while_one_task_is_lost_and_ends_when_all_are_back():
     engine = watched()
     look(engine, 0)
     look(engine, 10, {"gcd", "spell"})
     look(engine, 20, {"gcd", "spell"})
-    assert engine.wanted()["spell"] == engine.wanted()["gcd"] == 0.125
-    assert kinds(look(engine, 24, {"gcd"}))[-2:] == [("replay", "spell"), ("stop", "run")]
-    assert engine.wanted()["gcd"] == 0.25
-    assert ("replay", "gcd") in kinds(look(engine, 28))
-    assert engine.wanted()["prime"] == 1
-    said = [(d.what, d.new, d.because) for d in engine.take_decisions() if d.what == "replay.gcd"]
-    assert said[-1] == ("replay.gcd", 0.0, "its canaries are back within their start's error")
-
-
-def test_a_replay_ends_after_its_steps():
-    engine, here = watched(), pool()
-    look(engine, 0)
-    look(engine, 10, {"gcd"})
-    look(engine, 20, {"gcd"})
-    none = [GroupOutcome(here.ids[engine.draw(1)[0]], "prime", 1.0, 49, (0.0,) * 8)]
-    assert not [a for a in engine.observe(none, Signals(49)) if a.kind == "replay"]
-    (over,) = [a for a in engine.observe(none, Signals(50)) if a.kind == "replay"]
-    assert (over.target, over.value) == ("gcd", 0.0)
-    assert engine.wanted()["prime"] == 1
+    assert kinds(look(engine, 24, {"gcd"})) == [("coefficient", "beta"), ("stop", "run")]
+    (loosened,) = look(engine, 28)
+    assert (loosened.target, loosened.value) == ("beta", 0.02)
+    assert "canaries are back within their start's error" in loosened.because
+    later = [kinds(look(engine, step, {"gcd"})) for step in (32, 36, 40)]
+    assert later == [[("coefficient", "beta")], [("coefficient", "beta")], [("stop", "run")]], "no fifth tightening"
 
 
 @settings(deadline=None, max_examples=10)
 @given(st.integers(0, 2**30), st.integers(1, 11))
-def test_a_run_resumed_in_the_middle_of_a_replay_continues_exactly(seed, cut):
+def test_a_run_resumed_in_a_row_of_alarms_continues_exactly(seed, cut):
     def play(engine, steps):
         here, seen = pool(), []
         for step in steps:
@@ -192,11 +180,24 @@ def test_a_run_resumed_in_the_middle_of_a_replay_continues_exactly(seed, cut):
         return seen
 
     whole, resumed = watched(), watched()
-    play(whole, range(cut))
+    before = play(whole, range(cut))
     resumed.restore(stored(whole.state()))
-    assert play(resumed, range(cut, 12)) == play(whole, range(cut, 12))
-    if 4 <= cut <= 5:
-        assert whole.wanted()["prime"] == 1  # it has ended by now
+    after = play(whole, range(cut, 12))
+    assert play(resumed, range(cut, 12)) == after
+    stops = [step for step, seen in enumerate(before + after) if ("stop", "run") in kinds(seen[2])]
+    assert stops == [4], "the third alarm in a row; the second row has two"
+
+
+def test_a_state_saved_when_there_was_replay_continues_exactly():
+    """It ran no replay: a plan that asked for one is refused (test_options_refused.py), and another plan's state is too."""
+    before, now = watched(), watched()
+    look(before, 0)
+    look(before, 10, {"gcd"})
+    before.draw(30)
+    now.restore(stored(before.state()) | {"reserve": {"replays": {}}})
+    assert now.draw(60) == before.draw(60)
+    assert look(now, 20) == look(before, 20) != []
+    assert now.state() == before.state()
 
 
 def alarm(step) -> list[Alarm]:
@@ -215,13 +216,6 @@ def test_without_canaries_quiet_steps_loosen_what_alarms_tightened():
     assert factors[QUIET - 3] == 0.5**DEEPEST
     assert factors[QUIET] == 0.5 ** (DEEPEST - 1)
     assert factors[-1] == 1
-
-
-def test_an_alarm_about_no_task_replays_none():
-    policy = Policy(EngineOptions(replay=0.25))
-    for step in range(3):
-        answer = policy.alarms([Alarm("length", step, None, 2.0, 1.0, "all fell")], Signals(step), 0.0)
-    assert answer.replay == {}
 
 
 def test_a_long_row_of_weak_batches_is_told_at_doubling_counts():

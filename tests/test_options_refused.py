@@ -54,9 +54,13 @@ def test_an_option_that_would_mislead_or_crash_later_is_refused(name: str, optio
         catalog.create(kind, plugin, options)
 
 
-def test_anchor_and_replay_leave_something_to_the_plan() -> None:
-    with pytest.raises(InputError, match="together under 1"):
-        Engine(planned(EVEN, options={"engine": {"anchor": 0.5, "replay": 0.5}}), pool(), seed=0)
+@pytest.mark.parametrize("gone", [{"replay": 0.25}, {"replay": 0.0}, {"replay_steps": 20}])
+def test_options_that_the_engine_no_longer_has_are_refused_by_name(gone: dict[str, Any]) -> None:
+    (name,) = gone
+    with pytest.raises(InputError, match=rf"field \({name}\)"):
+        Engine(planned(EVEN, options={"engine": gone}), pool(), seed=0)
+    with pytest.raises(InputError, match=rf"field \({name}\)"):
+        check_asked({"options": {"engine": gone}}, CELLS, "grpo")
 
 
 @pytest.mark.parametrize("selector", ["target", "difficulty"])

@@ -13,7 +13,7 @@ from mixwright.records import Cell, Plan, Stage
 def validate_plan(plan: Plan, cells: Sequence[Cell]) -> None:
     """Raise InputError unless `plan` can steer data with these cells.
 
-    Tasks of the data that a stage gives no weight are not drawn in it, but for an anchor's or a replay's share; tasks of
+    Tasks of the data that a stage gives no weight are not drawn in it, but for an anchor's share; tasks of
     the plan that the data lacks are refused.
 
     Raises:

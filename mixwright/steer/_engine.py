@@ -74,8 +74,8 @@ class Engine:
         self._controllers: list[Controller] = [self._create("controllers", name) for name in self._stage.controllers]
         self._monitors: list[Monitor] = [self._create("monitors", name) for name in self._stage.monitors]
         self._judge = Judge(self._gates, self._keys, states, self._note)
-        self._reserve = Reserve(scene, self._options.anchor, self._options.replay)
-        self._reactions = Reactions(self._controllers, self._monitors, self._policy, self._reserve, self._note)
+        self._reserve = Reserve(scene, self._options.anchor)
+        self._reactions = Reactions(self._controllers, self._monitors, self._policy, self._note)
         for steerer in self._steerers().values():
             steerer.begin(scene)
         for word, because in self._selector.remarks().items():
@@ -108,8 +108,7 @@ class Engine:
             signals: the step's own numbers.
 
         Returns:
-            Actions in order: refusals (target is the example id), skip_step, coefficient, lr_factor, replay (which the
-            engine's own draws carry out), stop, restore.
+            Actions in order: refusals (target is the example id), skip_step, coefficient, lr_factor, stop, restore.
 
         Raises:
             InputError: an example that is not in the pool, or a group whose rewards are missing or not finite.
@@ -172,7 +171,6 @@ class Engine:
             "credit": self._order.credit.tolist(),
             "weights": self._weights.tolist(),
             "policy": self._policy.state(),
-            "reserve": self._reserve.state(),
             "verdicts": self._judge.state(),
             "staleness": self._staleness.state(),
             "decisions": [[d.step, d.what, d.old, d.new, d.because] for d in self._decisions],
@@ -197,7 +195,6 @@ class Engine:
         self._order.credit = np.array(state["credit"])
         self._weights = np.array(state["weights"])
         self._policy.restore(state["policy"])
-        self._reserve.restore(state["reserve"])
         self._judge.restore(state["verdicts"])
         self._staleness.restore(state["staleness"])
         self._decisions = [Decision(*fields) for fields in state["decisions"]]

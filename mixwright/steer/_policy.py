@@ -5,14 +5,12 @@
   `survivors`, the learning rate is scaled by share / `survivors` until the next batch; with no survivor the step is skipped.
   Only in stages that have a gate: a stage without one takes every step, as a trainer without steering does.
 - **Alarm.** Each inspection with an alarm tightens once, at most `DEEPEST` times: beta doubles where there is one, else the
-  learning-rate factor halves. From the second alarmed inspection in a row on, `replay` of the draws go to what the model
-  can do in the alarmed tasks, for `replay_steps` steps. After `patience` alarmed inspections in a row the `then` action is
-  taken, if the user asked for one. Each inspection of fresh canaries without an alarm undoes one tightening, and a task's
-  replay ends when its own canaries are back; where there are no canaries, `QUIET` steps without an alarm undo one.
+  learning-rate factor halves. After `patience` alarmed inspections in a row the `then` action is taken, if the user asked
+  for one. Each inspection of fresh canaries without an alarm undoes one tightening; where there are no canaries, `QUIET`
+  steps without an alarm undo one.
 - **Measured** (benchmarks/overhard.py, share of the loss on over-hard data that is kept, 5 seeds): refusing alone .30 (-.14
   to .74), with `survivors` 1.01 (.87 to 1.15); `anchor` alone .81 (.69 to .92); anchors, drift and canaries on top of
-  refusing and `survivors`: .11 more success (.03 to .18); a tighter beta on alarms .74 (.62 to .86), replay on top of it:
-  .02 more success (-.14 to .18).
+  refusing and `survivors`: .11 more success (.03 to .18); a tighter beta on alarms .74 (.62 to .86).
 - **Log.** The learning rate of batches that few groups survive is written down for the 1st, 2nd, 4th, 8th ... of them;
   steps.jsonl has the factor of every step.
 """
@@ -21,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from mixwright.errors import InputError
@@ -31,8 +29,6 @@ DEEPEST = 4
 """Tightenings at most: a factor of 16."""
 QUIET = 40
 """Steps without an alarm that undo one tightening where no canaries are watched."""
-REPLAY_AFTER = 2
-"""Alarmed inspections in a row from which on alarmed tasks are replayed: the leash comes first."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +46,6 @@ class EngineOptions:
     anchor: float = 0.0
     """Share of draws that goes to what the model can do, evenly over tasks, 0..0.5; 0 turns it off. Off by default, because
     the selector `difficulty` alone draws what can be learnt; 0.25 earned its keep under other selectors."""
-    replay: float = 0.0
-    """Share of draws that goes to what can be done in alarmed tasks, 0..0.5; 0 turns replay off. Off by default: no effect
-    beyond the tighter leash was measured."""
-    replay_steps: int = 20
-    """Steps that one replay lasts; a later alarm about the task renews it, clean canaries end it."""
     patience: int = 3
     """Alarmed inspections in a row before `then`."""
     then: Literal["nothing", "stop", "restore"] = "nothing"
@@ -66,12 +57,11 @@ class EngineOptions:
             raise InputError("a reward_range of two finite numbers, low < high", repr(self.reward_range), "Correct it.")
         if not 0 <= self.survivors <= 1:
             raise InputError("survivors between 0 and 1", repr(self.survivors), "Correct it.")
-        if not (0 <= self.anchor <= 0.5 and 0 <= self.replay <= 0.5 and self.anchor + self.replay < 1):
-            got = f"anchor {self.anchor!r}, replay {self.replay!r}"
-            raise InputError("anchor and replay between 0 and 0.5 of the draws, together under 1", got, "Correct it.")
-        if self.canaries < 0 or self.patience < 1 or self.replay_steps < 1:
-            got = f"canaries {self.canaries}, patience {self.patience}, replay_steps {self.replay_steps}"
-            raise InputError("canaries of 0 or more, patience and replay_steps of at least 1", got, "Correct it.")
+        if not 0 <= self.anchor <= 0.5:
+            raise InputError("an anchor between 0 and 0.5 of the draws", repr(self.anchor), "Correct it.")
+        if self.canaries < 0 or self.patience < 1:
+            got = f"canaries {self.canaries}, patience {self.patience}"
+            raise InputError("canaries of 0 or more and a patience of at least 1", got, "Correct it.")
 
 
 @dataclass(frozen=True)
@@ -82,8 +72,6 @@ class Answer:
     """KL coefficient after it."""
     reason: str = ""
     """Why beta or the learning-rate factor changed; empty when neither did."""
-    replay: Mapping[str, str] = field(default_factory=dict)
-    """Tasks to replay from now on, with the reason."""
     last: Action | None = None
     """Stop or restore."""
 
@@ -115,11 +103,6 @@ class Policy:
         """Step of the last tightening or loosening."""
         self.watched = False
         """Whether there have been canaries."""
-
-    @property
-    def replay_steps(self) -> int:
-        """Steps that one replay lasts."""
-        return self._options.replay_steps
 
     @property
     def lr_factor(self) -> float:
@@ -180,13 +163,10 @@ class Policy:
             kind: Literal["stop", "restore"] = "stop" if self._options.then == "stop" else "restore"
             target = "run" if kind == "stop" else "last checkpoint without alarm"
             last = Action(kind, target, None, f"{self.alarmed} alarmed inspections in a row; {reason}")
-        replay: dict[str, str] = {}
-        if self._options.replay and self.alarmed >= REPLAY_AFTER:
-            replay = {alarm.task: alarm.message for alarm in alarms if alarm.task is not None}
         if self.tight + self.tight_beta >= DEEPEST:
-            return Answer(beta, "", replay, last)
+            return Answer(beta, "", last)
         self.tight_beta, self.tight = self.tight_beta + (beta > 0), self.tight + (beta <= 0)
-        return Answer(beta * 2, reason, replay, last)
+        return Answer(beta * 2, reason, last)
 
     def _relax(self, step: int, beta: float, because: str) -> Answer:
         """Undo one tightening."""

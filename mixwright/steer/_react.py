@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +11,6 @@ from mixwright.contracts import Controller, Monitor
 from mixwright.records import Action, Signals
 from mixwright.steer._judge import Note
 from mixwright.steer._policy import Policy
-from mixwright.steer._reserve import Reserve
 
 
 class Reactions:
@@ -21,20 +20,11 @@ class Reactions:
         controllers: of the stage, in order; each sees the coefficient that the one before it left.
         monitors: of the stage.
         policy: what alarms lead to.
-        reserve: executes replays.
         note: writes a decision down.
     """
 
-    def __init__(
-        self,
-        controllers: Sequence[Controller],
-        monitors: Sequence[Monitor],
-        policy: Policy,
-        reserve: Reserve,
-        note: Note,
-    ) -> None:
-        self._controllers, self._monitors, self._policy = controllers, monitors, policy
-        self._reserve, self._note = reserve, note
+    def __init__(self, controllers: Sequence[Controller], monitors: Sequence[Monitor], policy: Policy, note: Note) -> None:
+        self._controllers, self._monitors, self._policy, self._note = controllers, monitors, policy, note
 
     def react(self, signals: Signals, scaled_because: str) -> list[Action]:
         """Controllers, then monitors, then one learning-rate action if its factor changed."""
@@ -67,7 +57,6 @@ class Reactions:
         if answer.beta != signals.beta:
             actions.append(Action("coefficient", "beta", answer.beta, "; ".join(leash)))
         actions += self._rate(signals.step, because)
-        actions += self._replay(signals, answer.replay, {alarm.task for alarm in alarms})
         if answer.last is not None:
             self._note(signals.step, answer.last.kind, None, answer.last.target, answer.last.because)
             actions.append(answer.last)
@@ -83,18 +72,3 @@ class Reactions:
             self._note(step, "lr_factor", old, policy.lr_factor, text)
         policy.told = policy.lr_factor
         return [Action("lr_factor", "lr", policy.lr_factor, text)]
-
-    def _replay(self, signals: Signals, wanted: Mapping[str, str], alarmed: Collection[str | None]) -> list[Action]:
-        """Begin replays that the policy wants, end those that have run or whose canaries are back."""
-        reserve, actions = self._reserve, []
-        for task, because in wanted.items():
-            if reserve.begin(task, signals.step + self._policy.replay_steps):
-                actions.append(Action("replay", task, reserve.replay, because))
-        back = {canary.task for canary in signals.canaries} - set(alarmed)
-        for task, because in reserve.over(signals.step, back):
-            actions.append(Action("replay", task, 0.0, because))
-        for action in actions:
-            began = bool(action.value)
-            old, new = (0.0, reserve.replay) if began else (reserve.replay, 0.0)
-            self._note(signals.step, f"replay.{action.target}", old, new, action.because)
-        return actions

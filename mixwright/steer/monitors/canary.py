@@ -9,7 +9,7 @@ task and pass at probability 0.95, 1.4 % at 0.9, 3 % at 0.8. Power: a fall from 
 0.75 in 37 %, to 0.85 in 11 %.
 
 Measured (benchmarks/overhard.py, passes every 5 steps, 5 seeds): doubling beta on its alarms, from 0.01, kept .74 of what
-over-hard data destroys (.62 to .86); replay added nothing that shows. It sees damage; a gate and a leash forestall it.
+over-hard data destroys (.62 to .86). It sees damage; a gate and a leash forestall it.
 
 Source: backward transfer measured while it can still be stopped; pilots lost most within 40 steps.
 Unit: success, 0..1, greedy answers.
