@@ -65,7 +65,7 @@ LEVERS: Sequence[Lever] = (
     Lever(SELECTOR, "the same, levels noisy", *rollouts("ours, noisy"), "", "see the text: equal shares of noisy levels"),
     Lever(SELECTOR, "the same, levels shuffled", *rollouts("ours, shuffled"), "", "never: wrong levels undo it"),
     Lever(SELECTOR, "the same, no levels", *rollouts("ours, absent"), "", "never: it draws evenly, and says so"),
-    Lever(SELECTOR, "five passes over 480 rows", *rollouts("ours", pool="again"), "", "not on few rows"),
+    Lever(SELECTOR, "five passes over 480 rows", *rollouts("ours", pool="again"), "", "rows come again and again"),
     Lever(SELECTOR, "pool all in band", *rollouts("ours", pool="in-band"), "", "nothing to choose"),
     Lever(SELECTOR, "40 % coin tosses", *rollouts("ours", pool="trap"), "", ""),
     Lever(SELECTOR, "over-hard pool, alone", *overhard("selector alone", "hard"), "", "levels tell the hard rows"),
