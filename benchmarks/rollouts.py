@@ -223,7 +223,7 @@ def trained(job: Job) -> Row:
     for until, every in ((EARLY, EVERY), (WATCHED, EVERY), (job.budget, 10 * EVERY)):
         if until <= job.budget:
             seen += drive(arena, rule, until, every, look)[bool(seen) :]
-        if until == EARLY:
+        if until == EARLY <= job.budget:
             made["early"] = outcome.answers(arena, scored)
     groups = max(1, rule.totals["groups"])
     books = {"steps": arena.steps, "charged": arena.charged, "teach": rule.totals["teach"] / groups}

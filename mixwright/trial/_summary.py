@@ -75,8 +75,8 @@ def _judged(findings: Findings, arms: Arms, of: Mapping[str, Sequence[str]]) -> 
     """Effects and judgements.
 
     Each lever's contrasts with its references are one family for Holm, those with its nulls another. So neither more levers
-    nor more references hide a loss, and whether nulls ran changes no earlier p value. The plan against itself with one part
-    left out is a family of its own, from which no judgement follows.
+    nor more references hide a loss, and whether nulls ran changes no earlier p value. The plan against
+    every other lever (itself with one part left out) is a family of its own, from which no judgement follows.
     """
     first, second = [], []
     for lever in arms.levers:
