@@ -142,6 +142,7 @@ ARMS: Mapping[str, Guards] = {
     "default, beta and drift": replace(DEFAULT, controllers=("drift",), beta=0.01),
 }
 REFERENCES = outcome.REFERENCES
+UNLABELLED = ("no lucky cells", "no over-hard cells", "lower rate", "default, beta and drift")
 PARTS = ("default", "no selector", "no gate", "no lucky cells", "selector alone", "gate alone")
 POOLS: Mapping[str, World] = {
     "hard": World(MOSTLY_HARD, HIGH, tuple(ARMS)),
@@ -149,7 +150,7 @@ POOLS: Mapping[str, World] = {
     "unlabelled": World(
         MOSTLY_HARD,
         HIGH,
-        ("frozen", "uniform", "default", "no gate", "no lucky cells", "no over-hard cells", "lower rate"),
+        ("frozen", "uniform", "default", "no gate", *UNLABELLED),
         labelled=False,
         seeds=tuple(range(30, 50)),
     ),

@@ -127,7 +127,8 @@ class TrialConfig:
 
     arms: tuple[str, ...] = ("uniform", "equal_shares", "steered")
     """References and levers; `frozen`, the starting model as it is, always runs. Without all three references nothing helps.
-    Nulls named here are taken as named under `nulls`."""
+    Ablations (`without_gates`, ...) need `steered` beside them, which is compared with each. Nulls named here are taken as
+    named under `nulls`."""
     nulls: tuple[str, ...] = ("shuffled_levels", "replayed", "permuted")
     """Run for a lever that beats every reference, and for no other."""
     seeds: Count = 8

@@ -191,6 +191,10 @@ class Monitor(Steerer):
         """Alarms about what has been observed so far."""
 
 
+Role = Literal["lever", "reference", "null", "ablation"]
+"""What an arm is tried as."""
+
+
 @dataclass(frozen=True)
 class Branch:
     """How one arm of a trial trains."""
@@ -212,10 +216,11 @@ class Arm(ABC):
     """How one branch of a trial trains.
 
     References are the simple rules that a user could take instead: a lever helps only against each of them. Nulls lack what
-    a lever claims to work by; they run when a lever helps, and are made from that lever's own plan.
+    a lever claims to work by; they run when a lever helps, and are made from that lever's own plan. Ablations are the plan
+    with one part left out: the plan is compared with them, and they are no levers of their own.
     """
 
-    ROLE: ClassVar[Literal["lever", "reference", "null"]] = "lever"
+    ROLE: ClassVar[Role] = "lever"
     """What the arm is tried as."""
 
     @abstractmethod

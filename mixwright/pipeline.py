@@ -261,7 +261,8 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
         ),
         (
             "trial",
-            f"references: {', '.join(arms.references)}; levers: {', '.join(arms.levers) or 'none'}; each on "
+            f"references: {', '.join(arms.references)}; levers: {', '.join(arms.levers) or 'none'}; "
+            f"ablations: {', '.join(arms.ablations) or 'none'}; each on "
             f"{config.trial.seeds} seeds, {rollouts} rollouts a branch (frozen: none), then measured again; only if a lever "
             f"beats every reference, its nulls: {', '.join(arms.nulls) or 'none'}",
         ),

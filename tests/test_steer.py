@@ -257,3 +257,17 @@ def test_a_lucky_cell_s_groups_are_admitted_in_the_share_of_its_expected_kappa()
         assert np.mean([fresh.admit(group()).admitted for _ in range(8)]) == share
     place.ledger.answers.start(0, 0.36, 0.1)
     assert gate.admit(group()).cause == ""  # not ruled out that .10 depends on the prompt
+
+
+@pytest.mark.parametrize("lucky", [0.0, 0.1])
+def test_with_a_threshold_of_0_no_cell_is_lucky_even_where_kappa_is_shown_to_be_negative(lucky):
+    here = make_pool([str(i) for i in range(40)], ["t"] * 40, answers=list(map(str, range(40))))
+    place, gate, selector = scene(here), TooHard(lucky=lucky), Difficulty(lucky=lucky)
+    place.ledger.lasting.start(0, 0.3, 512)
+    place.ledger.recent.start(0, 0.3, 512)
+    place.ledger.answers.start(0, 0.5, -0.05)
+    gate.begin(place)
+    selector.begin(place)
+    assert gate.admit(group()).cause == ("lucky" if lucky else "")
+    selector.observe(0, [group()])
+    assert set(selector.states().values()) == {"lucky" if lucky else "active"}

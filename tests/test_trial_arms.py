@@ -36,11 +36,11 @@ ROLES = {
     "uniform": "reference",
     "equal_shares": "reference",
     "steered": "lever",
-    "without_controllers": "lever",
-    "without_gates": "lever",
-    "without_mixture": "lever",
-    "without_selector": "lever",
-    "without_weights": "lever",
+    "without_controllers": "ablation",
+    "without_gates": "ablation",
+    "without_mixture": "ablation",
+    "without_selector": "ablation",
+    "without_weights": "ablation",
     "shuffled_levels": "null",
     "replayed": "null",
     "permuted": "null",
@@ -131,6 +131,11 @@ def test_frozen_always_runs_and_nulls_of_old_settings_are_nulls():
     assert (old.references, old.levers) == (("frozen", "uniform"), ("steered",))
     assert old.nulls == ("permuted", "permuted_uniform", "shuffled_levels", "replayed")
     assert arms_of(TrialConfig(("steered", "frozen"))).first == ("frozen", "steered")
+    parts = arms_of(TrialConfig(("without_gates", "steered", "uniform")))
+    assert (parts.levers, parts.ablations) == (("steered",), ("without_gates",))
+    assert parts.first == ("frozen", "uniform", "steered", "without_gates")
+    with pytest.raises(InputError, match="Add 'steered' to trial"):
+        arms_of(TrialConfig(("uniform", "without_gates")))
     with pytest.raises(InputError, match="'uniform', a reference"):
         arms_of(TrialConfig(nulls=("uniform",)))
     with pytest.raises(InputError, match="Nearest: replayed"):

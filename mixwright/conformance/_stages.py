@@ -151,7 +151,7 @@ def check_arm(cls: type[Arm]) -> None:
     require(
         [s.steps for s in branch.plan.stages] == [s.steps for s in plan.stages], "every arm trains the same number of steps"
     )
-    require(cls.ROLE in ("lever", "reference", "null"), "ROLE is lever, reference or null")
+    require(cls.ROLE in ("lever", "reference", "null", "ablation"), "ROLE is lever, reference, null or ablation")
     tampers = branch.permute_rewards or branch.shuffle_levels or branch.replays
     require(not tampers or cls.ROLE == "null", "permuted rewards, shuffled levels or replayed draws make an arm a null")
     require(branch.trains or cls.ROLE == "reference", "an arm that does not train is a reference")

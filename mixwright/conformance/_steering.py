@@ -30,7 +30,7 @@ def check_mixture(cls: type[Mixture]) -> None:
 
 
 def check_selector(cls: type[Selector]) -> None:
-    """Picks items of the task asked for, by the rng alone; state round-trips."""
+    """Picks items of the task asked for, by the rng alone; what it says of itself is words by name; state round-trips."""
 
     def answer(selector: Selector, step: int) -> Any:
         pool, rng = _samples.pool(), np.random.default_rng(step)
@@ -38,7 +38,12 @@ def check_selector(cls: type[Selector]) -> None:
         picked = selector.pick(tasks, rng)
         require(picked.shape == tasks.shape, "one item per draw")
         require(bool((pool.task_of[picked] == tasks).all()), "an item of the task that was asked for")
-        return picked.tolist()
+        cells = {cell.key for cell in pool.cells}
+        require(set(selector.states()) <= cells, "states are of cells of the pool")
+        for said in (selector.states(), selector.remarks()):
+            require(all(isinstance(text, str) and text for item in said.items() for text in item), "words, by a name each")
+        require(all(name.isidentifier() for name in selector.remarks()), "a remark has one word for its name")
+        return picked.tolist(), selector.states(), selector.remarks()
 
     _check_steerer(cls, answer)
 

@@ -121,6 +121,8 @@ class TrialResult:
     margin: float = 0.05
     """Change that does not matter."""
     notes: tuple[str, ...] = ()
+    ablations: tuple[str, ...] = ()
+    """Which of the arms are the plan with one part left out."""
 
 
 @dataclass(frozen=True, slots=True)

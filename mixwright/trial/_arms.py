@@ -1,27 +1,26 @@
-"""Which arms a trial has: references, levers, and the nulls that are run for a lever that helps."""
+"""Which arms a trial has: references, levers, ablations of the plan, and the nulls that are run for a lever that helps."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from mixwright import catalog
 from mixwright.config import RunConfig, TrialConfig
 from mixwright.errors import InputError
 
 if TYPE_CHECKING:
-    from mixwright.contracts import Branch
+    from mixwright.contracts import Branch, Role
     from mixwright.corpus import Corpus
     from mixwright.records import Measurement, Plan
 
-Role = Literal["lever", "reference", "null"]
 Replan = Callable[["Corpus", Sequence[Sequence["Measurement"]]], "Plan"]
 """The plan that the run's planner makes of a corpus and of the measurements of each starting model on it."""
 FROZEN = "frozen"
 """The arm that always runs."""
 PLAIN = "steered"
-"""The lever whose nulls keep their own names."""
+"""The lever whose nulls keep their own names, and which ablations are compared with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +30,21 @@ class Arms:
     references: tuple[str, ...]
     levers: tuple[str, ...]
     nulls: tuple[str, ...]
+    ablations: tuple[str, ...] = ()
 
     @property
     def first(self) -> tuple[str, ...]:
-        """What runs whatever comes out: references, then levers."""
-        return (*self.references, *self.levers)
+        """What runs whatever comes out: references, levers, ablations."""
+        return (*self.references, *self.levers, *self.ablations)
 
 
 def arms_of(config: TrialConfig) -> Arms:
-    """The arms by role; `frozen` is always one. Raises InputError for an unknown arm, or one under nulls that is none."""
-    found: dict[str, list[str]] = {"reference": [FROZEN], "lever": [], "null": []}
+    """The arms by role; `frozen` is always one.
+
+    Raises:
+        InputError: an arm is unknown, one under nulls is none, or an ablation has no plan to be compared with.
+    """
+    found: dict[str, list[str]] = {"reference": [FROZEN], "lever": [], "null": [], "ablation": []}
     for arm in dict.fromkeys(config.arms):
         if arm != FROZEN:
             found[role_of(arm)].append(arm)
@@ -49,7 +53,10 @@ def arms_of(config: TrialConfig) -> Arms:
             raise InputError("nulls under trial.nulls", f"{null!r}, a {role}", "Name it under trial.arms.")
         if null not in found["null"]:
             found["null"].append(null)
-    return Arms(tuple(found["reference"]), tuple(found["lever"]), tuple(found["null"]))
+    if found["ablation"] and PLAIN not in found["lever"]:
+        remedy = f"Add {PLAIN!r} to trial.arms, or take {found['ablation'][0]!r} away."
+        raise InputError(f"{PLAIN!r} beside what is compared with it", f"{found['ablation'][0]!r} alone", remedy)
+    return Arms(*(tuple(found[role]) for role in ("reference", "lever", "null", "ablation")))
 
 
 def role_of(arm: str) -> Role:

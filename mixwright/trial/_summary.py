@@ -26,7 +26,7 @@ def summarise(
     Args:
         run: with the finished branches.
         config: seeds, target, margin, declared decoding.
-        arms: references and levers, all of which ran.
+        arms: references, levers and ablations, all of which ran.
         nulls: lever -> the null arms that ran for it.
         notes: what else a reader has to know.
 
@@ -44,6 +44,7 @@ def summarise(
         arms=names,
         references=arms.references,
         nulls=ran,
+        ablations=arms.ablations,
         seeds=seeds,
         rows=tuple(findings.rows),
         effects=tuple(effects),
@@ -75,8 +76,9 @@ def _judged(findings: Findings, arms: Arms, of: Mapping[str, Sequence[str]]) -> 
     """Effects and judgements.
 
     Each lever's contrasts with its references are one family for Holm, those with its nulls another. So neither more levers
-    nor more references hide a loss, and whether nulls ran changes no earlier p value. The plan against
-    every other lever (itself with one part left out) is a family of its own, from which no judgement follows.
+    nor more references hide a loss, and whether nulls ran changes no earlier p value. The plan
+    against itself without one part (its ablations) is a family of its own, from which no judgement follows, so that
+    ablations make no word of a lever stricter.
     """
     first, second = [], []
     for lever in arms.levers:
@@ -91,8 +93,7 @@ def _judged(findings: Findings, arms: Arms, of: Mapping[str, Sequence[str]]) -> 
 
     judgements = [judge(lever, own(lever, first), own(lever, second)) for lever in arms.levers]
     helping = {judgement.arm for judgement in judgements if judgement.word == "helps"}
-    parts = [(PLAIN, lever) for lever in arms.levers if PLAIN in arms.levers and lever != PLAIN]
-    third = contrasts(findings, parts)
+    third = contrasts(findings, [(PLAIN, ablation) for ablation in arms.ablations])
     made = [effects_of(findings, contrast, helps=contrast.arm in helping) for contrast in (*first, *second)]
     made += [effects_of(findings, contrast, helps=False) for contrast in third]
     return [effect for effects in made for effect in effects], judgements

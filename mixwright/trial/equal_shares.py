@@ -10,9 +10,9 @@ Blind spot: spends as much on what is mastered or out of reach as on what can be
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from mixwright.contracts import Arm, Branch
+from mixwright.contracts import Arm, Branch, Role
 from mixwright.records import Cell, Plan
 from mixwright.trial._bare import equal_plan
 
@@ -20,7 +20,7 @@ from mixwright.trial._bare import equal_plan
 class EqualShares(Arm):
     """Equal weights over tasks, the selector `equal_levels`, no mixture, gates, controllers or monitors."""
 
-    ROLE: ClassVar[Literal["lever", "reference", "null"]] = "reference"
+    ROLE: ClassVar[Role] = "reference"
 
     def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
         """The plan without its levers, in equal shares."""

@@ -9,9 +9,9 @@ Blind spot: greedy success is the same in every seed of a starting model; only i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from mixwright.contracts import Arm, Branch
+from mixwright.contracts import Arm, Branch, Role
 from mixwright.records import Cell, Plan
 from mixwright.trial._bare import proportional_plan
 
@@ -19,7 +19,7 @@ from mixwright.trial._bare import proportional_plan
 class Frozen(Arm):
     """The starting model; always an arm, whether the settings name it or not."""
 
-    ROLE: ClassVar[Literal["lever", "reference", "null"]] = "reference"
+    ROLE: ClassVar[Role] = "reference"
 
     def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
         """No training; the plan stands for the objective and the steps that the others take."""

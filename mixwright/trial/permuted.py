@@ -11,16 +11,16 @@ steering still sees true rewards, so the choice of items carries information eve
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from mixwright.contracts import Arm, Branch
+from mixwright.contracts import Arm, Branch, Role
 from mixwright.records import Cell, Plan
 
 
 class Permuted(Arm):
     """The lever's plan with uninformative rewards."""
 
-    ROLE: ClassVar[Literal["lever", "reference", "null"]] = "null"
+    ROLE: ClassVar[Role] = "null"
 
     def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
         """The plan, rewards permuted."""

@@ -12,9 +12,9 @@ Against uniform it differs in the information of the rewards alone: that differe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from mixwright.contracts import Arm, Branch
+from mixwright.contracts import Arm, Branch, Role
 from mixwright.records import Cell, Plan
 from mixwright.trial._bare import proportional_plan
 
@@ -22,7 +22,7 @@ from mixwright.trial._bare import proportional_plan
 class PermutedUniform(Arm):
     """The reference with uninformative rewards."""
 
-    ROLE: ClassVar[Literal["lever", "reference", "null"]] = "null"
+    ROLE: ClassVar[Role] = "null"
 
     def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
         """The plan without its levers, rewards permuted."""

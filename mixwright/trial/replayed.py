@@ -12,9 +12,9 @@ Learning-rate factors, KL coefficients and skipped steps of that seed are served
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from mixwright.contracts import Arm, Branch
+from mixwright.contracts import Arm, Branch, Role
 from mixwright.records import Cell, Plan
 from mixwright.trial._bare import without_levers
 
@@ -22,7 +22,7 @@ from mixwright.trial._bare import without_levers
 class Replayed(Arm):
     """The lever's draws of another seed."""
 
-    ROLE: ClassVar[Literal["lever", "reference", "null"]] = "null"
+    ROLE: ClassVar[Role] = "null"
 
     def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
         """The plan without its levers; draws come from the other seed."""

@@ -12,16 +12,16 @@ run trains on rows with shuffled levels. It is judged on the true held-out items
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from mixwright.contracts import Arm, Branch
+from mixwright.contracts import Arm, Branch, Role
 from mixwright.records import Cell, Plan
 
 
 class ShuffledLevels(Arm):
     """The lever's plan, made anew from shuffled levels."""
 
-    ROLE: ClassVar[Literal["lever", "reference", "null"]] = "null"
+    ROLE: ClassVar[Role] = "null"
 
     def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
         """The plan; levels shuffled."""

@@ -9,9 +9,9 @@ Blind spot: proportional to the rows the corpus happens to have; `equal_shares` 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from mixwright.contracts import Arm, Branch
+from mixwright.contracts import Arm, Branch, Role
 from mixwright.records import Cell, Plan
 from mixwright.trial._bare import proportional_plan
 
@@ -19,7 +19,7 @@ from mixwright.trial._bare import proportional_plan
 class Uniform(Arm):
     """Proportional weights, uniform selector, no mixture, gates, controllers or monitors."""
 
-    ROLE: ClassVar[Literal["lever", "reference", "null"]] = "reference"
+    ROLE: ClassVar[Role] = "reference"
 
     def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
         """The plan without its levers."""

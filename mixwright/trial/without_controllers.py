@@ -1,4 +1,4 @@
-"""Lever: the plan under trial without the controllers, so that the difference to `steered` is what they are worth.
+"""Ablation: the plan under trial without the controllers, so that the difference to `steered` is what they are worth.
 
 Source: ablation, one part left out at a time.
 Unit: one branch per seed.
@@ -9,14 +9,17 @@ Blind spot: parts that stand in for one another look worthless one by one; leave
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
-from mixwright.contracts import Arm, Branch
+from mixwright.contracts import Arm, Branch, Role
 from mixwright.records import Cell, Plan
 from mixwright.trial._bare import without
 
 
 class WithoutControllers(Arm):
     """Coefficients stay as they were set; everything else of the plan acts."""
+
+    ROLE: ClassVar[Role] = "ablation"
 
     def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
         """The plan without that part."""

@@ -74,7 +74,7 @@ def arms(run: RunFolder) -> dict[str, list[tuple[int, Path]]]:
 
 
 def lead(run: RunFolder) -> str:
-    """The arm that the first screen is about: the trial's first lever, no reference and no null; empty without a trial.
+    """The arm that the first screen is about: the trial's first lever; empty without a trial.
 
     Without a lever it is the first arm that is compared with another. Before a trial has its result nothing says what an arm
     is, and the first one stands here.
@@ -82,7 +82,8 @@ def lead(run: RunFolder) -> str:
     result = trial_of(run)
     if result is None:
         return next(iter(arms(run)), "")
-    levers = [arm for arm in result.arms if arm not in result.references and arm not in result.nulls]
+    others = {*result.references, *result.nulls, *result.ablations}
+    levers = [arm for arm in result.arms if arm not in others]
     return next(iter([*levers, *(effect.arm for effect in result.effects), *result.arms]), "")
 
 

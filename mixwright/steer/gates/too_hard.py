@@ -74,7 +74,7 @@ class TooHard(Gate):
         if upper < floor:
             return Admission(False, f"too hard: {seen}, under {floor:.0%}", "too hard")
         most = float(self._ledger.answers.kappa_high()[cell])
-        if most >= self.lucky:
+        if not self.lucky or most >= self.lucky:  # kappa, and so its upper end, may lie under 0
             return Admission(True, f"not ruled out: {seen}")
         share = min(max(float(self._ledger.kappa(np.array(success), cell)), 0.0) / self.lucky, 1.0)
         told = (

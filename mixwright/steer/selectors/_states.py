@@ -48,7 +48,7 @@ class CellStates:
         memory: rollouts of evidence per cell.
         pilots: share of a task's draws that pilots may take.
         reviews: share of a task's draws that reviews of mastered cells take.
-        lucky: kappa that must be excluded from above before a cell is lucky.
+        lucky: kappa that must be excluded from above before a cell is lucky; 0 calls none so.
     """
 
     def __init__(self, scene: Scene, *, memory: float, pilots: float, reviews: float, lucky: float = LUCKY_KAPPA) -> None:
@@ -147,7 +147,7 @@ class CellStates:
         evidence = self.evidence
         cells = cells[self.drawn_freely[cells] & (evidence.tries[cells] >= LEAST)]
         place = side(evidence.wins[cells], evidence.tries[cells], self.low[cells], self.high[cells], SCREEN)
-        lucky = self._ledger.answers.kappa_high()[cells] < self._lucky
+        lucky = (self._ledger.answers.kappa_high()[cells] < self._lucky) & (self._lucky > 0)  # kappa may lie under 0
         state = np.where(place > 0, MASTERED, np.where(place < 0, DEFERRED, np.where(lucky, LUCKY, ACTIVE)))
         self.state[cells] = state
         put_off, in_band = cells[state >= DEFERRED], cells[(state == ACTIVE) & (evidence.tries[cells] >= 4 * LEAST)]
