@@ -57,6 +57,7 @@ def trl(arm: str, case: str) -> tuple[str, tuple[str, str, str, str]]:
 
 
 SELECTOR, GATE = "selector `difficulty`", "gate `too_hard`, with survivors"
+LEASHED = "default, beta and drift"
 LEVERS: Sequence[Lever] = (
     Lever(
         SELECTOR, "wide pool, one pass", *rollouts("ours"), "on (GRPO)", "levels are known and most rows are out of the band"
@@ -69,8 +70,8 @@ LEVERS: Sequence[Lever] = (
     Lever(SELECTOR, "pool all in band", *rollouts("ours", pool="in-band"), "", "nothing to choose"),
     Lever(SELECTOR, "40 % coin tosses", *rollouts("ours", pool="trap"), "", ""),
     Lever(SELECTOR, "over-hard pool, alone", *overhard("selector alone", "hard"), "", "levels tell the hard rows"),
-    Lever("selector `target` (AdaRFT)", "wide pool, one pass", *rollouts("target"), "off", "one family, levels that rise"),
-    Lever("selector `static_band`", "wide pool, one pass", *rollouts("static_band"), "off", "it was measured anyway"),
+    Lever("a rising target (AdaRFT)", "wide pool, one pass", *rollouts("target"), "gone", ""),
+    Lever("a band fixed at the start", "wide pool, one pass", *rollouts("static_band"), "gone", ""),
     Lever(GATE, "over-hard pool, alone", *overhard("gate alone", "hard"), "on (GRPO)", "rows are drawn evenly"),
     Lever(GATE, "the same without survivors", *overhard("gate alone, no survivors", "hard"), "", "never without"),
     Lever(
@@ -85,6 +86,7 @@ LEVERS: Sequence[Lever] = (
         "",
         "a lower learning rate first",
     ),
+    Lever("the same with beta 0.01 and `drift`", "over-hard pool, no levels", *overhard(LEASHED, "unlabelled"), "", ""),
     Lever(
         "a fifth of the learning rate",
         "over-hard pool, no levels",
@@ -105,8 +107,9 @@ LEVERS: Sequence[Lever] = (
     Lever(
         "monitor `canary`, tightening", "over-hard pool, alone", *overhard("canary alone", "hard"), "on (GRPO)", "to know"
     ),
-    Lever("`replay` after its alarms", "over-hard pool", *overhard("canary and replay", "hard"), "gone", "not shown"),
-    Lever("`anchor` share of 25 %", "over-hard pool, alone", *overhard("anchor alone", "hard"), "off", "no levels"),
+    Lever(
+        "`anchor` share of 25 %", "over-hard pool, alone", *overhard("anchor alone", "hard"), "off", "draws are not chosen"
+    ),
     Lever("mixture `floor`", "24 tables, SFT", *tables("floor"), "off", "weights are yours and must not be 0"),
     Lever("planner `temperature`", "24 tables, SFT", *tables("temperature"), "on request", ""),
     Lever(

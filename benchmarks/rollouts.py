@@ -45,15 +45,16 @@ import numpy as np
 from benchmarks import _outcome as outcome
 from benchmarks.peers._arena import Arena, Settings
 from benchmarks.peers._base import Recipe, base_model
-from benchmarks.peers._rules import Engined, Plain, Rule, cell_plan, distinct, drive, pool_of
+from benchmarks.peers._rules import Engined, Plain, Rule, distinct, drive, pool_of
 from benchmarks.peers._workers import spread
 from benchmarks.peers.oracle import Oracle
 from benchmarks.peers.refill import Refill
 from benchmarks.peers.screen import Screen
 from benchmarks.peers.spread import Spread
+from benchmarks.peers.static_band import StaticBand
+from benchmarks.peers.target import Target
 from mixwright.contracts import Pool
-from mixwright.estimates.intervals import share_interval
-from mixwright.records import CellPlan, Example, Plan, Stage, to_data
+from mixwright.records import Example, Plan, Stage, to_data
 from mixwright.trainers._steering import default_plan
 from mixwright_lab.worlds.chain import LONGEST, MODULUS, Chain
 
@@ -98,8 +99,8 @@ POOLS = {
         ("uniform", "equal shares", "spread", "oracle", "ours"),
     ),
 }
-SCORED = (4, 5, 6)
-"""Levels of the target."""
+MASTERED, SCORED = (1, 2, 3), (4, 5, 6)
+"""Levels that the student had mastered; levels of the target."""
 HELD_OUT = 40
 """Held-out problems per level."""
 EARLY, WATCHED = 1_920, 5_760
@@ -110,8 +111,6 @@ SEEDS = tuple(range(40, 60))
 FEW = SEEDS[:10]
 SHARE = 0.9
 """Of the oracle's accuracy: the target."""
-MEASURED = (8, 8)
-"""Problems per level, and rollouts of each, that static_band measures at the start."""
 SELECTORS = {"ours": "difficulty", "equal shares": "equal_levels"}
 Row = dict[str, Any]
 
@@ -161,30 +160,19 @@ def held_out(kind: str) -> list[Example]:
     return found
 
 
-def measured(arena: Arena, pool: Pool) -> tuple[CellPlan, ...]:
-    """What a charged measurement of every level says of the cells."""
-    found, (items, samples) = [], MEASURED
-    rng = np.random.default_rng(arena.charged)
-    for number, cell in enumerate(pool.cells):
-        members = np.flatnonzero(pool.cell_of == number)
-        rolled = arena.roll(rng.choice(members, min(items, len(members)), replace=False).tolist(), samples)
-        found.append(cell_plan(cell, rolled, share_interval(float(rolled.rewards.sum()), rolled.rewards.size), BAND))
-    return tuple(found)
-
-
 def rule_of(arm: str, arena: Arena, pool: Pool, seed: int) -> Rule:
     """The rule of an arm, its labels left out of the name."""
     size = len(arena.examples)
-    if arm in ("oracle", "spread"):
-        return Oracle(pool, BAND, seed) if arm == "oracle" else Spread(pool, seed)
+    if arm in ("oracle", "static_band"):
+        return {"oracle": Oracle, "static_band": StaticBand}[arm](pool, BAND, seed)
+    if arm in ("spread", "target"):
+        return {"spread": Spread, "target": Target}[arm](pool, seed)
     if arm in ("uniform", "refill", "screen"):
         return {"uniform": Plain, "refill": Refill, "screen": Screen}[arm](size, seed)
     if arm == "default":
         return Engined(default_plan(pool, "grpo", 1000, leash=False), pool, seed, canary_every=10)
-    cells = measured(arena, pool) if arm == "static_band" else ()
-    selector = SELECTORS.get(arm, arm)
-    stage = Stage("training", "grpo", 1000, {"chain": 1.0}, BAND, selector=selector)
-    return Engined(Plan("rollouts", (stage,), cells), pool, seed)
+    stage = Stage("training", "grpo", 1000, {"chain": 1.0}, BAND, selector=SELECTORS[arm])
+    return Engined(Plan("rollouts", (stage,)), pool, seed)
 
 
 @dataclass(frozen=True)
@@ -329,6 +317,8 @@ def measure(quick: bool) -> Result:
         figures[kind] = {"outcome": shown, "means": outcome.means(mine, scored), "mechanism": mechanism(mine)}
         outcome.table(kind, shown, figures[kind]["means"])
         early = outcome.differences(mine, scored, pairs_of(kind), column="early")
+        kept = [pair for pair in pairs_of(kind) if pair[1] == "frozen"]
+        figures[kind]["mastered"] = outcome.differences(mine, scored, kept, levels=MASTERED)
         figures[kind] |= {"early": early, "early means": outcome.means(mine, scored, column="early")}
         outcome.table(f"{kind}, at {EARLY:,} rollouts", early, figures[kind]["early means"])
     value = outcome.interval_of(figures["wide"]["outcome"]["ours - equal shares"])

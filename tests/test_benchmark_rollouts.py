@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -14,6 +16,8 @@ from benchmarks.peers.oracle import Oracle
 from benchmarks.peers.refill import MOST, Refill
 from benchmarks.peers.screen import FIRST, Screen
 from benchmarks.peers.spread import Spread
+from benchmarks.peers.static_band import ITEMS, SAMPLES, StaticBand
+from benchmarks.peers.target import Target
 from mixwright.records import Example
 
 
@@ -82,6 +86,44 @@ def test_spread_follows_the_raw_variance_of_rewards():
         rule.step(where)
         seen += [example.level for example in where.learnt.examples]
     assert np.mean(np.array(seen[60:]) == 1) > 0.85  # a guess that is right half the time: the largest p(1 - p) of all
+
+
+def test_target_follows_the_published_rule_by_hand(monkeypatch):
+    where = arena()
+    rule = Target(pool_of(where.examples, lambda example: 0.0), 0)
+    mean = 0.75
+    monkeypatch.setattr(Rollouts, "rewards", property(lambda self: np.full(self.tokens.shape[:2], mean)))
+    rule.step(where)
+    assert {example.level for example in where.learnt.examples} == {1.0}  # begins with the lowest of two
+    first = 0.5 * math.tanh(2 * 0.25)
+    assert rule.target == pytest.approx(first) == pytest.approx(0.23106, abs=1e-5)
+    mean = 1.0
+    rule.step(where)
+    assert rule.target == pytest.approx(first + 0.5 * math.tanh(1.0))  # 0.612: nearer to the highest, but for noise
+    for _ in range(9):
+        rule.step(where)
+    assert rule.target == 1.0  # clipped
+    assert {example.level for example in where.learnt.examples} == {2.0}
+    mean = 0.0
+    rule.step(where)
+    assert rule.target == pytest.approx(1 - 0.5 * math.tanh(1.0))
+
+
+def test_static_band_is_chosen_once_by_a_charged_measurement_edges_included(monkeypatch):
+    where = arena()
+    rule = StaticBand(pool_of(where.examples, lambda example: 0.0), (0.5, 0.9), 0)  # half right at level 1, none at 2
+    rule.step(where)
+    assert where.charged == 2 * ITEMS * SAMPLES + 4 * 8
+    drawn = [example.id for example in where.learnt.examples]
+    monkeypatch.setattr(Rollouts, "rewards", property(lambda self: np.zeros(self.tokens.shape[:2])))
+    for _ in range(4):
+        rule.step(where)
+        drawn += [example.id for example in where.learnt.examples]
+    assert sorted(drawn) == sorted(e.id for e in where.examples if e.level == 1)  # one pass; it never changes its mind
+    assert rule.totals["groups"] == 20
+    none = StaticBand(pool_of(where.examples, lambda example: 0.0), (0.9, 1.0), 0)
+    none.step(where)
+    assert len({example.level for example in where.learnt.examples}) == 1  # never empty
 
 
 def row(arm, seed, accuracies):

@@ -2,17 +2,16 @@
 
 import json
 import re
+from collections.abc import Iterable, Iterator
+from typing import Any
 
+import pytest
 from readme_tree import ROOT
 
 from benchmarks import levers
 from mixwright.catalog import listing
 
 PAGE = (ROOT / "docs" / "controllers.md").read_text(encoding="utf-8")
-
-
-def figures(name: str):
-    return json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text(encoding="utf-8"))["figures"]
 
 
 def test_every_lever_is_told():
@@ -35,21 +34,46 @@ def test_a_row_of_the_table_by_hand():
     assert levers.cell(None) == ""
 
 
-def test_the_page_quotes_the_results():
-    race = figures("formats")["forecast"]["race"]
+def triples(data: Any) -> Iterator[tuple[float, float, float]]:
+    """Every (value, low, high) of a result's figures."""
+    if isinstance(data, dict):
+        if {"value", "low", "high"} <= data.keys():
+            yield data["value"], data["low"], data["high"]
+        for part in data.values():
+            yield from triples(part)
+    elif isinstance(data, list) and len(data) == 3 and all(isinstance(part, float | int) for part in data):
+        yield data[0], data[1], data[2]
+    elif isinstance(data, list):
+        for part in data:
+            yield from triples(part)
+
+
+def as_printed(values: Iterable[float], decimals: int) -> tuple[str, ...]:
+    return tuple(f"{round(value, decimals) + 0.0:.{decimals}f}" for value in values)
+
+
+@pytest.mark.parametrize("page", ["docs/controllers.md", "README.md"])
+def test_every_interval_of_a_page_is_that_of_a_result(page: str) -> None:
+    """In points or as it stands, either way round (gain or loss)."""
+    known = set()
+    for path in (ROOT / "benchmarks" / "results").glob("*.json"):
+        for value, low, high in triples(json.loads(path.read_text(encoding="utf-8"))["figures"]):
+            for scale in (1, 100):
+                for decimals in (0, 1, 2):
+                    known.add(as_printed((scale * value, scale * low, scale * high), decimals))
+                    known.add(as_printed((-scale * value, -scale * high, -scale * low), decimals))
+    text = re.sub(r"\s+", " ", (ROOT / page).read_text(encoding="utf-8"))
+    number = r"([+-]?\d+(?:\.\d+)?)"
+    found = list(re.finditer(rf"{number}(?: (?:%|points|times))? ?\[{number}(?: %)?, {number}(?: %)?\]", text))
+    assert found
+    for match in found:
+        decimals = max(len(end.partition(".")[2]) for end in match.groups())
+        assert as_printed(map(float, match.groups()), decimals) in known, match.group(0)
+
+
+def test_the_page_quotes_the_race() -> None:
+    race = levers.figures("formats")["forecast"]["race"]
     assert f"{race['hits']} of {race['of']} mixes" in PAGE
-    for source, pair in (
-        ("overhard/unlabelled/outcome", "default - no gate"),
-        ("overhard/unlabelled/outcome", "default - frozen"),
-        ("overhard/blind/outcome", "default - no lucky cells"),
-        ("rollouts/wide/outcome", "ours, noisy - equal shares, noisy"),
-        ("rollouts/wide/outcome", "ours - equal shares"),
-        ("leave_one_out/refusing", "steered - without_gates"),
-        ("leave_one_out/eight", "steered - frozen"),
-    ):
-        value, low, high = (f"{100 * number:.1f}" for number in levers.figures(source)[pair]["success"])
-        assert f"{value.removeprefix('-')} [" in PAGE or f"{value} [" in PAGE, (pair, value)
-        assert f"[{low}, {high}]" in PAGE or f"[{-float(high):.1f}, {-float(low):.1f}]" in PAGE, (pair, low, high)
 
 
 def test_the_picture_is_there():

@@ -35,8 +35,6 @@ NAN = float("nan")
         ("selectors.difficulty", {"below": 0.0}),
         ("selectors.difficulty", {"memory": -1.0}),
         ("selectors.difficulty", {"explore": 2.5}),
-        ("selectors.target", {"rate": -1.0}),
-        ("selectors.target", {"start": 50.0}),
         ("controllers.drift", {"dead_band": 0.0}),
         ("controllers.drift", {"smooth": 2.5}),
         ("controllers.drift", {"rest": -1}),
@@ -63,12 +61,11 @@ def test_options_that_the_engine_no_longer_has_are_refused_by_name(gone: dict[st
         check_asked({"options": {"engine": gone}}, CELLS, "grpo")
 
 
-@pytest.mark.parametrize("selector", ["target", "difficulty"])
-def test_a_reward_range_of_texts_is_one_of_numbers_for_every_plug_in(selector: str) -> None:
+def test_a_reward_range_of_texts_is_one_of_numbers_for_every_plug_in() -> None:
     import numpy as np
 
     here, rng = pool(), np.random.default_rng(0)
-    engine = Engine(planned(EVEN, selector=selector, options={"engine": {"reward_range": ["0", "1"]}}), here, seed=0)
+    engine = Engine(planned(EVEN, selector="difficulty", options={"engine": {"reward_range": ["0", "1"]}}), here, seed=0)
     engine.observe([outcome(here, index, 1, SUCCESS, rng) for index in engine.draw(8)], Signals(1))
 
 

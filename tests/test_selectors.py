@@ -1,9 +1,8 @@
-"""Selectors by hand and by simulation: static band, target, and the states that the difficulty selector keeps."""
+"""The difficulty selector by simulation: which cells it draws, and bands by task."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 
 import numpy as np
@@ -17,8 +16,6 @@ from mixwright.steer._engine import Engine
 from mixwright.steer._ledger import Ledger
 from mixwright.steer._pool import make_pool
 from mixwright.steer.selectors.difficulty import Difficulty
-from mixwright.steer.selectors.static_band import StaticBand
-from mixwright.steer.selectors.target import Target, ranks
 
 
 def pool(levels=(1.0, 2.0, 3.0), each=20, task="t", golds=None):
@@ -36,70 +33,6 @@ def scene(here, band=(0.1, 0.9), bands=None, **options):
 
 def group(cell, wins, step=0, of=8):
     return GroupOutcome("x", cell.task, cell.level, step, (1.0,) * wins + (0.0,) * (of - wins))
-
-
-def test_target_follows_the_published_rule_by_hand():
-    here = pool()
-    selector = Target(spread=0.0)
-    selector.begin(scene(here))
-    easy = here.cells[0]
-    assert set(here.cell_of[selector.pick(np.zeros(9, dtype=int), np.random.default_rng(0))]) == {0}
-    selector.observe(0, [group(easy, 8), group(easy, 4)])  # mean 0.75
-    first = 0.5 * math.tanh(2 * 0.25)
-    assert selector.state()["targets"] == [pytest.approx(first)] == [pytest.approx(0.23106, abs=1e-5)]
-    selector.observe(1, [group(easy, 8)])
-    second = first + 0.5 * math.tanh(1.0)
-    assert selector.state()["targets"] == [pytest.approx(second)]  # 0.612: the middle level of three
-    assert set(here.cell_of[selector.pick(np.zeros(9, dtype=int), np.random.default_rng(0))]) == {1}
-    for step in range(9):
-        selector.observe(step, [group(easy, 8)])
-    assert selector.state()["targets"] == [1.0]  # clipped
-    selector.observe(9, [group(easy, 0)])
-    assert selector.state()["targets"] == [pytest.approx(1 - 0.5 * math.tanh(1.0))]
-    selector.observe(10, [])
-    assert selector.state()["targets"] == [pytest.approx(1 - 0.5 * math.tanh(1.0))]
-
-
-def test_target_keeps_one_target_per_task_and_its_noise_spreads_the_draws():
-    names = [f"{task}{i}" for task in "ab" for i in range(40)]
-    here = make_pool(names, ["a"] * 40 + ["b"] * 40, [*range(1, 41), *range(1, 41)])
-    selector = Target(spread=0.1, start=0.5)
-    selector.begin(scene(here, engine={"reward_range": [-1.0, 1.0]}))
-    selector.observe(0, [GroupOutcome("x", "a", 1.0, 0, (1.0, -1.0, -1.0, -1.0))])  # 25 % right
-    low, middle = selector.state()["targets"]
-    assert (low, middle) == (pytest.approx(0.5 - 0.5 * math.tanh(0.5)), 0.5)
-    drawn = selector.pick(np.repeat([0, 1], 400), np.random.default_rng(0))
-    level = np.array([here.cells[cell].level for cell in here.cell_of[drawn]]) / 40
-    assert abs(level[:400].mean() - low) < 0.04 < abs(level[400:].mean() - low)
-    assert level[400:].std() > 0.05  # does not serve the same items again and again
-    assert ranks([3.0, None, 1.0, 2.0]).tolist() == [1.0, 0.5, 0.0, 0.5]
-    assert ranks([None, 4.0]).tolist() == [0.5, 0.5]
-
-
-def test_static_band_keeps_what_was_inside_at_the_start_edges_included():
-    here = pool(levels=(1.0, 2.0, 3.0, 4.0, 5.0), each=8)
-    place = scene(here, band=(0.25, 0.75))
-    for cell, success in enumerate((0.76, 0.75, 0.25, 0.24)):  # the fifth was not measured
-        place.ledger.lasting.start(cell, success, 100)
-    selector, rng = StaticBand(), np.random.default_rng(0)
-    selector.begin(place)
-    drawn = selector.pick(np.zeros(24, dtype=int), rng)
-    assert Counter(here.cell_of[drawn].tolist()) == {1: 8, 2: 8, 4: 8}
-    for index in range(40):
-        place.ledger.add(index, 1, 8.0 * (index < 8), 8)
-    assert set(here.cell_of[selector.pick(np.zeros(24, dtype=int), rng)]) == {1, 2, 4}  # and never changes its mind
-
-
-def test_static_band_without_a_measurement_is_uniform_and_never_empty():
-    here = pool()
-    selector = StaticBand()
-    selector.begin(scene(here))
-    assert sorted(selector.pick(np.zeros(60, dtype=int), np.random.default_rng(0)).tolist()) == list(range(60))
-    place = scene(here)
-    for cell, success in enumerate((1.0, 0.97, 0.0)):
-        place.ledger.lasting.start(cell, success, 100)
-    selector.begin(place)
-    assert set(here.cell_of[selector.pick(np.zeros(30, dtype=int), np.random.default_rng(0))]) == {1}
 
 
 def test_bands_by_task_are_checked_kept_and_heeded():

@@ -43,22 +43,22 @@ class Rule(ABC):
 
 
 class Plain(Rule):
-    """Every example of the pool equally often, in shuffled passes.
+    """Every example of the pool, or every one of some, equally often, in shuffled passes.
 
     Args:
-        size: examples of the pool.
+        examples: how many the pool has, or indices of those to draw.
         seed: of the order.
     """
 
-    def __init__(self, size: int, seed: int) -> None:
+    def __init__(self, examples: int | np.ndarray, seed: int) -> None:
         super().__init__()
-        self._size, self._rng = size, np.random.default_rng((seed, 2))
+        self._examples, self._rng = examples, np.random.default_rng((seed, 2))
         self._queue: list[int] = []
 
     def step(self, arena: Arena) -> Learnt:
         """The next prompts of the pass."""
         while len(self._queue) < arena.settings.prompts:
-            self._queue += self._rng.permutation(self._size).tolist()
+            self._queue += self._rng.permutation(self._examples).tolist()
         drawn, self._queue = self._queue[: arena.settings.prompts], self._queue[arena.settings.prompts :]
         rollouts = arena.roll(drawn, arena.settings.group)
         self.count(rollouts)

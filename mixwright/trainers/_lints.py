@@ -34,8 +34,8 @@ MEASURED = {
     "different answers",
     "lengths": "not seen on chain arithmetic (5 seeds): over-hard prompts raised the share of direct answers from some 20 % "
     "to 58 % under this normalisation, and to 60 % under that by tokens of the batch",
-    "too_hard": "on chain arithmetic (5 seeds) 80 steps on such problems alone took success on easy ones from 0.83 to 0.20, "
-    "and on problems that are sometimes solved to 0.98",
+    "too_hard": "on chain arithmetic (8 seeds) 80 steps at a high learning rate on a pool of which 98 % were such problems "
+    "took 50 points (46 to 54) of greedy success over everything held out; a pool in reach took none (-1 to 1)",
 }
 """What was measured in this project, by lint."""
 PER_SEQUENCE = ("grpo", "sapo")

@@ -212,12 +212,13 @@ def _levels(values: list[Any] | None) -> list[float | None] | None:
 def default_plan(pool: Pool, objective: str, steps: int, *, leash: bool = True) -> Plan:
     """Weights by rows, and the levers that need no prior measurement.
 
-    GRPO: all of them; drift only where there is a KL coefficient to move (`leash`), since without one it showed no effect.
-    On an over-hard pool, on which an unsteered run lost 62 points, this plan lost none, as equal shares of the levels did;
-    without levels it lost 25 (benchmarks/overhard.py). DPO: displacement, which reads what training shows anyway; its alarms
-    are written down and change nothing, and no pair is held back. SFT: none. There canaries would keep rows from being
-    learnt before anything says that the model can do them, and the KL from the start grows because learning is moving
-    away from it: a leash would throttle just that. A plan that was measured may ask for both.
+    GRPO: all of them; drift only where there is a KL coefficient to move (`leash`), since without one it showed no
+    effect. On an over-hard pool, on which an unsteered run lost 50 points, this plan lost none, as equal shares of
+    the levels did; without levels it lost 23, and 3 where beta was 0.01 (benchmarks/overhard.py). DPO: displacement,
+    which reads what training shows anyway; its alarms are written down and change nothing, and no pair is held back.
+    SFT: none. There canaries would keep rows from being learnt before anything says that the model can do them, and
+    the KL from the start grows because learning is moving away from it: a leash would throttle just that. A plan that
+    was measured may ask for both.
     """
     counts = np.bincount(pool.task_of, minlength=len(pool.tasks))
     weights = {task: float(count / counts.sum()) for task, count in zip(pool.tasks, counts, strict=True)}

@@ -8,9 +8,11 @@ means fewer groups and never a sudden end. A cell without evidence is admitted a
 while refused, so a cell whose success rises comes back: one measured at 0 of 256 rollouts (32 items) does after two
 groups of 8 with 4 right each.
 
-Measured (benchmarks/overhard.py, 5 seeds, before lucky cells had a rule of their own): alone it kept .30 of what over-
-hard data destroys (-.14 to .74), because Adam gives the few groups left a full step; with the engine's `survivors` rule,
-which is on by default, 1.01 (.87 to 1.15). Where rows have no levels, all guards together kept .92 (.70 to 1.15).
+Measured (benchmarks/overhard.py, greedy success over everything held out): on over-hard data without levels the
+trainer's own plan ends 29 points over itself without it (20 to 37), of which refusing lucky cells is 15 (8 to 22);
+with levels the selector keeps away by itself, and nothing shows. Alone it needs the engine's `survivors` rule: 42
+points over uniform draws with it, 14 without, because Adam gives the few groups left a full step. Where answers hold
+no information it may cost what a constant answer earns (1.5 points, -1.4 to 4.4).
 
 Source: 2605.28388 (over-hard samples harm); rewards of answers that do not depend on the prompt teach the commonest
     answer.
