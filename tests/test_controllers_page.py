@@ -37,8 +37,9 @@ def test_a_row_of_the_table_by_hand():
 def triples(data: Any) -> Iterator[tuple[float, float, float]]:
     """Every (value, low, high) of a result's figures."""
     if isinstance(data, dict):
-        if {"value", "low", "high"} <= data.keys():
-            yield data["value"], data["low"], data["high"]
+        for name in ("value", "rate"):
+            if {name, "low", "high"} <= data.keys():
+                yield data[name], data["low"], data["high"]
         for part in data.values():
             yield from triples(part)
     elif isinstance(data, list) and len(data) == 3 and all(isinstance(part, float | int) for part in data):
