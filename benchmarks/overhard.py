@@ -17,8 +17,8 @@ lacks too (`benchmarks/_outcome.py`). References: `frozen` (not trained), `unifo
 shares` of tasks and levels. `default` is the plan that a trainer makes by itself, with nothing measured before (selector
 difficulty, gate too_hard, survivors, canaries); `no X` is that plan without X; `X alone` is X on uniform draws. Rollouts of
 canaries are charged on top of the 7,680 of training, and listed. Intervals are not corrected for the number of comparisons.
-Seeds 30 to 37 (20 seeds, 30 to 49, without levels) were fixed before the run. Pools and rates were chosen on seeds from 100 on,
-of which no rows were kept; that 20 seeds without levels should decide on the rule for lucky cells was chosen on
+Seeds 30 to 37 (20 seeds, 30 to 49, without levels) were fixed before the run. Pools and rates were chosen on seeds from 100
+on, of which no rows were kept; that 20 seeds without levels should decide on the rule for lucky cells was chosen on
 `results/overhard-tuning.json` (seeds 100 to 104). A first run had seeds 20 to 27 (`results/overhard-first.json`).
 
     python -m benchmarks.overhard [--quick]
