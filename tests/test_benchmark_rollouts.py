@@ -12,6 +12,7 @@ from benchmarks import rollouts
 from benchmarks.peers._arena import Arena, Rollouts, Settings
 from benchmarks.peers._gpt import GPT
 from benchmarks.peers._rules import pool_of
+from benchmarks.peers.coin import Coin
 from benchmarks.peers.oracle import Oracle
 from benchmarks.peers.refill import MOST, Refill
 from benchmarks.peers.screen import FIRST, Screen
@@ -29,7 +30,7 @@ class Told(Arena):
     """Keeps what it was to learn from, and learns nothing."""
 
     def learn(self, rollouts, admitted=None, **given):
-        self.learnt = rollouts
+        self.learnt, self.given = rollouts, given
         self.steps += 1
 
 
@@ -124,6 +125,21 @@ def test_static_band_is_chosen_once_by_a_charged_measurement_edges_included(monk
     none = StaticBand(pool_of(where.examples, lambda example: 0.0), (0.9, 1.0), 0)
     none.step(where)
     assert len({example.level for example in where.learnt.examples}) == 1  # never empty
+
+
+def test_a_coin_refuses_its_share_and_steps_follow_the_survivors():
+    where = arena()
+    rule = Coin(40, 0, 0.5)
+    for _ in range(50):
+        rule.step(where)
+    assert 0.35 < rule.totals["refused"] / rule.totals["groups"] < 0.65
+    assert rule.totals["groups"] == 200
+    assert where.charged == 200 * 8  # refused groups have cost their rollouts
+    assert rule.totals["skipped"] > 0
+    plain = Coin(40, 0, 0.0)
+    plain.step(where)
+    assert plain.totals["refused"] == 0
+    assert where.given == {"rate": 1.0}  # two of four groups teach: over the quarter that a full step needs
 
 
 def row(arm, seed, accuracies):

@@ -57,12 +57,16 @@ class Plain(Rule):
 
     def step(self, arena: Arena) -> Learnt:
         """The next prompts of the pass."""
-        while len(self._queue) < arena.settings.prompts:
-            self._queue += self._rng.permutation(self._examples).tolist()
-        drawn, self._queue = self._queue[: arena.settings.prompts], self._queue[arena.settings.prompts :]
-        rollouts = arena.roll(drawn, arena.settings.group)
+        rollouts = arena.roll(self.next(arena.settings.prompts), arena.settings.group)
         self.count(rollouts)
         return arena.learn(rollouts)
+
+    def next(self, count: int) -> list[int]:
+        """The next `count` indices of the pass."""
+        while len(self._queue) < count:
+            self._queue += self._rng.permutation(self._examples).tolist()
+        drawn, self._queue = self._queue[:count], self._queue[count:]
+        return drawn
 
 
 class Engined(Rule):

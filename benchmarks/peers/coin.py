@@ -1,0 +1,43 @@
+"""Refuses groups by a coin: what refusing is worth when nothing is known of the cells, on uniform draws.
+
+As under a gate, a refused group has no advantage, and where the share of groups that teach falls under `SURVIVORS` the step
+is made smaller, or skipped.
+
+Source: a null; the share is that of the gate which it stands beside.
+Unit: share of groups.
+Cost: refused groups have cost their rollouts.
+Blind spot: refuses from the first step on; a gate begins when it has evidence.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.peers._arena import Arena, Learnt
+from benchmarks.peers._rules import Plain
+from mixwright.steer._policy import EngineOptions
+
+SURVIVORS = EngineOptions().survivors
+
+
+class Coin(Plain):
+    """Uniform draws, of which a share may not teach.
+
+    Args:
+        examples: how many the pool has.
+        seed: of the order and of the coin.
+        share: of groups that are refused; 0 leaves the rule for few survivors alone.
+    """
+
+    def __init__(self, examples: int, seed: int, share: float) -> None:
+        super().__init__(examples, seed)
+        self._share, self._coin = share, np.random.default_rng((seed, 11))
+
+    def step(self, arena: Arena) -> Learnt:
+        """The next prompts of the pass, some of them refused."""
+        rollouts = arena.roll(self.next(arena.settings.prompts), arena.settings.group)
+        admitted = (self._coin.random(len(rollouts.examples)) >= self._share).tolist()
+        self.count(rollouts, admitted)
+        teach = float(((rollouts.rewards.std(1) > 0) & np.array(admitted)).mean())
+        self.totals["skipped"] += teach == 0
+        return arena.learn(rollouts, admitted, rate=min(1.0, teach / SURVIVORS))
