@@ -1,4 +1,4 @@
-"""Writes the table of docs/controllers.md from the committed results: each lever's outcome against three references.
+"""Writes the tables of docs/controllers.md from the committed results: each lever against three references, and each task.
 
 Every figure is greedy success over everything held out (accuracy over all tables for the weights of tasks), in points, with
 the 95 % interval that the benchmark gave it; nothing is typed by hand.
@@ -18,6 +18,7 @@ from benchmarks._report import RESULTS
 
 PAGE = Path(__file__).parent.parent / "docs" / "controllers.md"
 BEGIN, END = "<!-- table: `python -m benchmarks.levers` writes it -->", "<!-- /table -->"
+TASKS, TASKS_END = "<!-- tasks: `python -m benchmarks.levers` writes it -->", "<!-- /tasks -->"
 HEAD = ("lever", "measured on", "against not training", "against uniform", "against equal shares", "default", "when")
 
 
@@ -154,10 +155,25 @@ def table() -> str:
     return "\n".join(lines)
 
 
+def tasks() -> str:
+    """Every task of the two trials through TRL against not training, as Markdown; the mean over them is the outcome."""
+    arms, cases = ("steered", "uniform", "equal_shares"), ("refusing", "eight")
+    found = {case: figures(f"leave_one_out/{case}") for case in cases}
+    simple = ("uniform", "equal shares")
+    names = ("nine tasks: the demo's plan", *simple, "eight families: every lever on", *simple)
+    lines = [f"| against not training | {' | '.join(names)} |", "|" + "---|" * 7]
+    for task in found["refusing"]["steered - frozen"]["tasks"]:
+        shown = [found[case][f"{arm} - frozen"]["tasks"].get(task) for case in cases for arm in arms]
+        lines.append(f"| {task} | {' | '.join(map(cell, shown))} |")
+    return "\n".join(lines)
+
+
 def written(page: str) -> str:
-    """The page with the table of now."""
-    before, _, rest = page.partition(BEGIN)
-    return f"{before}{BEGIN}\n{table()}\n{END}{rest.partition(END)[2]}"
+    """The page with the tables of now."""
+    for begin, end, made in ((BEGIN, END, table()), (TASKS, TASKS_END, tasks())):
+        before, _, rest = page.partition(begin)
+        page = f"{before}{begin}\n{made}\n{end}{rest.partition(end)[2]}"
+    return page
 
 
 def main() -> None:
