@@ -18,6 +18,7 @@ from benchmarks._report import RESULTS
 
 PAGE = Path(__file__).parent.parent / "docs" / "controllers.md"
 BEGIN, END = "<!-- table: `python -m benchmarks.levers` writes it -->", "<!-- /table -->"
+GOALS, GOALS_END = "<!-- goals: `python -m benchmarks.levers` writes it -->", "<!-- /goals -->"
 TASKS, TASKS_END = "<!-- tasks: `python -m benchmarks.levers` writes it -->", "<!-- /tasks -->"
 HEAD = ("lever", "measured on", "against not training", "against uniform", "against equal shares", "default", "when")
 
@@ -168,9 +169,18 @@ def tasks() -> str:
     return "\n".join(lines)
 
 
+def goals() -> str:
+    """How many goals of each benchmark on levers were reached."""
+    parts = []
+    for name in ("rollouts", "overhard", "leave_one_out", "rare_task", "formats", "overhead"):
+        found = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["goals"]
+        parts.append(f"{name} {sum(goal['reached'] for goal in found)} of {len(found)}")
+    return f"Goals reached: {', '.join(parts)}; `goals` of each result names them, and nearly all of them ask for a gain."
+
+
 def written(page: str) -> str:
     """The page with the tables of now."""
-    for begin, end, made in ((BEGIN, END, table()), (TASKS, TASKS_END, tasks())):
+    for begin, end, made in ((BEGIN, END, table()), (TASKS, TASKS_END, tasks()), (GOALS, GOALS_END, goals())):
         before, _, rest = page.partition(begin)
         page = f"{before}{begin}\n{made}\n{end}{rest.partition(end)[2]}"
     return page

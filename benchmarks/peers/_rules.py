@@ -57,11 +57,11 @@ class Plain(Rule):
 
     def step(self, arena: Arena) -> Learnt:
         """The next prompts of the pass."""
-        rollouts = arena.roll(self.next(arena.settings.prompts), arena.settings.group)
+        rollouts = arena.roll(self.take(arena.settings.prompts), arena.settings.group)
         self.count(rollouts)
         return arena.learn(rollouts)
 
-    def next(self, count: int) -> list[int]:
+    def take(self, count: int) -> list[int]:
         """The next `count` indices of the pass."""
         while len(self._queue) < count:
             self._queue += self._rng.permutation(self._examples).tolist()

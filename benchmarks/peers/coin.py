@@ -35,7 +35,7 @@ class Coin(Plain):
 
     def step(self, arena: Arena) -> Learnt:
         """The next prompts of the pass, some of them refused."""
-        rollouts = arena.roll(self.next(arena.settings.prompts), arena.settings.group)
+        rollouts = arena.roll(self.take(arena.settings.prompts), arena.settings.group)
         admitted = (self._coin.random(len(rollouts.examples)) >= self._share).tolist()
         self.count(rollouts, admitted)
         teach = float(((rollouts.rewards.std(1) > 0) & np.array(admitted)).mean())
