@@ -157,7 +157,8 @@ def measure(quick: bool) -> Result:
         outcome.table(case, figures[case], {})
     value = outcome.interval_of(figures["refusing"]["steered - without_gates"])
     unit = "greedy success over all held-out items, the plan minus the plan without its gates, through TRL"
-    return Result(value, unit, list(range(CASES["refusing"][1])), rows, figures, to_data(used), goals=goals_of(figures))
+    seeds = used["refusing"]["seeds"]
+    return Result(value, unit, seeds, rows, figures, to_data(used), goals=goals_of(figures))
 
 
 if __name__ == "__main__":

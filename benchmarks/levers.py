@@ -152,6 +152,8 @@ def table() -> str:
     for lever in LEVERS:
         found, (arm, *references) = figures(lever.source), lever.arms
         cells = [cell(found.get(f"{arm} - {reference}")) for reference in references]
+        if not any(cells):
+            raise SystemExit(f"{lever.source} has no comparison of {arm!r}; nothing was written")
         lines.append(f"| {' | '.join((lever.name, lever.where, *cells, lever.default, lever.when))} |")
     return "\n".join(lines)
 
@@ -163,7 +165,7 @@ def tasks() -> str:
     simple = ("uniform", "equal shares")
     names = ("nine tasks: the demo's plan", *simple, "eight families: every lever on", *simple)
     lines = [f"| against not training | {' | '.join(names)} |", "|" + "---|" * 7]
-    for task in found["refusing"]["steered - frozen"]["tasks"]:
+    for task in sorted({task for case in cases for task in found[case]["steered - frozen"]["tasks"]}):
         shown = [found[case][f"{arm} - frozen"]["tasks"].get(task) for case in cases for arm in arms]
         lines.append(f"| {task} | {' | '.join(map(cell, shown))} |")
     return "\n".join(lines)
@@ -181,6 +183,8 @@ def goals() -> str:
 def written(page: str) -> str:
     """The page with the tables of now."""
     for begin, end, made in ((BEGIN, END, table()), (TASKS, TASKS_END, tasks()), (GOALS, GOALS_END, goals())):
+        if (page.count(begin), page.count(end)) != (1, 1) or page.index(end) < page.index(begin):
+            raise SystemExit(f"expected {begin} and then {end} once each on {PAGE.name}; nothing was written")
         before, _, rest = page.partition(begin)
         page = f"{before}{begin}\n{made}\n{end}{rest.partition(end)[2]}"
     return page

@@ -79,3 +79,10 @@ def test_the_page_quotes_the_race() -> None:
 
 def test_the_picture_is_there():
     assert (ROOT / "docs" / "controllers.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("fault", [levers.END, levers.BEGIN, levers.TASKS_END])
+def test_a_page_without_its_markers_is_left_alone(fault: str) -> None:
+    for broken in (PAGE.replace(fault, ""), PAGE + fault):
+        with pytest.raises(SystemExit, match="nothing was written"):
+            levers.written(broken)

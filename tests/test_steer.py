@@ -271,3 +271,20 @@ def test_with_a_threshold_of_0_no_cell_is_lucky_even_where_kappa_is_shown_to_be_
     assert gate.admit(group()).cause == ("lucky" if lucky else "")
     selector.observe(0, [group()])
     assert set(selector.states().values()) == {"lucky" if lucky else "active"}
+
+
+def test_with_an_anchor_of_0_mastered_cells_are_still_drawn_alike():
+    """Tasks of one and of three cells: a weight of 0 everywhere once drew the last column, another task's cell."""
+    names = [f"a{i}" for i in range(10)] + [f"b{level}-{i}" for level in (1, 2, 3) for i in range(10)]
+    here = make_pool(names, ["a"] * 10 + ["b"] * 30, [1.0] * 10 + [1.0] * 10 + [2.0] * 10 + [3.0] * 10)
+    place, rng = scene(here), np.random.default_rng(0)
+    for cell in range(4):
+        place.ledger.recent.start(cell, 1.0, 512)
+        place.ledger.lasting.start(cell, 1.0, 512)
+    selector = Difficulty(anchor=0.0, explore=0.0, reviews=0.0)
+    selector.begin(place)
+    tasks = np.tile([0, 1], 300)
+    drawn = selector.pick(tasks, rng)
+    assert (here.task_of[drawn] == tasks).all()
+    counts = np.bincount(here.cell_of[drawn], minlength=4)[1:]
+    assert counts.min() > 60

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from mixwright.estimates.outcome import ItemScores
 from mixwright.records import Claim, Interval, Measurement
 from mixwright.runs import RunFolder, read_list, write_json, write_measurements
 from mixwright.verdict._claims import cells_first, claims_between, claims_of, compared, family, judge, missing
-from mixwright.verdict._evidence import comparisons, decoding_of, lead
+from mixwright.verdict._evidence import arms, comparisons, decoding_of, lead
 
 CELL = ("t", 1.0)
 
@@ -239,3 +240,15 @@ def test_items_are_paired_and_unpaired_ones_left_out(tmp_path: Path) -> None:
     write_measurements(run.measurements("after"), [*new, Measurement("drift", "*", "kl", 0.1, 0.0, 0.2, 9, "nats")])
     (claim,) = judge(run)
     assert (claim.before, claim.after, claim.difference.n) == (0.0, 1.0, 10)
+
+
+def test_branches_that_the_result_does_not_speak_of_are_left_out(tmp_path: Path) -> None:
+    run = build(tmp_path, seeds=2)
+    before = {arm: len(sides[0]) for arm, sides in comparisons(run).items()}
+    assert set(before.values()) == {2}
+    shutil.copytree(run.branch("steered", 0), run.branch("steered", 2))  # of earlier settings with three seeds
+    shutil.copytree(run.branch("steered", 0), run.branch("without_gates", 0))
+    assert {arm: len(sides[0]) for arm, sides in comparisons(run).items()} == before
+    assert [seed for seed, _ in arms(run)["steered"]] == [0, 1]
+    run.result.unlink()
+    assert {arm: len(found) for arm, found in arms(run).items()} == before | {"steered": 3, "without_gates": 1}

@@ -60,6 +60,8 @@ def pass_every(trainer: Any, run: RunSteering, asked: int | None, items: int, pa
     every = max(LEAST_EVERY, math.ceil(items / (BUDGET * rows * passes)))
     if every > LEAST_EVERY and run.batches == 0:
         because = f"{items} items, and a process trains on {step} a step: they may cost {BUDGET:.0%} of the work"
+        if 0 < trainer.args.max_steps < every:
+            because += f"; in {trainer.args.max_steps} steps they are seen at the start alone, and no loss can show"
         run.note(0, f"canaries every {every} steps", because)
     return every
 

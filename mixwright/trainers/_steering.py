@@ -214,11 +214,11 @@ def default_plan(pool: Pool, objective: str, steps: int, *, leash: bool = True) 
 
     GRPO: all of them; drift only where there is a KL coefficient to move (`leash`), since without one it showed no
     effect. On an over-hard pool, on which an unsteered run lost 50 points, this plan lost none, as equal shares of
-    the levels did; without levels it lost 23, and 3 where beta was 0.01 (benchmarks/overhard.py). DPO: displacement,
-    which reads what training shows anyway; its alarms are written down and change nothing, and no pair is held back.
-    SFT: none. There canaries would keep rows from being learnt before anything says that the model can do them, and
-    the KL from the start grows because learning is moving away from it: a leash would throttle just that. A plan that
-    was measured may ask for both.
+    the levels did; without levels it lost 23, and 3 where beta was 0.01; a fifth of the learning rate lost nothing
+    (benchmarks/overhard.py). DPO: displacement, which reads what training shows anyway; its alarms are written down
+    and change nothing, and no pair is held back. SFT: none. There canaries would keep rows from being learnt before
+    anything says that the model can do them, and the KL from the start grows because learning is moving away from it:
+    a leash would throttle just that. A plan that was measured may ask for both.
     """
     counts = np.bincount(pool.task_of, minlength=len(pool.tasks))
     weights = {task: float(count / counts.sum()) for task, count in zip(pool.tasks, counts, strict=True)}
@@ -241,6 +241,13 @@ def stage_of(plan: Plan, objective: str) -> int:
         ", ".join(stage.objective for stage in plan.stages) or "no stage",
         "Add that stage or use the trainer of the plan's objective.",
     )
+
+
+def without_canaries(plan: Plan) -> Plan:
+    """The plan with no item held back to be watched."""
+    none = {"canaries": 0}
+    stages = (replace(s, options={**s.options, "engine": {**s.options.get("engine", {}), **none}}) for s in plan.stages)
+    return replace(plan, stages=tuple(stages))
 
 
 def make_run(
@@ -267,6 +274,8 @@ def make_run(
     plan = steering.plan if isinstance(steering.plan, Plan) else made
     place = stage_of(plan, objective)
     validate_plan(plan, pool.cells)
+    if steering.canary_every == 0:  # nobody will look at them, so no row is held back for them
+        plan = without_canaries(plan)
     seed = args.seed if steering.seed is None else steering.seed
     folder = Path(steering.folder) if steering.folder is not None else Path(args.output_dir) / "steering"
     engine = Engine(plan, pool, seed=seed, stage=place)

@@ -64,6 +64,11 @@ def role_of(arm: str) -> Role:
     return catalog.load("arms", arm).ROLE
 
 
+def left_whole(arms: Arms, plan: Plan, corpus: Corpus) -> tuple[str, ...]:
+    """Ablations that would train the plan as it is, because it does not have what they leave out."""
+    return tuple(arm for arm in arms.ablations if branch_of(arm, plan, corpus).plan.stages == plan.stages)
+
+
 def branch_of(arm: str, plan: Plan, corpus: Corpus) -> Branch:
     """How this arm trains, given the plan. Raises InputError for an unknown arm."""
     return catalog.create("arms", arm).branch(plan, corpus.cells())

@@ -14,7 +14,7 @@ from mixwright.errors import InputError
 from mixwright.plan._validate import validate_plan
 from mixwright.records import Plan, Stage, TrialResult
 from mixwright.runs import RunFolder, read_plan, write_json
-from mixwright.trial._arms import Arms, Replan, arms_of, branch_of, left_out, null_name
+from mixwright.trial._arms import Arms, Replan, arms_of, branch_of, left_out, left_whole, null_name
 from mixwright.trial._before import base_name
 from mixwright.trial._jobs import Trial
 from mixwright.trial._pool import Pool
@@ -58,11 +58,14 @@ def run_trial(
     plan, corpus = read_plan(run.plan), Corpus.load(run.corpus)
     _check(config, plan, corpus, bases)
     arms = arms_of(config.trial)
+    idle = left_whole(arms, plan, corpus)
+    arms = replace(arms, ablations=tuple(arm for arm in arms.ablations if arm not in idle))
+    notes = tuple(f"The ablation {arm} was left out: the plan does not have that part." for arm in idle)
     trial = Trial(run, config, plan, corpus, [str(base) for base in bases], pool, progress)
     try:
         trial.measure()
         trial.train(trial.arm_jobs(arms.first))
-        result = _with_nulls(trial, arms, summarise(run, config, arms), replan)
+        result = _with_nulls(trial, arms, notes, replan)
     finally:
         for partial in run.result.parent.glob(".*.partial"):  # all workers have stopped
             shutil.rmtree(partial, ignore_errors=True)
@@ -70,8 +73,9 @@ def run_trial(
     return result
 
 
-def _with_nulls(trial: Trial, arms: Arms, result: TrialResult, replan: Replan | None) -> TrialResult:
+def _with_nulls(trial: Trial, arms: Arms, left: Sequence[str], replan: Replan | None) -> TrialResult:
     """The result after the nulls of the levers that help; where none does, with a note that says so."""
+    result = summarise(trial.run, trial.config, arms, notes=left)
     helping = [judged.arm for judged in result.judgements if judged.word == "helps"]
     if not helping:
         told = ("No lever beat every reference, so no null was run.",) if arms.levers else ()
@@ -87,7 +91,7 @@ def _with_nulls(trial: Trial, arms: Arms, result: TrialResult, replan: Replan | 
     if not possible:
         notes.append("No null was run: what the lever works by is not shown.")
     ran = {lever: [null_name(null, lever) for null in possible] for lever in helping}
-    return summarise(trial.run, trial.config, arms, ran, notes)
+    return summarise(trial.run, trial.config, arms, ran, [*left, *notes])
 
 
 def _check(config: RunConfig, plan: Plan, corpus: Corpus, bases: Sequence[str | Path]) -> None:

@@ -64,11 +64,15 @@ def decoding_of(run: RunFolder) -> Decoding:
 
 
 def arms(run: RunFolder) -> dict[str, list[tuple[int, Path]]]:
-    """Arm -> its (seed, branch folder), in the trial's order of arms, else alphabetically."""
+    """Arm -> its (seed, branch folder), in the trial's order of arms, else alphabetically.
+
+    Once the trial has its result, branches that it does not speak of (dropped seeds, arms of earlier settings) are left out.
+    """
     found: dict[str, list[tuple[int, Path]]] = {}
-    for arm, seed, folder in run.branches():
-        found.setdefault(arm, []).append((seed, folder))
     result = trial_of(run)
+    for arm, seed, folder in run.branches():
+        if result is None or (arm in result.arms and seed in result.seeds):  # others are of earlier settings
+            found.setdefault(arm, []).append((seed, folder))
     order = list(result.arms) if result else []
     return dict(sorted(found.items(), key=lambda item: (order.index(item[0]) if item[0] in order else len(order), item[0])))
 
@@ -121,8 +125,8 @@ def comparisons(run: RunFolder) -> dict[str, Sides]:
         InputError: a table is broken, or of an earlier version.
     """
     files: dict[str, list[tuple[Path, Path]]] = {}
-    for arm, _, folder in run.branches():
-        files.setdefault(arm, []).append((folder / "before.parquet", folder / "after.parquet"))
+    for arm, branches in sorted(arms(run).items()):
+        files[arm] = [(folder / "before.parquet", folder / "after.parquet") for _, folder in branches]
     files = files or {"": [(run.measurements("before"), run.measurements("after"))]}
     found: dict[str, Sides] = {}
     for arm, both in files.items():

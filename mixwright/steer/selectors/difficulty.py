@@ -88,7 +88,7 @@ class Difficulty(Selector):
         open_to = np.where(states.drawn_freely, 1.0, np.where(states.state == MASTERED, PARKED, SHUT))
         inside = np.maximum(room(success, self._ledger.answers.swapped()[cells]) * (1 - alike)[cells], self.below)
         low, high = states.low[cells], states.high[cells]
-        return np.where(success < low, self.below, np.where(success > high, self.anchor, inside)) * open_to[cells]
+        return np.where(success < low, self.below, np.where(success > high, max(self.anchor, SHUT), inside)) * open_to[cells]
 
     def pick(self, tasks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Examples of the tasks. A batch draws no example twice while its candidates allow."""
