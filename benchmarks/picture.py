@@ -18,11 +18,15 @@ if TYPE_CHECKING:
 PLACE = Path(__file__).parent.parent / "docs" / "controllers.png"
 NULL, OURS, OTHER = "#b3541e", "#1f5fa8", "#6b7280"
 """Colours of nulls and of doing nothing, of ours, and of everything else."""
-GUARDS = (
-    *("permuted", "uniform", "beta alone", "gate alone, no survivors", "canary alone", "gate alone", "anchor alone"),
-    *("drift alone", "lower rate", "selector alone", "equal shares", "default"),
-)
-PLAIN = ("permuted", "uniform", "lower rate", "equal shares", "beta alone")
+GUARDS = {
+    "hard": (
+        *("permuted", "uniform", "gate alone, no survivors", "beta alone", "coin", "half the rate", "anchor alone"),
+        *("canary alone", "gate alone", "drift alone", "lower rate", "equal shares", "default"),
+    ),
+    "unlabelled": ("uniform", "coin", "default", "half the rate", "default, beta and drift", "lower rate"),
+}
+"""Pool -> arms."""
+PLAIN = ("permuted", "uniform", "lower rate", "half the rate", "coin", "equal shares", "beta alone")
 """Arms without a lever of ours."""
 Bar = tuple[str, float, float, float, str]
 """Label, value, low, high, colour."""
@@ -77,11 +81,13 @@ def _turned(shown: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def overhard(axes: Axes) -> None:
-    """What is left of success on an over-hard pool, against not training."""
-    hard, bars = figures("overhard")["hard"]["outcome"], []
-    for arm in GUARDS:
-        value, low, high = (100 * number for number in hard[f"{arm} - frozen"]["success"])
-        bars.append((arm, value, low, high, NULL if arm in PLAIN else OURS))
+    """What is left of success on over-hard pools, against not training."""
+    found, bars = figures("overhard"), []
+    for pool, arms in GUARDS.items():
+        for arm in arms:
+            value, low, high = (100 * number for number in found[pool]["outcome"][f"{arm} - frozen"]["success"])
+            label = arm if pool == "hard" else f"{arm}; no levels"
+            bars.append((label, value, low, high, NULL if arm in PLAIN else OURS))
     _forest(axes, bars)
     axes.axvline(0, color="black", linewidth=0.8)
     axes.set_title("Over-hard pool: greedy success over all levels, points\n(0: as without training)")
