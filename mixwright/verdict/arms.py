@@ -81,9 +81,10 @@ def _charts(result: TrialResult) -> list[Block]:
 
 def _forest(result: TrialResult, effects: list[Effect]) -> Block:
     unit, name = unit_of(result, effects[0]), effects[0].name
+    sign = "/" if unit == "ratio" else "\N{MINUS SIGN}"
     rows = tuple(
         ForestRow(
-            f"{effect.arm} against {effect.against}",
+            f"{effect.arm} {sign} {effect.against}",  # short: names are cut, and ablations begin alike
             effect.difference.value if effect.difference.n else None,
             effect.difference.low,
             effect.difference.high,
