@@ -141,12 +141,6 @@ def test_state_of_an_earlier_version_is_refused():
             Engine(plan, pool(), seed=0).restore(state)
 
 
-@pytest.mark.parametrize(("levers", "held"), [({"gates": ("too_hard",)}, False), ({"monitors": ("canary",)}, True)])
-def test_rows_are_held_back_only_where_something_reads_them(levers, held):
-    """Gates read groups: rows that no canary pass looks at stay in the pool."""
-    assert bool(Engine(stage(**levers), pool(), seed=0).canaries) == held
-
-
 def test_canaries_are_mastered_items_that_are_never_drawn():
     plan = Difficulty().plan(cells(), [], competence(np.random.default_rng(0)), steps=5)
     engine, here = Engine(plan, pool(), seed=3), pool()

@@ -98,13 +98,17 @@ def test_a_pass_that_would_cost_too_much_comes_less_often(tmp_path: Path) -> Non
 def test_steps_between_passes_by_hand(
     objective: str, rows: int, micro_steps: int, processes: int, passes: float, every: int
 ) -> None:
-    args = SimpleNamespace(per_device_train_batch_size=rows, gradient_accumulation_steps=micro_steps, world_size=processes)
+    sizes = {"per_device_train_batch_size": rows, "gradient_accumulation_steps": micro_steps}
+    args = SimpleNamespace(**sizes, world_size=processes, max_steps=every)
     notes: list[tuple[Any, ...]] = []
     run: Any = SimpleNamespace(objective=objective, batches=0, note=lambda *said: notes.append(said))
     assert pass_every(SimpleNamespace(args=args), run, None, 64, passes) == every
     assert pass_every(SimpleNamespace(args=args), run, 7, 64, passes) == 7
     because = f"64 items, and a process trains on {rows * micro_steps} a step: they may cost 3% of the work"
     assert notes == [(0, f"canaries every {every} steps", because)]
+    args.max_steps = every - 1
+    pass_every(SimpleNamespace(args=args), run, None, 64, passes)
+    assert notes[1][2] == f"{because}; in {every - 1} steps they are seen at the start alone, and no loss can show"
 
 
 def test_anchors_are_carried_out_by_the_draws_and_alarms_leave_them_alone(tmp_path: Path) -> None:

@@ -252,8 +252,8 @@ class Engine:
             self._note(step, "stale", STALE, self._staleness.moved, told)
 
     def _watched(self, states: dict[str, str]) -> tuple[int, ...]:
-        """Canaries, when some lever may read them; gates read groups only."""
-        if not (self._stage.controllers or self._stage.monitors):
+        """Canaries, when some lever may read them."""
+        if not (self._stage.gates or self._stage.controllers or self._stage.monitors):
             return ()
         rng = np.random.default_rng((self._seed, self._number, 2**32))
         return choose_canaries(self._pool, [states[key] for key in self._keys], self._options.canaries, rng)

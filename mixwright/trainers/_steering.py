@@ -243,13 +243,6 @@ def stage_of(plan: Plan, objective: str) -> int:
     )
 
 
-def without_canaries(plan: Plan) -> Plan:
-    """The plan with no item held back to be watched."""
-    none = {"canaries": 0}
-    stages = (replace(s, options={**s.options, "engine": {**s.options.get("engine", {}), **none}}) for s in plan.stages)
-    return replace(plan, stages=tuple(stages))
-
-
 def make_run(
     steering: Steering, pool: Pool, *, objective: str, args: Any, beta: float, lr_reason: str = "", main: bool = True
 ) -> RunSteering:
@@ -274,8 +267,6 @@ def make_run(
     plan = steering.plan if isinstance(steering.plan, Plan) else made
     place = stage_of(plan, objective)
     validate_plan(plan, pool.cells)
-    if steering.canary_every == 0:  # nobody will look at them, so no row is held back for them
-        plan = without_canaries(plan)
     seed = args.seed if steering.seed is None else steering.seed
     folder = Path(steering.folder) if steering.folder is not None else Path(args.output_dir) / "steering"
     engine = Engine(plan, pool, seed=seed, stage=place)
