@@ -59,7 +59,7 @@ def trl(arm: str, case: str) -> tuple[str, tuple[str, str, str, str]]:
 
 
 SELECTOR, GATE = "selector `difficulty`", "gate `too_hard`, with survivors"
-LEASHED = "default, beta and drift"
+WITH_DRIFT = "default, beta and drift"
 LEVERS: Sequence[Lever] = (
     Lever(
         SELECTOR, "wide pool, one pass", *rollouts("ours"), "on (GRPO)", "levels are known and most rows are out of the band"
@@ -88,7 +88,7 @@ LEVERS: Sequence[Lever] = (
         "",
         "a lower learning rate first",
     ),
-    Lever("the same with beta 0.01 and `drift`", "over-hard pool, no levels", *overhard(LEASHED, "unlabelled"), "", ""),
+    Lever("the same with beta 0.01 and `drift`", "over-hard pool, no levels", *overhard(WITH_DRIFT, "unlabelled"), "", ""),
     Lever(
         "a fifth of the learning rate",
         "over-hard pool, no levels",
@@ -107,7 +107,11 @@ LEVERS: Sequence[Lever] = (
     ),
     Lever("beta 0.01 alone", "over-hard pool", *overhard("beta alone", "hard"), "yours", ""),
     Lever(
-        "monitor `canary`, tightening", "over-hard pool, alone", *overhard("canary alone", "hard"), "on (GRPO)", "to know"
+        "monitor `canary`, mastered items, beta 0.01",
+        "over-hard pool, alone",
+        *overhard("canary alone", "hard"),
+        "on (GRPO), items unmeasured",
+        "what is mastered was measured",
     ),
     Lever(
         "`anchor` share of 25 %", "over-hard pool, alone", *overhard("anchor alone", "hard"), "off", "draws are not chosen"

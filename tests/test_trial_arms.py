@@ -8,7 +8,7 @@ from mixwright.config import CorpusConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.records import Cell, CellPlan, Example, Plan, Stage
-from mixwright.trial._arms import arms_of, left_out, left_whole, null_name, other_seed
+from mixwright.trial._arms import arms_of, idle_ablations, left_out, null_name, other_seed
 from mixwright.trial._shuffled import shuffle_levels
 
 CELLS = (Cell("gcd", 1.0, 30, 0.3), Cell("gcd", 2.0, 10, 0.3), Cell("sum", 1.0, 60, 0.1))
@@ -66,8 +66,8 @@ def test_an_arm_that_leaves_a_part_out_keeps_the_rest(part):
 def test_an_ablation_of_what_the_plan_does_not_have_is_left_out():
     plain = replace(PLAN, stages=(replace(PLAN.stages[0], mixture=None, gates=()),))
     arms = arms_of(TrialConfig(("steered", "without_mixture", "without_gates", "without_selector")))
-    assert left_whole(arms, plain, corpus()) == ("without_mixture", "without_gates")
-    assert left_whole(arms, PLAN, corpus()) == ()
+    assert idle_ablations(arms, plain, corpus()) == ("without_mixture", "without_gates")
+    assert idle_ablations(arms, PLAN, corpus()) == ()
 
 
 def test_without_the_planned_weights_tasks_weigh_by_their_rows():

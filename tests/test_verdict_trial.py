@@ -10,18 +10,31 @@ import numpy as np
 import pytest
 from _example_run import CELLS, build
 
+from mixwright.catalog import listing
 from mixwright.errors import InputError
-from mixwright.records import Judgement, LeverWord, Proof, TrialResult
+from mixwright.records import Effect, Interval, Judgement, LeverWord, Proof, TrialResult
 from mixwright.runs import RunFolder, read_json, read_measurements, write_json
-from mixwright.verdict._blocks import Block, Fold, Headline, Paragraph, Strips, Table
+from mixwright.verdict._blocks import Block, Fold, Forest, Headline, Paragraph, Strips, Table
+from mixwright.verdict._charts import _name
 from mixwright.verdict._evidence import lead
 from mixwright.verdict._stage import render, sections
 from mixwright.verdict._text import between, points
+from mixwright.verdict.arms import _forest
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     return render(build(tmp_path_factory.mktemp("run"))).read_text(encoding="utf-8")
+
+
+def test_labels_of_a_chart_tell_ablations_apart_although_they_are_cut() -> None:
+    parts = [name for name in listing("arms") if name.startswith("without_")]
+    assert len(parts) == 5
+    shown = TrialResult((), (), (), (0,), (), (), (), {}, {})
+    effects = [Effect("steered", part, "success", Interval(0.0, -0.1, 0.1, 8), "cannot tell") for part in parts]
+    chart = _forest(shown, effects)
+    assert isinstance(chart, Forest)
+    assert len({_name(row.label) for row in chart.rows}) == 5
 
 
 TONES = [

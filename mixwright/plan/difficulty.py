@@ -27,8 +27,8 @@ from mixwright.records import Cell, CellPlan, Measurement, Observation, Plan, St
 LEVERS = {
     "selector": "difficulty: draws towards the band from the rewards of the run itself, without extra rollouts",
     "gates": "too_hard: cells shown to be below the band, or not to depend on the prompt, must not teach noise; on "
-    "over-hard data without levels and at a high learning rate the default plan ends 29 points over itself without it, as "
-    "with a coin that refuses as many groups; where levels are known the selector keeps away from such cells by itself",
+    "over-hard data without levels and at a high learning rate the default plan ends 29 points over itself without it, a "
+    "coin that refuses as many groups 24; where levels are known the selector keeps away from such cells by itself",
     "controllers": "drift: on uniform draws of over-hard data a KL penalty that it moves from beta 0.01 lost 2 points where "
     "none lost 50 and beta 0.01 alone 31; beside the selector it changed nothing; it needs a beta above 0",
     "monitors": "canary: what is mastered is watched, so that a loss is seen while it can be stopped; "

@@ -64,7 +64,7 @@ def role_of(arm: str) -> Role:
     return catalog.load("arms", arm).ROLE
 
 
-def left_whole(arms: Arms, plan: Plan, corpus: Corpus) -> tuple[str, ...]:
+def idle_ablations(arms: Arms, plan: Plan, corpus: Corpus) -> tuple[str, ...]:
     """Ablations that would train the plan as it is, because it does not have what they leave out."""
     return tuple(arm for arm in arms.ablations if branch_of(arm, plan, corpus).plan.stages == plan.stages)
 

@@ -14,7 +14,7 @@ from mixwright.errors import InputError
 from mixwright.plan._validate import validate_plan
 from mixwright.records import Plan, Stage, TrialResult
 from mixwright.runs import RunFolder, read_plan, write_json
-from mixwright.trial._arms import Arms, Replan, arms_of, branch_of, left_out, left_whole, null_name
+from mixwright.trial._arms import Arms, Replan, arms_of, branch_of, idle_ablations, left_out, null_name
 from mixwright.trial._before import base_name
 from mixwright.trial._jobs import Trial
 from mixwright.trial._pool import Pool
@@ -58,7 +58,7 @@ def run_trial(
     plan, corpus = read_plan(run.plan), Corpus.load(run.corpus)
     _check(config, plan, corpus, bases)
     arms = arms_of(config.trial)
-    idle = left_whole(arms, plan, corpus)
+    idle = idle_ablations(arms, plan, corpus)
     arms = replace(arms, ablations=tuple(arm for arm in arms.ablations if arm not in idle))
     notes = tuple(f"The ablation {arm} was left out: the plan does not have that part." for arm in idle)
     trial = Trial(run, config, plan, corpus, [str(base) for base in bases], pool, progress)

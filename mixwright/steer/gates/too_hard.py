@@ -9,8 +9,8 @@ while refused, so a cell whose success rises comes back: one measured at 0 of 25
 groups of 8 with 4 right each.
 
 Measured (benchmarks/overhard.py, greedy success over everything held out): on over-hard data without levels, at a high
-learning rate, the trainer's own plan ends 29 points over itself without it (20 to 37), by training less: a coin that
-refuses as many groups ends 5 under it (-1 to 11), half the learning rate 10 over it (4 to 17). With levels the selector
+learning rate, the trainer's own plan ends 29 points over itself without it (20 to 37), mostly by training less: a coin
+that refuses as many groups ends 5 under it (-1 to 11), half the learning rate 10 over it (4 to 17). With levels the selector
 keeps away by itself, and nothing shows; alone, on uniform draws, it ends 14 over a coin (2 to 27). It needs the engine's
 `survivors` rule: 42 points over uniform draws with it, 14 without, because Adam gives the few groups left a full step.
 Where answers hold no information it costs what a constant answer earns (by estimate 1.6 points, -0.2 to 3.5).
