@@ -6,17 +6,18 @@ Results go to stdout, everything else to stderr. Exit code 0: fine; 1: something
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
 from mixwright import __version__
 from mixwright import _cli_output as output
-from mixwright.errors import InputError
+from mixwright.errors import InputError, no_room, system_error
 
 if TYPE_CHECKING:
     from mixwright.config import RunConfig
@@ -103,8 +104,8 @@ def measure(config: Config, folder: Folder = None, as_json: Json = False) -> Non
     from mixwright import pipeline
 
     settings, run = _load(config, folder)
-    with pipeline.opened(settings, run, base=config.parent), pipeline.workers(settings) as pool:
-        rows = [row for row in pipeline.measure(settings, run, pool) if row.example is None]
+    with pipeline.workers(settings) as pool, pipeline.opened(settings, run, base=config.parent, pool=pool):
+        rows = [row for row in pipeline.measure(settings, run, pool, base=config.parent) if row.example is None]
     if as_json:
         output.out_json({"measurements": rows})
         return
@@ -150,8 +151,12 @@ def steer(config: Config, folder: Folder = None, dry_run: DryRun = False) -> Non
     if dry_run:
         output.out_rows(("task", "planned share", "drawn", "of draws"), pipeline.rehearse(settings, run))
         return
-    with pipeline.opened(settings, run, base=config.parent), pipeline.workers(settings) as pool:
-        output.out(str(pipeline.steer(settings, run, pool)))
+    with (
+        pipeline.workers(settings) as pool,
+        pipeline.opened(settings, run, base=config.parent, pool=pool, whole=True) as corpus,
+    ):
+        pipeline.check_plan(run, corpus)
+        output.out(str(pipeline.steer(settings, run, pool, base=config.parent, say=output.say)))
 
 
 @app.command()
@@ -160,8 +165,12 @@ def trial(config: Config, folder: Folder = None) -> None:
     from mixwright import pipeline
 
     settings, run = _load(config, folder)
-    with pipeline.opened(settings, run, base=config.parent), pipeline.workers(settings) as pool:
-        result = pipeline.trial(settings, run, pool)
+    with (
+        pipeline.workers(settings) as pool,
+        pipeline.opened(settings, run, base=config.parent, pool=pool, whole=True) as corpus,
+    ):
+        pipeline.check_plan(run, corpus)
+        result = pipeline.trial(settings, run, pool, base=config.parent)
     output.out_rows(
         ("arm", "against", "number", "difference", "95 % interval", "p", "word"),
         [
@@ -294,17 +303,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         app(list(sys.argv[1:] if arguments is None else arguments), prog_name="mixwright")
     except InputError as error:
-        output.say(f"error: {output.plain(error)}")
-        sys.exit(YOUR_INPUT)
+        _refuse(error)
     except SystemExit as leaving:  # the parser leaves with 2 when an argument is wrong; here 2 means a bug
         sys.exit(YOUR_INPUT if leaving.code == 2 else leaving.code)
-    except (PermissionError, FileExistsError, NotADirectoryError, IsADirectoryError) as error:
-        output.say(f"error: {output.plain(error)}. Choose a place that may be written to.")
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(YOUR_INPUT)
-    except Exception:
+    except OSError as error:
+        _refuse(system_error(error))
+    except Exception as error:
+        if (refused := no_room(error)) is not None:
+            _refuse(refused)
         traceback.print_exc()
         output.say("This is a bug in Mixwright, not in your input. Please report it with the lines above.")
         sys.exit(OUR_BUG)
+
+
+def _refuse(error: InputError) -> NoReturn:
+    output.say(f"error: {output.plain(error)}")
+    sys.exit(YOUR_INPUT)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mixwright._lessons import lessons
 from mixwright.config import RunConfig
 from mixwright.records import Measurement, from_data, to_data
 from mixwright.runs import RunFolder
@@ -36,6 +38,8 @@ class BaseJob:
     """Which of the bases."""
     config: Mapping[str, Any]
     """A `RunConfig` as data."""
+    base: str = ""
+    """Folder that relative paths in it start from."""
 
 
 def bases_of(config: RunConfig, run: RunFolder) -> list[str]:
@@ -45,15 +49,20 @@ def bases_of(config: RunConfig, run: RunFolder) -> list[str]:
     return [str(run.path / "bases" / f"base-{place}") for place in range(max(1, config.model.bases))]
 
 
-def build_bases(config: RunConfig, run: RunFolder, pool: Pool) -> None:
-    """Build and warm up the tiny bases that are not there yet; nothing to do for given checkpoints."""
+def build_bases(config: RunConfig, run: RunFolder, pool: Pool, base: Path) -> None:
+    """Build and warm up the tiny bases that are not there yet; nothing to do for given checkpoints.
+
+    Args:
+        config: the settings.
+        run: the run folder.
+        pool: running workers.
+        base: folder that relative paths in the settings start from.
+    """
     if config.model.path != TINY:
         return
     missing = [place for place, base in enumerate(bases_of(config, run)) if not (Path(base) / MARK).is_file()]
-    jobs = [
-        Job(f"base {place}", build_base, BaseJob(str(run.path), place, to_data(config)), log=run.path / "bases" / "log.txt")
-        for place in missing
-    ]
+    data, log = to_data(config), run.path / "bases" / "log.txt"
+    jobs = [Job(f"base {place}", build_base, BaseJob(str(run.path), place, data, str(base)), log=log) for place in missing]
     if jobs:
         pool.run(jobs, title="warm up")
 
@@ -68,41 +77,50 @@ def build_base(job: BaseJob) -> str:
     corpus, seed = Corpus.load(run.corpus), config.seed + job.place
     learner = build_tiny(_texts(corpus.select(split="train")), config.model, seed)
     if config.model.warmup is not None:
-        taught = lessons(config, corpus)
+        taught = lessons(config, corpus, Path(job.base))
         warm_up(learner, taught, config.model.warmup, seed=seed, progress=lambda step, steps, _: report(step / steps))
     final = Path(bases_of(config, run)[job.place])
     partial = final.with_name(f".{final.name}.partial")
-    learner.save(partial)
-    partial.rename(final)
+    try:
+        learner.save(partial)
+        partial.rename(final)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
     return str(final)
 
 
-def lessons(config: RunConfig, corpus: Corpus) -> Corpus:
-    """What a tiny base is taught: the training split, or `model.warmup.source` without the prompts of this corpus."""
-    from mixwright.corpus import Corpus, read_source
-    from mixwright.corpus._identity import prompt_key
+@dataclass(frozen=True, slots=True)
+class StartJob:
+    """Settings to try before anything is written; plain data."""
 
-    source = config.model.warmup.source if config.model.warmup else None
-    if source is None:
-        return corpus.select(split="train")
-    used = {prompt_key(example.prompt) for example in corpus}
-    rows = read_source(source, split="train", config=config.corpus)
-    return Corpus.from_examples((row for row in rows if prompt_key(row.prompt) not in used), config.corpus.graders)
+    config: Mapping[str, Any]
+    """A `RunConfig` as data."""
+    chats: bool
+    """Whether prompts are chat messages."""
 
 
-def trainer_settings(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that matter as the trainer resolves them, defaults included; empty but for GRPO. Runs in a worker."""
+def resolved_settings(job: StartJob) -> dict[str, Any]:
+    """The settings that matter as the trainer resolves them, defaults included; empty but for GRPO. Runs in a worker.
+
+    Raises:
+        InputError: a setting that TRL refuses, or chats for a tokenizer without a chat template.
+    """
     import torch
 
+    from mixwright.learner.load import check_chats
     from mixwright.learner.settings import cheap_settings
-    from mixwright.trainers._configs import grpo_config
+    from mixwright.trainers._configs import CONFIGS
 
-    config = from_data(RunConfig, dict(data))
-    if config.train.objective != "grpo":
-        return {}
+    config = from_data(RunConfig, dict(job.config))
     cheap = cheap_settings(torch.accelerator.current_accelerator() or "cpu")
     with tempfile.TemporaryDirectory() as place:
-        resolved = grpo_config(config, {"output_dir": place, "learning_rate": config.train.learning_rate, **cheap})
+        shared = {"output_dir": place, "learning_rate": config.train.learning_rate, **cheap}
+        resolved = CONFIGS[config.train.objective](config, shared)
+    if job.chats and config.model.path != TINY:
+        check_chats(config.model.path)
+    if config.train.objective != "grpo":
+        return {name: getattr(resolved, name) for name in ("learning_rate", "bf16", "use_cpu")}
     names = (
         "loss_type",
         "scale_rewards",

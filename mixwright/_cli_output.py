@@ -26,6 +26,7 @@ def plain(value: object) -> str:
 def out(text: str) -> None:
     """A result, to stdout."""
     sys.stdout.write(text + "\n")
+    sys.stdout.flush()  # a full disk is told here, and not while the program leaves
 
 
 def say(text: str) -> None:

@@ -44,7 +44,7 @@ def compare(
     Raises:
         InputError: a checkpoint, the corpus or a protected name cannot be used; nothing is written then.
     """
-    from mixwright._manifest import check_settings
+    from mixwright._checks import check_settings
     from mixwright.corpus import read_corpus
     from mixwright.learner.load import load_learner
     from mixwright.measure._stage import measure_learner

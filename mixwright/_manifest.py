@@ -1,15 +1,12 @@
-"""What is checked before a run folder is made, and what is noted in it about the run as a whole."""
+"""What is noted in a run folder about the run as a whole, and whether other settings may go on in it."""
 
 from __future__ import annotations
 
 import hashlib
-import importlib.util
-import json
 import platform
 import shlex
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -17,10 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from mixwright import catalog
-from mixwright.config import ModelConfig, RunConfig
-from mixwright.errors import InputError, missing_extra, unknown_name
-from mixwright.plan._asked import check_asked
+from mixwright.config import RunConfig
+from mixwright.errors import InputError
 from mixwright.records import RunManifest, to_data
 from mixwright.runs import RunFolder, read_json, read_yaml, write_json, write_text
 
@@ -39,9 +34,6 @@ PACKAGES = (
     "accelerate",
     "reasoning-gym",
 )
-TRAINING = ("torch", "transformers", "trl", "datasets")
-FREE = ("trial",)
-"""Sections of the settings that may change in a folder that was begun: finished branches are taken over."""
 
 
 def settings_file(folder: RunFolder) -> Path:
@@ -49,34 +41,57 @@ def settings_file(folder: RunFolder) -> Path:
     return folder.path / "run.yaml"
 
 
-def same_settings(config: RunConfig, folder: RunFolder, base: Path) -> None:
-    """Refuse a folder that was begun with other settings, or with data that changed since.
+def changed_settings(config: RunConfig, folder: RunFolder, base: Path) -> frozenset[str]:
+    """Sections that differ from those the folder was begun with, where nothing that was finished rests on them.
+
+    Args:
+        config: the settings now; `trial` may always differ, because finished branches are taken over.
+        folder: the run folder.
+        base: folder that relative paths in the settings start from.
+
+    Returns:
+        `corpus` among them also when the data changed since; empty for a new folder.
 
     Raises:
-        InputError: naming the sections that differ, or the file that changed.
+        InputError: naming what differs, or the file that changed, and what was finished with it.
     """
     path = settings_file(folder)
     if not path.exists():
-        return
+        return frozenset()
     old, new = to_data(read_yaml(path, RunConfig)), to_data(config)
-    differing = [name for name in new if name not in FREE and old[name] != new[name]]
-    if differing:
-        raise InputError(
-            "the settings that this run was begun with",
-            f"another {', '.join(differing)}",
-            "Choose another --folder, or remove this one.",
-            file=folder.path,
-        )
-    if folder.manifest.exists():
-        noted = read_json(folder.manifest, RunManifest).inputs
-        for name, digest in file_digests(config, base).items():
-            if noted.get(name, digest) != digest:
-                raise InputError(
-                    f"the {name} data that this run was begun with",
-                    "a file that changed since",
-                    "Choose another --folder, or remove this one.",
-                    file=folder.path,
-                )
+    differing = {name: _differing(old[name], new[name]) for name in new if name != "trial" and old[name] != new[name]}
+    noted = read_json(folder.manifest, RunManifest).inputs if folder.manifest.exists() else {}
+    for name, digest in file_digests(config, base).items() if "corpus" not in differing else ():
+        if noted.get(name, digest) != digest:
+            differing["corpus"] = f"in the file of corpus.{name}, which changed since"
+    for name, where in differing.items():
+        if finished := _finished(folder, name):
+            raise InputError(
+                "the settings and the data that this run was begun with",
+                f"another {name} ({where})",
+                f"{finished} rests on what it was: choose another --folder, or remove this one.",
+                file=folder.path,
+            )
+    return frozenset(differing)
+
+
+def _differing(old: Any, new: Any, place: str = "") -> str:
+    """Which fields of a section differ, a few of them by name."""
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        return place
+    names = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
+    shown = [_differing(old.get(name), new.get(name), f"{place}.{name}" if place else name) for name in names[:3]]
+    return ", ".join(shown) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _finished(folder: RunFolder, section: str) -> str:
+    """What was finished that rests on a section of the settings; empty when nothing was."""
+    planned = [path for path in (folder.plan, *(place for _, _, place in folder.branches())) if path.exists()]
+    measured = sorted((folder.path / "measure").glob("*.parquet"))
+    bases = sorted((folder.path / "bases").glob("base-*"))
+    used = {"plan": [], "train": [], "measure": measured}.get(section, [*measured, *bases])
+    found = next((path for path in (*planned, *used)), None)
+    return str(found.relative_to(folder.path)) if found else ""
 
 
 def file_digests(config: RunConfig, base: Path) -> dict[str, str]:
@@ -85,65 +100,10 @@ def file_digests(config: RunConfig, base: Path) -> dict[str, str]:
 
     found = {}
     for name, source in (("train", config.corpus.train), ("eval", config.corpus.eval)):
-        if source and not source.startswith(GENERATED) and (base / source).is_file():
+        if source is not None and not source.startswith(GENERATED) and (base / source).is_file():
             with (base / source).open("rb") as file:
                 found[name] = hashlib.file_digest(file, "sha256").hexdigest()
     return found
-
-
-def check_settings(config: RunConfig, corpus: Corpus) -> None:
-    """Everything that can be refused from settings and corpus alone.
-
-    Raises:
-        InputError: an unknown plug-in or option, packages missing, a grader that cannot be loaded, no such model folder.
-    """
-    for kind, names in (
-        ("probes", config.measure.probes),
-        ("planners", (config.plan.planner,)),
-        ("arms", (*config.trial.arms, *config.trial.nulls)),
-    ):
-        entries = catalog.listing(kind)
-        for name in names:
-            if name not in entries:
-                raise unknown_name(kind.rstrip("s"), name, entries)
-    catalog.create("planners", config.plan.planner, dict(config.plan.options))
-    check_asked(config.plan.stage, corpus.cells(), config.train.objective)
-    missing = [name for name in TRAINING if importlib.util.find_spec(name) is None]
-    if missing:
-        raise missing_extra("measuring and training", missing, "train")
-    for name, options in config.measure.options.items():
-        if name not in config.measure.probes:
-            raise unknown_name("probe of measure.probes", name, config.measure.probes)
-        catalog.create("probes", name, dict(options))
-    if config.train.objective not in ("grpo", "sft", "dpo"):
-        raise InputError("train.objective grpo, sft or dpo", repr(config.train.objective), "Correct train.objective.")
-    for name, task in corpus.tasks.items():
-        if task.kind == "verifiable":
-            corpus.grader(name)
-    try:
-        json.dumps(
-            to_data([config.measure.options, config.plan.options, config.plan.stage, config.train.settings]), allow_nan=False
-        )
-    except (TypeError, ValueError, RecursionError) as error:
-        remedy = "Correct measure.options, plan.options, plan.stage or train.settings."
-        raise InputError("options of finite numbers, texts, lists and mappings", str(error)[:120], remedy) from None
-    _check_model(config.model)
-
-
-def _check_model(model: ModelConfig) -> None:
-    """Whether the model can be there, as far as that is known without loading it."""
-    folder = Path(model.path)
-    if not model.path or (model.path.startswith("tiny:") and model.path != "tiny:"):
-        raise InputError("a checkpoint folder, a hub name, or tiny:", repr(model.path), "Correct model.path.")
-    if model.path.startswith((".", "/", "~")) and not folder.is_dir():
-        raise InputError("the folder of a model", f"{model.path!r}, which does not exist", "Correct model.path.")
-    if folder.is_dir() and not any((folder / name).is_file() for name in ("config.json", "adapter_config.json")):
-        raise InputError("the folder of a model", f"{model.path!r} without config.json", "Correct model.path.")
-    if model.adapter is not None and not (Path(model.adapter) / "adapter_config.json").is_file():
-        raise InputError("the folder of a PEFT adapter", "no adapter_config.json", "Correct the path.", file=model.adapter)
-    if model.path == "tiny:" and model.width % (2 * model.heads):
-        got = f"width {model.width}, heads {model.heads}"
-        raise InputError("a width that is an even multiple of the heads", got, "Correct model.width or model.heads.")
 
 
 def write_settings(config: RunConfig, folder: RunFolder) -> None:
@@ -154,7 +114,9 @@ def write_settings(config: RunConfig, folder: RunFolder) -> None:
         write_text(path, text)
 
 
-def write_manifest(config: RunConfig, folder: RunFolder, corpus: Corpus, base: Path) -> None:
+def write_manifest(
+    config: RunConfig, folder: RunFolder, corpus: Corpus, base: Path, resolved: Mapping[str, Any] | None = None
+) -> None:
     """Note seeds, versions, input hashes and settings.
 
     Args:
@@ -162,6 +124,7 @@ def write_manifest(config: RunConfig, folder: RunFolder, corpus: Corpus, base: P
         folder: where to.
         corpus: hashed.
         base: folder that relative paths in the settings start from.
+        resolved: what the trainer makes of the settings, its defaults included, where that is known.
     """
     train = config.train
     known: dict[str, Any] = {
@@ -175,6 +138,7 @@ def write_manifest(config: RunConfig, folder: RunFolder, corpus: Corpus, base: P
         "prompts_per_step": train.prompts,
         "planner": config.plan.planner,
         **to_data(train.settings),
+        **(resolved or {}),
     }
     write_json(
         folder.manifest,
@@ -188,12 +152,6 @@ def write_manifest(config: RunConfig, folder: RunFolder, corpus: Corpus, base: P
             created=datetime.now(UTC).isoformat(timespec="seconds"),
         ),
     )
-
-
-def note_settings(folder: RunFolder, settings: Mapping[str, Any]) -> None:
-    """Add what the trainer made of the settings, its defaults included, once that is known."""
-    manifest = read_json(folder.manifest, RunManifest)
-    write_json(folder.manifest, replace(manifest, settings={**manifest.settings, **settings}))
 
 
 def _versions() -> dict[str, str]:

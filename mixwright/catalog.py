@@ -7,6 +7,7 @@ Listing reads the source (`ast`) and imports nothing; naming imports one file. T
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import importlib.util
 from dataclasses import dataclass
@@ -50,6 +51,15 @@ KINDS: dict[str, Kind] = {
 """Every kind, in the order of the flow."""
 
 
+GONE = {
+    ("mixtures", "learnable"): "It is gone: leave mixture out, fixed weights ended no lower.",
+    ("mixtures", "starved"): "It is gone: planner temperature with equal weights ended higher.",
+    ("selectors", "target"): "It is gone: difficulty or equal_levels ended higher.",
+    ("selectors", "static_band"): "It is gone: difficulty or equal_levels ended higher.",
+}
+"""Plug-ins of earlier versions, and what replaces them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One plug-in, known without importing it."""
@@ -67,14 +77,19 @@ class Entry:
 
 
 def listing(kind: str) -> dict[str, Entry]:
-    """All plug-ins of `kind` by name, sorted; nothing is imported.
+    """All plug-ins of `kind` by name, sorted; nothing is imported. Read once in a process.
 
     Raises:
         InputError: unknown kind, or two plug-ins with one name.
     """
     if kind not in KINDS:
         raise unknown_name("kind", kind, KINDS)
-    entries = {path.stem: _read(kind, path) for path in _files(KINDS[kind].package)}
+    return dict(_listing(kind, KINDS[kind].package))
+
+
+@functools.cache
+def _listing(kind: str, package: str) -> dict[str, Entry]:
+    entries = {path.stem: _read(kind, path) for path in _files(package)}
     for point in entry_points(group=f"mixwright.{kind}"):
         origin = point.dist.name if point.dist else "?"
         if point.name in entries:
@@ -87,6 +102,15 @@ def listing(kind: str) -> dict[str, Entry]:
     return dict(sorted(entries.items()))
 
 
+def known(kind: str, name: str) -> Entry:
+    """The entry of that name. Raises InputError for a name nobody defines, saying what replaced one that is gone."""
+    entries = listing(kind)
+    if name in entries:
+        return entries[name]
+    problem = unknown_name(kind.rstrip("s"), name, entries)
+    raise InputError(problem.expected, problem.got, GONE.get((kind, name), problem.remedy))
+
+
 def load(kind: str, name: str) -> type[Any]:
     """The class called `name`: imports its one file.
 
@@ -94,10 +118,7 @@ def load(kind: str, name: str) -> type[Any]:
         InputError: unknown name (with the nearest), or packages missing (with the pip command).
         TypeError: the file does not define exactly one class of its kind.
     """
-    entries = listing(kind)
-    if name not in entries:
-        raise unknown_name(kind.rstrip("s"), name, entries)
-    entry = entries[name]
+    entry = known(kind, name)
     missing = [need for need in entry.needs if importlib.util.find_spec(need) is None]
     if missing:
         raise missing_extra(f"{kind.rstrip('s')} {name}", missing, entry.extra)

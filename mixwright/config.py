@@ -10,7 +10,32 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Le, Lt
+from pydantic import AfterValidator
 
+
+def _most(limit: int, reason: str) -> AfterValidator:
+    """At most `limit`, and why."""
+
+    def check(value: int) -> int:
+        if value > limit:
+            raise ValueError(f"at most {limit:,}, because {reason}")
+        return value
+
+    return AfterValidator(check)
+
+
+def _place(value: str) -> str:
+    """A path or name that a system could know."""
+    if not value.strip() or "\0" in value:
+        raise ValueError("the name of a file, a folder or a data set, not empty and without NUL characters")
+    return value
+
+
+Place = Annotated[str, AfterValidator(_place)]
+Steps = _most(10_000_000, "more would not end within a year of even 3 steps a second")
+Rows = _most(100_000, "they are in memory together")
+Tokens = _most(1_000_000, "no model here reads a longer context")
+Wide = _most(8192, "a tiny model is built on the CPU, and wider ones are loaded from a checkpoint")
 Count = Annotated[int, Ge(1)]
 NoneOrMore = Annotated[int, Ge(0)]
 Amount = Annotated[float, Ge(0), Lt(float("inf"))]
@@ -21,9 +46,9 @@ Rate = Annotated[float, Gt(0), Lt(float("inf"))]
 class CorpusConfig:
     """Where the examples come from."""
 
-    train: str
+    train: Place
     """Path (JSONL, JSON, Parquet, datasets folder), hub name, or `reasoning-gym:...`."""
-    eval: str | None = None
+    eval: Place | None = None
     """Held-out examples, same forms; None splits `eval_share` of train off by a hash of the prompt."""
     eval_share: Annotated[float, Ge(0), Lt(1)] = 0.2
     """Share of prompts held out when there is no `eval`."""
@@ -41,13 +66,13 @@ class CorpusConfig:
 class WarmupConfig:
     """SFT that a tiny model gets before anything is measured; never used with a real checkpoint."""
 
-    steps: NoneOrMore = 1500
+    steps: Annotated[NoneOrMore, Steps] = 1500
     """Optimiser steps."""
-    batch_size: Count = 64
+    batch_size: Annotated[Count, Rows] = 64
     learning_rate: Rate = 3e-3
     cells: Mapping[str, Amount] = field(default_factory=dict)
     """`task@level` (or `task`) -> weight of what is taught; empty teaches the whole training split."""
-    source: str | None = None
+    source: Place | None = None
     """What is taught, in the forms of `corpus.train`; prompts of the run's own corpus are left out, so that they are new to
     the model when the run begins. None teaches the run's training split itself."""
 
@@ -56,16 +81,16 @@ class WarmupConfig:
 class ModelConfig:
     """The model that is being taught."""
 
-    path: str = "tiny:"
+    path: Place = "tiny:"
     """Checkpoint folder or hub name, or `tiny:` for a small Llama built here."""
-    adapter: str | None = None
+    adapter: Place | None = None
     """PEFT adapter folder to load on top."""
-    width: Count = 64
-    depth: Count = 4
-    heads: Count = 4
-    vocabulary: Annotated[int, Ge(259)] = 512
+    width: Annotated[Count, Wide] = 64
+    depth: Annotated[Count, _most(256, "no model has more layers")] = 4
+    heads: Annotated[Count, _most(256, "no model has more of them")] = 4
+    vocabulary: Annotated[int, Ge(259), _most(1_000_000, "no tokenizer has more entries")] = 512
     """BPE entries of a tiny model; digits are always single, and bytes and special tokens take 259."""
-    bases: Count = 1
+    bases: Annotated[Count, _most(1000, "each is built, taught and measured")] = 1
     """Different tiny starting models; trial seed s uses base s mod bases."""
     warmup: WarmupConfig | None = None
     """For tiny models only."""
@@ -75,12 +100,12 @@ class ModelConfig:
 class MeasureConfig:
     """How much is measured before and after."""
 
-    items: Count = 32
+    items: Annotated[Count, _most(1_000_000, "each is sampled several times")] = 32
     """Held-out items per cell."""
-    samples: Count = 8
+    samples: Annotated[Count, _most(10_000, "the samples of an item are in memory together")] = 8
     """Sampled completions per item (k of pass@k)."""
     temperature: Rate = 1.0
-    max_new_tokens: Count = 8
+    max_new_tokens: Annotated[Count, Tokens] = 8
     decoding: Literal["greedy", "sampled"] = "greedy"
     """The declared decoding: how the model will be used, and what the primary outcome is read from."""
     probes: tuple[str, ...] = ("competence", "formats", "entropy", "drift")
@@ -105,12 +130,12 @@ class TrainConfig:
 
     objective: str = "grpo"
     """grpo, sft or dpo."""
-    steps: Count = 60
-    prompts: Count = 8
+    steps: Annotated[Count, Steps] = 60
+    prompts: Annotated[Count, Rows] = 8
     """Prompts (groups) per step."""
-    generations: Annotated[int, Ge(2)] = 8
+    generations: Annotated[int, Ge(2), Rows] = 8
     """Completions per prompt (TRL's num_generations)."""
-    max_new_tokens: Count = 8
+    max_new_tokens: Annotated[Count, Tokens] = 8
     learning_rate: Amount = 5e-4
     temperature: Rate = 1.0
     beta: Amount = 0.0
@@ -131,7 +156,7 @@ class TrialConfig:
     named under `nulls`."""
     nulls: tuple[str, ...] = ("shuffled_levels", "replayed", "permuted")
     """Run for a lever that beats every reference, and for no other."""
-    seeds: Count = 8
+    seeds: Annotated[Count, _most(1000, "every arm is trained on each; intervals gain little beyond 30")] = 8
     workers: Annotated[int, Ge(0), Le(1024)] = 0
     """Processes of one thread each; 0 takes one per CPU core."""
     target: Amount = 0.1

@@ -69,7 +69,10 @@ class Probe(ABC):
 
 
 class Planner(ABC):
-    """Pure: same observations, measurements and cells, same plan."""
+    """Pure: same observations, measurements and cells, same plan. Options that make no sense are refused when it is made."""
+
+    EVIDENCE: ClassVar[tuple[str, ...]] = ()
+    """Probes that it cannot plan without; `competence` of every training task."""
 
     @abstractmethod
     def plan(

@@ -3,11 +3,37 @@
 from __future__ import annotations
 
 import difflib
+import errno
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
 SOME = 8
 """Names listed when none is near."""
+ROOM = "Make room and give the same command again: it goes on from there."
+ACCESS = "Allow it, or choose another place."
+SYSTEM: dict[int, tuple[str, str]] = {
+    errno.ENOSPC: ("space, and inodes, on the disk", ROOM),
+    errno.EDQUOT: ("space within the disk quota", ROOM),
+    errno.EFBIG: ("a limit on the size of files that leaves room", "Raise it (ulimit -f) and give the same command again."),
+    errno.EROFS: ("a file system that can be written to", "Choose a folder on another one, or mount it for writing."),
+    errno.ENAMETOOLONG: ("a name short enough for the file system", "Choose a shorter one."),
+    errno.EACCES: ("a place that this user may read and write", ACCESS),
+    errno.EPERM: ("a place that this user may read and write", ACCESS),
+    errno.EEXIST: ("a folder, or a new name", "Choose another place."),
+    errno.ENOTDIR: ("a folder", "Choose another place."),
+    errno.EISDIR: ("a file", "Choose another place."),
+    errno.EMFILE: ("fewer open files than the limit", "Raise it (ulimit -n), or use fewer workers."),
+    errno.ENOENT: (
+        "a file that stays where it is",
+        "Something removed or moved it, or its folder. Put it back, or begin anew.",
+    ),
+}
+"""What the system refused: what would have been needed, and what to do."""
+INTACT = "What was finished before is intact, and nothing half-written stays. "
+LIMITS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+FULL = ("No space left on device", "os error 28", "Disk quota exceeded", "File too large", "file write failed")
+"""How libraries that raise no OSError say that a disk is full."""
 
 
 class InputError(Exception):
@@ -40,6 +66,30 @@ class InputError(Exception):
     def at(self, file: str | Path, line: int | None = None) -> InputError:
         """The same error with the place added by an outer layer that knows it."""
         return InputError(self.expected, self.got, self.remedy, file=self.file or file, line=self.line or line)
+
+
+def system_error(error: OSError, file: str | Path | None = None) -> InputError:
+    """An `InputError` for what the system refused: which file, what the system said, what is intact, what to do.
+
+    Args:
+        error: as the system raised it.
+        file: named where the error names none.
+    """
+    wanted, remedy = SYSTEM.get(error.errno or 0, ("a file that the system can read and write", "Choose another place."))
+    said = error.strerror or os.strerror(error.errno or errno.EIO)
+    return InputError(wanted, said, INTACT + remedy, file=error.filename or file)
+
+
+def no_room(error: BaseException, file: str | Path | None = None) -> InputError | None:
+    """The `InputError` for a library's own way to say that nothing more can be written; None for any other error."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, OSError) and seen.errno in LIMITS:
+            return system_error(seen, file)
+        if any(words in str(seen) for words in FULL):
+            return InputError(SYSTEM[errno.ENOSPC][0], str(seen).splitlines()[0][:200], INTACT + ROOM, file=file)
+        seen = seen.__cause__ or seen.__context__
+    return None
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:

@@ -8,18 +8,29 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mixwright._manifest import check_settings, note_settings, same_settings, settings_file, write_manifest, write_settings
+from mixwright._checks import check_rows, check_settings
+from mixwright._manifest import changed_settings, settings_file, write_manifest, write_settings
 from mixwright.catalog import create, load
+from mixwright.errors import InputError
 from mixwright.plan._asked import with_asked
 from mixwright.plan._race import warnings_of, with_formats
-from mixwright.records import Measurement, Observation, Plan, TrialResult, to_data
-from mixwright.runs import RunFolder, read_list, read_measurements, read_plan, write_json, write_measurements, write_plan
+from mixwright.records import Measurement, Observation, Plan, RunManifest, TrialResult, to_data
+from mixwright.runs import (
+    RunFolder,
+    read_json,
+    read_list,
+    read_measurements,
+    read_plan,
+    write_json,
+    write_measurements,
+    write_plan,
+)
 
 if TYPE_CHECKING:
     from mixwright.config import RunConfig
@@ -49,7 +60,7 @@ def run(config: RunConfig, folder: RunFolder, *, base: Path = Path(), say: Say =
     Raises:
         InputError: something in the settings or the data; before the folder is made where that can be known.
     """
-    with opened(config, folder, base=base, whole=True) as corpus, workers(config) as pool:
+    with workers(config) as pool, opened(config, folder, base=base, pool=pool, whole=True) as corpus:
         before, result = folder.measurements("before"), folder.result
         if stale(folder.audit, folder.corpus / "rows.parquet"):
             say("audit: looking at the data")
@@ -57,15 +68,16 @@ def run(config: RunConfig, folder: RunFolder, *, base: Path = Path(), say: Say =
                 say(line)
         if stale(before, folder.corpus / "rows.parquet"):
             say("measure: what the model can do now")
-            measure(config, folder, pool, say=say)
+            measure(config, folder, pool, base=base, say=say)
         if stale(folder.plan, before, folder.audit):
             say("plan: weights, band and levers")
             made = plan(config, folder, corpus)
             for line in warnings_of(read_measurements(before), made.forecast):
                 say(f"  formats: {line}")
         if stale(result, folder.plan, settings_file(folder)):
+            check_plan(folder, corpus)
             say(f"trial: {', '.join(_arms(config).first)} on {config.trial.seeds} seeds; nulls only if a lever helps")
-            trial(config, folder, pool)
+            trial(config, folder, pool, base=base)
     return verdict(folder)
 
 
@@ -75,38 +87,74 @@ def stale(output: Path, *sources: Path) -> bool:
 
 
 @contextlib.contextmanager
-def opened(config: RunConfig, folder: RunFolder, *, base: Path = Path(), whole: bool = False) -> Iterator[Corpus]:
+def opened(
+    config: RunConfig, folder: RunFolder, *, base: Path = Path(), pool: Pool | None = None, whole: bool = False
+) -> Iterator[Corpus]:
     """The run's corpus with the folder locked. Everything that can be refused is refused before the folder is made.
+
+    A folder that was begun with other settings takes the new ones where nothing that was finished rests on them.
 
     Args:
         config: the settings.
         folder: the run folder.
         base: folder that relative paths in the settings start from.
+        pool: workers that try the settings of training on the trainer, once; None leaves that to the stages.
         whole: refuse what no trial could come of, too.
 
     Raises:
         InputError: wrong settings or data, a folder of another run, or one that is in use.
     """
-    from mixwright.corpus import Corpus, read_corpus
-
-    same_settings(config, folder, base)
-    begun = folder.manifest.exists()
-    corpus = Corpus.load(folder.corpus) if begun else read_corpus(config.corpus, base=base)
-    check_settings(config, corpus)
-    if whole:
-        _check_trial(config, corpus)
+    changed = changed_settings(config, folder, base)
+    corpus, begun = _corpus(config, folder, base, changed)
+    _check(config, corpus, base, whole=whole)
+    fits = begun and not changed
+    resolved = {} if fits or pool is None else start(config, corpus, pool)
     with folder.lock():
-        write_settings(config, folder)
         if not begun:
             corpus.save(folder.corpus)
-            write_manifest(config, folder, corpus, base)
+        if not fits:
+            write_manifest(config, folder, corpus, base, resolved)
+        write_settings(config, folder)
         yield corpus
 
 
-def _check_trial(config: RunConfig, corpus: Corpus) -> None:
+def _corpus(config: RunConfig, folder: RunFolder, base: Path, changed: Collection[str]) -> tuple[Corpus, bool]:
+    """The corpus, and whether it is the one that the folder holds."""
+    from mixwright.corpus import Corpus, read_corpus
+
+    begun = folder.manifest.exists() and "corpus" not in changed
+    return (Corpus.load(folder.corpus) if begun else read_corpus(config.corpus, base=base)), begun
+
+
+def _check(config: RunConfig, corpus: Corpus, base: Path, *, whole: bool) -> None:
+    """What can be refused from settings and data. Raises InputError."""
     from mixwright.trial._stage import check_trial
 
-    check_trial(config, corpus)
+    check_settings(config, corpus, base)
+    if whole:
+        check_trial(config, corpus)
+        check_rows(config, corpus)
+
+
+def check_plan(folder: RunFolder, corpus: Corpus) -> None:
+    """Whether plan.yaml, perhaps edited by hand, fits the data. Raises InputError."""
+    from mixwright.plan._validate import validate_plan
+
+    try:
+        validate_plan(read_plan(folder.plan), corpus.cells())
+    except InputError as error:
+        raise error.at(folder.plan) from None
+
+
+def start(config: RunConfig, corpus: Corpus, pool: Pool) -> dict[str, Any]:
+    """The settings of training as the trainer resolves them. Raises InputError for what trainer or tokenizer refuses."""
+    from mixwright._bases import StartJob, resolved_settings
+    from mixwright.trial._pool import Job
+
+    chats = any(corpus.table["chat"].to_pylist())
+    job = Job("settings", resolved_settings, StartJob(to_data(config), chats))
+    (found,) = pool.run([job], progress=lambda done, jobs, left: None)
+    return found
 
 
 @contextlib.contextmanager
@@ -134,19 +182,16 @@ def complaints(observations: Sequence[Observation]) -> list[str]:
     return [f"  error in the data ({task}): {message} {remedy}" for task, message, remedy in shown]
 
 
-def measure(config: RunConfig, folder: RunFolder, pool: Pool, *, say: Say = quiet) -> list[Measurement]:
+def measure(config: RunConfig, folder: RunFolder, pool: Pool, *, base: Path = Path(), say: Say = quiet) -> list[Measurement]:
     """Build and measure every starting model; writes measure/<base>.parquet and, all together, before.parquet."""
-    from mixwright._bases import bases_of, build_bases, pooled, trainer_settings
+    from mixwright._bases import bases_of, build_bases, pooled
     from mixwright.trial._before import MeasureJob, base_name, measure_base
     from mixwright.trial._pool import Job
 
-    data = to_data(config)
-    (settings,) = pool.run([Job("settings", trainer_settings, data)], title="settings")  # refused before minutes of warm-up
-    note_settings(folder, settings)
-    if settings.get("use_cpu"):
+    if read_json(folder.manifest, RunManifest).settings.get("use_cpu"):
         say("  on this CPU: float32 without gradient checkpointing; TRL's defaults are for a GPU, about 4 times slower here")
-    build_bases(config, folder, pool)
-    bases = bases_of(config, folder)
+    build_bases(config, folder, pool, base)
+    bases, data = bases_of(config, folder), to_data(config)
     jobs = [Job(f"measure {base_name(b)}", measure_base, MeasureJob(str(folder.path), b, base_name(b), data)) for b in bases]
     pool.run(jobs, title="measure")
     rows = pooled([read_measurements(folder.measurements(base_name(b))) for b in bases])
@@ -186,7 +231,7 @@ def plan(config: RunConfig, folder: RunFolder, corpus: Corpus) -> Plan:
     return made
 
 
-def trial(config: RunConfig, folder: RunFolder, pool: Pool) -> TrialResult:
+def trial(config: RunConfig, folder: RunFolder, pool: Pool, *, base: Path = Path()) -> TrialResult:
     """Train and compare all arms, paired by seed; writes trial/."""
     from mixwright._bases import bases_of, build_bases, pooled
     from mixwright.trial._stage import run_trial
@@ -194,7 +239,7 @@ def trial(config: RunConfig, folder: RunFolder, pool: Pool) -> TrialResult:
     def replan(corpus: Corpus, measured: Sequence[Sequence[Measurement]]) -> Plan:
         return make_plan(config, folder, corpus, pooled(measured))
 
-    build_bases(config, folder, pool)
+    build_bases(config, folder, pool, base)
     return run_trial(folder, config, bases_of(config, folder), pool=pool, replan=replan)
 
 
@@ -204,16 +249,25 @@ def _arms(config: RunConfig) -> Arms:
     return arms_of(config.trial)
 
 
-def steer(config: RunConfig, folder: RunFolder, pool: Pool) -> Path:
-    """Train once under the plan as it stands; returns the branch folder, which a later trial takes over."""
+def steer(config: RunConfig, folder: RunFolder, pool: Pool, *, base: Path = Path(), say: Say = quiet) -> Path:
+    """Train once under the plan as it stands; returns the branch folder, which a later trial takes over.
+
+    A trial's result that speaks of another plan's branch is set aside.
+    """
     from mixwright._bases import bases_of, build_bases
     from mixwright.corpus import Corpus
-    from mixwright.trial._jobs import Job, Trial, train_branch
+    from mixwright.trial._branch import is_complete, train_branch
+    from mixwright.trial._jobs import Trial
+    from mixwright.trial._pool import Job
 
-    build_bases(config, folder, pool)
+    build_bases(config, folder, pool, base)
     one = replace(config, trial=replace(config.trial, seeds=1))
     trial = Trial(folder, one, read_plan(folder.plan), Corpus.load(folder.corpus), bases_of(config, folder))
     job = trial.arm_jobs(["steered"])[0]
+    if folder.result.exists() and not is_complete(folder.branch(job.arm, job.seed), job.digest):
+        aside = folder.result.with_name("result.earlier.json")
+        folder.result.replace(aside)
+        say(f"the plan was changed since the trial: its result is {aside} now; `mixwright trial` tries this plan")
     log = folder.path / "trial" / "logs" / "steered.0.log"
     return Path(pool.run([Job("steered, seed 0", train_branch, job, log=log)], title="steer")[0])
 
@@ -238,10 +292,11 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
     from mixwright.catalog import listing
     from mixwright.corpus import read_corpus
 
-    same_settings(config, folder, base)
+    changed_settings(config, folder, base)
     corpus = read_corpus(config.corpus, base=base)
-    check_settings(config, corpus)
-    _check_trial(config, corpus)
+    _check(config, corpus, base, whole=True)
+    with workers(config) as pool:
+        start(config, corpus, pool)
     train, held_out = (corpus.select(split=name) for name in ("train", "eval"))
     sizes, steps, bases = config.measure, config.train, len(bases_of(config, folder))
     items = sum(min(cell.count, sizes.items) for cell in held_out.cells()) if len(held_out) else 0

@@ -13,16 +13,18 @@ import contextlib
 import dataclasses
 import fcntl
 import json
+import math
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mixwright.errors import InputError
+from mixwright.errors import InputError, system_error
 from mixwright.records import Measurement, Plan, TrialResult, from_data, to_data
 
 T = TypeVar("T")
+ALIASED = 10_000
+"""Values that aliases may add to a YAML file."""
 NEWEST: dict[type, tuple[str, str]] = {
     TrialResult: (
         "judgements",
@@ -32,17 +34,39 @@ NEWEST: dict[type, tuple[str, str]] = {
 """Record -> a field that earlier versions did not write, and what to do about their files."""
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write `text` to `path` atomically: readers see the old file or the new one, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path`, moved there at the end: readers see the old file or the new one, never a part.
+
+    Raises:
+        InputError: what the system refused (a full disk, a read-only file system); nothing half-written stays.
+    """
+    temporary = path.with_name(
+        f".{path.name[:64]}.{os.getpid()}"
+    )  # a name as long as the system allows has no room for more
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        temporary.replace(path)
+    except OSError as error:
+        raise system_error(error, path) from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write `text` to `path` atomically. Raises InputError when the system refuses."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_table(path: Path, table: Any) -> None:
+    """Write an Arrow table as Parquet, atomically. Raises InputError when the system refuses."""
+    import pyarrow.parquet as pq
+
+    with replacing(path) as temporary:
+        pq.write_table(table, temporary)
 
 
 def write_json(path: Path, records: Any) -> None:
@@ -86,16 +110,12 @@ def _parse(path: Path) -> Any:
 def write_measurements(path: Path, rows: Iterable[Measurement]) -> None:
     """Write measurements as one long-format Parquet table, atomically."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     number, text = pa.float64(), pa.string()
     kinds = {f.name: text for f in dataclasses.fields(Measurement)}
     kinds |= {"value": number, "low": number, "high": number, "n": pa.int64(), "level": number, "null": number}
     schema = pa.schema(list(kinds.items()))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    pq.write_table(pa.Table.from_pylist([to_data(row) for row in rows], schema=schema), temporary)
-    temporary.replace(path)
+    write_table(path, pa.Table.from_pylist([to_data(row) for row in rows], schema=schema))
 
 
 def read_measurements(path: Path) -> list[Measurement]:
@@ -126,7 +146,7 @@ def read_yaml(path: Path, cls: type[T]) -> T:
 
     try:
         text = path.read_text(encoding="utf-8")
-        data = yaml.safe_load(text)
+        root, data = _composed(text, path)
     except FileNotFoundError:
         raise InputError("a file", "nothing", f"Write it first ({cls.__name__}).", file=path) from None
     except (yaml.YAMLError, ValueError, RecursionError, IsADirectoryError) as error:  # 2020-99-99 is a ValueError
@@ -137,15 +157,63 @@ def read_yaml(path: Path, cls: type[T]) -> T:
     if isinstance(cells, list) and any(isinstance(cell, dict) and "luck" in cell for cell in cells):
         got = "one of an earlier version, whose cells have luck"
         raise InputError("a plan of this version", got, "Measure again and make it anew with `mixwright plan`.", file=path)
-    return from_data(cls, data, file=path, line_of=lambda keys: _line_of(text, keys))
+    return from_data(cls, data, file=path, line_of=lambda keys: _line_of(root, keys))
 
 
-def _line_of(text: str, keys: Sequence[str | int]) -> int | None:
-    """Line (1-based) of the value that `keys` lead to in a YAML text; the deepest that exists."""
+def _composed(text: str, path: Path) -> tuple[Any, Any]:
+    """The nodes of a YAML text, and its data. Raises InputError for what PyYAML would take in silence, or never finish."""
     import yaml
 
-    node = yaml.compose(text, Loader=yaml.SafeLoader)
-    line = None
+    loader = yaml.SafeLoader(text)
+    try:
+        root = loader.get_single_node()
+        if root is None:
+            return None, None
+        _check_nodes(root, path)
+        return root, loader.construct_document(root)  # pyright: ignore[reportArgumentType] - stubs want one class of node
+    finally:
+        loader.dispose()
+
+
+def _check_nodes(root: Any, path: Path) -> None:
+    """Raises InputError for a key that stands twice in a mapping, and for aliases that stand for more than `ALIASED`."""
+    import yaml
+
+    sizes: dict[int, float] = {}
+
+    def size(node: Any) -> float:
+        if id(node) not in sizes:
+            sizes[id(node)] = math.inf  # until it is known: what reaches itself has no end
+            parts = node.value if isinstance(node, yaml.CollectionNode) else ()
+            if isinstance(node, yaml.MappingNode):
+                _check_keys([key for key, _ in parts], path)
+            inner = (part for item in parts for part in (item if isinstance(item, tuple) else (item,)))
+            sizes[id(node)] = 1 + sum(map(size, inner))
+        return sizes[id(node)]
+
+    total = size(root)
+    if total > len(sizes) + ALIASED:
+        got = f"aliases that make {'no end of them' if total == math.inf else f'{total:,} of {len(sizes):,}'}"
+        remedy = "Write out what the aliases (*name) stand for."
+        raise InputError(f"YAML of at most {ALIASED:,} values more than it writes down", got, remedy, file=path)
+
+
+def _check_keys(keys: Sequence[Any], path: Path) -> None:
+    """Raises InputError for a key of a mapping that stands there twice: the first value would be lost."""
+    seen: set[Any] = set()
+    for key in keys:
+        name = key.value if isinstance(key.value, str) and key.value != "<<" else id(key)
+        if name in seen:
+            line = key.start_mark.line + 1
+            raise InputError("each key once", f"{name!r} twice", "Remove one of them.", file=path, line=line)
+        seen.add(name)
+
+
+def _line_of(root: Any, keys: Sequence[str | int]) -> int | None:
+    """Line (1-based) of the value that `keys` lead to among YAML nodes; the deepest that exists."""
+    import yaml
+
+    node, line = root, None
     for key in keys:
         if isinstance(node, yaml.MappingNode):
             found = next(((k, v) for k, v in node.value if k.value == str(key)), None)
@@ -207,7 +275,7 @@ class RunFolder:
         with (self.path / ".lock").open("a") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+            except BlockingIOError:
                 raise InputError(
                     "a run folder nobody else is using", str(self.path), "Wait for the other run or choose another folder."
                 ) from None

@@ -85,6 +85,7 @@ def test_an_unknown_kind_gives_the_nearest() -> None:
 def test_a_dropped_file_is_listed_and_its_missing_package_gives_the_pip_command(tmp_path, monkeypatch) -> None:
     (tmp_path / "made.py").write_text(PLUGIN)
     files = catalog._files
+    monkeypatch.setattr(catalog, "_listing", catalog._listing.__wrapped__)  # what was read before is not asked
     monkeypatch.setattr(catalog, "_files", lambda package: [tmp_path / "made.py"] if "audit" in package else files(package))
     entry = listing("checks")["made"]
     assert (entry.summary, entry.needs) == ("A check for this test.", ("a_package_nobody_has",))

@@ -207,13 +207,21 @@ def test_plan_and_steer_rehearse_without_a_model(call: Call) -> None:
     assert err.count("\n") == 1
 
 
-def test_other_settings_need_another_folder(call: Call) -> None:
+def test_other_settings_need_another_folder_once_something_rests_on_them(call: Call) -> None:
     write("a.jsonl", sums())
-    for steps, expected in ((5, "mixwright measure"), (6, "another train")):
+
+    def tried(steps: int) -> str:
         Path("run.yaml").write_text(f"corpus: {{train: a.jsonl}}\ntrain: {{steps: {steps}}}\n", encoding="utf-8")
         code, _, err = call("plan", "run.yaml")
         assert code == 1
-        assert expected in err
+        return err
+
+    assert "mixwright measure" in tried(5)
+    assert "mixwright measure" in tried(6), "nothing was finished, so a corrected file goes on in the same folder"
+    assert read_yaml(Path("runs/run/run.yaml"), RunConfig).train.steps == 6
+    Path("runs/run/plan.yaml").touch()
+    assert "another train (steps)" in tried(7)
+    assert "plan.yaml rests on what it was" in tried(7)
 
 
 def test_the_gate_passes_closes_or_cannot_tell(call: Call, tmp_path: Path) -> None:

@@ -10,12 +10,13 @@ from steer_world import outcome, pool
 from test_engine_guards import SUCCESS, TASKS, planned
 
 from mixwright import catalog
-from mixwright._manifest import check_settings
+from mixwright._checks import check_settings
 from mixwright.config import CorpusConfig, PlanConfig, RunConfig
 from mixwright.conformance import _samples
 from mixwright.errors import InputError
 from mixwright.plan._asked import check_asked
-from mixwright.records import Cell, PairOutcome, Signals
+from mixwright.plan._validate import validate_plan
+from mixwright.records import Cell, PairOutcome, Plan, Signals, from_data, to_data
 from mixwright.steer._engine import Engine
 
 EVEN = {task: 1 / len(TASKS) for task in TASKS}
@@ -90,6 +91,27 @@ def test_what_is_asked_of_a_plan_is_checked_before_there_is_one(asked: dict[str,
         check_asked(asked, CELLS, "grpo")
     with pytest.raises(InputError):
         check_settings(RunConfig(CorpusConfig("any"), plan=PlanConfig(stage=asked)), _samples.corpus())
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"gates.too_hard": {"flor": 0.1}}, "flor"),
+        ({"gates.too_hard": {"floor": 1.5}}, "floor"),
+        ({"engine": {"anchr": 0.2}}, "anchr"),
+        ({"engine": 3}, "engine"),
+    ],
+)
+def test_a_plan_edited_by_hand_is_refused_for_its_options_before_a_model_is_loaded(options: Any, told: str) -> None:
+    plan = to_data(planned(EVEN, selector="difficulty", gates=("too_hard",), options=options))
+    with pytest.raises(InputError, match=told):
+        validate_plan(from_data(Plan, plan), pool().cells)
+
+
+@pytest.mark.parametrize(("kind", "name"), [("selectors", "target"), ("mixtures", "starved")])
+def test_a_name_that_is_gone_says_what_replaces_it(kind: str, name: str) -> None:
+    with pytest.raises(InputError, match="It is gone: "):
+        catalog.create(kind, name)
 
 
 def test_options_of_a_plug_in_that_the_planner_may_name_pass() -> None:

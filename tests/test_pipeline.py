@@ -12,7 +12,7 @@ import yaml
 
 from mixwright import pipeline
 from mixwright.__main__ import main
-from mixwright._bases import trainer_settings
+from mixwright._bases import StartJob, resolved_settings
 from mixwright.config import CorpusConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.errors import InputError
 from mixwright.records import Observation, RunManifest, TrialResult, to_data
@@ -128,5 +128,5 @@ def test_two_runs_in_one_folder_are_refused(tmp_path: Path) -> None:
 
 def test_the_settings_noted_are_those_of_the_run() -> None:
     config = RunConfig(CorpusConfig("rows.jsonl"), train=TrainConfig(learning_rate=3e-4, beta=0.02))
-    noted = trainer_settings(to_data(config))
+    noted = resolved_settings(StartJob(to_data(config), chats=False))
     assert (noted["learning_rate"], noted["beta"]) == (3e-4, 0.02)

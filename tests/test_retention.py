@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mixwright._manifest import check_settings
+from mixwright._checks import check_settings
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
 from mixwright.conformance import _samples
 from mixwright.corpus import Corpus

@@ -72,7 +72,7 @@ def test_results_come_in_the_order_of_the_jobs_and_long_ones_start_first(tmp_pat
     ("function", "error", "words"),
     [
         (fail, JobFailed, ["broken", "no such luck", "what the job printed before it failed"]),
-        (die, JobFailed, ["broken", "died", "-9", "memory"]),
+        (die, InputError, ["broken", "SIGKILL", "memory"]),
         (unsendable, JobFailed, ["broken", "pickle"]),
         (refuse, InputError, ["plan.yaml, line 3", "Write one."]),
     ],

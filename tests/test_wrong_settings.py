@@ -15,6 +15,8 @@ from mixwright.graders._function import FunctionGrader
 from mixwright.records import Example, Measurement
 from mixwright.runs import read_measurements, read_yaml, write_measurements
 
+BOMB = "{" + ", ".join(f"k{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9) if n else 'x'}]" for n in range(12)) + "}"
+"""Twelve levels of nine aliases each: 12 lines that stand for 3 * 10^10 values."""
 WRONG = {
     "corpus: {train: one.jsonl}\n": "expected training examples",
     "corpus: {train: a.jsonl}\ntrain: {generations: 1}\n": "run.yaml, line 2: expected train.generations",
@@ -33,6 +35,31 @@ WRONG = {
     "corpus: {train: a.jsonl}\nmodel: {adapter: nowhere}\n": "nowhere: expected the folder of a PEFT adapter",
     "corpus: {train: a.jsonl}\nmodel: {heads: 3}\n": "heads 3",
     "corpus: {train: a.jsonl}\nmodel: {vocabulary: 64}\n": "model.vocabulary",
+    # what used to be refused after the folder was made, some of it after minutes of warm-up and measuring
+    "corpus: {train: a.jsonl}\nplan: {options: {band: [0.9, 0.1]}}\n": "band (0.9, 0.1)",
+    "corpus: {train: a.jsonl}\nplan: {planner: temperature, options: {temperature: 0.5}}\n": "a temperature of at least 1",
+    "corpus: {train: a.jsonl}\nplan: {planner: rare_tasks}\n": "the probe retention",
+    "corpus: {train: a.jsonl}\ntrain: {settings: {foo_bar: 1}}\n": "foo_bar",
+    "corpus: {train: a.jsonl}\ntrain: {objective: sft, settings: {foo_bar: 1}}\n": "'foo_bar'",
+    "corpus: {train: a.jsonl}\ntrain: {objective: dpo}\n": "'chosen' in every training row, for train.objective dpo",
+    "corpus: {train: pairs.jsonl}\n": "'answer' in every training row, for train.objective grpo",
+    "corpus: {train: a.jsonl}\nmodel: {warmup: {cells: {frist: 1}}}\n": "'frist'",
+    "corpus: {train: a.jsonl}\nmodel: {warmup: {cells: {all: 0}}}\n": "a weight above 0",
+    "corpus: {train: a.jsonl}\nmodel: {warmup: {source: nowhere.jsonl}}\n": "nowhere.jsonl",
+    "corpus: {train: a.jsonl}\nmodel: {warmup: {source: a.jsonl}}\n": "prompts to teach that are not those of the run",
+    'corpus: {train: a.jsonl}\nmodel: {path: "a\\0b"}\n': "run.yaml, line 2: expected model.path",
+    "corpus: {train: half.jsonl}\n": "held-out rows with answers of every training task",
+    "corpus: {train: a.jsonl}\nmodel: {path: ./cut}\n": "a whole safetensors file",
+    # a setting that is read as another one, or that nobody could wait for
+    "corpus: {train: a.jsonl}\ntrain: {steps: true}\n": "run.yaml, line 2: expected train.steps: a number or a text, got",
+    "corpus: {train: a.jsonl}\nplan: {stage: {band: [false, true]}}\n": "band",
+    "corpus: {train: a.jsonl, eval: ''}\n": "corpus.eval",
+    "corpus: {train: a.jsonl}\ntrain: {steps: 100000000000}\n": "train.steps: at most 10,000,000, because",
+    "corpus: {train: a.jsonl}\ntrial: {seeds: 1000000}\n": "trial.seeds: at most 1,000, because",
+    "corpus: {train: a.jsonl}\nmodel: {width: 1048576}\n": "model.width: at most 8,192, because",
+    "corpus: {train: a.jsonl}\ntrain: {settings: " + BOMB + "}\n": "YAML of at most 10,000 values more than it writes down",
+    "corpus: &c {train: a.jsonl, graders: *c}\n": "aliases that make no end of them",
+    "corpus: {train: a.jsonl}\ntrain: {steps: 5, steps: 6}\n": "run.yaml, line 2: expected each key once, got 'steps' twice",
     "corpus: {train: 2020-99-99}\n": "run.yaml: expected YAML, got month",
     "seed: " + "9" * 5000: "run.yaml: expected YAML",
     "corpus: " + "[" * 5000: "run.yaml: expected YAML",
@@ -47,6 +74,15 @@ def test_settings_that_cannot_work_leave_nothing(
     rows = [{"prompt": f"{n}+1=", "answer": str(n + 1)} for n in range(40)]
     Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     Path("one.jsonl").write_text('{"prompt": "p", "answer": "1", "split": "eval"}\n', encoding="utf-8")
+    pairs = [{"prompt": f"{n}+1=", "chosen": str(n + 1), "rejected": str(n)} for n in range(40)]
+    Path("pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in pairs), encoding="utf-8")
+    halves = [{**row, "task": "sum", "split": "eval" if n % 2 else "train"} for n, row in enumerate(rows)]
+    halves += [{"prompt": f"{n}*2=", "answer": str(2 * n), "task": "product", "split": "train"} for n in range(20)]
+    Path("half.jsonl").write_text("".join(json.dumps(row) + "\n" for row in halves), encoding="utf-8")
+    Path("cut").mkdir()
+    Path("cut/config.json").write_text("{}", encoding="utf-8")
+    header = b'{"a":{"dtype":"F32","shape":[8],"data_offsets":[0,32]}}'
+    Path("cut/model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(31))
     Path("run.yaml").write_text(text, encoding="utf-8")
     with pytest.raises(SystemExit) as leaving:
         main(["run", "run.yaml"])

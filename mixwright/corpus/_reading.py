@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 from mixwright.errors import InputError, missing_extra
 
 KEEP = "Correct that line or remove it."
+PARQUET_ROWS = 2048
+"""Rows of a Parquet file in memory at a time."""
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet")
 
 
@@ -48,6 +50,9 @@ def read_rows(source: str, split: str, *, base: Path = Path()) -> Rows:
     Raises:
         InputError: not found, unknown form, broken, empty.
     """
+    if not source.strip():
+        remedy = "Name one, or leave the setting out."
+        raise InputError("a file, a datasets folder or a data set's name", "an empty text", remedy)
     path = base / source
     if path.is_dir():
         rows = _folder(path, split)
@@ -127,10 +132,13 @@ def _parquet(path: Path) -> Rows:
     row = 0
     try:
         with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(2048):
+            for batch in file.iter_batches(PARQUET_ROWS):
                 for value in batch.to_pylist():
                     row += 1
                     yield value, Place(str(path), row=row)
+    except UnicodeDecodeError as error:
+        got = f"byte 0x{error.object[error.start]:02x} in a text of rows {row + 1} to {row + PARQUET_ROWS}"
+        raise InputError("UTF-8 text", got, "Write it again as UTF-8.", file=path) from None
     except (OSError, pa.ArrowException) as error:
         raise InputError("a Parquet file", str(error)[:120], "Write it again.", file=path) from None
 
@@ -178,5 +186,10 @@ def _dataset(loaded: Any, name: str, split: str) -> Rows:
                 file=name,
             )
         loaded = loaded[found[0]]
-    for row, value in enumerate(loaded.with_format(None), 1):
-        yield value, Place(name, row=row)
+    row = 0
+    try:
+        for row, value in enumerate(loaded.with_format(None), 1):
+            yield value, Place(name, row=row)
+    except UnicodeDecodeError as error:
+        got = f"byte 0x{error.object[error.start]:02x}"
+        raise Place(name, row=row + 1).error("UTF-8 text", got, "Write it again as UTF-8.") from None

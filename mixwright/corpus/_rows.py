@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from mixwright.errors import InputError
+from mixwright.errors import InputError, system_error
 from mixwright.records import Example, Text
 
 pc: Any = pyarrow.compute
@@ -121,6 +121,8 @@ def _spill(kept: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> pa.Tab
             for batch in rest:
                 writer.write_batch(batch)
         return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+    except OSError as error:
+        raise system_error(error, path) from error
     finally:
         path.unlink()  # the mapping keeps the data until the table goes
 

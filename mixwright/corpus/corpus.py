@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +26,7 @@ from mixwright.errors import InputError, unknown_name
 from mixwright.graders import load_grader
 from mixwright.graders.choice import option_texts
 from mixwright.records import Cell, Example, Task
-from mixwright.runs import read_json, write_json
+from mixwright.runs import read_json, replacing, write_json
 
 if TYPE_CHECKING:
     import datasets
@@ -142,15 +141,9 @@ class Corpus:
 
     def save(self, folder: Path) -> None:
         """Write rows.parquet and tasks.json, each whole or not at all."""
-        folder.mkdir(parents=True, exist_ok=True)
-        temporary = folder / f".rows.parquet.{os.getpid()}"
-        try:
-            with pq.ParquetWriter(temporary, SCHEMA) as writer:
-                for batch in self.batches():
-                    writer.write_batch(batch)
-            temporary.replace(folder / "rows.parquet")
-        finally:
-            temporary.unlink(missing_ok=True)
+        with replacing(folder / "rows.parquet") as temporary, pq.ParquetWriter(temporary, SCHEMA) as writer:
+            for batch in self.batches():
+                writer.write_batch(batch)
         graders = {task.name: task.grader for task in self.tasks.values()}
         write_json(folder / "tasks.json", _Settings(graders, self.notes))
 
@@ -218,7 +211,9 @@ def read_corpus(config: CorpusConfig, *, base: Path = Path()) -> Corpus:
         InputError: with file, line and remedy for whatever cannot be read.
     """
     notes: list[str] = []
-    parts = [(config.train, "train" if config.eval else ""), *([(config.eval, "eval")] if config.eval else [])]
+    parts = [(config.train, "train" if config.eval is not None else "")]
+    if config.eval is not None:
+        parts.append((config.eval, "eval"))
     examples = (row for source, split in parts for row in _examples(source, split, config, base, notes))
     table = gather(examples, config.eval_share)
     path = base / config.train

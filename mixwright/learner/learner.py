@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mixwright.errors import InputError
+from mixwright.errors import InputError, no_room
 from mixwright.learner._batches import left_padded, logits_limit, quiet, silent, token_batches
 from mixwright.learner._sampling import Continuation, continue_prompts, uniforms
 
@@ -79,11 +79,7 @@ class Learner:
             ids = self.tokenizer(prompt)["input_ids"]
         else:
             if self.tokenizer.chat_template is None:
-                raise InputError(
-                    "a tokenizer with a chat template, because prompts are chat messages",
-                    f"{self.name} without one",
-                    "Use an instruct model, set tokenizer.chat_template, or give plain-text prompts.",
-                )
+                raise no_template(self.name)
             messages = [dict(message) for message in prompt]
             rendered = self.tokenizer.apply_chat_template(
                 messages, add_generation_prompt=True, tokenize=True, return_dict=True, **self.template
@@ -190,10 +186,19 @@ class Learner:
         return frozenset(inspect.signature(plain.forward).parameters)
 
     def save(self, folder: Path) -> None:
-        """Write model (safetensors) and tokenizer; `load_learner(str(folder))` reads them back."""
-        with silent():
-            self.model.save_pretrained(folder)
-            self.tokenizer.save_pretrained(folder)
+        """Write model (safetensors) and tokenizer; `load_learner(str(folder))` reads them back.
+
+        Raises:
+            InputError: a full disk, or another limit of the system.
+        """
+        try:
+            with silent():
+                self.model.save_pretrained(folder)
+                self.tokenizer.save_pretrained(folder)
+        except Exception as error:  # safetensors and tokenizers have their own kinds
+            if (refused := no_room(error, folder)) is None:
+                raise
+            raise refused from error
 
     def _completion(self, row: Continuation) -> Completion:
         text = self.tokenizer.decode(row.token_ids, skip_special_tokens=True)
@@ -207,3 +212,12 @@ class Learner:
                 f"{longest}",
                 "Shorten the prompts or lower max_new_tokens.",
             )
+
+
+def no_template(name: str) -> InputError:
+    """The `InputError` for chat messages and a tokenizer without a chat template."""
+    return InputError(
+        "a tokenizer with a chat template, because prompts are chat messages",
+        f"{name} without one",
+        "Use an instruct model, set tokenizer.chat_template, or give plain-text prompts.",
+    )

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from mixwright.errors import InputError, missing_extra
 from mixwright.learner._batches import silent
-from mixwright.learner.learner import Learner
+from mixwright.learner.learner import Learner, no_template
 
 
 def load_learner(path: str, *, adapter: str | None = None) -> Learner:
@@ -45,17 +46,26 @@ def load_learner(path: str, *, adapter: str | None = None) -> Learner:
     return Learner(model.to(accelerator or "cpu"), tokenizer, path if adapter is None else f"{path} + {adapter}")
 
 
+def check_chats(path: str) -> None:
+    """Raises InputError when the tokenizer of a checkpoint has no chat template, or cannot be read."""
+    folder = Path(path)
+    if folder.is_dir() and not (folder / "config.json").is_file():
+        path = _base_of(folder)
+    if _read(AutoTokenizer, path).chat_template is None:
+        raise no_template(path)
+
+
 def _read(auto: Any, path: str, **options: Any) -> Any:
     """`from_pretrained` with every way it can refuse a checkpoint told as an InputError."""
     what = "a tokenizer" if auto is AutoTokenizer else "a causal language model in safetensors files"
     try:
         with silent():
             return auto.from_pretrained(path, trust_remote_code=False, **options)
-    except (OSError, ValueError, KeyError, TypeError, ImportError, RuntimeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, ImportError, RuntimeError, SafetensorError) as error:
         raise InputError(
             f"{what} at {path!r}",
             _reason(error),
-            "Give a checkpoint folder or hub name that transformers can load without remote code.",
+            "Give a whole checkpoint, folder or hub name, that transformers can load without remote code.",
         ) from error
 
 
@@ -70,8 +80,8 @@ def _with_adapter(model: Any, adapter: str) -> Any:
 
     try:
         return PeftModel.from_pretrained(model, adapter, is_trainable=True)
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
-        remedy = "Use the model it was trained on."
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+        remedy = "Use the model it was trained on, and a whole adapter."
         raise InputError("an adapter that fits the model", _reason(error), remedy, file=folder) from error
 
 

@@ -7,7 +7,7 @@ Left out on purpose: everything a real checkpoint needs. Those are trained throu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from mixwright.errors import InputError, unknown_name
+from mixwright._lessons import lesson_shares
 
 if TYPE_CHECKING:
     from mixwright.config import WarmupConfig
@@ -45,7 +45,7 @@ def warm_up(learner: Learner, corpus: Corpus, config: WarmupConfig, *, seed: int
         InputError: a cell that the corpus lacks, or nothing to teach.
     """
     examples = [example for example in corpus if example.split == "train"] or list(corpus)
-    shares = _shares(examples, config.cells)
+    shares = lesson_shares(examples, config.cells)
     rows = [_tokens(learner, example) if share else ([], []) for example, share in zip(examples, shares, strict=True)]
     optimizer = torch.optim.AdamW(
         learner.model.parameters(), lr=config.learning_rate, betas=(0.9, 0.99), weight_decay=0.01, fused=True
@@ -107,26 +107,3 @@ def _tokens(learner: Learner, example: Example) -> tuple[list[int], list[int]]:
 
 def _text(target: Text) -> str:
     return target if isinstance(target, str) else "".join(message["content"] for message in target)
-
-
-def _shares(examples: Sequence[Example], cells: Mapping[str, float]) -> np.ndarray:
-    """Probability per example: a cell's weight is spread evenly over its examples; a task's over the task."""
-    from mixwright.records import cell_key
-
-    taught = np.array([example.target is not None or example.answer is not None for example in examples], dtype=float)
-    if not taught.any():
-        raise InputError("examples with a target or an answer", "none", "Give a corpus that has something to teach.")
-    if not cells:
-        return taught / taught.sum()
-    keys = [(cell_key(example.task, example.level), example.task) for example in examples]
-    shares = np.zeros(len(examples))
-    for name, weight in cells.items():
-        inside = np.array([name in names for names in keys]) * taught
-        if not inside.any():
-            raise unknown_name("cell to warm up on", name, {key for names in keys for key in names})
-        if weight < 0:
-            raise InputError("weights of at least 0", f"{name}: {weight:g}", "Correct model.warmup.cells.")
-        shares += weight * inside / inside.sum()
-    if shares.sum() <= 0:
-        raise InputError("a weight above 0", "none", "Correct model.warmup.cells.")
-    return shares / shares.sum()

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mixwright import catalog
 from mixwright.errors import InputError, unknown_name
-from mixwright.plan._validate import validate_plan
+from mixwright.plan._validate import check_options, validate_plan
 from mixwright.records import Cell, Plan, Stage, from_data, to_data
 
 KINDS = ("mixtures", "selectors", "gates", "controllers", "monitors")
@@ -31,8 +30,6 @@ def with_asked(plan: Plan, asked: Mapping[str, Any]) -> Plan:
 
 def check_asked(asked: Mapping[str, Any], cells: Sequence[Cell], objective: str) -> None:
     """Refuse what no plan of data with these cells could have, before anything is measured. Raises InputError."""
-    from mixwright.steer._policy import EngineOptions
-
     if (other := asked.get("objective", objective)) != objective:
         raise InputError(f"the objective {objective} in plan.stage too", repr(other), "Set train.objective alone.")
     tasks = sorted({cell.task for cell in cells})
@@ -41,13 +38,9 @@ def check_asked(asked: Mapping[str, Any], cells: Sequence[Cell], objective: str)
     # Which plug-ins the planner will name is not known yet: options are tried one by one.
     validate_plan(replace(plan, stages=(replace(plan.stages[0], options={}),)), cells)
     for name, options in plan.stages[0].options.items():
-        kind, _, plugin = name.partition(".")
-        if name == "engine":
-            from_data(EngineOptions, dict(options))
-        elif kind in KINDS:
-            catalog.create(kind, plugin, dict(options))
-        else:
+        if name != "engine" and name.partition(".")[0] not in KINDS:
             raise unknown_name("plug-in in plan.stage.options", name, ["engine", *(f"{kind}.NAME" for kind in KINDS)])
+        check_options(name, options)
 
 
 def _stage(stage: Stage, asked: Mapping[str, Any]) -> Stage:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from mixwright.catalog import listing
+from mixwright import catalog
 from mixwright.errors import InputError, unknown_name
-from mixwright.records import Cell, Plan, Stage
+from mixwright.records import Cell, Plan, Stage, from_data
 
 
 def validate_plan(plan: Plan, cells: Sequence[Cell]) -> None:
@@ -18,7 +19,7 @@ def validate_plan(plan: Plan, cells: Sequence[Cell]) -> None:
 
     Raises:
         InputError: no stage, a task that the data lacks, weights that are not shares, a band or steps that make no sense,
-            or a plug-in that does not exist.
+            a plug-in that does not exist, or an option that it does not take.
     """
     if not plan.stages:
         raise InputError("a plan with at least one stage", "none", "Make one with `mixwright plan`.")
@@ -53,9 +54,20 @@ def _validate_stage(stage: Stage) -> None:
         if len(set(names)) < len(names):
             raise InputError(f"each of the {kind} of stage {stage.name!r} once", ", ".join(names), "Remove the second.")
         for name in names:
-            if name not in listing(kind):
-                raise unknown_name(kind.rstrip("s"), name, listing(kind))
+            catalog.known(kind, name)
     used = {"engine", *(f"{kind}.{name}" for kind, names in groups.items() for name in names)}
-    for key in stage.options:
+    for key, options in stage.options.items():
         if key not in used:
             raise unknown_name(f"plug-in in the options of stage {stage.name!r}", key, used)
+        check_options(key, options)
+
+
+def check_options(owner: str, options: Mapping[str, Any]) -> None:
+    """Whether `engine`, or a plug-in by `kind.name`, takes these options. Raises InputError."""
+    from mixwright.steer._policy import EngineOptions
+
+    kind, _, name = owner.partition(".")
+    if owner == "engine":
+        from_data(EngineOptions, dict(options))
+    else:
+        catalog.create(kind, name, dict(options))

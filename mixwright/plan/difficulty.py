@@ -47,6 +47,8 @@ class Difficulty(Planner):
         leash: whether the run has a KL coefficient above 0; without one drift showed no effect and is left out.
     """
 
+    EVIDENCE = ("competence",)
+
     def __init__(
         self,
         *,
@@ -58,14 +60,14 @@ class Difficulty(Planner):
     ) -> None:
         self.band, self.floor, self.anchor, self.leash = (band[0], band[1]), floor, anchor, leash
         self.objective: Objective = objective
+        if not (0 <= band[0] < band[1] <= 1 and 0 <= floor <= 1 and 0 <= anchor <= 0.8):
+            got = f"band {self.band}, floor {floor:g}, anchor {anchor:g}"
+            raise InputError("0 <= low < high <= 1, a floor in 0..1, an anchor in 0..0.8", got, "Correct plan.options.")
 
     def plan(
         self, cells: Sequence[Cell], audit: Sequence[Observation], competence: Sequence[Measurement], *, steps: int
     ) -> Plan:
-        """The plan. Raises InputError when a task was not measured, there are no examples, or an option makes no sense."""
-        if not (0 <= self.band[0] < self.band[1] <= 1 and 0 <= self.floor <= 1 and 0 <= self.anchor <= 0.8):
-            got = f"band {self.band}, floor {self.floor:g}, anchor {self.anchor:g}"
-            raise InputError("0 <= low < high <= 1, a floor in 0..1, an anchor in 0..0.8", got, "Correct plan.options.")
+        """The plan. Raises InputError when a task was not measured, or there are no examples."""
         known = plan_cells(cells, competence, self.band)
         weights, reasons = self._weights(known, task_counts(cells))
         levers = self.objective == "grpo"

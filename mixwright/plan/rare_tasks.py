@@ -46,6 +46,8 @@ class RareTasks(Planner):
         left: loss that will remain whatever is done (the entropy of the answers), nats per token.
     """
 
+    EVIDENCE = ("retention",)
+
     def __init__(self, *, objective: Objective = "sft", batch: int = 8, left: float = 0.0) -> None:
         if batch < 1 or not 0 <= left < math.inf:
             got = f"batch {batch}, left {left:g}"

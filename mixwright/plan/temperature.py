@@ -25,15 +25,15 @@ class Temperature(Planner):
     """
 
     def __init__(self, *, temperature: float = 2.0, objective: Objective = "grpo") -> None:
+        if not temperature >= 1:
+            raise InputError("a temperature of at least 1", f"{temperature:g}", "Correct plan.options.temperature.")
         self.temperature = temperature
         self.objective: Objective = objective
 
     def plan(
         self, cells: Sequence[Cell], audit: Sequence[Observation], competence: Sequence[Measurement], *, steps: int
     ) -> Plan:
-        """Flattened weights. Raises InputError when there are no examples or the temperature is below 1."""
-        if not self.temperature >= 1:
-            raise InputError("a temperature of at least 1", f"{self.temperature:g}", "Correct plan.options.temperature.")
+        """Flattened weights. Raises InputError when there are no examples."""
         counts = task_counts(cells)
         weights = {task: count ** (1 / self.temperature) for task, count in counts.items()}
         reasons = {task: f"{count} examples to the power 1/{self.temperature:g}" for task, count in counts.items()}

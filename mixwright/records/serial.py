@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 from mixwright.errors import InputError, unknown_name
@@ -49,7 +49,12 @@ def from_data(
     from pydantic import ValidationError
 
     try:
-        return _adapter(cls).validate_python(data)
+        made = _adapter(cls).validate_python(data)
+        for place in _flags(data, made):
+            name = ".".join(map(str, place))
+            problem = InputError(f"{name}: a number or a text", "true or false", "Correct that field.")
+            raise problem if file is None else problem.at(file, line_of(place) if line_of else None)
+        return made
     except ValidationError as errors:
         error = errors.errors()[0]
         place = [part for part in error["loc"] if isinstance(part, int) or part.isidentifier() or "." not in part]
@@ -57,8 +62,22 @@ def from_data(
         if error["type"] == "unexpected_keyword_argument":
             problem = unknown_name(f"field ({name})", str(place[-1]), _siblings(cls, place[:-1]))
         else:
-            problem = InputError(f"{name}: {error['msg'].lower()}", repr(error["input"])[:80], "Correct that field.")
+            wanted = error["msg"].lower().removeprefix("value error, ")
+            problem = InputError(f"{name}: {wanted}", repr(error["input"])[:80], "Correct that field.")
         raise (problem.at(file, line_of(place) if line_of else None) if file is not None else problem) from None
+
+
+def _flags(given: Any, made: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Where `true` or `false` was given and something else was made of it: 1 step because of `steps: true`."""
+    if isinstance(given, bool) and not isinstance(made, bool):
+        yield place
+    elif isinstance(given, Mapping):
+        for key, value in given.items():
+            inner = made.get(key, value) if isinstance(made, Mapping) else getattr(made, str(key), value)
+            yield from _flags(value, inner, (*place, str(key)))
+    elif isinstance(given, list | tuple) and isinstance(made, list | tuple):
+        for number, (value, inner) in enumerate(zip(given, made, strict=True)):
+            yield from _flags(value, inner, (*place, number))
 
 
 @functools.cache

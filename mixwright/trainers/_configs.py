@@ -49,6 +49,10 @@ def dpo_config(config: RunConfig, shared: Mapping[str, Any]) -> Any:
     )
 
 
+CONFIGS = {"grpo": grpo_config, "sft": sft_config, "dpo": dpo_config}
+"""Objective -> what makes its config."""
+
+
 def _checked(cls: type[Any], settings: Mapping[str, Any]) -> Any:
     """TRL's config, its complaints about a field as an InputError."""
     try:

@@ -14,7 +14,7 @@ import numpy as np
 
 from mixwright.contracts import Pool
 from mixwright.records import Decision, to_data
-from mixwright.runs import write_json
+from mixwright.runs import write_json, write_table
 
 
 class SteeringFiles:
@@ -66,7 +66,6 @@ class SteeringFiles:
         if not self.write:
             return
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         numbers, counts = np.array(used, dtype=np.int64).reshape(-1, 2).T
         steps, batches = np.repeat(numbers, counts)[: len(rows)], np.repeat(np.arange(len(counts)), counts)[: len(rows)]
@@ -86,10 +85,7 @@ class SteeringFiles:
                 "refused": pa.array(told),
             }
         )
-        self.folder.mkdir(parents=True, exist_ok=True)
-        temporary = self.folder / f".draws.parquet.{os.getpid()}"
-        pq.write_table(table, temporary)
-        temporary.replace(self.folder / "draws.parquet")
+        write_table(self.folder / "draws.parquet", table)
 
     def lengths(self) -> dict[str, list[int]]:
         """Bytes of each line file and their CRC-32, for a checkpoint."""

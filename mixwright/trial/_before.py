@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mixwright.config import RunConfig
 from mixwright.records import from_data
-from mixwright.runs import RunFolder, write_measurements
+from mixwright.runs import RunFolder, write_measurements, write_table
 
 if TYPE_CHECKING:
     from mixwright.measure._stage import MeasureResult
@@ -85,15 +84,11 @@ def write_completions(path: Path, found: Mapping[str, MeasureResult]) -> None:
 def write_completion_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Rows with when, example, task, level, prompt, answer, completion and score as a Parquet table, atomically."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     text, number = pa.string(), pa.float64()
     names = ("when", "example", "task", "level", "prompt", "answer", "completion", "score")
     schema = pa.schema([(name, number if name in ("level", "score") else text) for name in names])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    pq.write_table(pa.Table.from_pylist([{name: row[name] for name in names} for row in rows], schema=schema), temporary)
-    temporary.replace(path)
+    write_table(path, pa.Table.from_pylist([{name: row[name] for name in names} for row in rows], schema=schema))
 
 
 def read_completion_rows(path: Path) -> list[dict[str, Any]]:

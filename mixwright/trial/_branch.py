@@ -113,15 +113,27 @@ def train_branch(job: BranchJob) -> str:
     Raises:
         InputError: something in plan, corpus or settings.
     """
-    run, config = RunFolder(job.run), from_data(RunConfig, dict(job.config))
-    final = run.branch(job.arm, job.seed)
+    final = RunFolder(job.run).branch(job.arm, job.seed)
     folder = final.with_name(f".{final.name}.partial")
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    try:
+        folder.mkdir(parents=True)
+        _fill(job, folder)
+        shutil.rmtree(final, ignore_errors=True)
+        folder.rename(final)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return str(final)
+
+
+def _fill(job: BranchJob, folder: Path) -> None:
+    """Train, measure, and write everything into `folder`; branch.json comes last."""
     from mixwright.contracts import Branch
     from mixwright.corpus import Corpus
     from mixwright.learner.load import load_learner
 
+    run, config = RunFolder(job.run), from_data(RunConfig, dict(job.config))
     corpus, branch = Corpus.load(run.corpus), from_data(Branch, dict(job.branch))
     learner = load_learner(job.base, adapter=config.model.adapter)
     if branch.trains:
@@ -130,9 +142,6 @@ def train_branch(job: BranchJob) -> str:
     objective = branch.plan.stages[0].objective
     info = BranchInfo(job.arm, job.seed, job.base_name, objective, job.planned, branch.trains, job.digest)
     write_json(folder / "branch.json", info)
-    shutil.rmtree(final, ignore_errors=True)
-    folder.rename(final)
-    return str(final)
 
 
 def _train(job: BranchJob, config: RunConfig, branch: Branch, corpus: Corpus, learner: Learner, folder: Path) -> None:

@@ -23,7 +23,7 @@ from multiprocessing import connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mixwright.errors import InputError
+from mixwright.errors import InputError, no_room, system_error
 from mixwright.trial._progress import Progress, heard_by, progress_line
 
 if TYPE_CHECKING:
@@ -32,6 +32,12 @@ if TYPE_CHECKING:
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 """Environment of every worker, set before it imports anything."""
+KILLED = {
+    signal.SIGKILL: "Out of memory? Fewer workers need less: trial.workers. What was finished is taken over.",
+    signal.SIGTERM: "Somebody ended it. What was finished is taken over.",
+    signal.SIGBUS: "A full disk, or a file cut short, under a memory-mapped file? Make room and give the command again.",
+}
+"""Signal that ended a worker -> what to do."""
 TAIL = 2000
 """Characters of a failed job's log that its error shows."""
 
@@ -208,9 +214,11 @@ def _receive(worker: _Worker, job: Job) -> tuple[bool, Any]:
     except (EOFError, ConnectionResetError):
         worker.process.join(5)
         code = worker.process.exitcode
-        hint = "Out of memory? Fewer workers need less. " if code in (-signal.SIGKILL, 137) else ""
+        if code is not None and (remedy := KILLED.get(-code)):
+            got = f"{signal.Signals(-code).name} from the system during {job.name}"
+            raise InputError("a worker that is left to finish", got, remedy) from None
         main = "A script that starts a trial must do it under `if __name__ == '__main__':`. " if code == 1 else ""
-        raise JobFailed(f"{job.name}: its worker died (exit code {code}). {hint}{main}{_tail(job)}") from None
+        raise JobFailed(f"{job.name}: its worker died (exit code {code}). {main}{_tail(job)}") from None
     if outcome == "input":
         raise InputError(**value)
     if outcome == "error":
@@ -259,10 +267,14 @@ def _answer(link: Connection, job: Job) -> None:
             value = job.function(job.argument)
         link.send(("done", value))
     except InputError as error:
-        names = ("expected", "got", "remedy", "file", "line")
-        link.send(("input", {name: getattr(error, name) for name in names}))
-    except Exception:
-        link.send(("error", traceback.format_exc()))
+        link.send(("input", _told(error)))
+    except Exception as error:
+        refused = system_error(error) if isinstance(error, OSError) else no_room(error)
+        link.send(("error", traceback.format_exc()) if refused is None else ("input", _told(refused)))
+
+
+def _told(error: InputError) -> dict[str, Any]:
+    return {name: getattr(error, name) for name in ("expected", "got", "remedy", "file", "line")}
 
 
 @contextlib.contextmanager
@@ -277,8 +289,9 @@ def _printing_to(log: Path | None) -> Iterator[None]:
         os.dup2(target, 2)
         yield
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        with contextlib.suppress(OSError):  # a full disk under the log must not hide what the job found
+            sys.stdout.flush()
+            sys.stderr.flush()
         for number, copy in zip((1, 2), kept, strict=True):
             os.dup2(copy, number)
             os.close(copy)

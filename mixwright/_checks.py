@@ -1,0 +1,159 @@
+"""Everything that can be refused from settings and data alone, before a run folder is made or a model is loaded."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mixwright import catalog
+from mixwright._lessons import lesson_shares, lessons
+from mixwright.errors import InputError, missing_extra, unknown_name
+from mixwright.plan._asked import check_asked
+from mixwright.records import to_data
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from mixwright.config import ModelConfig, RunConfig
+    from mixwright.corpus import Corpus
+
+TRAINING = ("torch", "transformers", "trl", "datasets")
+NEEDED = {"grpo": ("prompt", "answer"), "sft": ("target",), "dpo": ("chosen", "rejected")}
+"""Objective -> what each training row must have; of plain text the text itself is the target."""
+COMPETENCE = "competence"
+"""The probe that success is read from."""
+
+
+def check_settings(config: RunConfig, corpus: Corpus, base: Path = Path()) -> None:
+    """Everything that can be refused from settings and corpus alone.
+
+    Args:
+        config: the settings.
+        corpus: the run's own.
+        base: folder that relative paths in the settings start from.
+
+    Raises:
+        InputError: an unknown plug-in or option, packages missing, a grader that cannot be loaded, no such model folder.
+    """
+    names = {
+        "probes": config.measure.probes,
+        "planners": (config.plan.planner,),
+        "arms": (*config.trial.arms, *config.trial.nulls),
+    }
+    for kind, wanted in names.items():
+        for name in wanted:
+            catalog.known(kind, name)
+    catalog.create("planners", config.plan.planner, dict(config.plan.options))
+    check_asked(config.plan.stage, corpus.cells(), config.train.objective)
+    missing = [name for name in TRAINING if importlib.util.find_spec(name) is None]
+    if missing:
+        raise missing_extra("measuring and training", missing, "train")
+    for name, options in config.measure.options.items():
+        if name not in config.measure.probes:
+            raise unknown_name("probe of measure.probes", name, config.measure.probes)
+        catalog.create("probes", name, dict(options))
+    if config.train.objective not in NEEDED:
+        raise InputError("train.objective grpo, sft or dpo", repr(config.train.objective), "Correct train.objective.")
+    for name, task in corpus.tasks.items():
+        if task.kind == "verifiable":
+            corpus.grader(name)
+    _check_plain(config)
+    check_model(config.model)
+    _check_lessons(config, corpus, base)
+
+
+def check_rows(config: RunConfig, corpus: Corpus) -> None:
+    """Whether the rows are such that they can be trained on, measured and planned for. Raises InputError."""
+    import pyarrow.compute as pc
+
+    table = corpus.table
+    train, held_out = (table.filter(pc.equal(table["split"], name)) for name in ("train", "eval"))
+    _check_training(config.train.objective, train)
+    held_out = held_out if len(held_out) else table
+    graded = set(pc.unique(held_out.filter(pc.is_valid(held_out["answer"]))["task"]).to_pylist())
+    if not graded:
+        remedy = "Name the answers' column (corpus.columns), or give --eval rows with answers: corpus.eval."
+        raise InputError("held-out rows with answers, which success is measured on", "none", remedy)
+    evidence = catalog.load("planners", config.plan.planner).EVIDENCE
+    for probe in evidence:
+        if probe not in config.measure.probes:
+            remedy = f"Add {probe} to measure.probes, or plan with a baseline: plan.planner: proportional."
+            raise InputError(f"the probe {probe}, which the planner {config.plan.planner} reads", "none", remedy)
+    lacking = sorted(set(pc.unique(train["task"]).to_pylist()) - graded) if COMPETENCE in evidence else []
+    if lacking:
+        got = f"none of {', '.join(map(repr, lacking[:3]))}{f' and {len(lacking) - 3} more' if len(lacking) > 3 else ''}"
+        remedy = "Hold rows of it out (corpus.eval_share, corpus.eval), leave the task out, or plan with a baseline: "
+        remedy += "plan.planner: proportional."
+        expected = f"held-out rows with answers of every training task, which the planner {config.plan.planner} reads"
+        raise InputError(expected, got, remedy)
+
+
+def _check_training(objective: str, train: pa.Table) -> None:
+    """Whether every training row has what its objective needs. Raises InputError."""
+    import pyarrow.compute as pc
+
+    for column in NEEDED[objective]:
+        absent = pc.or_(pc.is_null(train[column]), pc.equal(train[column], "")) if column == "prompt" else None
+        lacking = train.filter(pc.is_null(train[column]) if absent is None else absent)
+        if len(lacking):
+            first = lacking["source"][0].as_py() or lacking["id"][0].as_py()
+            got = f"none in {len(lacking)} of {len(train)} rows, the first at {first}"
+            others = ", ".join(name for name in NEEDED if name != objective)
+            remedy = f"Add it, leave those rows out, or choose another train.objective ({others})."
+            raise InputError(f"{column!r} in every training row, for train.objective {objective}", got, remedy)
+
+
+def _check_plain(config: RunConfig) -> None:
+    """Whether all options can be written down. Raises InputError."""
+    free = [config.measure.options, config.plan.options, config.plan.stage, config.train.settings]
+    try:
+        json.dumps(to_data(free), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        remedy = "Correct measure.options, plan.options, plan.stage or train.settings."
+        raise InputError("options of finite numbers, texts, lists and mappings", str(error)[:120], remedy) from None
+
+
+def check_model(model: ModelConfig) -> None:
+    """Whether the model can be there, as far as that is known without loading it. Raises InputError."""
+    folder = Path(model.path)
+    if model.path.startswith("tiny:") and model.path != "tiny:":
+        raise InputError("a checkpoint folder, a hub name, or tiny:", repr(model.path), "Correct model.path.")
+    if model.path.startswith((".", "/", "~")) and not folder.is_dir():
+        raise InputError("the folder of a model", f"{model.path!r}, which does not exist", "Correct model.path.")
+    if folder.is_dir() and not any((folder / name).is_file() for name in ("config.json", "adapter_config.json")):
+        raise InputError("the folder of a model", f"{model.path!r} without config.json", "Correct model.path.")
+    if model.adapter is not None and not (Path(model.adapter) / "adapter_config.json").is_file():
+        raise InputError("the folder of a PEFT adapter", "no adapter_config.json", "Correct the path.", file=model.adapter)
+    if model.path == "tiny:" and model.width % (2 * model.heads):
+        got = f"width {model.width}, heads {model.heads}"
+        raise InputError("a width that is an even multiple of the heads", got, "Correct model.width or model.heads.")
+    for place in (folder, *([Path(model.adapter)] if model.adapter else [])):
+        for file in sorted(place.glob("*.safetensors")) if place.is_dir() else []:
+            check_weights(file)
+
+
+def check_weights(file: Path) -> None:
+    """Whether a safetensors file has all the bytes that its header speaks of. Raises InputError."""
+    size, problem = file.stat().st_size, ""
+    with file.open("rb") as opened:
+        length = int.from_bytes(opened.read(8), "little")
+        try:
+            header = json.loads(opened.read(length)) if length <= size else {}
+            end = max((part["data_offsets"][1] for name, part in header.items() if name != "__metadata__"), default=0)
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
+            problem = "a header that cannot be read"
+        else:
+            if not header or 8 + length + end != size:
+                problem = f"{size:,} bytes of {8 + length + end:,}"
+    if problem:
+        remedy = "Copy or save the checkpoint again."
+        raise InputError("a whole safetensors file", problem, remedy, file=file)
+
+
+def _check_lessons(config: RunConfig, corpus: Corpus, base: Path) -> None:
+    """Whether a tiny model can be warmed up as asked. Raises InputError."""
+    warmup: Any = config.model.warmup
+    if warmup is not None and config.model.path == "tiny:" and (warmup.source is not None or warmup.cells):
+        lesson_shares(list(lessons(config, corpus, base)), warmup.cells)

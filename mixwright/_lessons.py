@@ -1,0 +1,72 @@
+"""What a tiny model is taught before anything is measured, and how often each example of it. Needs no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mixwright.errors import InputError, unknown_name
+from mixwright.records import cell_key
+
+if TYPE_CHECKING:
+    from mixwright.config import RunConfig
+    from mixwright.corpus import Corpus
+    from mixwright.records import Example
+
+
+def lessons(config: RunConfig, corpus: Corpus, base: Path) -> Corpus:
+    """The training split, or `model.warmup.source` without the prompts of this corpus.
+
+    Args:
+        config: whose model is warmed up.
+        corpus: the run's own.
+        base: folder that a relative path starts from.
+
+    Raises:
+        InputError: a source that cannot be read, or that holds nothing new.
+    """
+    from mixwright.corpus import Corpus, read_source
+    from mixwright.corpus._identity import prompt_key
+
+    source = config.model.warmup.source if config.model.warmup else None
+    if source is None:
+        return corpus.select(split="train")
+    used = {prompt_key(example.prompt) for example in corpus}
+    rows = read_source(source, split="train", config=config.corpus, base=base)
+    taught = Corpus.from_examples((row for row in rows if prompt_key(row.prompt) not in used), config.corpus.graders)
+    if not len(taught):
+        remedy = "Name another source, or leave model.warmup.source out."
+        raise InputError("prompts to teach that are not those of the run", "none", remedy, file=source)
+    return taught
+
+
+def lesson_shares(examples: Sequence[Example], cells: Mapping[str, float]) -> np.ndarray:
+    """Probability per example: a cell's weight is spread evenly over its examples; a task's over the task.
+
+    Args:
+        examples: what may be taught.
+        cells: weight by task or `task@level`; empty for equal shares of all examples.
+
+    Raises:
+        InputError: nothing to teach, a cell that no example is of, or weights that are none.
+    """
+    taught = np.array([example.target is not None or example.answer is not None for example in examples], dtype=float)
+    if not taught.any():
+        raise InputError("examples with a target or an answer", "none", "Give a corpus that has something to teach.")
+    if not cells:
+        return taught / taught.sum()
+    keys = [(cell_key(example.task, example.level), example.task) for example in examples]
+    shares = np.zeros(len(examples))
+    for name, weight in cells.items():
+        inside = np.array([name in names for names in keys]) * taught
+        if not inside.any():
+            raise unknown_name("cell to warm up on", name, {key for names in keys for key in names})
+        if weight < 0:
+            raise InputError("weights of at least 0", f"{name}: {weight:g}", "Correct model.warmup.cells.")
+        shares += weight * inside / inside.sum()
+    if shares.sum() <= 0:
+        raise InputError("a weight above 0", "none", "Correct model.warmup.cells.")
+    return shares / shares.sum()
