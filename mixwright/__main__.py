@@ -134,12 +134,13 @@ def plan(config: Config, folder: Folder = None, dry_run: DryRun = False) -> None
     from mixwright import pipeline
 
     settings, run = _load(config, folder)
+    if dry_run:
+        corpus = pipeline.known_corpus(settings, run, base=config.parent)
+        output.out_yaml(pipeline.make_plan(settings, run, corpus))
+        return
     with pipeline.opened(settings, run, base=config.parent) as corpus:
-        if dry_run:
-            output.out_yaml(pipeline.make_plan(settings, run, corpus))
-        else:
-            pipeline.plan(settings, run, corpus)
-            output.out(str(run.plan))
+        pipeline.plan(settings, run, corpus)
+        output.out(str(run.plan))
 
 
 @app.command()

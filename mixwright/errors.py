@@ -31,9 +31,12 @@ SYSTEM: dict[int, tuple[str, str]] = {
 }
 """What the system refused: what would have been needed, and what to do."""
 INTACT = "What was finished before is intact, and nothing half-written stays. "
-LIMITS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-FULL = ("No space left on device", "os error 28", "Disk quota exceeded", "File too large", "file write failed")
-"""How libraries that raise no OSError say that a disk is full."""
+LIMITS = {
+    errno.ENOSPC: ("No space left on device", f"os error {errno.ENOSPC})", "file write failed"),
+    errno.EDQUOT: ("Disk quota exceeded", f"os error {errno.EDQUOT})"),
+    errno.EFBIG: ("File too large", f"os error {errno.EFBIG})"),
+}
+"""When nothing more can be written, and how libraries that raise no OSError say so."""
 
 
 class InputError(Exception):
@@ -73,11 +76,11 @@ def system_error(error: OSError, file: str | Path | None = None) -> InputError:
 
     Args:
         error: as the system raised it.
-        file: named where the error names none.
+        file: named in place of the one in the error.
     """
     wanted, remedy = SYSTEM.get(error.errno or 0, ("a file that the system can read and write", "Choose another place."))
     said = error.strerror or os.strerror(error.errno or errno.EIO)
-    return InputError(wanted, said, INTACT + remedy, file=error.filename or file)
+    return InputError(wanted, said, INTACT + remedy, file=file or error.filename or "standard output")
 
 
 def no_room(error: BaseException, file: str | Path | None = None) -> InputError | None:
@@ -86,8 +89,8 @@ def no_room(error: BaseException, file: str | Path | None = None) -> InputError 
     while seen is not None:
         if isinstance(seen, OSError) and seen.errno in LIMITS:
             return system_error(seen, file)
-        if any(words in str(seen) for words in FULL):
-            return InputError(SYSTEM[errno.ENOSPC][0], str(seen).splitlines()[0][:200], INTACT + ROOM, file=file)
+        if told := next((number for number in LIMITS for words in LIMITS[number] if words in str(seen)), None):
+            return system_error(OSError(told, str(seen).splitlines()[0][:200]), file or "a file")
         seen = seen.__cause__ or seen.__context__
     return None
 

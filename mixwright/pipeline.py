@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from inspect import signature
 from pathlib import Path
@@ -105,8 +105,8 @@ def opened(
         InputError: wrong settings or data, a folder of another run, or one that is in use.
     """
     changed = changed_settings(config, folder, base)
-    corpus, begun = _corpus(config, folder, base, changed)
-    _check(config, corpus, base, whole=whole)
+    begun = folder.manifest.exists() and "corpus" not in changed
+    corpus = known_corpus(config, folder, base=base, whole=whole)
     fits = begun and not changed
     resolved = {} if fits or pool is None else start(config, corpus, pool)
     with folder.lock():
@@ -118,22 +118,19 @@ def opened(
         yield corpus
 
 
-def _corpus(config: RunConfig, folder: RunFolder, base: Path, changed: Collection[str]) -> tuple[Corpus, bool]:
-    """The corpus, and whether it is the one that the folder holds."""
+def known_corpus(config: RunConfig, folder: RunFolder, *, base: Path = Path(), whole: bool = False) -> Corpus:
+    """The corpus that the folder holds, or that it would hold; nothing is written. Arguments and errors as of `opened`."""
     from mixwright.corpus import Corpus, read_corpus
-
-    begun = folder.manifest.exists() and "corpus" not in changed
-    return (Corpus.load(folder.corpus) if begun else read_corpus(config.corpus, base=base)), begun
-
-
-def _check(config: RunConfig, corpus: Corpus, base: Path, *, whole: bool) -> None:
-    """What can be refused from settings and data. Raises InputError."""
     from mixwright.trial._stage import check_trial
 
+    changed = changed_settings(config, folder, base)
+    held = folder.manifest.exists() and "corpus" not in changed
+    corpus = Corpus.load(folder.corpus) if held else read_corpus(config.corpus, base=base)
     check_settings(config, corpus, base)
     if whole:
         check_trial(config, corpus)
         check_rows(config, corpus)
+    return corpus
 
 
 def check_plan(folder: RunFolder, corpus: Corpus) -> None:
@@ -290,11 +287,8 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
     """(stage, what `run` would do), from the data itself; writes nothing. Raises InputError as `run` would."""
     from mixwright._bases import bases_of
     from mixwright.catalog import listing
-    from mixwright.corpus import read_corpus
 
-    changed_settings(config, folder, base)
-    corpus = read_corpus(config.corpus, base=base)
-    _check(config, corpus, base, whole=True)
+    corpus = known_corpus(config, folder, base=base, whole=True)
     with workers(config) as pool:
         start(config, corpus, pool)
     train, held_out = (corpus.select(split=name) for name in ("train", "eval"))

@@ -127,7 +127,7 @@ def read_measurements(path: Path) -> list[Measurement]:
         return [Measurement(**row) for row in pq.read_table(path).to_pylist()]
     except FileNotFoundError:
         raise InputError("a file of measurements", "nothing", "Run `mixwright measure` first.", file=path) from None
-    except (OSError, pa.ArrowException, TypeError) as error:
+    except (OSError, pa.ArrowException, TypeError, ValueError) as error:
         raise InputError(
             "a Parquet file of measurements", str(error)[:120], "Run `mixwright measure` again.", file=path
         ) from None

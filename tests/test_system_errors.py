@@ -1,0 +1,165 @@
+"""What the system refuses (a full disk, a limit, a long name, a cut file) is told in one line, and nothing is lost by it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from cli_call import Call, sums, write
+from test_pipeline import EDITS, made_up_rows
+from trainers_tiny import model, tokenizer
+
+from mixwright.errors import InputError, no_room, system_error
+from mixwright.runs import write_text
+
+LONG = "x" * 300
+COMMANDS = (
+    ("audit", LONG),
+    ("audit", "a.jsonl", "--eval", LONG),
+    ("measure", f"{LONG}.yaml"),
+    ("plan", f"{LONG}.yaml"),
+    ("steer", f"{LONG}.yaml"),
+    ("trial", f"{LONG}.yaml"),
+    ("run", f"{LONG}.yaml"),
+    ("run", "run.yaml", "--folder", LONG),
+    ("run", "--init", LONG),
+    ("run", "--init", "a.jsonl", "--output", LONG),
+    ("verdict", LONG),
+    ("verdict", LONG, LONG, "--corpus", "a.jsonl"),
+    ("verdict", "before", "after", "--corpus", LONG),
+)
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=lambda arguments: " ".join(arguments).replace(LONG, "LONG"))
+def test_a_name_that_is_too_long_is_the_users_in_every_command(arguments: tuple[str, ...], call: Call) -> None:
+    write("a.jsonl", sums())
+    if "run.yaml" in arguments:
+        Path("run.yaml").write_text("corpus: {train: a.jsonl}\n", encoding="utf-8")
+    code, out, err = call(*arguments)
+    assert (code, out) == (1, "")
+    assert "short enough" in err
+    assert err.count("\n") == 1
+
+
+def mixwright(*arguments: str, limit: int | None = None, stdout: int | None = subprocess.DEVNULL) -> tuple[int, str]:
+    """A command in a process of its own, whose files may have at most `limit` bytes: exit code and stderr."""
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit or 0, limit or 0))
+
+    before: Callable[[], None] | None = limited if limit else None
+    command = [sys.executable, "-m", "mixwright", *arguments]
+    path = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        command, preexec_fn=before, stdout=stdout, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
+    )
+    return done.returncode, done.stderr
+
+
+def test_a_run_that_could_not_write_goes_on_to_the_same_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write("two.jsonl", made_up_rows())
+    graders = {"morse": "exact", "first": "exact"}
+    small = {**EDITS, "trial": {**EDITS["trial"], "arms": ["uniform"]}, "corpus": {"train": "two.jsonl", "graders": graders}}
+    Path("run.yaml").write_text(yaml.safe_dump(small), encoding="utf-8")
+    assert mixwright("run", "run.yaml", "--folder", "whole")[0] == 0
+    refused = []
+    for limit in (2_000, 40_000):  # the corpus, the first model
+        code, err = mixwright("run", "run.yaml", "--folder", "torn", limit=limit)
+        assert code == 1, err
+        assert "Traceback" not in err
+        refused.append(err.splitlines()[-1])
+        assert not [path for path in Path("torn").rglob(".*") if path.name != ".lock"], "nothing half-written stays"
+    assert "torn/corpus/rows.parquet: expected a limit on the size of files that leaves room" in refused[0]
+    assert "base-0" in refused[1]
+    assert "ulimit -f" in refused[1]
+    assert mixwright("run", "run.yaml", "--folder", "torn")[0] == 0
+    code, err = mixwright("verdict", "torn", limit=20_000)
+    assert code == 1, err
+    assert err.startswith("error: torn/verdict.html: expected a limit")
+    assert Path("torn/trial/result.json").read_bytes() == Path("whole/trial/result.json").read_bytes()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("arguments", [("list",), ("list", "--json"), ("audit", "a.jsonl", "--json")])
+def test_an_output_that_cannot_be_written_is_no_bug(
+    arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write("a.jsonl", sums())
+    with Path("/dev/full").open("w") as full:
+        code, err = mixwright(*arguments, stdout=full.fileno())
+    assert code == 1
+    assert err.startswith("error: standard output: expected space")
+    assert err.count("\n") == 1
+
+
+def test_a_reader_that_has_seen_enough_is_no_bug(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        code, err = mixwright("list", "--json", stdout=writing)
+    finally:
+        os.close(writing)
+    assert (code, err) == (1, "")
+
+
+def test_an_old_file_stays_when_the_new_one_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "plan.yaml"
+    write_text(path, "old")
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(InputError, match=r"plan.yaml: expected space.*intact.*Make room"):
+        write_text(path, "new")
+    assert [file.name for file in tmp_path.iterdir()] == ["plan.yaml"]
+    assert path.read_bytes() == b"old"
+
+
+def test_what_libraries_say_of_a_full_disk_is_understood() -> None:
+    outer = RuntimeError("could not save")
+    outer.__cause__ = OSError(errno.EFBIG, "File too large")
+    assert "ulimit -f" in str(no_room(outer))
+    assert "Make room" in str(
+        no_room(RuntimeError("[enforce fail] . PytorchStreamWriter failed writing file: file write failed"))
+    )
+    assert "ulimit" in str(no_room(Exception("I/O error: File too large (os error 27)"), "model"))
+    assert no_room(ValueError("shape mismatch")) is None
+    assert str(system_error(OSError(errno.EROFS, "Read-only file system", "a.json"))).startswith(
+        "a.json: expected a file system"
+    )
+
+
+def test_a_checkpoint_that_was_cut_short_is_told_with_its_file(tmp_path: Path, call: Call) -> None:
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    for folder in (whole, cut):
+        model().save_pretrained(folder)
+        tokenizer().save_pretrained(folder)
+    os.truncate(cut / "model.safetensors", 5000)
+    write("a.jsonl", sums())
+    code, _, err = call("verdict", str(whole), str(cut), "--corpus", "a.jsonl")
+    assert code == 1
+    assert "cut" in err
+    assert "safetensors" in err
+    assert "Traceback" not in err
+
+
+def test_texts_of_a_table_that_are_no_utf8_are_told(call: Call) -> None:
+    broken = pa.StringArray.from_buffers(2, pa.array([0, 2, 4], pa.int32()).buffers()[1], pa.py_buffer(b"ok\xff\xfe"))
+    pq.write_table(pa.table({"prompt": broken, "answer": pa.array(["1", "2"])}), "a.parquet")
+    for arguments in (("audit", "a.parquet"), ("run", "--init", "a.parquet")):
+        code, _, err = call(*arguments)
+        assert code == 1
+        assert "a.parquet: expected UTF-8 text, got byte 0xff in a text of rows 1 to 2048" in err
