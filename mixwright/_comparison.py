@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mixwright._cli_init import longest_answer
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
 from mixwright.errors import unknown_name
 from mixwright.estimates.outcome import Decoding
+from mixwright.records import to_data
 from mixwright.runs import RunFolder, write_measurements
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.measure._stage import MeasureResult
     from mixwright.pipeline import Say
+
+MEASURED = ("decoding", "items", "samples", "temperature", "max_new_tokens")
+"""Settings of measuring that are noted."""
 
 
 def compare(
@@ -62,18 +65,26 @@ def compare(
     for name, learner, origin in (("before", start, None), ("after", end, start)):
         say(f"measure: {name}")
         found[name] = measure_learner(learner, rows, config.measure, start=origin, seed=config.seed)
-    write_comparison(folder, config, rows, found)
+    write_comparison(folder, config, after, rows, found)
 
 
-def write_comparison(folder: RunFolder, config: RunConfig, rows: Corpus, found: Mapping[str, MeasureResult]) -> None:
-    """Write settings, manifest, both tables and the completions; nothing of an earlier comparison stays."""
+def write_comparison(
+    folder: RunFolder, config: RunConfig, after: str, rows: Corpus, found: Mapping[str, MeasureResult]
+) -> None:
+    """Write settings, manifest, both tables and the completions; nothing of an earlier comparison stays.
+
+    What is noted is how the checkpoints were measured. How they were trained is not known here.
+    """
     from mixwright._manifest import write_manifest, write_settings
     from mixwright.trial._before import write_completions
 
     with folder.lock():
         clear(folder)  # first of all: what is killed half-way must not be judged with an older half
-        write_settings(config, folder)
-        write_manifest(config, folder, rows, Path())
+        write_settings(config, folder, ("corpus", "measure", "seed"))
+        measured = {name: to_data(getattr(config.measure, name)) for name in MEASURED}
+        graders = ", ".join(sorted({task.grader for task in rows.tasks.values()}))
+        settings = {"checkpoint after": after, "corpus": config.corpus.train, "grader": graders, **measured}
+        write_manifest(config, folder, rows, settings=settings, seeds={"measuring": config.seed})
         for name, result in found.items():
             write_measurements(folder.measurements(name), result.measurements)
         write_completions(folder.path / "completions.parquet", found)

@@ -6,7 +6,7 @@ import hashlib
 import platform
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -106,28 +106,25 @@ def file_digests(config: RunConfig, base: Path) -> dict[str, str]:
     return found
 
 
-def write_settings(config: RunConfig, folder: RunFolder) -> None:
-    """Note the resolved settings, unless they are there already: an untouched file keeps its time."""
-    path = settings_file(folder)
-    text = yaml.safe_dump(to_data(config), sort_keys=False, allow_unicode=True)
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
-        write_text(path, text)
-
-
-def write_manifest(
-    config: RunConfig, folder: RunFolder, corpus: Corpus, base: Path, resolved: Mapping[str, Any] | None = None
-) -> None:
-    """Note seeds, versions, input hashes and settings.
+def write_settings(config: RunConfig, folder: RunFolder, sections: Collection[str] = ()) -> None:
+    """Note the resolved settings, unless they are there already: an untouched file keeps its time.
 
     Args:
         config: the settings.
         folder: where to.
-        corpus: hashed.
-        base: folder that relative paths in the settings start from.
-        resolved: what the trainer makes of the settings, its defaults included, where that is known.
+        sections: those that anything was done by; empty for all.
     """
+    path, data = settings_file(folder), to_data(config)
+    kept = {name: value for name, value in data.items() if not sections or name in sections}
+    text = yaml.safe_dump(kept, sort_keys=False, allow_unicode=True)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        write_text(path, text)
+
+
+def run_settings(config: RunConfig, resolved: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a run that matter to its reader; `resolved`: what the trainer makes of them, its defaults included."""
     train = config.train
-    known: dict[str, Any] = {
+    return {
         "objective": train.objective,
         "beta": train.beta,
         "learning_rate": train.learning_rate,
@@ -138,15 +135,36 @@ def write_manifest(
         "prompts_per_step": train.prompts,
         "planner": config.plan.planner,
         **to_data(train.settings),
-        **(resolved or {}),
+        **resolved,
     }
+
+
+def write_manifest(
+    config: RunConfig,
+    folder: RunFolder,
+    corpus: Corpus,
+    *,
+    base: Path = Path(),
+    settings: Mapping[str, Any],
+    seeds: Mapping[str, int],
+) -> None:
+    """Note seeds, versions, input hashes and settings.
+
+    Args:
+        config: where the data and the model are.
+        folder: where to.
+        corpus: hashed.
+        base: folder that relative paths in the settings start from.
+        settings: those that something was done by, and no others.
+        seeds: the same.
+    """
     write_json(
         folder.manifest,
         RunManifest(
-            seeds={"run": config.seed, "trial seeds": config.trial.seeds, "bases": config.model.bases},
+            seeds=seeds,
             versions={"python": platform.python_version(), **_versions()},
             inputs={"corpus": corpus.digest(), **file_digests(config, base)},
-            settings=known,
+            settings=settings,
             parent=config.model.path,
             command=shlex.join(["mixwright", *sys.argv[1:]]) if Path(sys.argv[0]).stem in ("mixwright", "__main__") else "",
             created=datetime.now(UTC).isoformat(timespec="seconds"),

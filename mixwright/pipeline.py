@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixwright._checks import check_rows, check_settings
-from mixwright._manifest import changed_settings, settings_file, write_manifest, write_settings
+from mixwright._manifest import changed_settings, run_settings, settings_file, write_manifest, write_settings
 from mixwright.catalog import create, load
 from mixwright.errors import InputError
 from mixwright.plan._asked import with_asked
@@ -113,7 +113,8 @@ def opened(
         if not begun:
             corpus.save(folder.corpus)
         if not fits:
-            write_manifest(config, folder, corpus, base, resolved)
+            seeds = {"run": config.seed, "trial seeds": config.trial.seeds, "bases": config.model.bases}
+            write_manifest(config, folder, corpus, base=base, settings=run_settings(config, resolved), seeds=seeds)
         write_settings(config, folder)
         yield corpus
 

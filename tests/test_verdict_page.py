@@ -19,7 +19,7 @@ from mixwright.catalog import listing
 from mixwright.errors import InputError
 from mixwright.records import Claim
 from mixwright.runs import RunFolder, read_list
-from mixwright.verdict._blocks import Forest, ForestRow
+from mixwright.verdict._blocks import Claims, Fold, Forest, ForestRow, Grid, Paragraph, Table, filled
 from mixwright.verdict._charts import COLOURS, svg
 from mixwright.verdict._page import HEATS
 from mixwright.verdict._stage import render, sections, summarise
@@ -229,6 +229,22 @@ def test_a_plain_pair_that_fell_is_red(tmp_path: Path) -> None:
     names[1].write_bytes(first)
     text = render(run).read_text(encoding="utf-8")
     assert '<h1 class="tone-bad">Success of 512 held-out items: worsens.' in text
+
+
+@pytest.mark.parametrize("gone", [("effects",), ("effects", "rows"), ("effects", "rows", "judgements", "notes")])
+def test_no_table_chart_or_fold_is_empty(tmp_path: Path, gone: tuple[str, ...]) -> None:
+    run = build(tmp_path / "run", seeds=2)
+    result = json.loads(run.result.read_text(encoding="utf-8"))
+    run.result.write_text(json.dumps(result | {name: [] for name in gone}), encoding="utf-8")
+    text = re.sub(r">\s+<", "><", render(run).read_text(encoding="utf-8"))
+    for empty in ("<tbody></tbody>", "</summary></details>", '<div class="grid"></div>', "</h2></section>"):
+        assert empty not in text
+
+
+def test_a_block_with_nothing_in_it_is_left_out() -> None:
+    table, text = Table("t", ("a",), ()), Paragraph("said")
+    kept = filled([table, Fold("f", (table, Grid((table,)))), Fold("g", (table, text)), Claims("c", ()), text])
+    assert kept == [Fold("g", (text,)), text]
 
 
 def test_every_section_is_silent_without_files(tmp_path: Path) -> None:

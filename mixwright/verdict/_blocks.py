@@ -6,7 +6,7 @@ Strings in blocks are raw text from anywhere; escaping is the renderers' task an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from mixwright.records import Claim, ClaimKind
@@ -196,3 +196,33 @@ class Grid:
 
 Chart = Lines | Forest | Strips
 Block = Paragraph | Headline | Table | Claims | HeatMap | Lines | Forest | Strips | Texts | Code | Fold | Grid
+
+
+def filled(blocks: Sequence[Block]) -> list[Block]:
+    """The blocks that hold something; folds and grids lose what is empty in them, and go when nothing is left."""
+    kept: list[Block] = []
+    for block in blocks:
+        if isinstance(block, Fold | Grid):
+            inner = tuple(filled(block.blocks))
+            if inner:
+                kept.append(replace(block, blocks=inner))
+        elif _content(block):
+            kept.append(block)
+    return kept
+
+
+def _content(block: Block) -> object:
+    """What a block would be empty without."""
+    match block:
+        case Table() | HeatMap() | Forest() | Strips():
+            return block.rows
+        case Claims():
+            return block.claims
+        case Lines():
+            return any(series.x for series in block.series)
+        case Texts():
+            return block.pairs
+        case Paragraph() | Headline() | Code():
+            return block.text
+        case _:
+            return True

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from mixwright import catalog
 from mixwright.runs import RunFolder, write_json, write_text
-from mixwright.verdict._blocks import Block
+from mixwright.verdict._blocks import Block, filled
 from mixwright.verdict._claims import judge
 from mixwright.verdict._evidence import trial_of
 from mixwright.verdict._text import count
@@ -46,8 +46,7 @@ def sections(run: RunFolder) -> list[tuple[str, str, int, list[Block]]]:
     found = []
     for name in catalog.listing("sections"):
         section = catalog.create("sections", name)
-        blocks = section.blocks(run)
-        if blocks:
+        if blocks := filled(section.blocks(run)):
             found.append((name, section.TITLE, section.ORDER, blocks))
     return sorted(found, key=lambda part: (part[2], part[0]))
 
