@@ -15,7 +15,7 @@ import yaml
 
 from mixwright import config as settings
 from mixwright.config import CorpusConfig, ModelConfig, RunConfig, WarmupConfig
-from mixwright.errors import InputError
+from mixwright.errors import InputError, some
 from mixwright.runs import write_text
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _propose(train: str) -> tuple[RunConfig, list[str]]:
         measure=dataclasses.replace(config.measure, max_new_tokens=room),
         train=dataclasses.replace(config.train, max_new_tokens=room),
     )
-    counts = ", ".join(f"{name} ({task.share:.0%})" for name, task in corpus.tasks.items())
+    counts = some([f"{name} ({task.share:.0%})" for name, task in corpus.tasks.items()])
     return config, [
         f"Found {len(corpus)} examples of {len(corpus.tasks)} tasks: {counts}. {_listed('Columns', taken)}".strip()
     ]

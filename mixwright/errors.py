@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import errno
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 SOME = 8
@@ -93,6 +93,12 @@ def no_room(error: BaseException, file: str | Path | None = None) -> InputError 
             return system_error(OSError(told, str(seen).splitlines()[0][:200]), file or "a file")
         seen = seen.__cause__ or seen.__context__
     return None
+
+
+def some(parts: Sequence[str]) -> str:
+    """The first few, and how many more there are: `a, b and 4,998 more`."""
+    more = len(parts) - SOME
+    return ", ".join(parts[:SOME]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:

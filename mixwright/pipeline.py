@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from mixwright._checks import check_rows, check_settings
 from mixwright._manifest import changed_settings, run_settings, settings_file, write_manifest, write_settings
 from mixwright.catalog import create, load
-from mixwright.errors import InputError
+from mixwright.errors import InputError, some
 from mixwright.plan._asked import with_asked
 from mixwright.plan._race import warnings_of, with_formats
 from mixwright.records import Measurement, Observation, Plan, RunManifest, TrialResult, to_data
@@ -296,7 +296,7 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
     sizes, steps, bases = config.measure, config.train, len(bases_of(config, folder))
     items = sum(min(cell.count, sizes.items) for cell in held_out.cells()) if len(held_out) else 0
     arms, rollouts = _arms(config), steps.steps * steps.prompts * steps.generations
-    tasks = ", ".join(f"{name} ({task.grader})" for name, task in corpus.tasks.items())
+    tasks = some([f"{name} ({task.grader})" for name, task in corpus.tasks.items()])
     asked = "".join(f"; {name}: {to_data(value)}" for name, value in config.plan.stage.items())
     return [
         ("corpus", f"{len(train)} training and {len(held_out)} held-out examples; tasks and graders: {tasks}"),

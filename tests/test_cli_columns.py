@@ -59,10 +59,10 @@ def seen(table: str) -> list[str]:
 
 def test_init_writes_settings_that_need_editing_only(call: Call) -> None:
     Path("data").mkdir()
-    write("data/two.jsonl", [*sums(), {**sums(1)[0], "task": "other", "prompt": "x"}])
+    write("data/two.jsonl", [*sums(), *({**row, "task": "other"} for row in sums(20, 100))])
     code, _, err = call("run", "data/two.jsonl", "--init")
     assert code == 0
-    assert "41 examples of 2 tasks" in err
+    assert "60 examples of 2 tasks" in err
     config = read_yaml(Path("run.yaml"), RunConfig)
     assert config.corpus.train == "data/two.jsonl"
     assert config.corpus.graders == {"other": "exact", "sum": "exact"}

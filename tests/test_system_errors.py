@@ -18,7 +18,7 @@ from cli_call import Call, sums, write
 from test_pipeline import EDITS, made_up_rows
 from trainers_tiny import model, tokenizer
 
-from mixwright.errors import InputError, no_room, system_error
+from mixwright.errors import InputError
 from mixwright.runs import write_text
 
 LONG = "x" * 300
@@ -129,6 +129,8 @@ def test_an_old_file_stays_when_the_new_one_cannot_be_written(tmp_path: Path, mo
 
 
 def test_what_libraries_say_of_a_full_disk_is_understood() -> None:
+    from mixwright.errors import no_room, system_error
+
     outer = RuntimeError("could not save")
     outer.__cause__ = OSError(errno.EFBIG, "File too large")
     assert "ulimit -f" in str(no_room(outer))

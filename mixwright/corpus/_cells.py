@@ -24,6 +24,9 @@ def find_cells(corpus: Corpus) -> tuple[Cell, ...]:
     """
     train = np.flatnonzero(pc.equal(corpus.table["split"], "train").to_numpy())
     places = members_of(corpus, train if len(train) else np.arange(len(corpus.table)))
+    rows_of: dict[str, list[np.ndarray]] = {}
+    for (task, _), members in places.items():
+        rows_of.setdefault(task, []).append(members)
     whole: dict[str, Chance | None] = {}
     cells = []
     for (task, level), members in places.items():
@@ -31,8 +34,7 @@ def find_cells(corpus: Corpus) -> tuple[Cell, ...]:
             chance = _chance(corpus, task, members)
         else:
             if task not in whole:
-                own = np.concatenate([rows for (name, _), rows in places.items() if name == task])
-                whole[task] = _chance(corpus, task, own)
+                whole[task] = _chance(corpus, task, np.concatenate(rows_of[task]))
             chance = whole[task]
         if chance is None:
             cells.append(Cell(task, level, len(members), 0.0, "no answers"))
@@ -52,6 +54,14 @@ def members_of(corpus: Corpus, rows: np.ndarray) -> dict[tuple[str, float | None
     bounds = np.searchsorted(codes[order], np.arange(len(found) + 1))
     named = [(tasks[code // (len(levels) + 1)], [*levels, None][code % (len(levels) + 1)]) for code in found.tolist()]
     return {name: rows[order[bounds[at] : bounds[at + 1]]] for at, name in enumerate(named)}
+
+
+def rows_by_task(corpus: Corpus) -> dict[str, np.ndarray]:
+    """Task -> its rows of the table, ascending."""
+    tasks, task_of = _codes(corpus.table["task"])
+    order = np.argsort(task_of, kind="stable")
+    bounds = np.searchsorted(task_of[order], np.arange(len(tasks) + 1))
+    return {task: order[bounds[at] : bounds[at + 1]] for at, task in enumerate(tasks)}
 
 
 def rules_of(corpus: Corpus, task: str) -> Rules:

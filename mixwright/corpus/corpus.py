@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from mixwright.config import CorpusConfig
 from mixwright.contracts import Grader
-from mixwright.corpus._cells import find_cells
+from mixwright.corpus._cells import find_cells, rows_by_task
 from mixwright.corpus._columns import check_mapping, example_of
 from mixwright.corpus._identity import gather
 from mixwright.corpus._levels import bin_levels
@@ -225,10 +225,11 @@ def read_corpus(config: CorpusConfig, *, base: Path = Path()) -> Corpus:
         if task not in names:
             raise unknown_name("task in corpus.graders", task, names)
     corpus = Corpus(table, dict.fromkeys(names, config.grader) | dict(config.graders), notes=notes, folder=folder)
+    members, absent = rows_by_task(corpus), pc.is_null(table["answer"]).to_numpy()
     for task in corpus.tasks.values():
         corpus.grader(task.name)
         if task.kind == "verifiable":
-            _check_answers(corpus, task)
+            _check_answers(corpus, task, members[task.name], absent)
     return corpus
 
 
@@ -291,20 +292,25 @@ def _tasks(table: pa.Table, graders: Mapping[str, str]) -> dict[str, Task]:
     return tasks
 
 
-def _check_answers(corpus: Corpus, task: Task) -> None:
+def _check_answers(corpus: Corpus, task: Task, members: np.ndarray, absent: np.ndarray) -> None:
     """Raise InputError when rows of a verifiable task lack answers, or its grader refuses one of the first answers.
 
     A function of the user's may want more than the bare answer (a box around it), so only its failing counts.
+
+    Args:
+        corpus: just read.
+        task: verifiable.
+        members: its rows of the table, ascending.
+        absent: bool of shape (rows,): the row has no answer.
     """
-    mine = pc.equal(corpus.table["task"], task.name)
-    lacking = pc.indices_nonzero(pc.and_(mine, pc.is_null(corpus.table["answer"])))
+    lacking = members[absent[members]]
     if len(lacking):
         raise InputError(
             f"an answer in every row of task {task.name!r} or in none",
-            f"{len(lacking)} rows without, the first at {corpus.table['source'][lacking[0].as_py()]}",
+            f"{len(lacking)} rows without, the first at {corpus.table['source'][int(lacking[0])]}",
             "Add the answers or give those rows another task.",
         )
-    rows = pick(corpus.table, pc.indices_nonzero(mine).slice(0, CHECKED).to_numpy())
+    rows = pick(corpus.table, members[:CHECKED])
     for example in map(decode, rows.to_pylist()):
         score = corpus.grade(example, example.answer or "")
         if score != 1.0 and ":" not in task.grader:
