@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from mixwright.corpus._rows import decode, pc, pick
+from mixwright.corpus._rows import grouped, pc
 from mixwright.estimates.cell_states import FEWEST_ITEMS
 from mixwright.estimates.chance import ROWS, Chance, Rules, chance_level
 from mixwright.graders.choice import option_texts
@@ -15,6 +16,9 @@ from mixwright.records import Cell, Example
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
+
+SMALL = "small"
+"""Stands for the level of all cells of a task that are too small for a chance level of their own."""
 
 
 def find_cells(corpus: Corpus) -> tuple[Cell, ...]:
@@ -24,18 +28,19 @@ def find_cells(corpus: Corpus) -> tuple[Cell, ...]:
     """
     train = np.flatnonzero(pc.equal(corpus.table["split"], "train").to_numpy())
     places = members_of(corpus, train if len(train) else np.arange(len(corpus.table)))
-    rows_of: dict[str, list[np.ndarray]] = {}
+    of_task: dict[str, list[np.ndarray]] = {}
     for (task, _), members in places.items():
-        rows_of.setdefault(task, []).append(members)
-    whole: dict[str, Chance | None] = {}
+        of_task.setdefault(task, []).append(members)
+    wanted = {  # the rows that each chance level is found on, once
+        (task, level if len(members) >= FEWEST_ITEMS else SMALL): (
+            members if len(members) >= FEWEST_ITEMS else np.concatenate(of_task[task])
+        )
+        for (task, level), members in places.items()
+    }
+    chances = dict(zip(wanted, _chances(corpus, [task for task, _ in wanted], wanted.values()), strict=True))
     cells = []
     for (task, level), members in places.items():
-        if len(members) >= FEWEST_ITEMS:
-            chance = _chance(corpus, task, members)
-        else:
-            if task not in whole:
-                whole[task] = _chance(corpus, task, np.concatenate(rows_of[task]))
-            chance = whole[task]
+        chance = chances[task, level if len(members) >= FEWEST_ITEMS else SMALL]
         if chance is None:
             cells.append(Cell(task, level, len(members), 0.0, "no answers"))
         else:
@@ -69,16 +74,18 @@ def rules_of(corpus: Corpus, task: str) -> Rules:
     return Rules(corpus.grade, corpus.grader(task).luck, option_texts)
 
 
-def answered(corpus: Corpus, members: np.ndarray) -> list[Example]:
-    """At most `ROWS` of these rows that have an answer, evenly spread."""
-    thinned = members[:: max(1, -(-len(members) // ROWS))]
-    return [row for row in map(decode, pick(corpus.table, thinned).to_pylist()) if row.answer is not None]
+def answered(corpus: Corpus, groups: Iterable[np.ndarray]) -> Iterator[list[Example]]:
+    """Of each group of row indices at most `ROWS` that have an answer, evenly spread."""
+    thin = (members[:: max(1, -(-len(members) // ROWS))] for members in groups)
+    for rows in grouped(corpus.table, thin):
+        yield [row for row in rows if row.answer is not None]
 
 
-def _chance(corpus: Corpus, task: str, members: np.ndarray) -> Chance | None:
-    if corpus.tasks[task].kind != "verifiable":
-        return None
-    return chance_level(rules_of(corpus, task), answered(corpus, members))
+def _chances(corpus: Corpus, tasks: Sequence[str], groups: Iterable[np.ndarray]) -> Iterator[Chance | None]:
+    """Chance level of each group of rows of a task; None where nothing is graded."""
+    for task, rows in zip(tasks, answered(corpus, groups), strict=True):
+        graded = corpus.tasks[task].kind == "verifiable"
+        yield chance_level(rules_of(corpus, task), rows) if graded else None
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[list[Any], np.ndarray]:

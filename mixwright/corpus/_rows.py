@@ -139,6 +139,25 @@ def pick(table: pa.Table, rows: np.ndarray) -> pa.Table:
     return pa.Table.from_batches(found, table.schema)
 
 
+def grouped(table: pa.Table, groups: Iterable[np.ndarray], *, block: int = 20_000) -> Iterator[list[Example]]:
+    """The examples of each group of row indices, in the table's order; small groups together, `block` rows or so."""
+    waiting: list[np.ndarray] = []
+    for group in groups:
+        waiting.append(np.sort(group))
+        if sum(map(len, waiting)) >= block:
+            yield from _read_together(table, waiting)
+            waiting = []
+    if waiting:
+        yield from _read_together(table, waiting)
+
+
+def _read_together(table: pa.Table, groups: list[np.ndarray]) -> Iterator[list[Example]]:
+    rows = np.unique(np.concatenate(groups))
+    found = [decode(row) for row in pick(table, rows).to_pylist()]
+    for group in groups:
+        yield [found[place] for place in np.searchsorted(rows, group).tolist()]
+
+
 def chunks(examples: Iterable[Example], size: int = BATCH) -> Iterator[list[Example]]:
     """Lists of at most `size` examples."""
     chunk: list[Example] = []

@@ -21,7 +21,7 @@ from mixwright.corpus._columns import check_mapping, example_of
 from mixwright.corpus._identity import gather
 from mixwright.corpus._levels import bin_levels
 from mixwright.corpus._reading import read_rows
-from mixwright.corpus._rows import BATCH, SCHEMA, decode, pc, pick, plain, store, texts
+from mixwright.corpus._rows import BATCH, SCHEMA, decode, grouped, pc, plain, store, texts
 from mixwright.errors import InputError, unknown_name
 from mixwright.graders import load_grader
 from mixwright.graders.choice import option_texts
@@ -114,7 +114,9 @@ class Corpus:
         if task not in self._graders:
             if task not in self.tasks:
                 raise InputError("a task of the corpus", repr(task), f"It has: {', '.join(self.tasks)}.")
-            self._graders[task] = load_grader(self.tasks[task].grader, apart_from=self._folder)
+            name = self.tasks[task].grader
+            known = next((other for other in self._graders if self.tasks[other].grader == name), None)
+            self._graders[task] = self._graders[known] if known else load_grader(name, apart_from=self._folder)
         return self._graders[task]
 
     def grade(self, example: Example, completion: str) -> float:
@@ -225,11 +227,7 @@ def read_corpus(config: CorpusConfig, *, base: Path = Path()) -> Corpus:
         if task not in names:
             raise unknown_name("task in corpus.graders", task, names)
     corpus = Corpus(table, dict.fromkeys(names, config.grader) | dict(config.graders), notes=notes, folder=folder)
-    members, absent = rows_by_task(corpus), pc.is_null(table["answer"]).to_numpy()
-    for task in corpus.tasks.values():
-        corpus.grader(task.name)
-        if task.kind == "verifiable":
-            _check_answers(corpus, task, members[task.name], absent)
+    _check_answers(corpus)
     return corpus
 
 
@@ -292,26 +290,23 @@ def _tasks(table: pa.Table, graders: Mapping[str, str]) -> dict[str, Task]:
     return tasks
 
 
-def _check_answers(corpus: Corpus, task: Task, members: np.ndarray, absent: np.ndarray) -> None:
+def _check_answers(corpus: Corpus) -> None:
     """Raise InputError when rows of a verifiable task lack answers, or its grader refuses one of the first answers.
 
     A function of the user's may want more than the bare answer (a box around it), so only its failing counts.
-
-    Args:
-        corpus: just read.
-        task: verifiable.
-        members: its rows of the table, ascending.
-        absent: bool of shape (rows,): the row has no answer.
     """
-    lacking = members[absent[members]]
-    if len(lacking):
-        raise InputError(
-            f"an answer in every row of task {task.name!r} or in none",
-            f"{len(lacking)} rows without, the first at {corpus.table['source'][int(lacking[0])]}",
-            "Add the answers or give those rows another task.",
-        )
-    rows = pick(corpus.table, members[:CHECKED])
-    for example in map(decode, rows.to_pylist()):
+    members, absent = rows_by_task(corpus), pc.is_null(corpus.table["answer"]).to_numpy()
+    tasks = [task for task in corpus.tasks.values() if corpus.grader(task.name) and task.kind == "verifiable"]
+    for task in tasks:
+        lacking = members[task.name][absent[members[task.name]]]
+        if len(lacking):
+            raise InputError(
+                f"an answer in every row of task {task.name!r} or in none",
+                f"{len(lacking)} rows without, the first at {corpus.table['source'][int(lacking[0])]}",
+                "Add the answers or give those rows another task.",
+            )
+    first = grouped(corpus.table, (members[task.name][:CHECKED] for task in tasks))
+    for task, example in ((task, row) for task, rows in zip(tasks, first, strict=True) for row in rows):
         score = corpus.grade(example, example.answer or "")
         if score != 1.0 and ":" not in task.grader:
             raise InputError(

@@ -75,7 +75,8 @@ def _chances(passes: Passes, corpus: Corpus) -> dict[Group, Chance]:
     """The chance level of each cell's items, small cells with their task's."""
     rows = np.flatnonzero(pc.equal(corpus.table["split"], "train").to_numpy())
     wanted = {task for task, _ in passes.cells}
-    train = {group: answered(corpus, own) for group, own in members_of(corpus, rows).items() if group[0] in wanted}
+    members = {group: own for group, own in members_of(corpus, rows).items() if group[0] in wanted}
+    train = dict(zip(members, answered(corpus, members.values()), strict=True))
     found = {}
     for (task, level), items in passes.cells.items():
         other = train.get((task, level), [])
