@@ -25,6 +25,7 @@ from mixwright.corpus._reading import read_rows
 from mixwright.corpus._rows import BATCH, SCHEMA, decode, pc, pick, plain, store, texts
 from mixwright.errors import InputError, unknown_name
 from mixwright.graders import load_grader
+from mixwright.graders._timed import SECONDS, TimedGrades
 from mixwright.graders.choice import option_texts
 from mixwright.records import Cell, Example, Task
 from mixwright.runs import read_json, write_json
@@ -310,8 +311,9 @@ def _check_answers(corpus: Corpus, task: Task) -> None:
             "Add the answers or give those rows another task.",
         )
     rows = pick(corpus.table, pc.indices_nonzero(mine).slice(0, CHECKED).to_numpy())
+    grades = TimedGrades(corpus, SECONDS, "stop")
     for example in map(decode, rows.to_pylist()):
-        score = corpus.grade(example, example.answer or "")
+        score = grades.grade(example, example.answer or "")
         if score != 1.0 and ":" not in task.grader:
             raise InputError(
                 f"answers that grader {task.grader} can give 1.0",

@@ -199,6 +199,10 @@ class Checkpoints:
                 return f"no whole {name}: the save was interrupted, or made with save_only_model"
         return ""
 
+    def last_whole(self) -> str:
+        """The newest checkpoint that can be resumed, relative to the output folder; empty when there is none."""
+        return next((folder.name for folder in self.all() if not self.problem(folder)), "")
+
     def last_calm(self) -> str:
         """The newest whole checkpoint saved while no alarm stood, relative to the output folder; empty when none is left."""
         for folder in self.all():

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mixwright.contracts import Pool
+from mixwright.errors import InputError
 from mixwright.records import Action, CanaryOutcome, Decision, GroupOutcome, Outcome, PairOutcome, Signals
 from mixwright.trainers._draws import DrawLog
 from mixwright.trainers._files import SteeringFiles
@@ -71,6 +72,8 @@ class RunSteering:
         """The run that is served again; None where the engine decides."""
         self.losses = LastLosses(len(pool.ids) if objective == "sft" else 0)
         """Last loss per example, in SFT."""
+        self.patience = 0
+        """Generation batches in a row without any score after which training stops; 0 lets it go on."""
         self._counts: Counter[str] = Counter()
         self._expected: defaultdict[str, float] = defaultdict(float)
         self._used: list[tuple[int, int]] = []
@@ -103,6 +106,9 @@ class RunSteering:
 
         Returns:
             Example ids whose groups are refused.
+
+        Raises:
+            InputError: nothing was scored in `patience` batches in a row.
         """
         actions = self._decided(groups, self._signals(step, kl_nats=kl, entropy=entropy, groups=len(groups)))
         refused = {action.target for action in actions if action.kind == "refuse"}
@@ -123,11 +129,18 @@ class RunSteering:
         """Say once in the run that nothing of a batch was scored, so nothing could be learnt or steered by it."""
         self._counts["unscored"] += rows - groups
         self._counts["unscored_batches"] += not groups
+        self._counts["unscored_in_a_row"] = 0 if groups else self._counts["unscored_in_a_row"] + 1
+        because = UNSCORED[self.objective].format(rows=rows)
         if not groups and self._counts["unscored_batches"] == 1:
-            because = UNSCORED[self.objective].format(rows=rows)
             self.note(step, "nothing scored", because)
             if self.files.write:
                 logging.getLogger("mixwright").warning("step %d: nothing scored: %s", step, because)
+        if self.objective == "grpo" and 0 < self.patience <= self._counts["unscored_in_a_row"]:
+            raise InputError(
+                f"a reward in {self.patience} generation batches in a row",
+                f"none, up to step {step}: {because}",
+                "Correct the reward functions, or set Steering(unscored_batches=0) to train on.",
+            )
 
     def observe_rows(
         self, step: int, outcomes: Sequence[Outcome | PairOutcome], rows: int, line: Mapping[str, Any], entropy: float | None

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import torch
 from transformers import Trainer
 
 from mixwright.contracts import Pool
@@ -91,6 +92,13 @@ class SteeredTrainer(Trainer):
                 known = start or (before.start if before is not None else [])
                 self.canaries.start = [(tokens, logprobs) for tokens, logprobs in known]
         return super().train(resume_from_checkpoint, *args, **kwargs)
+
+    def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        """As TRL's; the loss is kept until the optimiser's step."""
+        loss = super().training_step(*args, **kwargs)
+        if self.steered is not None:
+            self.hooks.finite.saw(loss)
+        return loss
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """As TRL's, with the steering metrics."""
