@@ -91,13 +91,18 @@ def lessons(config: RunConfig, corpus: Corpus) -> Corpus:
 
 
 def trainer_settings(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that matter as the trainer resolves them, defaults included; empty but for GRPO. Runs in a worker."""
+    """The settings that matter as the trainer resolves them, defaults included; empty but for GRPO. Runs in a worker.
+
+    Raises:
+        InputError: as `check_train_settings`.
+    """
     import torch
 
     from mixwright.learner.settings import cheap_settings
-    from mixwright.trainers._configs import grpo_config
+    from mixwright.trainers._configs import check_train_settings, grpo_config
 
     config = from_data(RunConfig, dict(data))
+    check_train_settings(config)
     if config.train.objective != "grpo":
         return {}
     cheap = cheap_settings(torch.accelerator.current_accelerator() or "cpu")

@@ -13,7 +13,8 @@ from transformers import TrainerCallback
 from mixwright.errors import InputError
 from mixwright.trainers._finite import Finite
 from mixwright.trainers._processes import CHECK_EVERY, check_same_data, check_same_run
-from mixwright.trainers._resume import Checkpoints, refuse_unresumable
+from mixwright.trainers._refusals import refuse_unresumable
+from mixwright.trainers._resume import Checkpoints
 from mixwright.trainers._run import RunSteering
 
 

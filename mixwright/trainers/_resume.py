@@ -281,13 +281,3 @@ def _step(folder: Path) -> int:
     """The step in a checkpoint's name; -1 when it has none."""
     number = folder.name.rpartition("-")[2]
     return int(number) if number.isdecimal() else -1
-
-
-def refuse_unresumable(args: Any) -> None:
-    """Raises InputError for the trainer's settings under which a resumed run, or a second attempt, would draw again."""
-    for name, why in {
-        "ignore_data_skip": "A resumed epoch would begin with its first rows again; without it nothing is loaded in vain.",
-        "auto_find_batch_size": "A second attempt would draw and count the same steps again; set a batch size that fits.",
-    }.items():
-        if getattr(args, name, False):
-            raise InputError(f"{name}=False under steering", "True", why)

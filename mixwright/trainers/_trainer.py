@@ -39,7 +39,7 @@ class SteeredTrainer(Trainer):
     def steer(self, steering: Steering, pool: Pool, *, objective: str, beta: float, micro_steps: int) -> RunSteering:
         """Put a run beside this trainer. Raises InputError when the plan does not fit or a setting cannot be steered."""
         check_attributes(self, objective)
-        refuse_dataloader(self)
+        refuse_dataloader(self.args)
         for sentence in slow_settings(self.args):
             logging.getLogger("mixwright").warning(sentence)
         self.steering = steering

@@ -59,13 +59,7 @@ def make_trainer(
     shared = _shared_settings(config, learner, steps, seed, folder)
     given: dict[str, Any] = {"model": learner.model, "processing_class": learner.tokenizer, "steering": steering}
     if stage.objective == "grpo":
-        from mixwright.trainers.grpo import SteeredGRPOTrainer
-
-        grades = TimedGrades(train, config.measure.grader_seconds, config.measure.slow_grader)
-        given |= {"train_dataset": train.to_datasets(), "reward_funcs": [corpus_reward(train, grades)]}
-        trainer = SteeredGRPOTrainer(args=_grpo_config(config, shared), **given)
-        grades.tell = functools.partial(_note_late, trainer)
-        return trainer
+        return _grpo_trainer(train, config, _grpo_config(config, shared), given)
     if stage.objective == "sft":
         from mixwright.trainers.sft import SteeredSFTTrainer
 
@@ -75,6 +69,17 @@ def make_trainer(
 
         return SteeredDPOTrainer(args=_dpo_config(config, shared), train_dataset=_pairs(train), **given)
     raise InputError("an objective that a trial can train: grpo, sft or dpo", stage.objective, "Change it in the plan.")
+
+
+def _grpo_trainer(train: Corpus, config: RunConfig, args: Any, given: dict[str, Any]) -> Any:
+    from mixwright.trainers.grpo import SteeredGRPOTrainer
+
+    grades = TimedGrades(train, config.measure.grader_seconds, config.measure.slow_grader)
+    trainer = SteeredGRPOTrainer(
+        args=args, train_dataset=train.to_datasets(), reward_funcs=[corpus_reward(train, grades)], **given
+    )
+    grades.tell = functools.partial(_note_late, trainer)
+    return trainer
 
 
 def _note_late(trainer: Any, sentence: str) -> None:
