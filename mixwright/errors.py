@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Iterable
 from pathlib import Path
 
+from mixwright._uncaught import show_briefly
+
 SOME = 8
 """Names listed when none is near."""
 
@@ -30,6 +32,7 @@ class InputError(Exception):
         self.file = str(file) if file is not None else None
         self.line = line
         super().__init__(str(self))
+        show_briefly()
 
     def __str__(self) -> str:
         place = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -53,6 +54,8 @@ class SteeringHooks(TrainerCallback):
         self.begin, self.hand_in, self.watch, self.measured = begin, hand_in, watch, measured
         self.remembered = remembered
         self.checkpoints = Checkpoints(run, args.output_dir, each_node=args.save_on_each_node, saves=args.should_save)
+        self.checkpoints.agree = self._check_schedule
+        self.args = args
         run.calm = self.checkpoints.last_calm
         self.finite = Finite(run, self.checkpoints.last_whole)
         """Stops the run where a number is none."""
@@ -181,11 +184,31 @@ class SteeringHooks(TrainerCallback):
         found = self.sampler
         return [found.batch_size, found.mini_repeat_count, found.repeat_count, found.rows] if found is not None else []
 
+    def _check_schedule(self, kept: Mapping[str, Any]) -> None:
+        """Learning rates that are spread over the steps of a run are others where their number changes."""
+        saved, now = kept.get("max_steps", self.args.max_steps), self.args.max_steps
+        if saved == now or is_constant(self.args):
+            return
+        name = str(getattr(self.args.lr_scheduler_type, "value", self.args.lr_scheduler_type))
+        if not self.run.planned:
+            raise InputError(
+                f"max_steps={saved}, as when it was saved: lr_scheduler_type {name!r} spreads learning rates over the steps",
+                f"max_steps={now}",
+                "Resume with it. A run that may be made longer needs lr_scheduler_type='constant' from its start.",
+            )
+        if self.run.files.write:
+            logging.getLogger("mixwright").warning(
+                "max_steps was %d and is %d: under lr_scheduler_type %r learning rates differ from those of a run begun so.",
+                saved,
+                now,
+                name,
+            )
+
     def _stage(self, step: int, given: Mapping[str, Any]) -> None:
         self.finite.check_weights(step, given["model"])
         check_same_run(self.run, step)
         kept = {"last": self.last, "whole": self.whole, "checks": self.run.checks, "remembered": self.remembered()}
-        kept["served"] = self._served()
+        kept |= {"served": self._served(), "max_steps": self.args.max_steps}
         self.checkpoints.stage(step, kept)
         self._staged = step
 
@@ -206,3 +229,10 @@ class SteeringHooks(TrainerCallback):
                 self._waiting.add(name)
             else:
                 self._waiting.discard(name)
+
+
+def is_constant(args: Any) -> bool:
+    """Whether no learning rate depends on how many steps the run has."""
+    name = getattr(args.lr_scheduler_type, "value", args.lr_scheduler_type)
+    fraction = 0 < args.warmup_steps < 1 or bool(getattr(args, "warmup_ratio", None))
+    return name in ("constant", "constant_with_warmup", "inverse_sqrt", "reduce_lr_on_plateau") and not fraction

@@ -12,7 +12,7 @@ import logging
 import os
 import shutil
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,8 @@ class Checkpoints:
     def __init__(self, run: RunSteering, output_dir: str, *, each_node: bool = False, saves: bool | None = None) -> None:
         self.run, self.output, self.each_node = run, Path(output_dir), each_node
         self.saves = run.files.write if saves is None else saves
+        self.agree: Callable[[Mapping[str, Any]], None] = lambda extra: None
+        """Raises InputError when what was kept beside the run's state does not fit; called before anything is taken over."""
 
     def stage(self, step: int, extra: Mapping[str, Any]) -> None:
         """Before TRL writes checkpoint `step`: put the state where a kill cannot separate it from that checkpoint.
@@ -150,6 +152,7 @@ class Checkpoints:
         PartialState().wait_for_everyone()
         state = read_state(folder, NAME)
         try:
+            self.agree(state["extra"])
             run.restore(state)
             self._warn(folder, state)
             run.files.cut(state["lines"])

@@ -72,6 +72,8 @@ class RunSteering:
         """The run that is served again; None where the engine decides."""
         self.losses = LastLosses(len(pool.ids) if objective == "sft" else 0)
         """Last loss per example, in SFT."""
+        self.planned = True
+        """Whether a plan was given."""
         self.patience = 0
         """Generation batches in a row without any score after which training stops; 0 lets it go on."""
         self._counts: Counter[str] = Counter()

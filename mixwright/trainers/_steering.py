@@ -288,7 +288,7 @@ def make_run(
     reward_range = plan.stages[place].options.get("engine", {}).get("reward_range", (0.0, 1.0))
     files = SteeringFiles(folder, write=main)
     run = RunSteering(engine, pool, files, beta=beta, lr_reason=lr_reason, reward_range=reward_range, objective=objective)
-    run.patience = steering.unscored_batches
+    run.patience, run.planned = steering.unscored_batches, isinstance(steering.plan, Plan)
     if steering.replay is not None:
         run.serve(read_tape(Path(steering.replay), pool))
     return run

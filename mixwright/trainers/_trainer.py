@@ -78,6 +78,7 @@ class SteeredTrainer(Trainer):
         """
         if self.steered is not None:
             self.hooks.checkpoints.output = Path(str(self.args.output_dir))  # it may have been changed since
+            self.hooks.args = self.args
             folder = self.hooks.checkpoints.choose(resume_from_checkpoint)
             start = self.hooks.resume(folder)
             by_name = resume_from_checkpoint is not True
