@@ -1,8 +1,8 @@
 """How an `InputError` that nobody catches leaves a user's script: one line with its place there, no traceback of ours.
 
 The exception keeps its traceback, and whoever catches it sees no difference. Python prints uncaught exceptions through
-`sys.excepthook`, so that is where it is shortened: the hook is put there when the first `InputError` is made, not by an import,
-and hands everything else to the hook that was there before. A hook that somebody sets later takes its place.
+`sys.excepthook`, so that is where it is shortened: the hook is put there when the first `InputError` is made, not by an
+import, and hands everything else to the hook that was there before. A hook that somebody sets later takes its place.
 """
 
 from __future__ import annotations

@@ -62,6 +62,7 @@ class Finite:
         name = self.whole()
         back = f"Resume from {name}, the last whole checkpoint, with" if name else "There is no whole checkpoint: begin with"
         because = f"a {what} is not a finite number; {state}"
+        self.run.finish()
         self.run.note(step, "not finite", because)
         self.run.write()
         raise InputError(f"finite numbers at step {step}", because, f"{back} {REMEDY}.")

@@ -177,6 +177,7 @@ class SteeringHooks(TrainerCallback):
         check_same_run(self.run, state.global_step)
         if self.terminated is not None:
             self.terminated.on_train_end(args, state, control)
+        self.run.finish()
         self.run.write()
 
     def _served(self) -> list[int]:

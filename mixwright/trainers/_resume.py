@@ -138,7 +138,7 @@ class Checkpoints:
         run = self.run
         if folder is None:
             if run.batches:
-                run.log.start = len(run.log)
+                run.begin_anew()
                 if run.stop:
                     run.note(0, "stop lifted", f"training was begun anew; it had stopped because {run.stop}")
                     run.stop = ""

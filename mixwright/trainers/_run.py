@@ -14,7 +14,7 @@ from mixwright.contracts import Pool
 from mixwright.errors import InputError
 from mixwright.records import Action, CanaryOutcome, Decision, GroupOutcome, Outcome, PairOutcome, Signals
 from mixwright.trainers._draws import DrawLog
-from mixwright.trainers._files import SteeringFiles
+from mixwright.trainers._files import AHEAD, SteeringFiles
 from mixwright.trainers._lines import PER_TASK, UNSCORED, LastLosses, counted, drawn_shares, group_line
 from mixwright.trainers._reasons import NO_BETA, NOT_OURS, stop_instead
 
@@ -183,6 +183,19 @@ class RunSteering:
         """Training begins, perhaps again: what an interrupted step left behind is forgotten."""
         self._lines, self.metrics, self._canary_kl, self._fresh = [], {}, None, True
 
+    def begin_anew(self) -> None:
+        """Training is called again without a checkpoint: what was drawn ahead and not used belongs to no step of it."""
+        ahead = len(self.log) - self._used_rows
+        if ahead > 0:
+            self._used.append((AHEAD, ahead))
+            self._used_rows += ahead
+        self.log.start = len(self.log)
+
+    def finish(self) -> None:
+        """Training has ended: write down what the engine was collecting for one line."""
+        self.engine.finish()
+        self.files.decisions(self.engine.take_decisions())
+
     def charge(self, rollouts: int, tokens: int = 0) -> None:
         """Count completions made, and tokens read, for watching and not for learning."""
         self.rollouts += rollouts
@@ -327,10 +340,11 @@ class RunSteering:
                 else:
                     self.note(step, "not executed: beta", self.beta_reason or NO_BETA[self.objective])
             elif action.kind == "lr_factor" and action.value is not None:
-                if self.lr_reason:
-                    self.note(step, "not executed: lr_factor", self.lr_reason)
-                else:
+                if not self.lr_reason:
                     self.lr_factor = action.value
+                elif not self._counts["rates_left"]:  # said once: few survivors move the factor back and forth
+                    self._counts["rates_left"] = 1
+                    self.note(step, "not executed: lr_factor", self.lr_reason)
             elif action.kind in ("stop", "restore"):
                 self.stop = action.because
                 if action.kind == "restore":  # a running trainer cannot go back
