@@ -112,7 +112,7 @@ def dpo_config(config: RunConfig, shared: Mapping[str, Any]) -> Any:
     return _checked(DPOConfig, {**shared, "per_device_train_batch_size": config.train.prompts}, config, OWN)
 
 
-def _checked(cls: type[Any], given: Mapping[str, Any], config: RunConfig, own: Mapping[str, str]) -> Any:
+def _checked(cls: type[Any], given: Mapping[str, Any], config: RunConfig, own: dict[str, str]) -> Any:
     """TRL's config of `given` and `train.settings`; fields that may not stand there, or that TRL refuses, as InputErrors."""
     settings = to_data(config.train.settings)
     refused = own | UNUSED | dict.fromkeys(ELSEWHERE, INSIDE)

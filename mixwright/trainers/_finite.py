@@ -84,4 +84,5 @@ def all_finite(tensors: Iterable[Tensor | None]) -> bool:
 
 def _norm(tensors: Sequence[Tensor]) -> float:
     """Largest Euclidean norm; NaN or infinite where an entry is, and where squares overflow."""
-    return float(torch.stack(torch._foreach_norm(list(tensors), 2, torch.float32)).max())
+    norms = torch._foreach_norm(list(tensors), 2, torch.float32)  # pyright: ignore[reportPrivateImportUsage]
+    return float(torch.stack(list(norms)).max())

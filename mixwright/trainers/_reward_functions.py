@@ -78,9 +78,10 @@ def watched(function: Any, steering: Steering, run: RunSteering, step: int, task
             return late()
 
     async def call_async(**given: Any) -> list[float | None]:
+        limit = asyncio.timeout(seconds or None)
         try:
             with named(seconds, tell):
-                async with asyncio.timeout(seconds or None) as limit:
+                async with limit:
                     return checked(name, await function(**given), count)
         except TimeoutError:
             if not limit.expired():
