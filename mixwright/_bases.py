@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import shutil
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -101,22 +100,16 @@ class StartJob:
 
 
 def resolved_settings(job: StartJob) -> dict[str, Any]:
-    """The settings that matter as the trainer resolves them, defaults included; empty but for GRPO. Runs in a worker.
+    """The settings that matter as the trainer resolves them, defaults included. Runs in a worker.
 
     Raises:
-        InputError: a setting that TRL refuses, or chats for a tokenizer without a chat template.
+        InputError: as `check_train_settings`, or chats for a tokenizer without a chat template.
     """
-    import torch
-
     from mixwright.learner.load import check_chats
-    from mixwright.learner.settings import cheap_settings
-    from mixwright.trainers._configs import CONFIGS
+    from mixwright.trainers._configs import check_train_settings
 
     config = from_data(RunConfig, dict(job.config))
-    cheap = cheap_settings(torch.accelerator.current_accelerator() or "cpu")
-    with tempfile.TemporaryDirectory() as place:
-        shared = {"output_dir": place, "learning_rate": config.train.learning_rate, **cheap}
-        resolved = CONFIGS[config.train.objective](config, shared)
+    resolved = check_train_settings(config)
     if job.chats and config.model.path != TINY:
         check_chats(config.model.path)
     if config.train.objective != "grpo":

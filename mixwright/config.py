@@ -111,6 +111,10 @@ class MeasureConfig:
     probes: tuple[str, ...] = ("competence", "formats", "entropy", "drift")
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Of the probes, by name: `retention: {learning_rate: 1e-4}`."""
+    grader_seconds: Amount = 10.0
+    """Longest that a grader may take for one answer, in measuring and in trials, seconds; 0 sets no limit."""
+    slow_grader: Literal["wrong", "stop"] = "wrong"
+    """What an answer is that took its grader longer: wrong, and counted; or the end of the run."""
 
 
 @dataclass(frozen=True, slots=True)

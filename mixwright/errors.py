@@ -8,6 +8,8 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from mixwright._uncaught import show_briefly
+
 SOME = 8
 """Names listed when none is near."""
 ROOM = "Make room and give the same command again: it goes on from there."
@@ -59,6 +61,7 @@ class InputError(Exception):
         self.file = str(file) if file is not None else None
         self.line = line
         super().__init__(str(self))
+        show_briefly()
 
     def __str__(self) -> str:
         place = ""

@@ -183,11 +183,41 @@ def test_few_survivors_scale_or_skip_the_step_and_it_is_restored():
     engine.observe(groups(4, 8, 8, 8, 8, 8, 8, 8), Signals(3))
     (restored,) = engine.observe(groups(4, 4), Signals(4))
     assert (restored.kind, restored.value) == ("lr_factor", 1.0)
-    what = [(d.step, d.what, d.old, d.new) for d in engine.take_decisions() if not d.what.startswith("refuse")]
-    assert what == [
-        (0, "lr_factor", 1.0, 0.5),
-        (1, "skip_step", False, True),  # the third such batch, of step 3, is not written down; the fourth would be
-    ]
+    assert lines(engine) == []
+    engine.finish()
+    assert lines(engine) == [(0, 3, 1.0, 0.0)]
+
+
+def lines(engine):
+    return [(d.step, d.last, d.old, d.new) for d in engine.take_decisions() if d.what == "lr_factor"]
+
+
+def test_a_stretch_that_few_groups_survive_is_one_line_however_long():
+    """Batches with enough groups in between do not end it; ten of them in a row do; and so does the end of training."""
+    engine, other = (Engine(stage(gates=("too_hard",)), pool(), seed=0) for _ in range(2))
+    few, fewest, enough = groups(4, 8, 8, 8, 8, 8, 8, 8), groups(4, *[8] * 15), groups(4, 4, 4, 4)
+
+    def batch(step):
+        return enough if step % 2 == 0 or 30 <= step < 40 else fewest if step == 7 else few
+
+    told = []
+    for step in range(50):
+        engine.observe(batch(step), Signals(step))
+        told += [(step, *line) for line in lines(engine)]
+        if step == 20:
+            other.restore(stored(engine.state()))
+    assert told == [(39, 1, 29, 1.0, 0.25)]
+    engine.finish()
+    assert lines(engine) == [(41, 49, 1.0, 0.5)]
+    engine.finish()
+    assert lines(engine) == []
+    for step in range(21, 50):
+        other.observe(batch(step), Signals(step))
+    other.finish()
+    first, second = [d for d in other.take_decisions() if d.what == "lr_factor"]
+    assert (first.step, first.last, first.old, first.new) == (1, 29, 1.0, 0.25)
+    assert first.because == "under 25% of the groups teach in 15 batches, steps 1 to 29: learning rate times 0.25 to 0.5"
+    assert (second.step, second.last) == (41, 49)
 
 
 def canaries(engine, success, step):

@@ -2,21 +2,28 @@
 
 import ast
 import re
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from readme_tree import ROOT, shown, tree
+from readme_tree import FILES, PACKAGES, ROOT, shown, tree
 
 from mixwright.catalog import KINDS
 
 FILE_LINES, FUNCTION_LINES, PLUGIN_LINES = 400, 50, 200
-SKIPPED = {".git", ".venv", ".ruff_cache", ".pytest_cache", ".hypothesis", "__pycache__", "build", "dist", "runs", "shared"}
+OWN = {Path(name).parts[0] for name in FILES} | set(PACKAGES) | {"README.md", ".gitignore"}
+"""What of the folder is the project's: whoever works in a clone keeps environments, data and runs beside it."""
+BUILT = {"__pycache__", "build", "dist"}
 
 
-def files(*suffixes: str) -> list[Path]:
-    found = [path for path in sorted(ROOT.rglob("*")) if path.is_file() and (not suffixes or path.suffix in suffixes)]
-    return [path for path in found if not any(p in SKIPPED or p.endswith(".egg-info") for p in path.relative_to(ROOT).parts)]
+def files(*suffixes: str, root: Path = ROOT) -> list[Path]:
+    found: list[Path] = []
+    for own in sorted(OWN):
+        found += sorted((root / own).rglob("*")) or [root / own]
+    found = [path for path in found if path.is_file() and (not suffixes or path.suffix in suffixes)]
+    return [path for path in found if not any(p in BUILT or p.endswith(".egg-info") for p in path.relative_to(root).parts)]
 
 
 SOURCES = files(".py")
@@ -133,3 +140,19 @@ def test_nothing_of_one_machine_is_written_down() -> None:
         if FOREIGN.search(line)
     ]
     assert found == []
+
+
+@pytest.mark.parametrize("place", ["venv", "env", ".tox", "site-packages", "data"])
+def test_only_what_is_the_projects_is_held_to_its_rules(place: str, tmp_path: Path) -> None:
+    """An environment under any name, or somebody's data, in the clone."""
+    for path in ("README.md", "mixwright/own.py", f"{place}/lib/python3.11/foreign.py", f"{place}/LICENSE.md"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).touch()
+    assert files(root=tmp_path) == [tmp_path / "README.md", tmp_path / "mixwright" / "own.py"]
+
+
+@pytest.mark.skipif(not (shutil.which("git") and (ROOT / ".git").exists()), reason="no clone")
+def test_what_git_keeps_is_the_projects() -> None:
+    """A new folder at the top has to be named in `readme_tree`, or the rules would not hold there."""
+    kept = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert {Path(path).parts[0] for path in kept} <= OWN

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -200,8 +201,9 @@ def corpus(worse: str | None = "x") -> Corpus:
 
 
 def test_a_trial_trains_pairs_of_a_corpus(tmp_path: Path, disk: Path) -> None:
-    learner, plan = Learner(saved_model(disk), tokenizer(), "tiny"), Branch(PLAN)
-    train = TrainConfig(objective="dpo", settings={"beta": 0.2, "max_steps": 2})
+    short = replace(PLAN, stages=(replace(PLAN.stages[0], steps=2),))
+    learner, plan = Learner(saved_model(disk), tokenizer(), "tiny"), Branch(short)
+    train = TrainConfig(objective="dpo", settings={"beta": 0.2})
     config = RunConfig(CorpusConfig("rows.jsonl"), train=train)
     trainer = make_trainer(learner, corpus(), plan, config, seed=0, folder=tmp_path / "branch")
     trainer.train()

@@ -1,61 +1,136 @@
-"""A run whose numbers overflow goes on as far as TRL's does; what is no number is told as null and steers nothing."""
+"""A run whose numbers overflow stops at that step by name, before it trains on what is no number or saves it."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from trainers_tiny import dpo_config, losses, model, pairs, read, rows, saved_model, sft_config, tokenizer
+from trainers_tiny import (
+    dpo_config,
+    grpo_config,
+    model,
+    pairs,
+    parameters,
+    read,
+    rows,
+    saved_model,
+    sft_config,
+    tokenizer,
+    vowels,
+)
 from transformers import TrainerCallback
+from trl import GRPOTrainer
 
-from mixwright import SteeredDPOTrainer, SteeredSFTTrainer, Steering
+from mixwright import SteeredDPOTrainer, SteeredGRPOTrainer, SteeredSFTTrainer, Steering, SteeringCallback
+from mixwright.errors import InputError
 from mixwright.records import CellPlan, Plan, Stage
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # TRL sets the older name
 CELLS = (CellPlan("letters", 1.0, "mastered", 0.9, 0.0, 64, 12), CellPlan("sums", 2.0, "mastered", 0.9, 0.0, 64, 12))
 SHARES = {"letters": 0.5, "sums": 0.5}
+SAVED = {"max_steps": 6, "save_strategy": "steps", "save_steps": 1}
 
 
 class Break(TrainerCallback):
-    """After the second step a part of the model is no number."""
+    """During the third step a part of the model is no number, or an entry of its gradient is none."""
+
+    def __init__(self, part: str, value: float) -> None:
+        self.part, self.value = part, value
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if state.global_step == 2:
+        if state.global_step == 2 and self.part == "weight":
             with torch.no_grad():
-                next(kwargs["model"].parameters()).fill_(torch.nan)
+                next(kwargs["model"].parameters())[0, 0] = self.value
+
+    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if state.global_step == 2 and self.part == "gradient":
+            next(p for p in kwargs["model"].parameters() if p.grad is not None).grad[0, 0] = self.value
+
+
+def trainer_of(objective: str, folder: Path, callbacks: list[Any], **settings: Any) -> Any:
+    monitors = ("canary", "displacement") if objective == "dpo" else ("canary",)
+    stage = Stage(objective, objective, 6, SHARES, controllers=("drift",), monitors=monitors)  # type: ignore[arg-type]
+    shared = {"processing_class": tokenizer(), "callbacks": callbacks, "steering": Steering(Plan("test", (stage,), CELLS))}
+    settings = SAVED | settings
+    if objective == "grpo":
+        return SteeredGRPOTrainer(model(), vowels, grpo_config(folder, **settings), train_dataset=rows(64), **shared)
+    if objective == "sft":
+        data = rows(64).rename_column("answer", "completion")
+        return SteeredSFTTrainer(model(), args=sft_config(folder, **settings), train_dataset=data, **shared)
+    made = saved_model(folder / "model")
+    return SteeredDPOTrainer(made, args=dpo_config(folder, **settings), train_dataset=pairs(64), **shared)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("part", ["weight", "gradient"])
+@pytest.mark.parametrize("objective", ["sft", "dpo", "grpo"])
+def test_it_stops_with_the_step_and_the_last_whole_checkpoint(
+    objective: str, part: str, value: float, tmp_path: Path
+) -> None:
+    trainer = trainer_of(objective, tmp_path, [Break(part, value)])
+    last = 1 if part == "weight" else 2  # the save of step 2 would have held the weight
+    told = (
+        rf"finite numbers at step 2, got a {part} is not.*Resume from checkpoint-{last}, the last whole.*lower learning rate"
+    )
+    with pytest.raises(InputError, match=told):
+        trainer.train()
+    assert trainer.state.global_step == 2
+    (line,) = [line for line in read(tmp_path, "decisions.jsonl") if line["what"] == "not finite"]
+    assert line["step"] == 2
+    assert part != "gradient" or bool(torch.isfinite(parameters(trainer)).all())
+    again = trainer_of(objective, tmp_path, [], max_steps=4)
+    again.train(resume_from_checkpoint=True)
+    assert again.state.global_step == 4
+    assert not [line for line in read(tmp_path, "decisions.jsonl") if line["what"] == "not finite"]
+    assert bool(torch.isfinite(parameters(again)).all())
 
 
 @pytest.mark.parametrize("objective", ["sft", "dpo"])
-def test_a_run_that_overflows_goes_on_and_says_null(objective: str, tmp_path: Path) -> None:
-    monitors = ("canary", "displacement") if objective == "dpo" else ("canary",)
-    stage = Stage(objective, objective, 6, SHARES, controllers=("drift",), monitors=monitors)  # type: ignore[arg-type]
-    shared = {
-        "processing_class": tokenizer(),
-        "callbacks": [Break()],
-        "steering": Steering(Plan("test", (stage,), CELLS), canary_every=1),
-    }
-    settings = {"max_steps": 6, "save_strategy": "steps", "save_steps": 1}
-    if objective == "sft":
-        data, args = rows(64).rename_column("answer", "completion"), sft_config(tmp_path, **settings)
-        trainer: Any = SteeredSFTTrainer(model(), args=args, train_dataset=data, **shared)
-    else:
-        made = saved_model(tmp_path / "model")
-        trainer = SteeredDPOTrainer(made, args=dpo_config(tmp_path, **settings), train_dataset=pairs(64), **shared)
+def test_a_loss_that_overflows_stops_before_the_weights_move(objective: str, tmp_path: Path) -> None:
+    trainer = trainer_of(objective, tmp_path, [], save_strategy="no")
+    before, compute = parameters(trainer).clone(), trainer.compute_loss
+    trainer.compute_loss = lambda *args, **kwargs: compute(*args, **kwargs) * float("inf")
+    with pytest.raises(InputError, match=r"step 0, got a loss is not.*There is no whole checkpoint: begin with a lower"):
+        trainer.train()
+    assert torch.equal(parameters(trainer), before)
+
+
+def test_a_trainer_of_ones_own_is_stopped_too(tmp_path: Path) -> None:
+    args = grpo_config(tmp_path, **SAVED, shuffle_dataset=False)
+    plan = Plan("test", (Stage("grpo", "grpo", 6, SHARES),))
+    steering = SteeringCallback(Steering(plan), rows(), vowels, args)
+    callbacks = [Break("weight", float("nan")), steering]
+    given = {"processing_class": tokenizer(), "callbacks": callbacks}
+    trainer = GRPOTrainer(model(), steering.reward_funcs, args, steering.train_dataset, **given)
+    with pytest.raises(InputError, match="Resume from checkpoint-1"):
+        trainer.train()
+
+
+def test_a_last_step_that_overflows_is_no_normal_end(tmp_path: Path) -> None:
+    trainer = trainer_of("sft", tmp_path, [Break("weight", float("nan"))], max_steps=2, save_strategy="no")
+    with pytest.raises(InputError, match="step 2, got a weight"):
+        trainer.train()
+
+
+def test_large_numbers_are_numbers(tmp_path: Path) -> None:
+    """A gradient whose square overflows is still one; so is one of float16 whose sum of squares is."""
+    from mixwright.trainers._finite import all_finite
+
+    large = torch.full((4,), 1e30)
+    half = torch.full((64,), 6e4, dtype=torch.float16)
+    assert all_finite([large, None, half, torch.arange(3), torch.zeros(0)])
+    for tensor in (large, half):
+        for value in (float("nan"), float("inf"), float("-inf")):
+            spoilt = tensor.clone()
+            spoilt[1] = value
+            assert not all_finite([large, half, spoilt])
+
+
+def test_a_run_without_such_numbers_is_left_alone(tmp_path: Path) -> None:
+    trainer = trainer_of("sft", tmp_path, [])
     trainer.train()
-    assert trainer.canaries is not None
     assert trainer.state.global_step == 6
-    assert len(losses(trainer)) == 6
-    lines = read(tmp_path, "steps.jsonl")
-    assert [line["loss"] is None for line in lines] == [False, False, True, True, True, True]
-    assert [line["examples" if objective == "sft" else "pairs"] for line in lines] == [4, 4, 0, 0, 0, 0]
-    assert all(line["entropy"] is None for line in lines[2:])
-    said = [line for line in read(tmp_path, "decisions.jsonl") if line["what"] == "nothing scored"]
-    assert [(line["step"], line["because"]) for line in said] == [
-        (2, "no loss of the 4 rows is a finite number; the run has overflowed")
-    ]
-    assert trainer.steered.proof()["unscored"] == 16
-    used = trainer.steered.state()["progress"]["used"]
-    assert [tuple(pair) for pair in used] == [(step, 4) for step in range(6)]
-    assert (tmp_path / "checkpoint-6" / "steering.json").exists()
+    assert json.loads((tmp_path / "steering" / "proof.json").read_text())["unscored"] == 0

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trainers_tiny import grpo_config, model, rows, tokenizer, vowels
+import torch
+from trainers_tiny import grpo_config, model, parameters, rows, tokenizer, vowels
 
 from mixwright import SteeredGRPOTrainer, Steering
 from mixwright.errors import InputError
@@ -93,6 +94,40 @@ def test_training_again_goes_on_from_what_was_learnt(tmp_path: Path) -> None:
     trainer.train()
     assert trainer.steered.log.start == drawn
     assert trainer.steered.batches == 4
+
+
+def default(folder: Path, steps: int, scheduler: str, steering: Any = True) -> Any:
+    config = grpo_config(folder, save_strategy="steps", save_steps=1, max_steps=steps, lr_scheduler_type=scheduler)
+    given = {"train_dataset": rows(), "processing_class": tokenizer(), "steering": steering}
+    return SteeredGRPOTrainer(model(), vowels, config, **given)
+
+
+def test_a_default_run_under_a_constant_rate_may_be_made_longer(tmp_path: Path) -> None:
+    whole = default(tmp_path / "whole", 5, "constant")
+    whole.train()
+    default(tmp_path / "longer", 2, "constant").train()
+    longer = default(tmp_path / "longer", 5, "constant")
+    longer.train(resume_from_checkpoint=True)
+    for name in ("steps.jsonl", "draws.parquet"):
+        one, two = (tmp_path / side / "steering" / name for side in ("whole", "longer"))
+        assert one.read_bytes() == two.read_bytes(), name
+    assert torch.equal(parameters(whole), parameters(longer))
+
+
+def test_where_rates_are_spread_over_the_steps_their_number_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    default(tmp_path, 3, "linear").train()
+    kept = (tmp_path / "steering" / "steps.jsonl").read_bytes()
+    longer = default(tmp_path, 5, "linear")
+    with pytest.raises(InputError, match=r"max_steps=3, as when.*'linear'.*got max_steps=5.*lr_scheduler_type='constant'"):
+        longer.train(resume_from_checkpoint=str(tmp_path / "checkpoint-2"))
+    assert (tmp_path / "steering" / "steps.jsonl").read_bytes() == kept, "refused before anything was cut"
+    default(tmp_path / "planned", 2, "linear", Steering(PLAN)).train()
+    planned = default(tmp_path / "planned", 3, "linear", Steering(PLAN))
+    planned.train(resume_from_checkpoint=True)
+    assert planned.state.global_step == 3
+    assert "max_steps was 2 and is 3: under lr_scheduler_type 'linear'" in caplog.text
 
 
 def test_a_checkpoint_of_other_data_is_refused(tmp_path: Path) -> None:

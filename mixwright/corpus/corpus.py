@@ -24,6 +24,7 @@ from mixwright.corpus._reading import read_rows
 from mixwright.corpus._rows import BATCH, SCHEMA, decode, grouped, pc, plain, store, texts
 from mixwright.errors import InputError, unknown_name
 from mixwright.graders import load_grader
+from mixwright.graders._timed import SECONDS, TimedGrades
 from mixwright.graders.choice import option_texts
 from mixwright.records import Cell, Example, Task
 from mixwright.runs import read_json, replacing, write_json
@@ -306,8 +307,9 @@ def _check_answers(corpus: Corpus) -> None:
                 "Add the answers or give those rows another task.",
             )
     first = grouped(corpus.table, (members[task.name][:CHECKED] for task in tasks))
+    grades = TimedGrades(corpus, SECONDS, "stop")
     for task, example in ((task, row) for task, rows in zip(tasks, first, strict=True) for row in rows):
-        score = corpus.grade(example, example.answer or "")
+        score = grades.grade(example, example.answer or "")
         if score != 1.0 and ":" not in task.grader:
             raise InputError(
                 f"answers that grader {task.grader} can give 1.0",

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mixwright.errors import InputError
 from mixwright.estimates.chance import FULL_MARKS
 from mixwright.estimates.intervals import rate
+from mixwright.graders._timed import TimedGrades
 from mixwright.records import Example, Measurement
 
 if TYPE_CHECKING:
@@ -82,6 +83,11 @@ class Passes:
     """Of the samples."""
 
     @cached_property
+    def grades(self) -> TimedGrades:
+        """The corpus's graders, under the time limit of the configuration."""
+        return TimedGrades(self.corpus, self.config.grader_seconds, self.config.slow_grader)
+
+    @cached_property
     def items(self) -> tuple[Example, ...]:
         """At most `config.items` gradable examples per cell, sorted by cell and hash.
 
@@ -129,8 +135,8 @@ class Passes:
         )
         found = {}
         for item, (best,), samples in zip(self.items, greedy, sampled, strict=True):
-            scores = tuple(self.corpus.grade(item, sample.text) for sample in samples)
-            found[item.id] = ExampleRollouts(best, self.corpus.grade(item, best.text), tuple(samples), scores)
+            scores = tuple(self.grades.grade(item, sample.text) for sample in samples)
+            found[item.id] = ExampleRollouts(best, self.grades.grade(item, best.text), tuple(samples), scores)
         return found
 
     @cached_property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -61,6 +62,7 @@ def measure_learner(
         if progress:
             progress(name)
         measurements += probe.measure(passes, corpus, np.random.default_rng([seed, zlib.crc32(name.encode())]))
+    measurements += _late(passes)
     completions = []
     for item in passes.items:
         best = passes.rollouts[item.id]
@@ -76,3 +78,12 @@ def measure_learner(
             }
         )
     return MeasureResult(tuple(measurements), tuple(completions), len(passes.items) * (1 + config.samples))
+
+
+def _late(passes: Passes) -> list[Measurement]:
+    """Answers per task that its grader did not judge in time; nothing for the others."""
+    asked = Counter(item.task for item in passes.items)
+    return [
+        Measurement("graders", task, "late", late, late, late, asked[task], "answers")
+        for task, late in sorted(passes.grades.late.items())
+    ]

@@ -84,7 +84,7 @@ def grades(passes: Passes, items: Sequence[Example], name: str) -> np.ndarray:
                 given = text if not shift else _moved(item, items[column], text)
                 key = (column, given)
                 if key not in known:
-                    known[key] = passes.corpus.grade(items[column], given) >= FULL_MARKS
+                    known[key] = passes.grades.grade(items[column], given) >= FULL_MARKS
                 right += times * known[key]
             table[row, column] = right / sum(answers.values())
     return table

@@ -159,3 +159,5 @@ class Decision:
     old: Any
     new: Any
     because: str
+    last: int | None = None
+    """Last step, where the line is about a stretch of steps that began at `step`."""

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,8 +42,8 @@ def checked_weights(mixture: str, proposed: Mapping[str, float], tasks: Sequence
 
 
 def plan_digest(plan: Plan, stage: int) -> str:
-    """Of what the engine reads of a plan: the stage, and what was measured before the run."""
-    read = to_data(plan.stages[stage]), [to_data(cell) for cell in plan.cells]
+    """Of what the engine reads of a plan: the stage but for its length, and what was measured before the run."""
+    read = to_data(replace(plan.stages[stage], steps=0)), [to_data(cell) for cell in plan.cells]
     return hashlib.sha256(json.dumps(read, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 

@@ -25,7 +25,7 @@ from mixwright.steer._ids import Ids
 from mixwright.steer._judge import Judge
 from mixwright.steer._ledger import Ledger
 from mixwright.steer._order import TaskOrder
-from mixwright.steer._policy import EngineOptions, Policy
+from mixwright.steer._policy import CALM, EngineOptions, Policy
 from mixwright.steer._react import Reactions
 from mixwright.steer._reserve import Reserve
 from mixwright.steer._snapshot import snapshot
@@ -131,17 +131,23 @@ class Engine:
         actions, reason = list(refusals), ""
         if self._gates and rewarded:
             teaching = sum(not group.no_signal and group.example not in refused for group in rewarded)
-            reason, skip = self._policy.survivors(teaching, len(rewarded))
+            reason, skip = self._policy.survivors(signals.step, teaching, len(rewarded))
             if skip is not None:
                 actions.append(skip)
-            if skip is not None and self._policy.telling:
-                self._note(signals.step, "skip_step", False, True, skip.because)
+            elif self._policy.calm >= CALM:
+                self.finish()
         signals = replace(signals, groups=len(groups), refused=len(refusals))
         return actions + self._reactions.react(signals, reason)
 
     def watch(self, signals: Signals) -> list[Action]:
         """Take in fresh canaries (or other signals without outcomes) and say what to do about them."""
         return self._reactions.react(self._timed(signals), "")
+
+    def finish(self) -> None:
+        """Write down what was being collected for one line; at the end of training."""
+        line = self._policy.end_stretch()
+        if line is not None:
+            self._decisions.append(replace(line, step=line.step - self._behind, last=(line.last or 0) - self._behind))
 
     def wanted(self) -> dict[str, float]:
         """Share of draws each task should have now, those kept back for it included, summing to 1."""
@@ -173,7 +179,7 @@ class Engine:
             "policy": self._policy.state(),
             "verdicts": self._judge.state(),
             "staleness": self._staleness.state(),
-            "decisions": [[d.step, d.what, d.old, d.new, d.because] for d in self._decisions],
+            "decisions": [[d.step, d.what, d.old, d.new, d.because, d.last] for d in self._decisions],
             "plugins": {name: steerer.state() for name, steerer in self._steerers().items()},
         }
 

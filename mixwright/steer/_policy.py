@@ -11,7 +11,8 @@
 - **Measured** (benchmarks/overhard.py, over-hard data, points of greedy success under not training): uniform draws 50,
   refusing alone 36 (22 to 50), with `survivors` 8 (3 to 13); `anchor` alone 16 (8 to 23); a tighter beta on alarms 15 (6 to
   22). Beside the selector, where levels are known, each of them changes nothing: docs/controllers.md.
-- **Log.** The learning rate of batches that few groups survive is written down for the 1st, 2nd, 4th, 8th ... of them;
+- **Log.** Batches that few groups survive are written down as one line per stretch, when enough taught in `CALM` batches in
+  a row or training ends: first and last step, how many, and the lowest factor, which is 0 where a step was skipped.
   steps.jsonl has the factor of every step.
 """
 
@@ -23,12 +24,15 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from mixwright.errors import InputError
-from mixwright.records import Action, Alarm, Signals
+from mixwright.records import Action, Alarm, Decision, Signals
 
 DEEPEST = 4
 """Tightenings at most: a factor of 16."""
 QUIET = 40
 """Steps without an alarm that undo one tightening where no canaries are watched."""
+
+CALM = 10
+"""Batches in a row with enough groups that teach after which those with few before them are one line."""
 
 
 @dataclass(frozen=True)
@@ -97,8 +101,13 @@ class Policy:
         """Alarmed inspections in a row."""
         self.told = 1.0
         """Learning-rate factor that the trainer was last told."""
-        self.weak = 0
-        """Batches so far that few groups survived."""
+        self.lasting = 1.0
+        """The part of it that alarms and controllers asked for."""
+        self.stretch: list[float] = []
+        """Batches that few groups survived: first step, last step, how many, how many skipped, lowest and highest factor of
+        the others; empty where none is open."""
+        self.calm = 0
+        """Batches since then in which enough groups taught."""
         self.changed = 0
         """Step of the last tightening or loosening."""
         self.watched = False
@@ -107,17 +116,18 @@ class Policy:
     @property
     def lr_factor(self) -> float:
         """The learning-rate factor that should hold now."""
-        return self.steady * 0.5**self.tight * self.scaled
+        return self.asked * self.scaled
 
     @property
-    def telling(self) -> bool:
-        """Whether the current batch, which few groups survive, is written down: the 1st, 2nd, 4th, 8th ... of its kind."""
-        return self.weak & (self.weak - 1) == 0
+    def asked(self) -> float:
+        """The part of it that alarms and controllers ask for."""
+        return self.steady * 0.5**self.tight
 
-    def survivors(self, teaching: int, groups: int) -> tuple[str, Action | None]:
+    def survivors(self, step: int, teaching: int, groups: int) -> tuple[str, Action | None]:
         """Scale or skip the step of this batch.
 
         Args:
+            step: of the batch.
             teaching: groups admitted with rewards that differ.
             groups: groups of the batch.
 
@@ -126,15 +136,33 @@ class Policy:
         """
         self.scaled = 1.0
         if not groups or teaching >= self._options.survivors * groups:
+            self.calm += 1
             return "", None
-        self.weak += 1
+        self.calm = 0
         reason = f"{teaching} of {groups} groups teach, under {self._options.survivors:.0%}"
-        if self.weak > 1:
-            reason += f" (batch {self.weak} of this kind; told at 1, 2, 4, 8 ...)"
+        factor = teaching / groups / self._options.survivors
+        first, _, count, skipped, lowest, highest = self.stretch or [step, step, 0, 0, 1.0, 0.0]
+        if teaching:
+            lowest, highest = min(lowest, factor), max(highest, factor)
+        self.stretch = [first, step, count + 1, skipped + (not teaching), lowest, highest]
         if not teaching:
             return "", Action("skip_step", "step", None, f"{reason}: momentum alone would move the weights")
-        self.scaled = teaching / groups / self._options.survivors
+        self.scaled = factor
         return reason, None
+
+    def end_stretch(self) -> Decision | None:
+        """The batches that few groups survived, as one line, and none is open any more; None where none was."""
+        if not self.stretch:
+            return None
+        (first, last, count, skipped), (lowest, highest) = map(int, self.stretch[:4]), self.stretch[4:]
+        self.stretch = []
+        many = f"{count} batch" + ("es" if count > 1 else "")
+        because = f"under {self._options.survivors:.0%} of the groups teach in {many}, steps {first} to {last}"
+        if skipped < count:
+            because += f": learning rate times {lowest:.3g}" + (f" to {highest:.3g}" if highest > lowest else "")
+        if skipped:
+            because += f"; {skipped} skipped"
+        return Decision(first, "lr_factor", self.asked, 0.0 if skipped else self.asked * lowest, because, last)
 
     def alarms(self, alarms: Sequence[Alarm], signals: Signals, beta: float) -> Answer:
         """React to one inspection.

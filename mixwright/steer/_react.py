@@ -63,12 +63,16 @@ class Reactions:
         return actions
 
     def _rate(self, step: int, because: Sequence[str]) -> list[Action]:
-        """The learning-rate factor where it changed; `because` begins with why few groups survived, else ""."""
+        """The learning-rate factor where it changed; `because` begins with why few groups survived, else "".
+
+        What alarms and controllers ask for is written down here, each change; few survivors by the engine, as stretches.
+        """
         policy, old = self._policy, self._policy.told
+        if policy.asked != policy.lasting:
+            self._note(step, "lr_factor", policy.lasting, policy.asked, "; ".join(filter(None, because[1:])))
+            policy.lasting = policy.asked
         if policy.lr_factor == old:
             return []
-        text = "; ".join(filter(None, because)) or "enough groups teach again"
-        if any(because[1:]) or (because[0] and policy.telling):
-            self._note(step, "lr_factor", old, policy.lr_factor, text)
         policy.told = policy.lr_factor
+        text = "; ".join(filter(None, because)) or "enough groups teach again"
         return [Action("lr_factor", "lr", policy.lr_factor, text)]

@@ -18,7 +18,8 @@ class SteeringArguments:
     """How a script's trainer is steered; hand `steering` to the trainer as it is.
 
     In YAML `steering:` is true, the path of a plan.yaml, or a mapping with the fields of `Steering` (plan, folder, seed,
-    permute_rewards, canary_every, columns). On the command line a mapping is written as JSON.
+    permute_rewards, canary_every, columns, replay, reward_seconds, slow_rewards, unscored_batches).
+    On the command line a mapping is written as JSON.
 
     Raises:
         InputError: a setting that does not exist, or a value of the wrong type.

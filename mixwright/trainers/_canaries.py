@@ -7,8 +7,6 @@ and unbiased, because the tokens were drawn from the start).
 
 from __future__ import annotations
 
-import functools
-import inspect
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,9 +15,9 @@ import torch
 from torch import nn
 
 from mixwright.contracts import Pool
-from mixwright.errors import InputError
 from mixwright.learner.learner import Learner
 from mixwright.records import CanaryOutcome
+from mixwright.trainers._reward_functions import is_async, refuse_infinite, watched
 from mixwright.trainers._rewards import weighted_sum
 from mixwright.trainers._steering import INDEX
 
@@ -173,8 +171,10 @@ def grade(trainer: Any, indices: Sequence[int], texts: Sequence[str], token_ids:
     chat = not isinstance(rows[0]["prompt"], str)
     completions = [[{"role": "assistant", "content": text}] for text in texts] if chat else list(texts)
     table = torch.full((len(rows), len(trainer.reward_funcs)), torch.nan)
+    run, step = trainer.steered, trainer.state.global_step
+    tasks = sorted({run.pool.tasks[run.pool.task_of[index]] for index in indices})
     for number, function in enumerate(trainer.reward_funcs):
-        rewards = function(
+        rewards = watched(function, trainer.steering, run, step, tasks, len(rows))(
             prompts=[row["prompt"] for row in rows],
             completions=completions,
             completion_ids=[list(ids) for ids in token_ids],
@@ -183,18 +183,9 @@ def grade(trainer: Any, indices: Sequence[int], texts: Sequence[str], token_ids:
             log_metric=lambda name, value: None,
             **columns,
         )
-        if len(rewards) != len(rows):
-            got = f"{len(rewards)} from {getattr(function, '__name__', type(function).__name__)}"
-            raise InputError(f"{len(rows)} rewards for as many completions", got, "Return one reward per completion.")
-        table[:, number] = torch.tensor([math.nan if reward is None else float(reward) for reward in rewards])
+        table[:, number] = torch.tensor([math.nan if reward is None else reward for reward in rewards])
+    refuse_infinite(table, trainer.reward_funcs, run, indices)
     return weighted_sum(table, trainer.reward_weights.cpu()).tolist()
-
-
-def is_async(function: Any) -> bool:
-    """Whether calling it gives a coroutine: an async function, an object whose call is one, or a partial of either."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
 def _why_none(trainer: Any) -> str:

@@ -1,22 +1,92 @@
-"""TRL's configs from ours: the fields that run.yaml sets, and any other passed through."""
+"""TRL's configs from ours: the fields that run.yaml sets, any other passed through, and what may not be passed through."""
 
 from __future__ import annotations
 
+import tempfile
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mixwright.errors import InputError
+from mixwright.learner.settings import cheap_settings
 from mixwright.records import to_data
+from mixwright.trainers._refusals import refuse_settings
 
 if TYPE_CHECKING:
     from mixwright.config import RunConfig
+
+OWN = {
+    "learning_rate": "Set train.learning_rate.",
+    "per_device_train_batch_size": "Set train.prompts.",
+    "max_steps": "Set train.steps.",
+    "num_train_epochs": "Set train.steps: a run has so many steps, however many rows there are.",
+    "seed": "Set seed: the seeds of a trial are counted from it.",
+    "data_seed": "Set seed: the seeds of a trial are counted from it.",
+}
+"""Fields with a setting of their own, which would be at odds with them: each -> what to do."""
+OWN_GRPO = {
+    "num_generations": "Set train.generations.",
+    "max_completion_length": "Set train.max_new_tokens.",
+    "temperature": "Set train.temperature.",
+    "beta": "Set train.beta.",
+}
+"""The same in GRPO alone."""
+INSIDE = "Leave it out: all files of a run lie in its own folder, and nothing is sent anywhere."
+ELSEWHERE = (
+    "output_dir",
+    "logging_dir",
+    "project",
+    "trackio_space_id",
+    "trackio_bucket_id",
+    "trackio_static_space_id",
+    "push_to_hub",
+    "hub_model_id",
+    "hub_strategy",
+    "hub_token",
+    "hub_private_repo",
+    "hub_always_push",
+    "hub_revision",
+    "log_completions_hub_repo",
+    "push_to_hub_model_id",
+    "push_to_hub_organization",
+    "push_to_hub_token",
+)
+"""Fields of which TRL or transformers make files outside the run folder, or uploads."""
+UNUSED = {
+    "resume_from_checkpoint": "Leave it out: a run goes on by itself when it is started again.",
+    "eval_strategy": "Leave it out: trial.progress_every evaluates on the way.",
+    "eval_on_start": "Leave it out: trial.progress_every evaluates on the way.",
+    "enable_jit_checkpoint": "Leave it out: an interrupted branch is trained again.",
+}
+"""Fields that need what a run does not have."""
+
+
+def check_train_settings(config: RunConfig) -> Any:
+    """TRL's config of a run, of which nothing is written; its `output_dir` means nothing.
+
+    Raises:
+        InputError: an objective without a trainer, a field that TRL's config does not know, a value it refuses, a field that
+            has its own setting or writes outside the run folder, or one under which nothing can be steered.
+    """
+    makers = {"grpo": grpo_config, "sft": sft_config, "dpo": dpo_config}
+    objective = config.train.objective
+    if objective not in makers:
+        raise InputError(f"train.objective: {', '.join(makers)}", repr(objective), "Correct it.")
+    import torch
+
+    shared = {"output_dir": tempfile.gettempdir(), "learning_rate": config.train.learning_rate}
+    shared |= cheap_settings(torch.accelerator.current_accelerator() or "cpu")
+    with warnings.catch_warnings(action="ignore", category=FutureWarning):  # TRL sets names of its own that are to go
+        made = makers[objective](config, shared)
+        refuse_settings(made, objective)
+    return made
 
 
 def grpo_config(config: RunConfig, shared: Mapping[str, Any]) -> Any:
     """TRL's `GRPOConfig`: `shared`, overridden by the fields of `config.train`, then by `train.settings`.
 
     Raises:
-        InputError: a field that TRL does not know, or a value it refuses.
+        InputError: a field that TRL does not know or that may not be set there, or a value it refuses.
     """
     from trl.trainer.grpo_config import GRPOConfig
 
@@ -28,35 +98,33 @@ def grpo_config(config: RunConfig, shared: Mapping[str, Any]) -> Any:
         "temperature": train.temperature,
         "beta": train.beta,
     }
-    return _checked(GRPOConfig, {**shared, **own, **to_data(train.settings)})
+    return _checked(GRPOConfig, {**shared, **own}, config, OWN | OWN_GRPO)
 
 
 def sft_config(config: RunConfig, shared: Mapping[str, Any]) -> Any:
     """TRL's `SFTConfig`, as `grpo_config`."""
     from trl.trainer.sft_config import SFTConfig
 
-    return _checked(
-        SFTConfig, {**shared, "per_device_train_batch_size": config.train.prompts, **to_data(config.train.settings)}
-    )
+    return _checked(SFTConfig, {**shared, "per_device_train_batch_size": config.train.prompts}, config, OWN)
 
 
 def dpo_config(config: RunConfig, shared: Mapping[str, Any]) -> Any:
     """TRL's `DPOConfig`, as `grpo_config`; beta, the temperature of the loss, is TRL's or that of `train.settings`."""
     from trl.trainer.dpo_config import DPOConfig
 
-    return _checked(
-        DPOConfig, {**shared, "per_device_train_batch_size": config.train.prompts, **to_data(config.train.settings)}
-    )
+    return _checked(DPOConfig, {**shared, "per_device_train_batch_size": config.train.prompts}, config, OWN)
 
 
-CONFIGS = {"grpo": grpo_config, "sft": sft_config, "dpo": dpo_config}
-"""Objective -> what makes its config."""
-
-
-def _checked(cls: type[Any], settings: Mapping[str, Any]) -> Any:
-    """TRL's config, its complaints about a field as an InputError."""
+def _checked(cls: type[Any], given: Mapping[str, Any], config: RunConfig, own: dict[str, str]) -> Any:
+    """TRL's config of `given` and `train.settings`; fields that may not stand there, or that TRL refuses, as InputErrors."""
+    settings = to_data(config.train.settings)
+    refused = own | UNUSED | dict.fromkeys(ELSEWHERE, INSIDE)
+    for name, value in settings.items():
+        none = name == "report_to" and value not in ("none", ["none"], [])
+        if name in refused or none:
+            raise InputError(f"train.settings without {name}", f"{name}: {value!r:.80}", refused.get(name, INSIDE))
     try:
-        return cls(**settings)
+        return cls(**{**given, **settings})
     except (TypeError, ValueError) as error:
         raise InputError(
             f"train settings that {cls.__name__} accepts", str(error).splitlines()[0][:200], "Correct train.settings."

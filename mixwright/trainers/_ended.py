@@ -38,6 +38,7 @@ def ended(trainer: Any, run: RunSteering, folder: Path, *, by_name: bool) -> Tra
     best = state.best_model_checkpoint if trainer.args.load_best_model_at_end else None
     trainer._load_from_checkpoint(best if best and Path(best).is_dir() else str(folder))
     trainer.state = state
+    run.finish()
     run.write()
     if run.files.write:
         why = f"it was stopped: {run.stop}" if run.stop else "no step is left"

@@ -16,6 +16,9 @@ from mixwright.contracts import Pool
 from mixwright.records import Decision, to_data
 from mixwright.runs import write_json, write_table
 
+AHEAD = -1
+"""Stands for the step of rows that were drawn ahead and never used."""
+
 
 class SteeringFiles:
     """Writes into one folder; on every rank but the first it writes nothing.
@@ -43,7 +46,8 @@ class SteeringFiles:
 
     def decisions(self, decisions: Sequence[Decision]) -> None:
         """One line per decision."""
-        self._append("decisions.jsonl", [to_data(decision) for decision in decisions])
+        lines = [to_data(decision) for decision in decisions]
+        self._append("decisions.jsonl", [{k: v for k, v in line.items() if k != "last" or v is not None} for line in lines])
 
     def step(self, line: Mapping[str, Any]) -> None:
         """One line per generation batch."""
@@ -60,7 +64,8 @@ class SteeringFiles:
         Args:
             pool: what was drawn from.
             rows: pool index per draw.
-            used: optimiser step and number of draws of each batch so far; the rest were drawn ahead.
+            used: optimiser step and number of draws of each batch so far; step -1 where they were drawn ahead, not used;
+                the rest were drawn ahead.
             refused: positions of draws whose groups were refused.
         """
         if not self.write:
@@ -68,17 +73,20 @@ class SteeringFiles:
         import pyarrow as pa
 
         numbers, counts = np.array(used, dtype=np.int64).reshape(-1, 2).T
-        steps, batches = np.repeat(numbers, counts)[: len(rows)], np.repeat(np.arange(len(counts)), counts)[: len(rows)]
+        steps = np.full(len(rows), AHEAD)
+        batches = steps.copy()
+        made = np.repeat(numbers, counts)[: len(rows)]
+        steps[: len(made)], batches[: len(made)] = made, np.repeat(np.cumsum(numbers != AHEAD) - 1, counts)[: len(rows)]
+        unused = steps == AHEAD
         told = np.zeros(len(rows), dtype=bool)
         told[np.asarray(refused, dtype=np.int64)] = True
         drawn, place = np.unique(np.asarray(rows, dtype=np.int64), return_inverse=True)
         cells = [pool.cells[cell] for cell in pool.cell_of[drawn]]
-        ahead = pa.nulls(len(rows) - len(steps), pa.int64())
         table = pa.table(
             {
                 "draw": pa.array(np.arange(len(rows))),
-                "step": pa.concat_arrays([pa.array(steps, pa.int64()), ahead]),
-                "batch": pa.concat_arrays([pa.array(batches, pa.int64()), ahead]),
+                "step": pa.array(steps, pa.int64(), mask=unused),
+                "batch": pa.array(batches, pa.int64(), mask=unused),
                 "example": pa.array([pool.ids[row] for row in drawn], pa.string()).take(pa.array(place)),
                 "task": pa.array([cell.task for cell in cells], pa.string()).take(pa.array(place)),
                 "level": pa.array([cell.level for cell in cells], pa.float64()).take(pa.array(place)),

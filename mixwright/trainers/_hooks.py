@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ from accelerate.utils import gather_object
 from transformers import TrainerCallback
 
 from mixwright.errors import InputError
+from mixwright.trainers._finite import Finite
 from mixwright.trainers._processes import CHECK_EVERY, check_same_data, check_same_run
-from mixwright.trainers._resume import Checkpoints, refuse_unresumable
+from mixwright.trainers._refusals import refuse_unresumable
+from mixwright.trainers._resume import Checkpoints
 from mixwright.trainers._run import RunSteering
 
 
@@ -51,7 +54,11 @@ class SteeringHooks(TrainerCallback):
         self.begin, self.hand_in, self.watch, self.measured = begin, hand_in, watch, measured
         self.remembered = remembered
         self.checkpoints = Checkpoints(run, args.output_dir, each_node=args.save_on_each_node, saves=args.should_save)
+        self.checkpoints.agree = self._check_schedule
+        self.args = args
         run.calm = self.checkpoints.last_calm
+        self.finite = Finite(run, self.checkpoints.last_whole)
+        """Stops the run where a number is none."""
         self.terminated: Any = None
         """transformers' callback that notices SIGTERM (`enable_jit_checkpoint`), taken over so that its save is aligned."""
         self.sampler: Any = None
@@ -82,6 +89,7 @@ class SteeringHooks(TrainerCallback):
         self._micro = self._in_step = 0
         self._waiting.clear()
         self._rates = None
+        self.finite.forget()
         self.run.begin()
         check_same_data(self.run)
         served = self._served()
@@ -97,13 +105,18 @@ class SteeringHooks(TrainerCallback):
         if self.sampler is not None:
             self.sampler.epoch = math.floor((state.epoch or 0.0) + 1e-6)
 
+    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Stop at weights that are none: torch cannot generate with them, and says less."""
+        self.finite.check_weights(state.global_step, kwargs["model"])
+
     def on_substep_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Count micro-steps."""
         self._micro += 1
         self._in_step += 1
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Scale the learning rate of this step, or drop its gradients."""
+        """Stop at numbers that are none; scale the learning rate of this step, or drop its gradients."""
+        self.finite.check_step(state.global_step, kwargs["optimizer"])
         self.hand_in(state.global_step)
         optimizer, factor = kwargs["optimizer"], self.run.lr_factor
         if self.run.skip:
@@ -137,7 +150,7 @@ class SteeringHooks(TrainerCallback):
             control.should_training_stop = True
         self._align(args, state, control)
         if control.should_save:
-            self._stage(state.global_step)
+            self._stage(state.global_step, kwargs)
         elif state.global_step % CHECK_EVERY == 0:
             check_same_run(self.run, state.global_step)
         return control
@@ -145,24 +158,26 @@ class SteeringHooks(TrainerCallback):
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """State before the checkpoint of `save_strategy="epoch"`."""
         if control.should_save:
-            self._stage(state.global_step)
+            self._stage(state.global_step, kwargs)
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """State before the checkpoint of `save_strategy="best"`: whether there will be one is not known here."""
         if args.save_strategy == "best":
-            self._stage(state.global_step)
+            self._stage(state.global_step, kwargs)
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """State into the checkpoint; written now if another callback ordered the save after ours was asked."""
         if self._staged != state.global_step:
-            self._stage(state.global_step)
+            self._stage(state.global_step, kwargs)
         self.checkpoints.mark(state.global_step)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Draws and proof."""
+        self.finite.check_weights(state.global_step, kwargs["model"])
         check_same_run(self.run, state.global_step)
         if self.terminated is not None:
             self.terminated.on_train_end(args, state, control)
+        self.run.finish()
         self.run.write()
 
     def _served(self) -> list[int]:
@@ -170,10 +185,31 @@ class SteeringHooks(TrainerCallback):
         found = self.sampler
         return [found.batch_size, found.mini_repeat_count, found.repeat_count, found.rows] if found is not None else []
 
-    def _stage(self, step: int) -> None:
+    def _check_schedule(self, kept: Mapping[str, Any]) -> None:
+        """Learning rates that are spread over the steps of a run are others where their number changes."""
+        saved, now = kept.get("max_steps", self.args.max_steps), self.args.max_steps
+        if saved == now or is_constant(self.args):
+            return
+        name = str(getattr(self.args.lr_scheduler_type, "value", self.args.lr_scheduler_type))
+        if not self.run.planned:
+            raise InputError(
+                f"max_steps={saved}, as when it was saved: lr_scheduler_type {name!r} spreads learning rates over the steps",
+                f"max_steps={now}",
+                "Resume with it. A run that may be made longer needs lr_scheduler_type='constant' from its start.",
+            )
+        if self.run.files.write:
+            logging.getLogger("mixwright").warning(
+                "max_steps was %d and is %d: under lr_scheduler_type %r learning rates differ from those of a run begun so.",
+                saved,
+                now,
+                name,
+            )
+
+    def _stage(self, step: int, given: Mapping[str, Any]) -> None:
+        self.finite.check_weights(step, given["model"])
         check_same_run(self.run, step)
         kept = {"last": self.last, "whole": self.whole, "checks": self.run.checks, "remembered": self.remembered()}
-        kept["served"] = self._served()
+        kept |= {"served": self._served(), "max_steps": self.args.max_steps}
         self.checkpoints.stage(step, kept)
         self._staged = step
 
@@ -194,3 +230,10 @@ class SteeringHooks(TrainerCallback):
                 self._waiting.add(name)
             else:
                 self._waiting.discard(name)
+
+
+def is_constant(args: Any) -> bool:
+    """Whether no learning rate depends on how many steps the run has."""
+    name = getattr(args.lr_scheduler_type, "value", args.lr_scheduler_type)
+    fraction = 0 < args.warmup_steps < 1 or bool(getattr(args, "warmup_ratio", None))
+    return name in ("constant", "constant_with_warmup", "inverse_sqrt", "reduce_lr_on_plateau") and not fraction

@@ -16,24 +16,36 @@ def refuse_grpo(dataset: Any) -> None:
         _refuse("a text dataset", "images", "The start-up check answers in text; train images with steering=None.")
 
 
-def refuse_sft(args: Any, dataset: Any) -> None:
-    """Raises InputError for SFT settings under which a row's own loss cannot be seen; `args` is None for TRL's defaults."""
+def refuse_settings(args: Any, objective: str) -> None:
+    """Raises InputError for the trainer's settings under which nothing can be steered; `args` is None for TRL's defaults."""
     if getattr(args, "packing", False):
         _refuse("packing=False", "packing=True", "Packed rows mix tasks, so a task's weight and loss cannot be told apart.")
     if (getattr(args, "dataset_kwargs", None) or {}).get("skip_prepare_dataset"):
         _refuse("a dataset that TRL prepares", "skip_prepare_dataset", "Leave the preparation to TRL.")
-    refuse_dpo(args, dataset)
-
-
-def refuse_dpo(args: Any, dataset: Any) -> None:
-    """Raises InputError for settings and data under which what a row showed cannot be told apart."""
-    if {"image", "images"} & set(dataset.column_names):
-        _refuse("a text dataset", "images", "Vision rows are prepared in the collator; train them with steering=None.")
     if getattr(args, "padding_free", False):
         _refuse("padding_free=False", "padding_free=True", "Flattened batches hide where an example ends.")
     strategy = getattr(args, "train_sampling_strategy", "random")
-    if strategy not in ("random", "sequential"):
+    if objective != "grpo" and strategy not in ("random", "sequential"):
         _refuse("train_sampling_strategy 'random'", repr(strategy), "Under steering the plan decides the order of rows.")
+    if args is not None:
+        refuse_unresumable(args)
+        refuse_dataloader(args)
+
+
+def refuse_images(dataset: Any) -> None:
+    """Raises InputError for SFT or DPO data of images."""
+    if {"image", "images"} & set(dataset.column_names):
+        _refuse("a text dataset", "images", "Vision rows are prepared in the collator; train them with steering=None.")
+
+
+def refuse_unresumable(args: Any) -> None:
+    """Raises InputError for the trainer's settings under which a resumed run, or a second attempt, would draw again."""
+    for name, why in {
+        "ignore_data_skip": "A resumed epoch would begin with its first rows again; without it nothing is loaded in vain.",
+        "auto_find_batch_size": "A second attempt would draw and count the same steps again; set a batch size that fits.",
+    }.items():
+        if getattr(args, name, False):
+            _refuse(f"{name}=False under steering", "True", why)
 
 
 def refuse_prepared(trainer: Any) -> None:
@@ -49,9 +61,9 @@ def no_lr_reason(deepspeed: bool) -> str:
     return ""
 
 
-def refuse_dataloader(trainer: Any) -> None:
+def refuse_dataloader(args: Any) -> None:
     """Raises InputError for dataloader settings under which the processes would not draw the same."""
-    settings = trainer.args.accelerator_config
+    settings = args.accelerator_config
     if getattr(settings, "dispatch_batches", None):
         _refuse("dispatch_batches=None", "True", "Every process must draw for itself, so that all draw the same.")
     if getattr(settings, "split_batches", False):

@@ -67,7 +67,8 @@ def read_tape(folder: Path, pool: Pool) -> Tape:
         raise InputError("draws with their batches and refusals", str(error)[:120], REMEDY, file=folder) from None
     places = {name: place for place, name in enumerate(pool.ids)}
     rows, refused = [], [set[str]() for _ in lines]
-    for draw in table.to_pylist():
+    # what was drawn ahead and not used comes last, also where training was called again after it
+    for draw in sorted(table.to_pylist(), key=lambda draw: draw["batch"] is None):
         if draw["example"] not in places:
             raise InputError("draws from the examples of this run", repr(draw["example"]), REMEDY, file=folder)
         rows.append(places[draw["example"]])

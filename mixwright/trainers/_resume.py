@@ -12,7 +12,7 @@ import logging
 import os
 import shutil
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,8 @@ class Checkpoints:
     def __init__(self, run: RunSteering, output_dir: str, *, each_node: bool = False, saves: bool | None = None) -> None:
         self.run, self.output, self.each_node = run, Path(output_dir), each_node
         self.saves = run.files.write if saves is None else saves
+        self.agree: Callable[[Mapping[str, Any]], None] = lambda extra: None
+        """Raises InputError when what was kept beside the run's state does not fit; called before anything is taken over."""
 
     def stage(self, step: int, extra: Mapping[str, Any]) -> None:
         """Before TRL writes checkpoint `step`: put the state where a kill cannot separate it from that checkpoint.
@@ -136,7 +138,7 @@ class Checkpoints:
         run = self.run
         if folder is None:
             if run.batches:
-                run.log.start = len(run.log)
+                run.begin_anew()
                 if run.stop:
                     run.note(0, "stop lifted", f"training was begun anew; it had stopped because {run.stop}")
                     run.stop = ""
@@ -150,6 +152,7 @@ class Checkpoints:
         PartialState().wait_for_everyone()
         state = read_state(folder, NAME)
         try:
+            self.agree(state["extra"])
             run.restore(state)
             self._warn(folder, state)
             run.files.cut(state["lines"])
@@ -198,6 +201,10 @@ class Checkpoints:
             if not zipfile.is_zipfile(folder / name):
                 return f"no whole {name}: the save was interrupted, or made with save_only_model"
         return ""
+
+    def last_whole(self) -> str:
+        """The newest checkpoint that can be resumed, relative to the output folder; empty when there is none."""
+        return next((folder.name for folder in self.all() if not self.problem(folder)), "")
 
     def last_calm(self) -> str:
         """The newest whole checkpoint saved while no alarm stood, relative to the output folder; empty when none is left."""
@@ -277,13 +284,3 @@ def _step(folder: Path) -> int:
     """The step in a checkpoint's name; -1 when it has none."""
     number = folder.name.rpartition("-")[2]
     return int(number) if number.isdecimal() else -1
-
-
-def refuse_unresumable(args: Any) -> None:
-    """Raises InputError for the trainer's settings under which a resumed run, or a second attempt, would draw again."""
-    for name, why in {
-        "ignore_data_skip": "A resumed epoch would begin with its first rows again; without it nothing is loaded in vain.",
-        "auto_find_batch_size": "A second attempt would draw and count the same steps again; set a batch size that fits.",
-    }.items():
-        if getattr(args, name, False):
-            raise InputError(f"{name}=False under steering", "True", why)

@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mixwright.contracts import Pool
+from mixwright.errors import InputError
 from mixwright.records import Action, CanaryOutcome, Decision, GroupOutcome, Outcome, PairOutcome, Signals
 from mixwright.trainers._draws import DrawLog
-from mixwright.trainers._files import SteeringFiles
+from mixwright.trainers._files import AHEAD, SteeringFiles
 from mixwright.trainers._lines import PER_TASK, UNSCORED, LastLosses, counted, drawn_shares, group_line
 from mixwright.trainers._reasons import NO_BETA, NOT_OURS, stop_instead
 
@@ -71,6 +72,10 @@ class RunSteering:
         """The run that is served again; None where the engine decides."""
         self.losses = LastLosses(len(pool.ids) if objective == "sft" else 0)
         """Last loss per example, in SFT."""
+        self.planned = True
+        """Whether a plan was given."""
+        self.patience = 0
+        """Generation batches in a row without any score after which training stops; 0 lets it go on."""
         self._counts: Counter[str] = Counter()
         self._expected: defaultdict[str, float] = defaultdict(float)
         self._used: list[tuple[int, int]] = []
@@ -103,6 +108,9 @@ class RunSteering:
 
         Returns:
             Example ids whose groups are refused.
+
+        Raises:
+            InputError: nothing was scored in `patience` batches in a row.
         """
         actions = self._decided(groups, self._signals(step, kl_nats=kl, entropy=entropy, groups=len(groups)))
         refused = {action.target for action in actions if action.kind == "refuse"}
@@ -123,11 +131,18 @@ class RunSteering:
         """Say once in the run that nothing of a batch was scored, so nothing could be learnt or steered by it."""
         self._counts["unscored"] += rows - groups
         self._counts["unscored_batches"] += not groups
+        self._counts["unscored_in_a_row"] = 0 if groups else self._counts["unscored_in_a_row"] + 1
+        because = UNSCORED[self.objective].format(rows=rows)
         if not groups and self._counts["unscored_batches"] == 1:
-            because = UNSCORED[self.objective].format(rows=rows)
             self.note(step, "nothing scored", because)
             if self.files.write:
                 logging.getLogger("mixwright").warning("step %d: nothing scored: %s", step, because)
+        if self.objective == "grpo" and 0 < self.patience <= self._counts["unscored_in_a_row"]:
+            raise InputError(
+                f"a reward in {self.patience} generation batches in a row",
+                f"none, up to step {step}: {because}",
+                "Correct the reward functions, or set Steering(unscored_batches=0) to train on.",
+            )
 
     def observe_rows(
         self, step: int, outcomes: Sequence[Outcome | PairOutcome], rows: int, line: Mapping[str, Any], entropy: float | None
@@ -167,6 +182,19 @@ class RunSteering:
     def begin(self) -> None:
         """Training begins, perhaps again: what an interrupted step left behind is forgotten."""
         self._lines, self.metrics, self._canary_kl, self._fresh = [], {}, None, True
+
+    def begin_anew(self) -> None:
+        """Training is called again without a checkpoint: what was drawn ahead and not used belongs to no step of it."""
+        ahead = len(self.log) - self._used_rows
+        if ahead > 0:
+            self._used.append((AHEAD, ahead))
+            self._used_rows += ahead
+        self.log.start = len(self.log)
+
+    def finish(self) -> None:
+        """Training has ended: write down what the engine was collecting for one line."""
+        self.engine.finish()
+        self.files.decisions(self.engine.take_decisions())
 
     def charge(self, rollouts: int, tokens: int = 0) -> None:
         """Count completions made, and tokens read, for watching and not for learning."""
@@ -312,10 +340,11 @@ class RunSteering:
                 else:
                     self.note(step, "not executed: beta", self.beta_reason or NO_BETA[self.objective])
             elif action.kind == "lr_factor" and action.value is not None:
-                if self.lr_reason:
-                    self.note(step, "not executed: lr_factor", self.lr_reason)
-                else:
+                if not self.lr_reason:
                     self.lr_factor = action.value
+                elif not self._counts["rates_left"]:  # said once: few survivors move the factor back and forth
+                    self._counts["rates_left"] = 1
+                    self.note(step, "not executed: lr_factor", self.lr_reason)
             elif action.kind in ("stop", "restore"):
                 self.stop = action.because
                 if action.kind == "restore":  # a running trainer cannot go back

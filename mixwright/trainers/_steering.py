@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 INDEX = "mixwright_index"
 """Column that carries a row's pool index through the trainer; taken out before reward functions see the row."""
+Slow = Literal["stop", "wrong"]
 READ = 1024
 """Rows that a digest of the data reads."""
 KINDS: dict[str, tuple[type, ...]] = {
@@ -35,6 +37,9 @@ KINDS: dict[str, tuple[type, ...]] = {
     "canary_every": (int, np.integer),
     "columns": (Mapping,),
     "replay": (str, Path),
+    "reward_seconds": (float, int, np.integer, np.floating),
+    "slow_rewards": (str,),
+    "unscored_batches": (int, np.integer),
 }
 """What each setting of `Steering` may be."""
 COLUMNS = ("id", "task", "level", "answer", "options")
@@ -59,6 +64,13 @@ class Steering:
     """Our name (id, task, level, answer, options) -> the dataset's column, where they differ; empty leaves it out."""
     replay: str | Path | None = None
     """A null for trials: folder of a finished run whose draws, refusals and factors are served again; nothing adapts."""
+    reward_seconds: float = 600.0
+    """Longest that a reward function may take for the completions of one process, seconds; after 60 s it is named. 0 sets
+    no limit. A call that blocks an async function's own thread is named, not interrupted; reward models are left alone."""
+    slow_rewards: Slow = "stop"
+    """What a call that takes longer leads to: training stops, or its completions get the reward of a wrong answer."""
+    unscored_batches: int = 3
+    """Training stops after so many generation batches in a row in which nothing was scored; 0 lets it go on."""
 
 
 def read_steering(steering: Steering | Mapping[str, Any] | str | Path | bool | None) -> Steering | None:
@@ -103,11 +115,14 @@ def check_settings(settings: Mapping[str, Any]) -> None:
         if name not in KINDS:
             raise unknown_name("setting under steering:", str(name), KINDS)
         kinds = KINDS[name]
-        right = isinstance(value, kinds) and not (kinds[0] is int and isinstance(value, bool))
+        number = kinds[0] in (int, float)
+        right = isinstance(value, kinds) and not (number and isinstance(value, bool))
         if not right and not (value is None and name in ("plan", "folder", "seed", "canary_every", "replay")):
             raise InputError(f"steering.{name} as {kinds[0].__name__.lower()}", repr(value)[:80], "Correct the value.")
-        if kinds[0] is int and value is not None and value < 0:
+        if number and value is not None and not 0 <= value < math.inf:
             raise InputError(f"steering.{name} of 0 or more", repr(value), "Correct it, or leave it out.")
+        if name == "slow_rewards" and value not in get_args(Slow):
+            raise InputError(f"steering.slow_rewards: {' or '.join(get_args(Slow))}", repr(value)[:80], "Correct it.")
 
 
 def indexed(dataset: Any, trainer: str) -> Dataset:
@@ -273,6 +288,7 @@ def make_run(
     reward_range = plan.stages[place].options.get("engine", {}).get("reward_range", (0.0, 1.0))
     files = SteeringFiles(folder, write=main)
     run = RunSteering(engine, pool, files, beta=beta, lr_reason=lr_reason, reward_range=reward_range, objective=objective)
+    run.patience, run.planned = steering.unscored_batches, isinstance(steering.plan, Plan)
     if steering.replay is not None:
         run.serve(read_tape(Path(steering.replay), pool))
     return run

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import torch
 from transformers import Trainer
 
 from mixwright.contracts import Pool
@@ -38,7 +39,7 @@ class SteeredTrainer(Trainer):
     def steer(self, steering: Steering, pool: Pool, *, objective: str, beta: float, micro_steps: int) -> RunSteering:
         """Put a run beside this trainer. Raises InputError when the plan does not fit or a setting cannot be steered."""
         check_attributes(self, objective)
-        refuse_dataloader(self)
+        refuse_dataloader(self.args)
         for sentence in slow_settings(self.args):
             logging.getLogger("mixwright").warning(sentence)
         self.steering = steering
@@ -77,6 +78,7 @@ class SteeredTrainer(Trainer):
         """
         if self.steered is not None:
             self.hooks.checkpoints.output = Path(str(self.args.output_dir))  # it may have been changed since
+            self.hooks.args = self.args
             folder = self.hooks.checkpoints.choose(resume_from_checkpoint)
             start = self.hooks.resume(folder)
             by_name = resume_from_checkpoint is not True
@@ -91,6 +93,13 @@ class SteeredTrainer(Trainer):
                 known = start or (before.start if before is not None else [])
                 self.canaries.start = [(tokens, logprobs) for tokens, logprobs in known]
         return super().train(resume_from_checkpoint, *args, **kwargs)
+
+    def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        """As TRL's; the loss is kept until the optimiser's step."""
+        loss = super().training_step(*args, **kwargs)
+        if self.steered is not None:
+            self.hooks.finite.saw(loss)
+        return loss
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """As TRL's, with the steering metrics."""

@@ -24,12 +24,12 @@ from torch import nn
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from mixwright.errors import InputError
-from mixwright.trainers._canaries import is_async
 from mixwright.trainers._draws import SteeredSampler
 from mixwright.trainers._hooks import SteeringHooks
 from mixwright.trainers._lints import Settings, read_settings, warn_at_first_batch, warn_at_start
 from mixwright.trainers._refusals import no_lr_reason
 from mixwright.trainers._resume import TRAINER_STATE
+from mixwright.trainers._reward_functions import is_async, name_of, refuse_infinite, watched
 from mixwright.trainers._rewards import group_outcomes, group_rows, permute, run_options, shown, weighted_sum
 from mixwright.trainers._selftest import check_draws
 from mixwright.trainers._steering import INDEX, Steering, indexed, make_run, pool_of, read_steering
@@ -147,7 +147,7 @@ class SteeringCallback(SteeringHooks):
         """`function` under its own name; the first one called in a batch judges and steers for all of them."""
 
         @functools.wraps(function)
-        def watched(**given: Any) -> list[float | None]:
+        def steered(**given: Any) -> list[float | None]:
             rows = given.pop(INDEX, None)
             if rows is None:  # evaluation data carries no row numbers
                 if getattr(self._model, "training", False):
@@ -163,19 +163,22 @@ class SteeringCallback(SteeringHooks):
             self._due.remove(place)
             return self._columns[place]
 
-        watched.__name__ = _name(function)
-        return watched
+        steered.__name__ = name_of(function)
+        return steered
 
     def _judge(self, rows: Sequence[int], given: dict[str, Any]) -> list[list[float | None]]:
         """All reward functions on this process's completions: observed over all processes, then refused or permuted."""
         size = int(self.args.num_generations or 1)
-        columns = [[torch.nan if r is None else float(r) for r in function(**given)] for function in self._functions]
+        pool, step = self.run.pool, self._state.global_step
+        tasks = sorted({pool.tasks[pool.task_of[row]] for row in rows})
+        functions = [watched(each, self.steering, self.run, step, tasks, len(rows)) for each in self._functions]
+        columns = [[torch.nan if reward is None else reward for reward in function(**given)] for function in functions]
         table = torch.tensor(columns).T
+        refuse_infinite(table, self._functions, self.run, rows)
         groups = group_rows(rows, size)
         lengths = [len(ids) for ids in given.get("completion_ids") or ()]
         seen = shown(given["completions"], run_options(self.run.pool, rows))
         totals = weighted_sum(table, self._weights).tolist()
-        step = self._state.global_step
         outcomes = gather_object(group_outcomes(self.run.pool, groups, totals, lengths, seen, step))
         kl, entropy = self.last
         self.last = (None, None)
@@ -201,13 +204,6 @@ class SteeringCallback(SteeringHooks):
     def _move_beta(self) -> None:
         if getattr(self.trainer, "beta", 0.0) > 0:
             self.trainer.beta = self.run.beta
-
-
-def _name(function: Callable[..., Any]) -> str:
-    """The name TRL logs a reward function under."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    return getattr(function, "__name__", type(function).__name__)
 
 
 class _Source:

@@ -24,7 +24,7 @@ from mixwright.trainers._heldout import HeldOutPass, make_heldout
 from mixwright.trainers._lines import finite, pair_line
 from mixwright.trainers._logprobs import only, shown
 from mixwright.trainers._names import check_methods
-from mixwright.trainers._refusals import refuse_dpo
+from mixwright.trainers._refusals import refuse_images, refuse_settings
 from mixwright.trainers._rows import RowTrainer
 from mixwright.trainers._steering import INDEX, Steering, indexed, read_steering
 from mixwright.trainers._trainer import measured
@@ -56,7 +56,8 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
         check_methods(DPOTrainer, "dpo")
         bound = inspect.signature(DPOTrainer.__init__).bind(self, *args, **kwargs)
         dataset = indexed(bound.arguments.get("train_dataset"), "SteeredDPOTrainer")
-        refuse_dpo(bound.arguments.get("args"), dataset)
+        refuse_settings(bound.arguments.get("args"), "dpo")
+        refuse_images(dataset)
         bound.arguments["train_dataset"] = dataset
         super().__init__(*bound.args[1:], **bound.kwargs)
         self.steer_rows(wanted, dataset, objective="dpo")

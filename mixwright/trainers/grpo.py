@@ -21,6 +21,7 @@ from mixwright.trainers._draws import SteeredSampler
 from mixwright.trainers._lints import Settings, read_settings, warn_at_first_batch, warn_at_start
 from mixwright.trainers._names import check_methods
 from mixwright.trainers._refusals import refuse_grpo
+from mixwright.trainers._reward_functions import refuse_infinite, watched
 from mixwright.trainers._rewards import group_outcomes, group_rows, permute, refuse, run_options, shown, weighted_sum
 from mixwright.trainers._run import RunSteering
 from mixwright.trainers._selftest import check_refusal
@@ -103,14 +104,29 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
     def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> torch.Tensor:
         if self.made_up_rewards is not None:
             return self.made_up_rewards.to(self.accelerator.device)
-        rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
-        if self.steered is None or not is_training(self):
+        if self.steered is None:
+            return super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
+        given, self.reward_funcs = self.reward_funcs, self._watched(len(prompts))
+        try:
+            rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
+        finally:
+            self.reward_funcs = given
+        if not is_training(self):
             return rewards
         numbers = [[row, len(ids)] for row, ids in zip(self._rows, completion_ids_list, strict=True)]
         gathered: Any = gather(torch.tensor(numbers, device=self.accelerator.device))
         indices, lengths = gathered.T.tolist()
         seen = gather_object(shown(completions, run_options(self.steered.pool, self._rows)))
         return self._steer_rewards(self.steered, rewards, indices, lengths, seen)
+
+    def _watched(self, count: int) -> list[Any]:
+        """The reward functions for a call on `count` completions."""
+        if self.steered is None:
+            return self.reward_funcs
+        pool, training = self.steered.pool, is_training(self)
+        tasks = sorted({pool.tasks[pool.task_of[row]] for row in self._rows}) if training else ["of the evaluation"]
+        step = self.state.global_step
+        return [watched(each, self.steering, self.steered, step, tasks, count) for each in self.reward_funcs]
 
     def _steer_rewards(
         self,
@@ -121,6 +137,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         seen: Sequence[tuple[str, str]],
     ) -> torch.Tensor:
         """Observe whole groups, refuse, permute; all arguments gathered over processes, in row order."""
+        refuse_infinite(rewards, self.reward_funcs, run, indices)
         size, step = int(self.num_generations or 1), self.state.global_step
         rows = group_rows(indices, size)
         totals = weighted_sum(rewards, self.reward_weights).tolist()

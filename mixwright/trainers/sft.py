@@ -19,7 +19,7 @@ from mixwright.trainers._heldout import HeldOutPass, make_heldout
 from mixwright.trainers._lines import finite, loss_line
 from mixwright.trainers._logprobs import only, shown
 from mixwright.trainers._names import check_methods
-from mixwright.trainers._refusals import refuse_sft
+from mixwright.trainers._refusals import refuse_images, refuse_settings
 from mixwright.trainers._rows import RowTrainer
 from mixwright.trainers._steering import INDEX, Steering, indexed, read_steering
 from mixwright.trainers._trainer import measured
@@ -46,7 +46,8 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
         check_methods(SFTTrainer, "sft")
         bound = inspect.signature(SFTTrainer.__init__).bind(self, *args, **kwargs)
         dataset = indexed(bound.arguments.get("train_dataset"), "SteeredSFTTrainer")
-        refuse_sft(bound.arguments.get("args"), dataset)
+        refuse_settings(bound.arguments.get("args"), "sft")
+        refuse_images(dataset)
         bound.arguments["train_dataset"] = dataset
         super().__init__(*bound.args[1:], **bound.kwargs)
         self.steer_rows(wanted, dataset, objective="sft")

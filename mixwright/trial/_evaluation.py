@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from transformers import TrainerCallback
 
+from mixwright.graders._timed import TimedGrades
 from mixwright.measure._passes import FULL_MARKS
 from mixwright.records import Example, cell_key
 from mixwright.trial._progress import report
@@ -76,6 +77,7 @@ class ProgressCallback(TrainerCallback):
     ) -> None:
         self.learner, self.corpus, self.items, self.config = learner, corpus, items, config
         self.every, self.seed, self.folder = every, seed, folder
+        self.grades = TimedGrades(corpus, config.grader_seconds, config.slow_grader)
         self.evaluated = 0
         self._last: int | None = None
 
@@ -120,7 +122,7 @@ class ProgressCallback(TrainerCallback):
             seed=self.seed,
         )
         scores = [
-            self.corpus.grade(example, sample.text) >= FULL_MARKS
+            self.grades.grade(example, sample.text) >= FULL_MARKS
             for example, samples in zip(examples, groups, strict=True)
             for sample in samples
         ]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixwright.errors import InputError
+from mixwright.graders._timed import TimedGrades
 from mixwright.learner.settings import cheap_settings
 from mixwright.trainers._configs import dpo_config as _dpo_config
 from mixwright.trainers._configs import grpo_config as _grpo_config
@@ -49,18 +52,14 @@ def make_trainer(
     from mixwright.trainers._replay import steps_made
     from mixwright.trainers._steering import Steering
 
-    canaries = config.train.canary_every if stage.monitors or stage.controllers else 0
-    steering = Steering(
-        branch.plan, folder, seed, permute_rewards=branch.permute_rewards, canary_every=canaries, replay=source
-    )
+    steering = Steering(branch.plan, folder, seed, permute_rewards=branch.permute_rewards, replay=source)
+    steering.canary_every = config.train.canary_every if stage.monitors or stage.controllers else 0
+    steering.reward_seconds = 0.0  # each answer has its own limit
     steps = stage.steps if source is None else min(stage.steps, steps_made(source))
     shared = _shared_settings(config, learner, steps, seed, folder)
     given: dict[str, Any] = {"model": learner.model, "processing_class": learner.tokenizer, "steering": steering}
     if stage.objective == "grpo":
-        from mixwright.trainers.grpo import SteeredGRPOTrainer
-
-        given |= {"train_dataset": train.to_datasets(), "reward_funcs": [corpus_reward(train)]}
-        return SteeredGRPOTrainer(args=_grpo_config(config, shared), **given)
+        return _grpo_trainer(train, config, _grpo_config(config, shared), given)
     if stage.objective == "sft":
         from mixwright.trainers.sft import SteeredSFTTrainer
 
@@ -70,6 +69,23 @@ def make_trainer(
 
         return SteeredDPOTrainer(args=_dpo_config(config, shared), train_dataset=_pairs(train), **given)
     raise InputError("an objective that a trial can train: grpo, sft or dpo", stage.objective, "Change it in the plan.")
+
+
+def _grpo_trainer(train: Corpus, config: RunConfig, args: Any, given: dict[str, Any]) -> Any:
+    from mixwright.trainers.grpo import SteeredGRPOTrainer
+
+    grades = TimedGrades(train, config.measure.grader_seconds, config.measure.slow_grader)
+    trainer = SteeredGRPOTrainer(
+        args=args, train_dataset=train.to_datasets(), reward_funcs=[corpus_reward(train, grades)], **given
+    )
+    grades.tell = functools.partial(_note_late, trainer)
+    return trainer
+
+
+def _note_late(trainer: Any, sentence: str) -> None:
+    """Say that a grader took too long, to the log and in the branch's decisions."""
+    logging.getLogger("mixwright").warning(sentence)
+    trainer.steered.note(trainer.state.global_step, "grader too slow", sentence)
 
 
 def _pairs(train: Corpus) -> Any:
@@ -107,13 +123,13 @@ def _shared_settings(config: RunConfig, learner: Learner, steps: int, seed: int,
     }
 
 
-def corpus_reward(corpus: Corpus) -> Reward:
-    """A TRL reward function: the grade of each completion by the grader of its example's task, 0..1."""
+def corpus_reward(corpus: Corpus, grades: TimedGrades) -> Reward:
+    """A TRL reward function: the grade of each completion by the grader of its example's task, 0..1, under a time limit."""
     row_of = {example.id: row for row, example in enumerate(corpus)}
 
     def correct(completions: list[Any], id: list[str], **_: Any) -> list[float]:
         """Graded against the corpus's answer."""
-        return [corpus.grade(corpus[row_of[name]], text_of(made)) for name, made in zip(id, completions, strict=True)]
+        return [grades.grade(corpus[row_of[name]], text_of(made)) for name, made in zip(id, completions, strict=True)]
 
     return correct
 

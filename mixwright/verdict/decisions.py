@@ -78,8 +78,9 @@ def _collect(groups: dict[str, _Group], seed: int, path: Path) -> None:
         group.seeds.add(seed)
         if step < group.first:
             group.first, group.old = step, old
-        if step >= group.last:
-            group.last, group.new, group.because = step, new, because
+        last = max(step, number(item, "last") or 0.0)
+        if last >= group.last:
+            group.last, group.new, group.because = last, new, because
 
 
 def _table(caption: str, groups: list[tuple[str, _Group]]) -> Table:

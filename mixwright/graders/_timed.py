@@ -1,0 +1,69 @@
+"""Grades of a corpus under a time limit per answer: a grader that hangs is named, and counted or stopped at."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal
+
+from mixwright._time_limit import TOLD_AFTER, TooSlow, within
+from mixwright.errors import InputError
+from mixwright.records import Example
+
+if TYPE_CHECKING:
+    from mixwright.corpus import Corpus
+
+SECONDS = 10.0
+"""For one answer, where nobody says otherwise."""
+
+
+def _warn(sentence: str) -> None:
+    logging.getLogger("mixwright").warning(sentence)
+
+
+class TimedGrades:
+    """Grades answers by the corpus's graders.
+
+    Args:
+        corpus: whose graders judge.
+        seconds: for one answer; 0 sets no limit.
+        slow: what an answer is that took longer: wrong (0.0), or the end (`InputError`).
+        tell: is given a sentence for each grader and example that took too long.
+    """
+
+    def __init__(
+        self, corpus: Corpus, seconds: float, slow: Literal["wrong", "stop"], tell: Callable[[str], None] = _warn
+    ) -> None:
+        self.corpus, self.seconds, self.slow, self.tell = corpus, seconds, slow, tell
+        self.late: Counter[str] = Counter()
+        """Answers that took too long, per task."""
+        self._named: set[str] = set()
+
+    def grade(self, example: Example, completion: str) -> float:
+        """Score of a completion, 0..1.
+
+        Raises:
+            InputError: the example has no answer, the grader fails, or it takes too long and `slow` is stop.
+        """
+        task = example.task
+        who = f"grader {self.corpus.tasks[task].grader}, example {example.id!r}, task {task}"
+        try:
+            return within(
+                self.seconds,
+                lambda: self.corpus.grade(example, completion),
+                lambda: self._name(example.id, f"Still grading: {who}, for over {min(self.seconds, TOLD_AFTER):g} s."),
+            )
+        except TooSlow:
+            pass
+        if self.slow == "stop":
+            remedy = "Correct the grader, or raise measure.grader_seconds (0 sets no limit)."
+            raise InputError(f"a score within {self.seconds:g} s", f"none ({who})", remedy)
+        self.late[task] += 1
+        self._name(example.id, f"No score within {self.seconds:g} s: {who}. Such answers count as wrong.")
+        return 0.0
+
+    def _name(self, example: str, sentence: str) -> None:
+        if example not in self._named:
+            self._named.add(example)
+            self.tell(sentence)

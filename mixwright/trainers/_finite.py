@@ -1,0 +1,88 @@
+"""Stops a run at the first loss, gradient or weight that is not a finite number, before it is trained on or saved.
+
+The losses of a step and its gradients are read before the optimiser moves anything; weights are read before each step
+and before a save, so that no checkpoint that looks whole has weights that are no numbers. Under a loss scaler
+overflows are the scaler's to handle: there a step is looked at only through the weights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from mixwright.errors import InputError
+
+if TYPE_CHECKING:
+    from mixwright.trainers._run import RunSteering
+
+REMEDY = "a lower learning rate, a smaller max_grad_norm, bf16 or float32 in place of float16; look at that step's rows too"
+
+
+class Finite:
+    """Looks at one run.
+
+    Args:
+        run: whose end is written down.
+        whole: the last checkpoint that can be resumed, relative to the output folder; empty when there is none.
+    """
+
+    def __init__(self, run: RunSteering, whole: Callable[[], str]) -> None:
+        self.run, self.whole = run, whole
+        self._losses: list[Tensor] = []
+
+    def saw(self, loss: Tensor) -> None:
+        """Keep the loss of a micro-step; nothing is read from the device yet."""
+        self._losses.append(loss.detach())
+
+    def forget(self) -> None:
+        """Training begins: losses of an interrupted step are none of it."""
+        self._losses.clear()
+
+    def check_step(self, step: int, optimizer: Any) -> None:
+        """Before the optimiser moves anything. Raises InputError when a loss or a gradient of the step is not finite."""
+        losses, self._losses = self._losses, []
+        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        scaled = getattr(optimizer, "scaler", None) is not None
+        if losses and not bool(torch.isfinite(torch.stack([loss.float() for loss in losses])).all()):
+            if not scaled or not all_finite(parameters):
+                self._stop(step, "loss", "the weights have not been moved by it")
+        elif not scaled and not all_finite(parameter.grad for parameter in parameters):
+            self._stop(step, "gradient", "the weights have not been moved by it")
+
+    def check_weights(self, step: int, model: Any) -> None:
+        """Raises InputError when a weight that is trained is not finite."""
+        if not all_finite(parameter for parameter in model.parameters() if parameter.requires_grad):
+            self._stop(step, "weight", "no step was made with it and no checkpoint saved")
+
+    def _stop(self, step: int, what: str, state: str) -> None:
+        name = self.whole()
+        back = f"Resume from {name}, the last whole checkpoint, with" if name else "There is no whole checkpoint: begin with"
+        because = f"a {what} is not a finite number; {state}"
+        self.run.finish()
+        self.run.note(step, "not finite", because)
+        self.run.write()
+        raise InputError(f"finite numbers at step {step}", because, f"{back} {REMEDY}.")
+
+
+def all_finite(tensors: Iterable[Tensor | None]) -> bool:
+    """Whether every entry is a finite number; what has no floating point is left out.
+
+    The norms of all tensors of a kind are one fused call and one number read from the device, and where that is finite so
+    is every entry; else each is looked at. Of tensors spread over processes this process's part is read.
+    """
+    by_kind: dict[tuple[torch.device, torch.dtype], list[Tensor]] = {}
+    for tensor in tensors:
+        local: Any = tensor.to_local() if hasattr(tensor, "to_local") else tensor  # type: ignore[union-attr]
+        if local is not None and local.is_floating_point() and not local.is_sparse:
+            by_kind.setdefault((local.device, local.dtype), []).append(local.detach())
+    return all(_norm(group) < math.inf or all(bool(torch.isfinite(t).all()) for t in group) for group in by_kind.values())
+
+
+def _norm(tensors: Sequence[Tensor]) -> float:
+    """Largest Euclidean norm; NaN or infinite where an entry is, and where squares overflow."""
+    norms = torch._foreach_norm(list(tensors), 2, torch.float32)  # pyright: ignore[reportPrivateImportUsage]
+    return float(torch.stack(list(norms)).max())

@@ -1,0 +1,107 @@
+"""What may stand in `train.settings`: whatever TRL knows, nothing that Mixwright sets or that writes outside the run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_call import Call
+from trl import DPOConfig, GRPOConfig, SFTConfig
+
+from mixwright._bases import trainer_settings
+from mixwright.config import CorpusConfig, RunConfig, TrainConfig
+from mixwright.errors import InputError
+from mixwright.records import to_data
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # TRL sets the older name
+CONFIGS = {"grpo": GRPOConfig, "sft": SFTConfig, "dpo": DPOConfig}
+KEPT = {
+    "grpo": {"loss_type": "dr_grpo", "num_iterations": 2, "lr_scheduler_type": "linear", "logging_steps": 1},
+    "sft": {"max_length": 64, "weight_decay": 0.1, "save_strategy": "no", "report_to": "none"},
+    "dpo": {"beta": 0.2, "loss_type": "ipo", "warmup_steps": 2},
+}
+OUTSIDE = ["output_dir", "push_to_hub", "hub_model_id", "hub_token", "trackio_space_id"]
+OWN = ["learning_rate", "per_device_train_batch_size", "max_steps", "num_train_epochs", "seed", "data_seed"]
+
+
+def check(objective: str, settings: dict[str, Any]) -> None:
+    config = RunConfig(CorpusConfig("rows.jsonl"), train=TrainConfig(objective=objective, settings=settings))
+    trainer_settings(to_data(config))
+
+
+@pytest.mark.parametrize("objective", CONFIGS)
+def test_what_trl_knows_is_passed_through(objective: str) -> None:
+    check(objective, KEPT[objective])
+
+
+@pytest.mark.parametrize("objective", CONFIGS)
+@pytest.mark.parametrize("name", ["foo_bar", "learning_rte"])
+def test_what_trl_does_not_know_is_refused(objective: str, name: str) -> None:
+    with pytest.raises(InputError, match=name):
+        check(objective, {name: 1})
+
+
+@pytest.mark.parametrize("objective", CONFIGS)
+@pytest.mark.parametrize("name", [*OUTSIDE, *OWN])
+def test_what_writes_elsewhere_or_has_a_setting_of_its_own_is_refused(objective: str, name: str) -> None:
+    told = r"files of a run lie in its own folder" if name in OUTSIDE else "Set (train|seed)"
+    with pytest.raises(InputError, match=rf"train.settings without {name}, got {name}: 3.*{told}"):
+        check(objective, {name: 3})
+
+
+@pytest.mark.parametrize("name", ["num_generations", "max_completion_length", "temperature", "beta"])
+def test_grpos_own_settings_are_refused_there_alone(name: str) -> None:
+    with pytest.raises(InputError, match=rf"without {name}.*Set train\."):
+        check("grpo", {name: 0.5})
+
+
+@pytest.mark.parametrize("value", ["wandb", "all", ["tensorboard"]])
+def test_reports_are_refused(value: Any) -> None:
+    with pytest.raises(InputError, match="without report_to"):
+        check("sft", {"report_to": value})
+
+
+@pytest.mark.parametrize(
+    ("objective", "settings", "told"),
+    [
+        ("sft", {"packing": True}, "packing=False"),
+        ("sft", {"padding_free": True}, "padding_free=False"),
+        ("dpo", {"padding_free": True}, "padding_free=False"),
+        ("grpo", {"ignore_data_skip": True}, "ignore_data_skip=False"),
+        ("dpo", {"accelerator_config": {"dispatch_batches": True}}, "dispatch_batches=None"),
+        ("sft", {"eval_strategy": "steps"}, "without eval_strategy"),
+        ("sft", {"lr_scheduler_type": "wobbly"}, "wobbly"),
+        ("ppo", {}, "train.objective: grpo, sft, dpo, got 'ppo'"),
+    ],
+)
+def test_what_cannot_be_steered_is_refused_before_a_run(objective: str, settings: dict[str, Any], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        check(objective, settings)
+
+
+@pytest.mark.parametrize("objective", CONFIGS)
+def test_every_field_that_names_a_place_or_a_service_is_known(objective: str) -> None:
+    """A new one of TRL has to be looked at."""
+    from mixwright.trainers._configs import ELSEWHERE
+
+    words = ("dir", "hub", "trackio", "_repo", "upload")
+    found = {field.name for field in fields(CONFIGS[objective]) if any(word in field.name for word in words)}
+    assert found <= set(ELSEWHERE)
+
+
+@pytest.mark.parametrize("objective", CONFIGS)
+def test_a_run_with_such_a_setting_writes_nothing(objective: str, call: Call) -> None:
+    rows = [{"prompt": f"{n}+1=", "answer": str(n + 1), "chosen": str(n + 1), "rejected": "x"} for n in range(40)]
+    Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    Path("run.yaml").write_text(
+        "corpus: {train: a.jsonl}\nmodel: {path: 'tiny:'}\n"
+        f"train: {{objective: {objective}, settings: {{output_dir: elsewhere}}}}\n",
+        encoding="utf-8",
+    )
+    code, _, said = call("run", "run.yaml")
+    assert code == 1
+    assert "train.settings without output_dir" in said
+    assert not Path("elsewhere").exists()
