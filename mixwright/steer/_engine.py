@@ -28,7 +28,7 @@ from mixwright.steer._order import TaskOrder
 from mixwright.steer._policy import CALM, EngineOptions, Policy
 from mixwright.steer._react import Reactions
 from mixwright.steer._reserve import Reserve
-from mixwright.steer._snapshot import snapshot
+from mixwright.steer._snapshot import MANY, snapshot
 from mixwright.steer._staleness import STALE, Staleness
 
 LATE = 2
@@ -270,9 +270,15 @@ class Engine:
             return
         proposed = self._mixture.weights(self._ledger.step)
         weights = checked_weights(str(self._stage.mixture), proposed, self._pool.tasks)
-        for task, old, new in zip(self._pool.tasks, self._weights, weights, strict=True):
-            if abs(old - new) > 1e-9:
-                self._note(self._ledger.step, f"weights.{task}", float(old), float(new), f"mixture {self._stage.mixture}")
+        because = f"mixture {self._stage.mixture}"
+        moved = np.flatnonzero(np.abs(self._weights - weights) > 1e-9)
+        if len(moved) > MANY:
+            least, most = (weights - self._weights)[moved].min(), (weights - self._weights)[moved].max()
+            told = f"{because}: {len(moved)} of {len(weights)} tasks, by {least:+.2g} to {most:+.2g}"
+            self._note(self._ledger.step, "weights", None, None, told)
+        for place in moved.tolist() if len(moved) <= MANY else ():
+            old, new = float(self._weights[place]), float(weights[place])
+            self._note(self._ledger.step, f"weights.{self._pool.tasks[place]}", old, new, because)
         self._weights = weights
 
     def _timed(self, signals: Signals) -> Signals:

@@ -10,6 +10,9 @@ import numpy as np
 from mixwright.contracts import Scene
 from mixwright.estimates.cell_states import side, state_of
 
+MANY = 100
+"""Cells, or tasks, above which a line of the log has those of its batch alone, and changes are summed up."""
+
 
 def snapshot(scene: Scene, drawn_as: Mapping[str, str], refused: Callable[[str], int]) -> dict[str, Any]:
     """Per cell `task@level`: success (recent posterior mean), kappa, state, evidence in rollouts, groups refused.

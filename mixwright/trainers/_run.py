@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from mixwright.contracts import Pool
 from mixwright.errors import InputError
-from mixwright.records import Action, CanaryOutcome, Decision, GroupOutcome, Outcome, PairOutcome, Signals
+from mixwright.records import Action, CanaryOutcome, Decision, GroupOutcome, Outcome, PairOutcome, Signals, cell_key
+from mixwright.steer._snapshot import MANY
 from mixwright.trainers._draws import DrawLog
 from mixwright.trainers._files import AHEAD, SteeringFiles
 from mixwright.trainers._lines import PER_TASK, UNSCORED, LastLosses, counted, drawn_shares, group_line
@@ -118,6 +119,9 @@ class RunSteering:
         self.rollouts += completions
         self._count_unscored(step, rows, len(groups))
         shown = self.engine.snapshot()
+        if len(shown) > MANY:
+            here = {cell_key(group.task, group.level) for group in groups}
+            shown = {cell: known for cell, known in shown.items() if cell in here}
         cells = {cell: known["kappa"] for cell, known in shown.items()}
         states = {cell: known["state"] for cell, known in shown.items()}
         line = self._line(step, groups, rows) | group_line(groups, refused, self.success)
@@ -159,7 +163,7 @@ class RunSteering:
         actions = self._decided(outcomes, self._signals(step, entropy=entropy))
         self._count_unscored(step, rows, len(outcomes))
         self._finish(step, actions, self._line(step, outcomes, rows) | dict(line))
-        for name in PER_TASK:
+        for name in PER_TASK if len(self.pool.tasks) <= MANY else ():
             for task, value in line.get(name, {}).items():
                 self.metrics.setdefault(f"steering/{name}/{task}", []).append(value)
 
@@ -316,9 +320,13 @@ class RunSteering:
         self._used.append((step, rows))
         self._used_rows, self.batches = self._used_rows + rows, self.batches + 1
         drawn = Counter(outcome.task for outcome in outcomes)
+        wanted = self.engine.wanted()
+        if len(wanted) > MANY:
+            self.metrics.setdefault("steering/tasks_drawn", []).append(len(drawn))
+            return {"step": step, "drawn": dict(drawn), "wanted": {task: wanted[task] for task in drawn}}
         for task in self.pool.tasks:
             self.metrics.setdefault(f"steering/share/{task}", []).append(drawn[task] / max(1, len(outcomes)))
-        return {"step": step, "drawn": dict(drawn), "wanted": self.engine.wanted()}
+        return {"step": step, "drawn": dict(drawn), "wanted": wanted}
 
     def _finish(self, step: int, actions: Sequence[Action], line: dict[str, Any]) -> None:
         if self._fresh:
