@@ -1,0 +1,120 @@
+"""One task of the eval split beside the train rows it is compared with, and what chance alone would put in both."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mixwright.audit._chance import Template, tokens
+from mixwright.audit._rows import SAMPLE, Reader, members
+
+if TYPE_CHECKING:
+    from mixwright.audit._leaks import Leaks
+
+FEW, ALL = 4, 20_000
+"""Rows sampled of each of many tasks, and of all tasks together where that is more: many tasks cost little more than one."""
+
+
+class Cases:
+    """The tasks of the eval split, one by one.
+
+    Args:
+        reader: of the corpus.
+        leaks: what was found in it.
+    """
+
+    def __init__(self, reader: Reader, leaks: Leaks) -> None:
+        self.reader, self.leaks = reader, leaks
+        found = leaks.same
+        self.held_out = members(found.task[found.held_out])
+        self.train = {code: found.train[places] for code, places in members(found.task[found.train]).items()}
+        codes = {name: code for code, name in enumerate(leaks.tasks)}
+        self.sought = members(np.array([codes[row.task] for row in leaks.rows], np.int64))
+        self.few = min(SAMPLE, max(FEW, ALL // max(len(self.held_out), 1)))
+
+    def __iter__(self) -> Any:
+        return (Case(self, code) for code in self.held_out)
+
+
+class Case:
+    """One task beside the train rows of its partners' tasks; without any partner those of its own name.
+
+    `mine` (int64) are its places among the held-out rows; `expected` is how many of them chance alone puts in train.
+    """
+
+    def __init__(self, cases: Cases, code: int) -> None:
+        self.leaks, self.reader, self.name = cases.leaks, cases.reader, cases.leaks.tasks[code]
+        found = self.leaks.same
+        self.mine = cases.held_out[code]
+        self.total = len(self.mine)
+        self.sought = cases.sought.get(code, np.zeros(0, np.int64)).tolist()
+        self.wrapped = {at: self.leaks.wrapped[at] for at in self.sought if at in self.leaks.wrapped}
+        self.near = {at: self.leaks.near[at] for at in self.sought if at in self.leaks.near}
+        partners = found.partner[self.mine]
+        others = [number for number, _, _ in self.wrapped.values()] + list(self.near.values())
+        related = np.unique(found.task[np.concatenate([partners[partners >= 0], np.array(others, np.int64)])])
+        self.named_alike = len(cases.train.get(code, ()))
+        chosen = [cases.train[task] for task in (related.tolist() or [code]) if task in cases.train]
+        self._train = np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, np.int64)
+        self.train_rows = len(self._train)
+        size = SAMPLE if len(related) else cases.few
+        self._rows = self.reader.sample(self._train if self.train_rows else found.train, size)
+        self._seen = [row.prompt for row in self._rows]
+        self._asked = [row.prompt for row in self.reader.sample(found.held_out[self.mine], size)]
+        self._template = Template.learn(self._seen, self._asked)
+        self.expected, self.null = 0.0, ""
+        if len(related):
+            self.expected = self._template.expected_shared(self._seen, self._asked, self.train_rows, self.total)
+            space = self.total * self.train_rows / self.expected if self.expected else float("inf")
+            self.null = f"by chance {self.expected:.3g} rows: two prompts of this task agree once in {space:.3g} pairs"
+
+    def which(self, mask: np.ndarray) -> np.ndarray:
+        """Places of this task's held-out rows that are marked in `mask`, bool of shape (held-out rows,)."""
+        return self.mine[mask[self.mine]]
+
+    def worded_alike(self) -> tuple[int, int, int]:
+        """Held-out rows looked at that have the wording of a train row, slots apart; how many were; and train rows."""
+        known = set(map(self._template.wording, self._seen))
+        return sum(self._template.wording(prompt) in known for prompt in self._asked), len(self._asked), len(self._seen)
+
+    def expected_wrapped(self) -> float:
+        """Rows expected to stand inside train rows, or to hold one, by chance.
+
+        A train row has as many places for a prompt as the prompt fits in; each holds just its words with the probability
+        that slots of their classes agree.
+        """
+        length = sum(len(tokens(prompt)) for prompt in self._seen) / max(len(self._seen), 1)
+        expected = 0.0
+        for at in self.sought:
+            words = self.leaks.sought.sought(at)
+            places = self.train_rows * max(1.0, length / len(words))
+            expected -= math.expm1(-self._template.chance_of(words) * places)
+        if not all(inside for _, inside, _ in self.wrapped.values()):
+            each = sum(self._template.chance_of(tokens(prompt)) for prompt in self._seen) / max(len(self._seen), 1)
+            expected -= len(self.sought) * math.expm1(-each * self.train_rows)
+        return expected
+
+    def expected_near(self) -> float:
+        """Rows expected to have a near-duplicate in train by chance."""
+        return self.leaks.index.expected(self.sought, self._rows, self.train_rows)
+
+    def shift(self, which: np.ndarray) -> int | None:
+        """Rows between held-out items and their partners, if 9 of 10 have the same distance: neighbouring seeds do that."""
+        found = self.leaks.same
+        distances = np.searchsorted(self._train, found.partner[which]) - np.searchsorted(self.mine, which)
+        if len(distances) < 10:
+            return None
+        shift, times = Counter(distances.tolist()).most_common(1)[0]
+        return shift if times >= 0.9 * len(distances) else None
+
+    def same(self, which: np.ndarray) -> list[tuple[int, int]]:
+        """Row numbers (held-out, train) of places among the held-out rows."""
+        found = self.leaks.same
+        return list(zip(found.held_out[which].tolist(), found.partner[which].tolist(), strict=True))
+
+    def show(self, pairs: list[tuple[int, int]]) -> tuple[dict[str, Any], ...]:
+        """Pairs of row numbers (held-out, train) as evidence."""
+        return self.reader.pairs(pairs, "eval_", "train_")
