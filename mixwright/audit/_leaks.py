@@ -72,7 +72,7 @@ def _search(corpus: Corpus, similarity: float) -> Leaks:
         if row.split == "eval":
             continue
         found = words(row.prompt)
-        for match in sought.matches(row, found, turn=turn):
+        for match in sought.matches(row, found, turn=turn > 0):
             if match.at not in wrapped or (match.agrees and not wrapped[match.at][2]):
                 wrapped[match.at] = (row.number, match.inside, match.agrees)
             copied[row.number] |= match.agrees

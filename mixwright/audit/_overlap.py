@@ -11,6 +11,9 @@ import numpy as np
 
 from mixwright.audit._rows import Fingerprints
 
+TALK = 3
+"""Chats of one split from which on a turn that all of them have is talk."""
+
 
 @dataclass(frozen=True)
 class Overlap:
@@ -37,7 +40,8 @@ class Overlap:
 def overlap(prints: Fingerprints) -> Overlap:
     """Compare the splits. Answers agree when the final answers do."""
     rows, owner = len(prints.task) - len(prints.further), prints.row
-    held, train = np.flatnonzero(prints.held_out), np.flatnonzero(~prints.held_out)
+    question = ~_talk(prints)
+    held, train = np.flatnonzero(question & prints.held_out), np.flatnonzero(question & ~prints.held_out)
     pair, prompt = prints.pair(prints.normal, prints.final), prints.normal
     by_prompt, by_item = _first(prompt[train], prompt[held]), _first(pair[train], pair[held])
     open_ended = train[prints.final[train] == 0]
@@ -72,6 +76,17 @@ def overlap(prints: Fingerprints) -> Overlap:
         partner=partner,
         copied=copied,
     )
+
+
+def _talk(prints: Fingerprints) -> np.ndarray:
+    """bool of shape (texts,): turns that stand in several chats of one split, such as greetings, are no questions."""
+    found = np.zeros(len(prints.task), bool)
+    rows = len(found) - len(prints.further)
+    for split in (False, True):
+        turns = rows + np.flatnonzero(prints.talk & (prints.held_out[rows:] == split))
+        _, which, counts = np.unique(prints.normal[turns], return_inverse=True, return_counts=True)
+        found[turns] = counts[which] >= TALK
+    return found | np.isin(prints.normal, prints.normal[found]) & (np.arange(len(found)) >= rows)
 
 
 def _first(known: np.ndarray, wanted: np.ndarray) -> np.ndarray:

@@ -55,21 +55,21 @@ def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
     return (row for row, _ in _rows_and_chats(batches))
 
 
-def with_turns(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Row, bool]]:
-    """Every row as `rows` gives it (False), each followed by the user turns of its chat, one by one (True).
+def with_turns(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Row, int]]:
+    """Every row as `rows` gives it, with 0, followed by the user turns of its chat, each with how many there are.
 
     The answer of the last turn is the row's, that of another is the reply to it. One of several turns of fewer than
     `SHORT_TURN` words, and an earlier one without a reply, are left out.
     """
     for row, chat in _rows_and_chats(batches):
-        yield row, False
+        yield row, 0
         if chat and len(messages := json.loads(chat)) > 1:
             asked = [at for at, message in enumerate(messages) if message["role"] in ("user", "human")]
             for at in asked:
                 text, after = messages[at]["content"], messages[at + 1 :]
                 reply = row.answer if at == asked[-1] else after[0]["content"] if after[0]["role"] != "user" else ""
                 if len(asked) == 1 or (len(text.split()) >= SHORT_TURN and (reply or at == asked[-1])):
-                    yield row._replace(prompt=text, answer=reply), True
+                    yield row._replace(prompt=text, answer=reply), len(asked)
 
 
 def _rows_and_chats(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Row, str | None]]:
@@ -186,6 +186,8 @@ class Fingerprints:
     """uint64 of the final answer: another way to the same answer is the same; 0 where there is none."""
     further: np.ndarray
     """int64 of shape (texts - rows,): the row that each text behind the rows belongs to."""
+    talk: np.ndarray
+    """bool of shape (texts - rows,): one of several turns of a chat."""
 
     def pair(self, prompts: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """One uint64 per text for prompt and answer together."""
@@ -205,22 +207,24 @@ def fingerprints(corpus: Corpus, *, further: bool = False) -> Fingerprints:
     codes: dict[str, int] = {}
     found = np.zeros(len(corpus), np.dtype(_PRINT))
     more: list[np.ndarray] = []
-    owners: list[int] = []
+    owners: list[tuple[int, bool]] = []
     for row, turn in with_turns(corpus.batches()):
         if turn and not further:
             continue
         prints, extra = _prints(row, codes.setdefault(row.task, len(codes)), further)
         if turn:
             more.append(prints)
-            owners.append(row.number)
+            owners.append((row.number, turn > 1))
         else:
             found[row.number] = prints
         if extra is not None:
             more.append(extra)
-            owners.append(row.number)
+            owners.append((row.number, turn > 1))
     if more:
         found = np.concatenate([found, np.array(more, found.dtype)])
-    return Fingerprints(tuple(codes), *(found[name] for name, _ in _PRINT), np.array(owners, np.int64))
+    columns = (found[name] for name, _ in _PRINT)
+    further_rows, talk = np.array([row for row, _ in owners], np.int64), np.array([talk for _, talk in owners], bool)
+    return Fingerprints(tuple(codes), *columns, further_rows, talk)
 
 
 def _prints(row: Row, code: int, further: bool) -> tuple[Any, Any]:

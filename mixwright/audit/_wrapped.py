@@ -1,8 +1,8 @@
 """Copies with text around them: a held-out prompt inside a longer training text, or a training prompt inside a held-out one.
 
 A copy is the same words, numbers and signs in the same order, without a gap, and ends where the other ends: `12 + 35` does
-not stand in `12 + 35 * 2`. Runs of three words that stand in more than 5 % of a task's held-out prompts are its template; a
-template around a question may be another one, or none, where both answers are known and agree.
+not stand in `12 + 35 * 2`. Runs of three words that many held-out prompts of a task have are its template; a template around
+a question may be another one, or none, where both answers are known and agree.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ LEAST = 4
 """Words of a prompt below which it is not sought inside others."""
 INDEX_WORDS = 1_000_000
 """Words of held-out prompts that are indexed; rows behind them are left out."""
-TEMPLATE_SHARE = 0.05
+TEMPLATE_SHARE = 0.2
+"""A run of words in this share of a task's different prompts belongs to its template; that of a slot seldom does."""
+GENERIC = 0.05
+"""A training prompt all of whose runs stand in this share of held-out rows is no question of its own."""
 TAIL = 400
 """Words behind a copy that its answer may stand in."""
 _SIGNS = frozenset("+-*/^%!<>\u00d7\u00f7")
@@ -128,15 +131,20 @@ class WrappedIndex:
         return None
 
     def _around(self, row: Row, runs: list[int], joined: str) -> Iterator[Match]:
-        """Indexed rows that end with the train row's words, but for their template."""
+        """Indexed rows that end with the train row's words, but for their template and a word or three (`Answer:`)."""
         hashes = np.array(runs, np.int64)
         low, high = (np.searchsorted(self._runs, hashes, side=side) for side in ("left", "right"))
         rarest = int(np.argmin(high - low))
-        for at in np.unique(self._owner[low[rarest] : high[rarest]]).tolist():
+        holders = np.unique(self._owner[low[rarest] : high[rarest]]).tolist()
+        if len(holders) > max(RUN, GENERIC * len(self.rows)):
+            return  # nothing but what many held-out prompts have
+        for at in holders:
             entry = self.entries[at]
-            if len(entry.words) + 2 > len(joined) and joined in f" {entry.words} ":
+            _, stands, behind = f" {entry.words} ".rpartition(joined)
+            least = entry.content - LEAST + 1
+            if stands and len(entry.words) + 2 > len(joined) and entry.words.count(" ") + 1 - len(behind.split()) >= least:
                 inner, outer = _Text(row.prompt), _Text(self.rows[at].prompt)
-                if inner.ends_in(outer, 0, len(inner.words), last=True) >= entry.content:
+                if inner.ends_in(outer, 0, len(inner.words), last=True) >= least:
                     yield Match(at, False, _same_answer(self.rows[at], row))
 
 
