@@ -1,4 +1,4 @@
-"""Pools of which it is known what leaked: four kinds of text, eight ways to hide a copy, and plain n-gram overlap as a peer."""
+"""Pools of which it is known what leaked: four kinds of text, eight ways to hide a copy, and shared n-grams as a peer."""
 
 from __future__ import annotations
 
@@ -10,13 +10,45 @@ from typing import NamedTuple
 from mixwright.corpus import Corpus, plain
 from mixwright.records import Example, Text
 
-NAMES = (
-    "Natalia Omar Priya Chen Lucas Amara Sofia Tariq Ingrid Kofi Mei Diego Freya Hassan Elena Yuki Tomas Zainab Noah Leila"
-).split()
-THINGS = "clips apples marbles stamps pencils tickets cookies shells cards ribbons beads candles".split()
-PLACES = "market fair school library harbour garden station museum".split()
-DAYS = "Monday Tuesday Wednesday Thursday Friday April May June July".split()
-VERBS = "sorting,planning,mending,painting,naming,counting,copying,repairing,weighing,packing".split(",")
+NAMES = [
+    "Natalia",
+    "Omar",
+    "Priya",
+    "Chen",
+    "Lucas",
+    "Amara",
+    "Sofia",
+    "Tariq",
+    "Ingrid",
+    "Kofi",
+    "Mei",
+    "Diego",
+    "Freya",
+    "Hassan",
+    "Elena",
+    "Yuki",
+    "Tomas",
+    "Zainab",
+    "Noah",
+    "Leila",
+]
+THINGS = [
+    "clips",
+    "apples",
+    "marbles",
+    "stamps",
+    "pencils",
+    "tickets",
+    "cookies",
+    "shells",
+    "cards",
+    "ribbons",
+    "beads",
+    "candles",
+]
+PLACES = ["market", "fair", "school", "library", "harbour", "garden", "station", "museum"]
+DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "April", "May", "June", "July"]
+VERBS = ["sorting", "planning", "mending", "painting", "naming", "counting", "copying", "repairing", "weighing", "packing"]
 STORIES: tuple[tuple[str, Callable[[int, int, int], int]], ...] = (
     (
         "{n} sold {a} {t} to people at the {p} on {d}, and then {n} sold {b} times as many {t} in the week after that. "
@@ -24,8 +56,8 @@ STORIES: tuple[tuple[str, Callable[[int, int, int], int]], ...] = (
         lambda a, b, c: a + a * b,
     ),
     (
-        "At the {p}, {n} and {m} are counting {t}. {n} has {a} of them in a box and {m} brings {b} more each day for {c} "
-        "days. How many {t} are there in the end?",
+        "At the {p}, {n} and {m} are counting {t}. {n} has {a} of them in a box and {m} brings {b} more each day for "
+        "{c} days. How many {t} are there in the end?",
         lambda a, b, c: a + b * c,
     ),
     (
@@ -34,8 +66,8 @@ STORIES: tuple[tuple[str, Callable[[int, int, int], int]], ...] = (
         lambda a, b, c: (a - c) * b,
     ),
     (
-        "A box holds {a} {t}. {n} fills {b} boxes on {d} and {m} breaks {c} {t} while carrying them to the {p}. How many {t} "
-        "arrive at the {p} unbroken?",
+        "A box holds {a} {t}. {n} fills {b} boxes on {d} and {m} breaks {c} {t} while carrying them to the {p}. How many "
+        "{t} arrive at the {p} unbroken?",
         lambda a, b, c: a * b - c,
     ),
 )
@@ -73,7 +105,12 @@ def code(rng: random.Random) -> Item:
     first, second, third = (rng.randint(1, 999) for _ in range(3))
     shown = rng.choice((low, low.upper()))
     value = first + third if shown == low else second * 2
-    lines = (f"{low} = {first}", f"{low.upper()} = {second}", f"{low} = {low} + {third}", f"{low.upper()} = 2 * {low.upper()}")
+    lines = (
+        f"{low} = {first}",
+        f"{low.upper()} = {second}",
+        f"{low} = {low} + {third}",
+        f"{low.upper()} = 2 * {low.upper()}",
+    )
     text = "What does this program print?\n\n" + "\n".join((*lines, f"print({shown})"))
     return Item(text, str(value), f"Going through it line by line: {value}.\n#### {value}")
 
@@ -83,7 +120,9 @@ def chat(rng: random.Random) -> Item:
     one, two = rng.sample(VERBS, 2)
     name, thing, place = rng.choice(NAMES), rng.choice(THINGS), rng.choice(PLACES)
     a, b = rng.randint(10, 99), rng.randint(10, 99)
-    text = f"My friend {name} spends {a} minutes {one} and {b} minutes {two} {thing} at the {place}. How many minutes is that?"
+    text = (
+        f"My friend {name} spends {a} minutes {one} and {b} minutes {two} {thing} at the {place}. How many minutes is that?"
+    )
     return Item(text, str(a + b), f"That is {a} plus {b}.\n#### {a + b}", turns=2)
 
 
@@ -129,7 +168,9 @@ WRAPPINGS: dict[str, Callable[[Item, Sequence[Item], random.Random], tuple[Text,
 }
 
 
-def pool(kind: str, seed: int, *, train: int, held_out: int, planted: int, wrapping: str = "", turned: bool = False) -> Corpus:
+def pool(
+    kind: str, seed: int, *, train: int, held_out: int, planted: int, wrapping: str = "", turned: bool = False
+) -> Corpus:
     """A corpus of one kind of text in which some held-out items stand in train.
 
     Args:

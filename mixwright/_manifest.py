@@ -19,6 +19,7 @@ import yaml
 
 from mixwright import catalog
 from mixwright.config import ModelConfig, RunConfig
+from mixwright.corpus._rows import pc
 from mixwright.errors import InputError, missing_extra, unknown_name
 from mixwright.plan._asked import check_asked
 from mixwright.records import RunManifest, to_data
@@ -120,6 +121,8 @@ def check_settings(config: RunConfig, corpus: Corpus) -> None:
     for name, task in corpus.tasks.items():
         if task.kind == "verifiable":
             corpus.grader(name)
+    if config.train.objective == "grpo":
+        _check_answers(corpus)
     try:
         json.dumps(
             to_data([config.measure.options, config.plan.options, config.plan.stage, config.train.settings]), allow_nan=False
@@ -128,6 +131,19 @@ def check_settings(config: RunConfig, corpus: Corpus) -> None:
         remedy = "Correct measure.options, plan.options, plan.stage or train.settings."
         raise InputError("options of finite numbers, texts, lists and mappings", str(error)[:120], remedy) from None
     _check_model(config.model)
+
+
+def _check_answers(corpus: Corpus) -> None:
+    """Refuse training rows that nothing can grade, of tasks whose held-out rows have answers."""
+    train = corpus.table.filter(pc.equal(corpus.table["split"], "train"))
+    for row in train.group_by("task").aggregate([("id", "count"), ("answer", "count")]).to_pylist():
+        name, lacking = row["task"], row["id_count"] - row["answer_count"]
+        if lacking and corpus.tasks[name].kind == "verifiable":
+            raise InputError(
+                f"an answer in every training row of task {name!r}, which GRPO grades",
+                f"{lacking} rows without",
+                "Add the answers, or train with objective sft.",
+            )
 
 
 def _check_model(model: ModelConfig) -> None:

@@ -10,10 +10,13 @@ import numpy as np
 
 from mixwright.audit._chance import Template, tokens
 from mixwright.audit._rows import SAMPLE, Reader, members
+from mixwright.audit._siblings import Siblings, siblings
 
 if TYPE_CHECKING:
     from mixwright.audit._leaks import Leaks
 
+ALIKE = 1000
+"""Rows of either split among which those that are worded alike are counted."""
 FEW, ALL = 4, 20_000
 """Rows sampled of each of many tasks, and of all tasks together where that is more: many tasks cost little more than one."""
 
@@ -63,11 +66,15 @@ class Case:
         size = SAMPLE if len(related) else cases.few
         self._rows = self.reader.sample(self._train if self.train_rows else found.train, size)
         self._seen = [row.prompt for row in self._rows]
-        self._asked = [row.prompt for row in self.reader.sample(found.held_out[self.mine], size)]
+        held = self.reader.sample(found.held_out[self.mine], size)
+        self._asked = [row.prompt for row in held]
         self._template = Template.learn(self._seen, self._asked)
         self.expected, self.null = 0.0, ""
+        self.siblings = Siblings(1.0, 1.0, 0.0)
         if len(related):
-            self.expected = self._template.expected_shared(self._seen, self._asked, self.train_rows, self.total)
+            self.siblings = siblings(self._rows[:ALIKE], held[:ALIKE], self.leaks.index.similarity)
+            by_slots = self._template.expected_shared(self._seen, self._asked, self.train_rows, self.total)
+            self.expected = max(by_slots, self.siblings.expected(self.siblings.same, self.total, self.train_rows))
             space = self.total * self.train_rows / self.expected if self.expected else float("inf")
             self.null = f"by chance {self.expected:.3g} rows: two prompts of this task agree once in {space:.3g} pairs"
 
@@ -95,11 +102,12 @@ class Case:
         if not all(inside for _, inside, _ in self.wrapped.values()):
             each = sum(self._template.chance_of(tokens(prompt)) for prompt in self._seen) / max(len(self._seen), 1)
             expected -= len(self.sought) * math.expm1(-each * self.train_rows)
-        return expected
+        return max(expected, self.siblings.expected(self.siblings.same, len(self.sought), self.train_rows))
 
     def expected_near(self) -> float:
         """Rows expected to have a near-duplicate in train by chance."""
-        return self.leaks.index.expected(self.sought, self._rows, self.train_rows)
+        by_wording = self.siblings.expected(self.siblings.near, len(self.sought), self.train_rows)
+        return max(by_wording, self.leaks.index.expected(self.sought, self._rows, self.train_rows))
 
     def shift(self, which: np.ndarray) -> int | None:
         """Rows between held-out items and their partners, if 9 of 10 have the same distance: neighbouring seeds do that."""
@@ -109,6 +117,15 @@ class Case:
             return None
         shift, times = Counter(distances.tolist()).most_common(1)[0]
         return shift if times >= 0.9 * len(distances) else None
+
+    def found_around(self, *, agreeing: bool) -> list[tuple[int, int]]:
+        """Row numbers (held-out, train) of wrapped copies whose answers agree; or of those inside train whose do not."""
+        found = self.wrapped.items()
+        return [
+            (self.leaks.rows[at].number, row)
+            for at, (row, inside, agrees) in found
+            if agrees == agreeing and (agreeing or inside)
+        ]
 
     def same(self, which: np.ndarray) -> list[tuple[int, int]]:
         """Row numbers (held-out, train) of places among the held-out rows."""

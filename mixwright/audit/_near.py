@@ -7,16 +7,13 @@ Exact over short prompts; of long ones the 64 smallest hashes stand for all (a b
 from __future__ import annotations
 
 import math
-import zlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from mixwright.audit._rows import Row
 from mixwright.audit._text import conclusion, figures, normal_form, words
+from mixwright.audit._words import jaccard, sketch, word_runs
 
-SKETCH = 64
-LEAST = 6
-"""Runs of words, template apart, below which a prompt is too short to be nearly another."""
 TEMPLATE_SHARE = 0.05
 PAIRED = 200
 """Rows of either side that the null is worked out on."""
@@ -35,17 +32,17 @@ class NearIndex:
     def __init__(self, held_out: Sequence[Row], similarity: float) -> None:
         self.rows = held_out
         self.similarity = similarity
-        runs = [_runs(words(row.prompt)) for row in held_out]
+        runs = [word_runs(words(row.prompt)) for row in held_out]
         sizes = Counter(row.task for row in held_out)
         seen = Counter((row.task, run) for row, found in zip(held_out, runs, strict=True) for run in found)
         self._template = {run for (task, run), n in seen.items() if n >= max(3, TEMPLATE_SHARE * sizes[task])}
-        self._sketches = [self._sketch(found) for found in runs]
+        self._sketches = [sketch(found, self._template) for found in runs]
         self._postings: dict[int, list[int]] = {}
-        self._answers = {conclusion(row.answer) for row, sketch in zip(held_out, self._sketches, strict=True) if sketch}
+        self._answers = {conclusion(row.answer) for row, kept in zip(held_out, self._sketches, strict=True) if kept}
         self._key_of = [_key(row) for row in held_out]
-        self._keys = {key for key, sketch in zip(self._key_of, self._sketches, strict=True) if sketch}
-        for position, sketch in enumerate(self._sketches):
-            for run in sketch:
+        self._keys = {key for key, kept in zip(self._key_of, self._sketches, strict=True) if kept}
+        for position, kept in enumerate(self._sketches):
+            for run in kept:
                 self._postings.setdefault(run, []).append(position)
 
     def near(self, row: Row, found: Sequence[str] | None = None) -> list[int]:
@@ -57,13 +54,13 @@ class NearIndex:
         """
         if conclusion(row.answer) not in self._answers or (key := _key(row)) not in self._keys:
             return []
-        sketch = self._sketch(_runs(words(row.prompt) if found is None else found))
-        hits = Counter(position for run in sketch for position in self._postings.get(run, ()))
+        mine = sketch(word_runs(words(row.prompt) if found is None else found), self._template)
+        hits = Counter(position for run in mine for position in self._postings.get(run, ()))
         return [
             position
             for position, _ in hits.items()
             if self._key_of[position] == key
-            and _jaccard(sketch, self._sketches[position]) >= self.similarity
+            and jaccard(mine, self._sketches[position]) >= self.similarity
             and normal_form(row.prompt) != normal_form(self.rows[position].prompt)
         ]
 
@@ -74,37 +71,19 @@ class NearIndex:
         agrees in both would be the product of the shares that agree in either; one is added to each of them.
         """
         mine = [at for at in positions if self._sketches[at]][:PAIRED]
-        theirs = [(self._sketch(_runs(words(row.prompt))), _key(row)) for row in others[:PAIRED]]
+        theirs = [(sketch(word_runs(words(row.prompt)), self._template), _key(row)) for row in others[:PAIRED]]
         pairs = [
-            (self._sketches[at], sketch, self._key_of[at] == key)
+            (self._sketches[at], other, self._key_of[at] == key)
             for at in mine
-            for sketch, key in theirs
+            for other, key in theirs
             if len(self._key_of[at][0]) == len(key[0])
         ]
-        alike = sum(_jaccard(one, other) >= self.similarity for one, other, _ in pairs)
+        alike = sum(jaccard(one, other) >= self.similarity for one, other, _ in pairs)
         same = sum(agree for _, _, agree in pairs)
         both = (alike + 1) * (same + 1) / (len(pairs) + 1) ** 2
         share = len(pairs) / max(len(mine) * len(theirs), 1)
         return len(positions) * -math.expm1(-both * share * count)
 
-    def _sketch(self, found: Iterable[int]) -> frozenset[int]:
-        kept = sorted(run for run in found if run not in self._template)
-        return frozenset(kept[:SKETCH]) if len(kept) >= LEAST else frozenset()
-
-
-def _runs(found: Sequence[str]) -> set[int]:
-    letters = [word for word in found if word[0].isalpha()]
-    runs = zip(letters, letters[1:], letters[2:], strict=False)
-    return {zlib.crc32(" ".join(run).encode("utf-8", "surrogatepass")) for run in runs}
-
 
 def _key(row: Row) -> Key:
     return figures(row.prompt), conclusion(row.answer)
-
-
-def _jaccard(one: frozenset[int], other: frozenset[int]) -> float:
-    """Jaccard similarity: exact for short sets; from full sketches, the share of the union's smallest that both hold."""
-    union = sorted(one | other)
-    if len(one) == SKETCH or len(other) == SKETCH:
-        union = union[:SKETCH]
-    return sum(run in one and run in other for run in union) / len(union) if union else 0.0

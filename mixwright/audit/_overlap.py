@@ -79,7 +79,7 @@ def overlap(prints: Fingerprints) -> Overlap:
 
 
 def _talk(prints: Fingerprints) -> np.ndarray:
-    """bool of shape (texts,): turns that stand in several chats of one split, such as greetings, are no questions."""
+    """Turns that stand in several chats of one split, such as greetings, are no questions; bool of shape (texts,)."""
     found = np.zeros(len(prints.task), bool)
     rows = len(found) - len(prints.further)
     for split in (False, True):

@@ -7,6 +7,7 @@ superscripts and fractions, signs and separators of numbers, space in drawings a
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 
@@ -14,7 +15,7 @@ from mixwright.final_answer import final_answer
 
 _SAFE = {"<wide>", "<narrow>", "<noBreak>", "<font>", "<initial>", "<medial>", "<final>", "<isolated>", "<vertical>"}
 """Kinds of compatibility characters that only look different; superscripts, fractions and circled numbers do more."""
-_UNSEEN = {0x034F, 0x115F, 0x1160, 0x3164, 0xFFA0, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)}
+_UNSEEN = {0x034F, 0x115F, 0x1160, 0x3164, 0xFFA0, 0xFE0E, 0xFE0F}
 _SAME = {0x2010: "-", 0x2011: "-", 0x2212: "-", 0xFE63: "-", 0xFF0D: "-"}
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f]")
 
@@ -136,6 +137,13 @@ def conclusion(text: str) -> str:
     if _MARKED.search(text) or _BARE_NUMBER.fullmatch(text) or (not brief and any(map(str.isdigit, text[-400:]))):
         return final_answer(text)
     return normal_form(text).casefold()
+
+
+@functools.lru_cache(maxsize=512)
+def layout(text: str) -> str:
+    """Lines of `text` that are indented or spaced apart: of drawings and code, whose space has meaning."""
+    lines = [line.rstrip() for line in visible(text).casefold().splitlines() if _INDENTED.search(line)]
+    return "\n".join(["", *lines, ""]) if len(lines) > 1 else ""
 
 
 def figures(text: str) -> tuple[str, ...]:

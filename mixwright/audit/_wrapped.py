@@ -7,6 +7,7 @@ a question may be another one, or none, where both answers are known and agree.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -14,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mixwright.audit._rows import Row, members
-from mixwright.audit._text import broken_words, conclusion, words
+from mixwright.audit._text import broken_words, conclusion, layout, words
 
 RUN = 3
 """Words of a run."""
@@ -119,7 +120,9 @@ class WrappedIndex:
     def _inside(self, at: int, row: Row) -> Match | None:
         """The indexed row's words inside the train row's."""
         entry, held = self.entries[at], self.rows[at]
-        inner, outer = _Text(held.prompt), _Text(row.prompt)
+        if layout(held.prompt) not in layout(row.prompt):
+            return None
+        inner, outer = _parsed(held.prompt), _parsed(row.prompt)
         known = bool(held.answer and row.answer)
         for start, stop in ((0, len(inner.words)), (entry.start, entry.stop)):
             end = inner.ends_in(outer, start, stop)
@@ -143,7 +146,9 @@ class WrappedIndex:
             _, stands, behind = f" {entry.words} ".rpartition(joined)
             least = entry.content - LEAST + 1
             if stands and len(entry.words) + 2 > len(joined) and entry.words.count(" ") + 1 - len(behind.split()) >= least:
-                inner, outer = _Text(row.prompt), _Text(self.rows[at].prompt)
+                if layout(row.prompt) not in layout(self.rows[at].prompt):
+                    continue
+                inner, outer = _parsed(row.prompt), _parsed(self.rows[at].prompt)
                 if inner.ends_in(outer, 0, len(inner.words), last=True) >= least:
                     yield Match(at, False, _same_answer(self.rows[at], row))
 
@@ -186,6 +191,11 @@ class _Text:
         if after.isalpha():
             return stop < len(self.words) or stop not in self.breaks
         return self.words[stop - 1].isalpha() or not (after in _SIGNS or after[0].isdigit())
+
+
+@functools.lru_cache(maxsize=512)
+def _parsed(text: str) -> _Text:
+    return _Text(text)
 
 
 def _same_answer(held: Row, row: Row) -> bool:

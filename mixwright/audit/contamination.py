@@ -66,7 +66,7 @@ class Contamination(Check):
 
 
 def _wrapped(case: Case) -> list[Observation]:
-    pairs = [(case.leaks.rows[at].number, row) for at, (row, _, agrees) in case.wrapped.items() if agrees]
+    pairs = case.found_around(agreeing=True)
     if not pairs:
         return []
     inside = sum(inside for _, inside, agrees in case.wrapped.values() if agrees)
@@ -74,14 +74,14 @@ def _wrapped(case: Case) -> list[Observation]:
     text += f" ({inside} inside a training text, {len(pairs) - inside} hold a training prompt)."
     expected = case.expected_wrapped()
     null = f"by chance {expected:.3g} rows hold the same words in the same order"
-    return [_observe(case, _severity(pairs, expected), pairs, len(case.sought), text, null)]
+    return [_judge(case, pairs, text, expected, null)]
 
 
 def _other_answers(case: Case) -> list[Observation]:
     pairs = case.same(case.which(case.leaks.same.other_answer))
-    pairs += [
-        (case.leaks.rows[at].number, row) for at, (row, inside, agrees) in case.wrapped.items() if inside and not agrees
-    ]
+    around = case.found_around(agreeing=False)
+    if around and not chance_explains(len(around), case.expected_wrapped()):
+        pairs += around
     text = f"{len(pairs)} of {case.total} held-out prompts stand in train with another answer."
     remedy = "Find out which answer is right; if both are, keep the prompt in one split."
     return [_observe(case, "warning", pairs, case.total, text, case.null, remedy)] if pairs else []
@@ -93,8 +93,8 @@ def _near(case: Case) -> list[Observation]:
         return []
     text = f"{len(pairs)} of {len(case.sought)} held-out items nearly stand in train: same numbers and answer, like words."
     expected = case.expected_near()
-    null = f"by chance {expected:.3g} rows, were wording independent of numbers and answers"
-    return [_observe(case, _severity(pairs, expected), pairs, len(case.sought), text, null)]
+    null = f"by chance {expected:.3g} rows, as often as rows that are worded alike have the same numbers and answer"
+    return [_judge(case, pairs, text, expected, null)]
 
 
 def _task_seen(case: Case) -> Observation:
@@ -110,8 +110,11 @@ def _task_seen(case: Case) -> Observation:
     return Observation("contamination", case.name, "info", count, looked, text, "", null)
 
 
-def _severity(pairs: Pairs, expected: float) -> Severity:
-    return "warning" if chance_explains(len(pairs), expected) else "error"
+def _judge(case: Case, pairs: Pairs, text: str, expected: float, null: str) -> Observation:
+    """An error, or an info where chance gives as many: other items then only look like these."""
+    if chance_explains(len(pairs), expected):
+        return _observe(case, "info", pairs, len(case.sought), f"{text} Chance gives so many.", null, "")
+    return _observe(case, "error", pairs, len(case.sought), text, null)
 
 
 def _observe(

@@ -25,14 +25,16 @@ def find_cells(corpus: Corpus) -> tuple[Cell, ...]:
     train = np.flatnonzero(pc.equal(corpus.table["split"], "train").to_numpy())
     places = members_of(corpus, train if len(train) else np.arange(len(corpus.table)))
     whole: dict[str, Chance | None] = {}
+    levels: dict[str, list[np.ndarray]] = {}
+    for (task, _), members in places.items():
+        levels.setdefault(task, []).append(members)
     cells = []
     for (task, level), members in places.items():
         if len(members) >= FEWEST_ITEMS:
             chance = _chance(corpus, task, members)
         else:
             if task not in whole:
-                own = np.concatenate([rows for (name, _), rows in places.items() if name == task])
-                whole[task] = _chance(corpus, task, own)
+                whole[task] = _chance(corpus, task, np.concatenate(levels[task]))
             chance = whole[task]
         if chance is None:
             cells.append(Cell(task, level, len(members), 0.0, "no answers"))
@@ -44,13 +46,17 @@ def find_cells(corpus: Corpus) -> tuple[Cell, ...]:
 
 def members_of(corpus: Corpus, rows: np.ndarray) -> dict[tuple[str, float | None], np.ndarray]:
     """(task, level) -> which of these rows of the table belong to it, ascending."""
-    table = corpus.table
-    tasks, task_of = _codes(table["task"])
-    levels, level_of = _codes(table["level"])
-    found, codes = np.unique(task_of[rows] * (len(levels) + 1) + level_of[rows], return_inverse=True)
+    return rows_by(corpus, rows, "task", "level")
+
+
+def rows_by(corpus: Corpus, rows: np.ndarray, one: str, other: str) -> dict[tuple[str, Any], np.ndarray]:
+    """(value of a column, value of another or None) -> which of these rows of the table have them, ascending."""
+    names, name_of = _codes(corpus.table[one])
+    values, value_of = _codes(corpus.table[other])
+    found, codes = np.unique(name_of[rows] * (len(values) + 1) + value_of[rows], return_inverse=True)
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(found) + 1))
-    named = [(tasks[code // (len(levels) + 1)], [*levels, None][code % (len(levels) + 1)]) for code in found.tolist()]
+    named = [(names[code // (len(values) + 1)], [*values, None][code % (len(values) + 1)]) for code in found.tolist()]
     return {name: rows[order[bounds[at] : bounds[at + 1]]] for at, name in enumerate(named)}
 
 

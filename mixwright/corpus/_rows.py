@@ -126,10 +126,12 @@ def _spill(kept: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> pa.Tab
 
 
 def pick(table: pa.Table, rows: np.ndarray) -> pa.Table:
-    """The rows of those indices, in the table's order; only they are copied (`take` would copy whole columns)."""
-    mask = np.zeros(len(table), bool)
-    mask[rows] = True
-    return table.filter(pa.array(mask))
+    """The rows of those indices, in the table's order; only they are copied, and only chunks that hold some are read."""
+    rows, batches = np.unique(np.asarray(rows, np.int64)), table.to_batches()
+    starts = np.cumsum([0, *(batch.num_rows for batch in batches)])
+    at = np.searchsorted(starts, rows, side="right") - 1
+    parts = (batches[place].take(pa.array(rows[at == place] - starts[place])) for place in np.unique(at).tolist())
+    return pa.Table.from_batches(parts, table.schema)
 
 
 def chunks(examples: Iterable[Example], size: int = BATCH) -> Iterator[list[Example]]:

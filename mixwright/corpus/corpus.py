@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from mixwright.config import CorpusConfig
 from mixwright.contracts import Grader
-from mixwright.corpus._cells import find_cells
+from mixwright.corpus._cells import find_cells, rows_by
 from mixwright.corpus._columns import check_mapping, example_of
 from mixwright.corpus._identity import gather
 from mixwright.corpus._levels import bin_levels
@@ -232,8 +232,7 @@ def read_corpus(config: CorpusConfig, *, base: Path = Path()) -> Corpus:
     corpus = Corpus(table, dict.fromkeys(names, config.grader) | dict(config.graders), notes=notes, folder=folder)
     for task in corpus.tasks.values():
         corpus.grader(task.name)
-        if task.kind == "verifiable":
-            _check_answers(corpus, task)
+    _check_answers(corpus, apart=bool(config.eval))
     return corpus
 
 
@@ -296,21 +295,28 @@ def _tasks(table: pa.Table, graders: Mapping[str, str]) -> dict[str, Task]:
     return tasks
 
 
-def _check_answers(corpus: Corpus, task: Task) -> None:
+def _check_answers(corpus: Corpus, *, apart: bool) -> None:
     """Raise InputError when rows of a verifiable task lack answers, or its grader refuses one of the first answers.
 
+    A split from a file of its own (`apart`) may lack them altogether: eval with answers can be compared with train without.
     A function of the user's may want more than the bare answer (a box around it), so only its failing counts.
     """
-    mine = pc.equal(corpus.table["task"], task.name)
-    lacking = pc.indices_nonzero(pc.and_(mine, pc.is_null(corpus.table["answer"])))
-    if len(lacking):
-        raise InputError(
-            f"an answer in every row of task {task.name!r} or in none",
-            f"{len(lacking)} rows without, the first at {corpus.table['source'][lacking[0].as_py()]}",
-            "Add the answers or give those rows another task.",
-        )
-    rows = pick(corpus.table, pc.indices_nonzero(mine).slice(0, CHECKED).to_numpy())
-    for example in map(decode, rows.to_pylist()):
+    verifiable = pa.array([name for name, task in corpus.tasks.items() if task.kind == "verifiable"], pa.string())
+    rows = pc.indices_nonzero(pc.is_in(corpus.table["task"], value_set=verifiable)).to_numpy()
+    answered = pc.is_valid(corpus.table["answer"]).to_numpy()
+    for (name, _), members in rows_by(corpus, rows, "task", "split" if apart else "task").items():
+        known, lacking = members[answered[members]], members[~answered[members]]
+        if len(lacking) and (len(known) or not apart):
+            raise InputError(
+                f"an answer in every row of task {name!r} or in none",
+                f"{len(lacking)} rows without, the first at {corpus.table['source'][int(lacking[0])].as_py()}",
+                "Add the answers or give those rows another task.",
+            )
+        _try_grader(corpus, corpus.tasks[name], known[:CHECKED])
+
+
+def _try_grader(corpus: Corpus, task: Task, rows: np.ndarray) -> None:
+    for example in map(decode, pick(corpus.table, rows).to_pylist()):
         score = corpus.grade(example, example.answer or "")
         if score != 1.0 and ":" not in task.grader:
             raise InputError(
