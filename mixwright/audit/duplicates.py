@@ -1,9 +1,9 @@
-"""Training rows that repeat or contradict each other.
+"""Training rows that repeat each other, exactly or nearly, or contradict each other.
 
 Source: own; the null is how often prompts agree by chance, given how often their slots repeat.
-Unit: rows of a task that repeat an earlier row, or whose prompt stands with several answers.
-Cost: one pass, 37 bytes per row, and a sample of 2000 rows for each task with repeats.
-Blind spot: near-duplicates within train, and answers that differ in wording only.
+Unit: rows of a task that repeat an earlier row or nearly another, or whose prompt stands with several answers.
+Cost: two passes, 37 bytes per row, an index of 5000 rows, and a sample of 2000 rows for each task with repeats.
+Blind spot: near-duplicates of train rows beyond the 5000 looked for, and answers that differ in wording only.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mixwright.audit._chance import Template, chance_explains
+from mixwright.audit._leaks import SIMILARITY
+from mixwright.audit._repeats import NearRepeats, near_repeats
 from mixwright.audit._rows import SAMPLE, Fingerprints, Reader, fingerprints, listed, members
 from mixwright.contracts import Check
 from mixwright.records import Observation
@@ -26,13 +28,18 @@ class Duplicates(Check):
 
     Args:
         contradictory: share of a verifiable task's rows, 0..1, from which on contradictions are an error.
+        similarity: least Jaccard similarity of word runs for a near-duplicate, 0..1.
     """
 
-    def __init__(self, *, contradictory: float = 0.1) -> None:
+    def __init__(self, *, contradictory: float = 0.1, similarity: float = SIMILARITY) -> None:
         self.contradictory = contradictory
+        self.similarity = similarity
 
     def check(self, corpus: Corpus) -> list[Observation]:
-        """Repeats beside what chance explains, and prompts with several answers, per task; one info when there are none."""
+        """Repeats and near-duplicates beside what chance explains, and prompts with several answers, per task.
+
+        One info when there are none.
+        """
         prints = fingerprints(corpus)
         train = np.flatnonzero(~prints.held_out)
         if not len(train):
@@ -54,6 +61,8 @@ class Duplicates(Check):
             later = clashes[asked_before[clashes] < here[clashes]]
             pairs = list(zip(train[later].tolist(), train[asked_before[later]].tolist(), strict=True))
             seen += self._clashes(corpus, reader, name, len(mine), len(clashes), pairs)
+        different = train[same == here]
+        seen += [_near(reader, found) for found in near_repeats(corpus, reader, different, self.similarity)]
         return seen or [Observation("duplicates", None, "info", 0, len(train), "No training row repeats another.", "")]
 
     def _repeats(
@@ -88,6 +97,17 @@ class Duplicates(Check):
         shown = reader.pairs(pairs, "later_", "first_")
         severity = grave if verifiable else "info"
         return [Observation("duplicates", name, severity, count, total, text, remedy, null, shown)]
+
+
+def _near(reader: Reader, found: NearRepeats) -> Observation:
+    usual = chance_explains(len(found.pairs), found.expected)
+    text = f"{len(found.pairs)} of {found.looked} training rows looked at nearly repeat another: same numbers and answer, "
+    text += "like words." + (" Chance gives so many." if usual else "") + listed(len(found.pairs))
+    null = f"by chance {found.expected:.3g} rows, as often as rows that are worded alike have the same numbers and answer"
+    remedy = "" if usual else "Keep one of each, and keep both on one side when you split."
+    shown = reader.pairs(found.pairs, "near_", "other_")
+    severity = "info" if usual else "warning"
+    return Observation("duplicates", found.task, severity, len(found.pairs), found.looked, text, remedy, null, shown)
 
 
 def _first_alike(values: np.ndarray) -> np.ndarray:
