@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mixwright.audit._chance import Template, tokens
-from mixwright.audit._rows import SAMPLE, Reader, members
+from mixwright.audit._rows import SAMPLE, Reader, Row, draw, members
 from mixwright.audit._siblings import Siblings, siblings
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 ALIKE = 1000
 """Rows of either split among which those that are worded alike are counted."""
+BLOCK = 4000
+"""Rows read at once for tasks that follow each other."""
 FEW, ALL = 4, 20_000
 """Rows sampled of each of many tasks, and of all tasks together where that is more: many tasks cost little more than one."""
 
@@ -38,8 +41,25 @@ class Cases:
         self.sought = members(np.array([codes[row.task] for row in leaks.rows], np.int64))
         self.few = min(SAMPLE, max(FEW, ALL // max(len(self.held_out), 1)))
 
-    def __iter__(self) -> Any:
-        return (Case(self, code) for code in self.held_out)
+    def __iter__(self) -> Iterator[Case]:
+        codes = list(self.held_out)
+        block = max(1, BLOCK // self.few)
+        for start in range(0, len(codes), block):
+            here = codes[start : start + block]
+            wanted = [self._drawn(code, self.few, train) for code in here for train in (False, True)]
+            numbers = np.unique(np.concatenate(wanted))
+            self._read = dict(zip(numbers.tolist(), self.reader.rows(numbers), strict=True))
+            yield from (Case(self, code) for code in here)
+
+    def _drawn(self, code: int, size: int, train: bool) -> np.ndarray:
+        found = self.leaks.same
+        return draw(self.train.get(code, found.train[:0]) if train else found.held_out[self.held_out[code]], size)
+
+    def sample(self, members: np.ndarray, size: int) -> list[Row]:
+        """At most `size` of these rows; those that a block of tasks read together are not read again."""
+        drawn = draw(members, size)
+        known = [self._read[number] for number in drawn.tolist() if number in self._read]
+        return known if len(known) == len(drawn) else self.reader.rows(drawn)
 
 
 class Case:
@@ -64,9 +84,9 @@ class Case:
         self._train = np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, np.int64)
         self.train_rows = len(self._train)
         size = SAMPLE if len(related) else cases.few
-        self._rows = self.reader.sample(self._train if self.train_rows else found.train, size)
+        self._rows = cases.sample(self._train if self.train_rows else found.train, size)
         self._seen = [row.prompt for row in self._rows]
-        held = self.reader.sample(found.held_out[self.mine], size)
+        held = cases.sample(found.held_out[self.mine], size)
         self._asked = [row.prompt for row in held]
         self._template = Template.learn(self._seen, self._asked)
         self.expected, self.null = 0.0, ""

@@ -111,10 +111,8 @@ class Reader:
         }
 
     def sample(self, members: np.ndarray, size: int) -> list[Row]:
-        """At most `size` of the rows numbered `members`, drawn without replacement by a fixed seed, in file order."""
-        if len(members) > size:
-            members = np.sort(np.random.default_rng(0).choice(members, size, replace=False))
-        return self.rows(members)
+        """At most `size` of the rows numbered `members`, as `draw` does, in file order."""
+        return self.rows(draw(members, size))
 
     def pairs(self, pairs: Sequence[tuple[int, int]], one: str, other: str) -> tuple[dict[str, Any], ...]:
         """Evidence: the first `PAIRS` pairs of row numbers, with prefixes for the fields of either row."""
@@ -129,6 +127,13 @@ class Reader:
         at = self._at(numbers)
         for place in np.unique(at).tolist():
             yield self._batches[place], numbers[at == place]
+
+
+def draw(numbers: np.ndarray, size: int) -> np.ndarray:
+    """At most `size` of these ascending numbers, drawn without replacement by a fixed seed, ascending."""
+    if len(numbers) <= size:
+        return numbers
+    return np.sort(np.random.default_rng(0).choice(numbers, size, replace=False))
 
 
 def listed(count: int) -> str:

@@ -16,6 +16,9 @@ from mixwright.records import Cell, Example
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
 
+READ = 10_000
+"""Rows that are read at once, however many cells they are of."""
+
 
 def find_cells(corpus: Corpus) -> tuple[Cell, ...]:
     """Every task x level of the train split (of all rows when there is none), sorted by key, with its chance level.
@@ -24,18 +27,17 @@ def find_cells(corpus: Corpus) -> tuple[Cell, ...]:
     """
     train = np.flatnonzero(pc.equal(corpus.table["split"], "train").to_numpy())
     places = members_of(corpus, train if len(train) else np.arange(len(corpus.table)))
-    whole: dict[str, Chance | None] = {}
     levels: dict[str, list[np.ndarray]] = {}
     for (task, _), members in places.items():
         levels.setdefault(task, []).append(members)
+    scored: dict[Any, np.ndarray] = {}  # what a chance level is worked out on: a cell, or the whole of a task with few rows
+    for (task, level), members in places.items():
+        enough = len(members) >= FEWEST_ITEMS
+        scored[(task, level) if enough else task] = members if enough else np.concatenate(levels[task])
+    chances = _chances(corpus, scored)
     cells = []
     for (task, level), members in places.items():
-        if len(members) >= FEWEST_ITEMS:
-            chance = _chance(corpus, task, members)
-        else:
-            if task not in whole:
-                whole[task] = _chance(corpus, task, np.concatenate(levels[task]))
-            chance = whole[task]
+        chance = chances[(task, level) if (task, level) in scored else task]
         if chance is None:
             cells.append(Cell(task, level, len(members), 0.0, "no answers"))
         else:
@@ -67,14 +69,32 @@ def rules_of(corpus: Corpus, task: str) -> Rules:
 
 def answered(corpus: Corpus, members: np.ndarray) -> list[Example]:
     """At most `ROWS` of these rows that have an answer, evenly spread."""
-    thinned = members[:: max(1, -(-len(members) // ROWS))]
-    return [row for row in map(decode, pick(corpus.table, thinned).to_pylist()) if row.answer is not None]
+    rows = pick(corpus.table, _thinned(members)).to_pylist()
+    return [row for row in map(decode, rows) if row.answer is not None]
 
 
-def _chance(corpus: Corpus, task: str, members: np.ndarray) -> Chance | None:
-    if corpus.tasks[task].kind != "verifiable":
-        return None
-    return chance_level(rules_of(corpus, task), answered(corpus, members))
+def _thinned(members: np.ndarray) -> np.ndarray:
+    return members[:: max(1, -(-len(members) // ROWS))]
+
+
+def _chances(corpus: Corpus, scored: dict[Any, np.ndarray]) -> dict[Any, Chance | None]:
+    """Chance levels of these groups of rows (key: a task, or task and level), whose rows are read `READ` and more at a time."""
+    found: dict[Any, Chance | None] = {}
+    waiting: dict[Any, np.ndarray] = {}
+    for last, (key, members) in enumerate(scored.items(), 1):
+        task = key if isinstance(key, str) else key[0]
+        found[key] = None
+        if corpus.tasks[task].kind == "verifiable":
+            waiting[key] = _thinned(np.sort(members))
+        if waiting and (last == len(scored) or sum(map(len, waiting.values())) >= READ):
+            wanted = np.unique(np.concatenate(list(waiting.values())))
+            rows = dict(zip(wanted.tolist(), map(decode, pick(corpus.table, wanted).to_pylist()), strict=True))
+            for group, own in waiting.items():
+                name = group if isinstance(group, str) else group[0]
+                known = [rows[at] for at in own.tolist() if rows[at].answer is not None]
+                found[group] = chance_level(rules_of(corpus, name), known)
+            waiting = {}
+    return found
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[list[Any], np.ndarray]:
