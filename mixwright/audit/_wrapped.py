@@ -228,6 +228,15 @@ def _entry(found: list[str], grams: np.ndarray, common: np.ndarray) -> _Entry:
     covered = np.zeros(len(found), bool)
     for at in np.flatnonzero(np.isin(grams, common)).tolist():
         covered[at : at + RUN] = True
+    for at in [
+        at for at, word in enumerate(found) if any(map(str.isdigit, word))
+    ]:  # a number is never template, nor its signs
+        low, high = at, at + 1
+        while low and not found[low - 1].isalpha():
+            low -= 1
+        while high < len(found) and not found[high].isalpha():
+            high += 1
+        covered[low:high] = False
     own = np.flatnonzero(~covered)
     content = int(own[-1]) + 1 if len(own) else 0
     start, stop = (int(own[0]), content) if len(own) else (0, 0)

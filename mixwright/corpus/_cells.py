@@ -78,7 +78,7 @@ def _thinned(members: np.ndarray) -> np.ndarray:
 
 
 def _chances(corpus: Corpus, scored: dict[Any, np.ndarray]) -> dict[Any, Chance | None]:
-    """Chance levels of these groups of rows (key: a task, or task and level), whose rows are read `READ` and more at a time."""
+    """Chance levels of these groups of rows (key: a task, or task and level); about `READ` rows are read at a time."""
     found: dict[Any, Chance | None] = {}
     waiting: dict[Any, np.ndarray] = {}
     for last, (key, members) in enumerate(scored.items(), 1):
