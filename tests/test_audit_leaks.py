@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -129,11 +130,10 @@ def test_clean_problems_from_a_hundred_templates_are_no_error(seed: int) -> None
         for at, size in ((1 + seed * 7919, 1000), (100_000 + seed * 104_729, 300))
     )
     assert [found for found in graver(train, held_out) if found[0] == "error"] == []
-    assert [
-        o.count
-        for o in seen([*train, *((f"Solve: {p}\nThink.", a) for p, a in held_out[:30])], held_out)
-        if o.severity == "error" and "around" in o.message
-    ][0] >= 29
+    copies = [(f"Solve: {prompt}\nThink.", answer) for prompt, answer in held_out[:30]]
+    found = [o for o in seen([*train, *copies], held_out) if o.severity == "error"]
+    assert found
+    assert found[0].count >= 29
 
 
 def test_templates_that_differ_in_numbers_and_short_sums_in_many_shots_are_no_error() -> None:
@@ -255,11 +255,33 @@ def test_every_pair_is_listed_and_shows_where_it_differs() -> None:
     assert all("Think aloud" in pair["train_prompt"] for pair in leak.evidence)
 
 
-def test_many_tasks_are_read_without_looking_at_all_rows_for_each() -> None:
+class Counted:
+    """A table that counts how often all of its rows are gone through."""
+
+    def __init__(self, table: Any) -> None:
+        self.table, self.passes = table, 0
+
+    def __getattr__(self, name: str) -> Any:
+        self.passes += name in ("take", "filter", "slice", "to_batches", "column")
+        return getattr(self.table, name)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.table[name]
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+
+def test_many_tasks_are_read_without_going_through_the_table_for_each() -> None:
     items = problems(13, 900)
     rows = [
-        Example(f"a{i}", f"t{i % 300}", p, answer=a, split="eval" if i < 300 else "train") for i, (p, a) in enumerate(items)
+        Example(f"a{i}", f"t{i % 300}", prompt, answer=answer, split="eval" if i < 300 else "train")
+        for i, (prompt, answer) in enumerate(items)
     ]
-    found = Contamination().check(Corpus.from_examples(rows))
+    corpus = Corpus.from_examples(rows)
+    counted = Counted(corpus.table)
+    corpus.table = cast(Any, counted)
+    found = Contamination().check(corpus)
     assert {o.task for o in found} == {f"t{n}" for n in range(300)}
     assert {o.severity for o in found} == {"info"}
+    assert counted.passes < 20

@@ -227,9 +227,11 @@ def fingerprints(corpus: Corpus, *, further: bool = False) -> Fingerprints:
             owners.append((row.number, turn > 1))
     if more:
         found = np.concatenate([found, np.array(more, found.dtype)])
-    columns = (found[name] for name, _ in _PRINT)
-    further_rows, talk = np.array([row for row, _ in owners], np.int64), np.array([talk for _, talk in owners], bool)
-    return Fingerprints(tuple(codes), *columns, further_rows, talk)
+    behind = {
+        "further": np.array([row for row, _ in owners], np.int64),
+        "talk": np.array([several for _, several in owners], bool),
+    }
+    return Fingerprints(tuple(codes), **{name: found[name] for name, _ in _PRINT}, **behind)
 
 
 def _prints(row: Row, code: int, further: bool) -> tuple[Any, Any]:
