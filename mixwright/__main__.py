@@ -1,7 +1,8 @@
 """The command line: one verb per stage, in the order of the flow.
 
 Results go to stdout, everything else to stderr. Exit code 0: fine; 1: something in your input; 2: a bug of ours;
-3: `verdict --gate` found damage; 4: it cannot tell. Nothing heavy is imported before a command needs it.
+3: `verdict --gate` found damage, or `audit --fail-on` found what it is to fail on; 4: the gate cannot tell.
+Nothing heavy is imported before a command needs it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from mixwright.config import RunConfig
     from mixwright.runs import RunFolder
 
-YOUR_INPUT, OUR_BUG = 1, 2
+YOUR_INPUT, OUR_BUG, FOUND = 1, 2, 3
+FAILING = {"error": ("error",), "warning": ("error", "warning"), "never": ()}
+"""What `audit --fail-on` is given -> severities that make it leave with `FOUND`."""
 
 app = typer.Typer(
     add_completion=False,
@@ -46,6 +49,7 @@ GATE_HELP = (
     "Exit with 0 only when protected cells are shown to have lost less than 5 points on average and less than 15 each, with "
     "3 when something was damaged, and with 4 when the items cannot tell."
 )
+FAIL_HELP = "Exit with 3 when anything this grave or graver was seen; never: 0 whatever was seen, for people who read."
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")]
 
 
@@ -72,6 +76,7 @@ def audit(
     task: Annotated[str, typer.Option(help="Task name of rows without a task column.")] = "all",
     grader: Annotated[str, typer.Option(help="Grader of every task.")] = "exact",
     check: Annotated[list[str] | None, typer.Option(help="Only this check; repeatable.")] = None,
+    fail_on: Annotated[Literal["error", "warning", "never"], typer.Option(help=FAIL_HELP)] = "never",
     as_json: Json = False,
 ) -> None:
     """Look at the data: what is in it, and what should not be. No model needed."""
@@ -88,14 +93,19 @@ def audit(
     observations = run_audit(read_corpus(config), check)
     if as_json:
         output.out_json({"observations": observations})
-        return
-    output.out_rows(
-        ("severity", "check", "task", "count", "what was seen", "what to do"),
-        [
-            (o.severity, o.check, o.task or "*", f"{o.count} of {o.total}", o.message + output.pairs(o), o.remedy)
-            for o in observations
-        ],
-    )
+    else:
+        shown, others = output.first_tasks(observations)
+        output.out_rows(
+            ("severity", "check", "task", "count", "what was seen", "what to do"),
+            [
+                (o.severity, o.check, o.task or "*", f"{o.count} of {o.total}", o.message + output.pairs(o), o.remedy)
+                for o in shown
+            ],
+        )
+        if others:
+            output.out(others)
+    if any(o.severity in FAILING[fail_on] for o in observations):
+        raise typer.Exit(FOUND)
 
 
 @app.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
     from mixwright.records import Observation
 
+TASKS = 200
+"""Tasks that a table of observations shows."""
 PAIRS = 3
 """Pairs of rows shown as evidence in a table."""
 
@@ -67,6 +70,18 @@ def pairs(seen: Observation) -> str:
     found = [[row[name] for name in row if name.endswith("_source")] for row in seen.evidence[:PAIRS]]
     shown = [" = ".join(map(str, places)) for places in found if len(places) == 2 and all(places)]
     return f" {', '.join(shown)}{'; more: --json' if seen.count > len(shown) else ''}." if shown else ""
+
+
+def first_tasks(observations: Sequence[Observation], most: int = TASKS) -> tuple[list[Observation], str]:
+    """The observations about the first `most` tasks and about no single task; and a line that counts the others, if any."""
+    shown = set(list(dict.fromkeys(seen.task for seen in observations if seen.task is not None))[:most])
+    kept = [seen for seen in observations if seen.task is None or seen.task in shown]
+    others = [seen for seen in observations if seen.task is not None and seen.task not in shown]
+    if not others:
+        return kept, ""
+    counts = Counter(seen.severity for seen in others)
+    words = ", ".join(f"{counts[word]:,} {word}" for word in ("error", "warning", "info") if counts[word])
+    return kept, f"{len({seen.task for seen in others}):,} more tasks: {words}; all of them: --json"
 
 
 def out_yaml(record: Any) -> None:

@@ -42,6 +42,8 @@ Say = Callable[[str], None]
 """Takes one line for people."""
 SAID = 200
 """Characters of one part of a line."""
+COMPLAINTS = 200
+"""Lines about the data; what is beyond is counted."""
 
 
 def quiet(_: str) -> None:
@@ -174,10 +176,15 @@ def audit(corpus: Corpus, folder: RunFolder) -> list[Observation]:
 
 
 def complaints(observations: Sequence[Observation]) -> list[str]:
-    """One line for each thing that makes the data unfit, with its remedy; each part at most `SAID` characters."""
+    """One line for each thing that makes the data unfit, with its remedy; each part at most `SAID` characters.
+
+    After `COMPLAINTS` lines one that counts the others.
+    """
     found = [(o.task or "*", o.message, o.remedy) for o in observations if o.severity == "error"]
     shown = ([part if len(part) <= SAID else part[: SAID - 3] + "..." for part in parts] for parts in found)
-    return [f"  error in the data ({task}): {message} {remedy}" for task, message, remedy in shown]
+    lines = [f"  error in the data ({task}): {message} {remedy}" for task, message, remedy in shown]
+    rest = [f"  {len(lines) - COMPLAINTS:,} more errors in the data: audit.json"] if len(lines) > COMPLAINTS else []
+    return lines[:COMPLAINTS] + rest
 
 
 def measure(config: RunConfig, folder: RunFolder, pool: Pool, *, base: Path = Path(), say: Say = quiet) -> list[Measurement]:

@@ -16,7 +16,7 @@ def sums(count: int, seed: int, highest: int = 99) -> list[str]:
 
 
 def test_tokens_are_words_numbers_and_signs() -> None:
-    assert tokens("What is 3.5 + x_2?") == ["what", "is", "3.5", "+", "x", "_", "2"]
+    assert tokens("What is 3.5 + x_2?") == ("what", "is", "3.5", "+", "x", "_", "2")
 
 
 def test_the_template_is_what_prompts_share_and_slots_have_classes() -> None:

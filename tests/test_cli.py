@@ -21,7 +21,7 @@ from mixwright.records import Measurement
 from mixwright.runs import RunFolder, read_plan, read_yaml, write_measurements, write_plan
 
 FLAGS = {
-    "audit": "TRAIN --check --column --eval --grader --json --task",
+    "audit": "TRAIN --check --column --eval --fail-on --grader --json --task",
     "measure": "RUN.YAML --folder --json",
     "plan": "RUN.YAML --dry-run --folder",
     "steer": "RUN.YAML --dry-run --folder",

@@ -11,7 +11,7 @@ import pytest
 from cli_call import Call
 from trl import DPOConfig, GRPOConfig, SFTConfig
 
-from mixwright._bases import trainer_settings
+from mixwright._bases import StartJob, resolved_settings
 from mixwright.config import CorpusConfig, RunConfig, TrainConfig
 from mixwright.errors import InputError
 from mixwright.records import to_data
@@ -29,7 +29,7 @@ OWN = ["learning_rate", "per_device_train_batch_size", "max_steps", "num_train_e
 
 def check(objective: str, settings: dict[str, Any]) -> None:
     config = RunConfig(CorpusConfig("rows.jsonl"), train=TrainConfig(objective=objective, settings=settings))
-    trainer_settings(to_data(config))
+    resolved_settings(StartJob(to_data(config), chats=False))
 
 
 @pytest.mark.parametrize("objective", CONFIGS)

@@ -169,7 +169,7 @@ class Moving(Mixture):
 def test_a_mixture_moves_the_shares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     load, listing = catalog.load, catalog.listing
     monkeypatch.setattr(catalog, "load", lambda kind, name: Moving if name == "moving" else load(kind, name))
-    monkeypatch.setattr("mixwright.plan._validate.listing", lambda kind: {**listing(kind), "moving": Moving})
+    monkeypatch.setattr(catalog, "listing", lambda kind: {**listing(kind), "moving": Moving})
     stage = Stage("sft", "sft", 10, {"letters": 0.5, "sums": 0.5}, mixture="moving")
     settings = {"max_steps": 9, "per_device_train_batch_size": 20}
     trainer = make(SteeredSFTTrainer, tmp_path, settings, steering=Steering(Plan("test", (stage,))))

@@ -9,24 +9,25 @@ related slots collide more often than this says.
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mixwright.audit._rows import normal_form
+from mixwright.audit._text import words
 
-_TOKEN = re.compile(r"\d+(?:\.\d+)?|[^\W\d_]+|[^\w\s]|_")
 LONGEST = 4000
 """Characters of a prompt that are read."""
 TEMPLATE_SHARE = 0.2
 """A word in this share of a task's prompts belongs to its template: several phrasings of one task are still templates."""
 
 
-def tokens(text: str) -> list[str]:
+@functools.lru_cache(maxsize=2**13)
+def tokens(text: str) -> tuple[str, ...]:
     """Words, numbers and single signs of the normal form of `text`."""
-    return _TOKEN.findall(normal_form(text[:LONGEST]))
+    return tuple(words(text[:LONGEST]))
 
 
 def slot_class(token: str) -> str:
@@ -51,7 +52,7 @@ class Template:
 
         How often slots repeat is learnt within the largest sample, each prompt once: copies would look like chance.
         """
-        splits = [[tokens(text) for text in sorted(set(map(normal_form, prompts)))] for prompts in samples]
+        splits = [sorted(set(map(tokens, prompts))) for prompts in samples]
         seen = Counter(token for split in splits for parts in split for token in set(parts))
         least = max(TEMPLATE_SHARE * sum(map(len, splits)), 3)
         words = frozenset(token for token, n in seen.items() if n >= least and not token[0].isdigit())
@@ -72,6 +73,11 @@ class Template:
     def same_filling(self, shape: tuple[str, ...]) -> float:
         """Probability that two prompts of this shape are the same prompt."""
         slots = (self.collision.get(part[1:-1], 1.0) for part in shape if part[0] == "<" and len(part) > 1)
+        return math.prod(slots)
+
+    def chance_of(self, found: Sequence[str]) -> float:
+        """Probability that a place of this shape holds just these words; a word that comes twice is evidence once."""
+        slots = (self.collision.get(slot_class(word), 1.0) for word in set(found) - self.words)
         return math.prod(slots)
 
     def expected_shared(self, train: Sequence[str], held_out: Sequence[str], train_rows: int, held_out_rows: int) -> float:

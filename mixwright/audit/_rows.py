@@ -1,4 +1,4 @@
-"""Rows of a corpus as the checks need them: texts batch by batch, and fingerprints of 29 bytes per row.
+"""Rows of a corpus as the checks need them: texts batch by batch, and fingerprints of 37 bytes per row.
 
 Left out on purpose: keeping texts. What a check wants to show, it fetches again by row number.
 """
@@ -6,29 +6,35 @@ Left out on purpose: keeping texts. What a check wants to show, it fetches again
 from __future__ import annotations
 
 import hashlib
-import re
-import unicodedata
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from mixwright.audit._text import both_cases, conclusion, normal_form, shouted, visible
 from mixwright.corpus import plain, texts
+from mixwright.corpus._rows import decode
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
+    from mixwright.records import Example
 
 EXCERPT = 160
 """Characters of a text shown as evidence."""
+BEFORE = 60
+"""Characters of an excerpt that stand before the first difference."""
 SHOWN = 5
-"""Rows, or pairs of rows, shown as evidence."""
+"""Forms, levels or tasks named in one message."""
+PAIRS = 10_000
+"""Pairs of rows listed as evidence of one observation; a message says when there are more."""
 SAMPLE = 2000
 """Rows of a task and split that templates and nulls are worked out on."""
-
-_SENTENCE_MARK = re.compile(r"(?<=[\w)\]}%])[.,;:!?]+(?=\s|$)")
-_QUOTE = re.compile(r"(?<!\w)['\"`\u201c\u201d\u2018\u2019]+|['\"`\u201c\u201d\u2018\u2019]+(?!\w)")
+SHORT_TURN = 6
+"""Words below which one of several turns of a chat is talk (`thanks, go on`) and is not compared alone."""
+_COLUMNS = ["task", "split", "prompt", "target", "answer", "chosen", "chat"]
 
 
 class Row(NamedTuple):
@@ -44,45 +50,130 @@ class Row(NamedTuple):
     """What is to be produced: the answer, else the target, else the preferred completion; empty when there is none."""
 
 
-def normal_form(text: str) -> str:
-    """`text` without what changes no question: case, runs of space, quotes, marks that end a clause.
-
-    Signs inside numbers and formulas stay, or `4 - 1` would become `4 1`; so do signs that stand alone. Of drawings and
-    code (two lines or more with three spaces in a row) only case and form of characters are folded: space has meaning there.
-    """
-    folded = unicodedata.normalize("NFC", text).casefold()
-    if "   " in folded and sum("   " in line for line in folded.splitlines()) > 1:
-        return folded.strip()
-    return " ".join(_SENTENCE_MARK.sub(" ", _QUOTE.sub("", folded)).split())
-
-
 def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
     """Every row of `batches` in order, numbered from 0; one batch in memory at a time."""
+    return (row for row, _ in _rows_and_chats(batches))
+
+
+def with_turns(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Row, int]]:
+    """Every row as `rows` gives it, with 0, followed by the user turns of its chat, each with how many there are.
+
+    The answer of the last turn is the row's, that of another is the reply to it. One of several turns of fewer than
+    `SHORT_TURN` words, and an earlier one without a reply, are left out.
+    """
+    for row, chat in _rows_and_chats(batches):
+        yield row, 0
+        if chat and len(messages := json.loads(chat)) > 1:
+            asked = [at for at, message in enumerate(messages) if message["role"] in ("user", "human")]
+            for at in asked:
+                text, after = messages[at]["content"], messages[at + 1 :]
+                reply = row.answer if at == asked[-1] else after[0]["content"] if after[0]["role"] != "user" else ""
+                if len(asked) == 1 or (len(text.split()) >= SHORT_TURN and (reply or at == asked[-1])):
+                    yield row._replace(prompt=text, answer=reply), len(asked)
+
+
+def _rows_and_chats(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Row, str | None]]:
+    """Rows, each with its prompt as JSON where it is a chat."""
     number = 0
     for batch in batches:
         answers = (value or "" for value in batch.column("answer").to_pylist())
         others = (texts(batch, name) for name in ("prompt", "target", "chosen"))
-        names = (batch.column(name).to_pylist() for name in ("task", "split"))
-        for task, split, answer, prompt, target, chosen in zip(*names, answers, *others, strict=True):
+        names = (batch.column(name).to_pylist() for name in ("task", "split", "prompt", "chat"))
+        for task, split, raw, chat, answer, prompt, target, chosen in zip(*names, answers, *others, strict=True):
             kept = answer or target or chosen
-            yield Row(number, task, split, prompt or kept, kept if prompt else "")
+            yield Row(number, task, split, prompt or kept, kept if prompt else ""), raw if chat else None
             number += 1
 
 
-def evidence(corpus: Corpus, index: int, prefix: str = "") -> dict[str, Any]:
-    """Where a row is to be found, and how it begins."""
-    example = corpus[int(index)]
-    answer = example.answer or plain(example.target) or plain(example.chosen)
-    fields = {"id": example.id, "source": example.source, "task": example.task}
-    return {f"{prefix}{name}": value for name, value in fields.items()} | {
-        f"{prefix}prompt": plain(example.prompt)[:EXCERPT],
-        f"{prefix}answer": answer[:EXCERPT],
-    }
+class Reader:
+    """Rows of a corpus by their numbers, without copying columns."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._batches = list(corpus.batches())
+        self._starts = np.cumsum([0, *(batch.num_rows for batch in self._batches)])
+
+    def rows(self, numbers: np.ndarray) -> list[Row]:
+        """The rows of these numbers (int64), in their order."""
+        found: dict[int, Row] = {}
+        for batch, here in self._parts(numbers):
+            part = rows([batch.select(_COLUMNS).take(pa.array(here - self._starts[self._at(here[:1])]))])
+            found |= {int(number): row._replace(number=int(number)) for row, number in zip(part, here, strict=True)}
+        return [found[number] for number in numbers.tolist()]
+
+    def examples(self, numbers: np.ndarray) -> dict[int, Example]:
+        """Row number -> example, for these numbers (int64)."""
+        return {
+            int(number): decode(row)
+            for batch, here in self._parts(numbers)
+            for row, number in zip(
+                batch.take(pa.array(here - self._starts[self._at(here[:1])])).to_pylist(), here, strict=True
+            )
+        }
+
+    def sample(self, members: np.ndarray, size: int) -> list[Row]:
+        """At most `size` of the rows numbered `members`, as `draw` does, in file order."""
+        return self.rows(draw(members, size))
+
+    def pairs(self, pairs: Sequence[tuple[int, int]], one: str, other: str) -> tuple[dict[str, Any], ...]:
+        """Evidence: the first `PAIRS` pairs of row numbers, with prefixes for the fields of either row."""
+        kept = pairs[:PAIRS]
+        found = self.examples(np.unique(np.array(kept, np.int64)))
+        return tuple(_evidence(found[a], found[b], one, other) for a, b in kept)
+
+    def _at(self, numbers: np.ndarray) -> np.ndarray:
+        return np.searchsorted(self._starts, numbers, side="right") - 1
+
+    def _parts(self, numbers: np.ndarray) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
+        at = self._at(numbers)
+        for place in np.unique(at).tolist():
+            yield self._batches[place], numbers[at == place]
+
+
+def draw(numbers: np.ndarray, size: int) -> np.ndarray:
+    """At most `size` of these ascending numbers, drawn without replacement by a fixed seed, ascending."""
+    if len(numbers) <= size:
+        return numbers
+    return np.sort(np.random.default_rng(0).choice(numbers, size, replace=False))
+
+
+def listed(count: int) -> str:
+    """What a message adds when not all of `count` pairs are listed."""
+    return f" Listed are the first {PAIRS:,} pairs." if count > PAIRS else ""
+
+
+def _evidence(a: Example, b: Example, one: str, other: str) -> dict[str, Any]:
+    """Where two rows are to be found, and how they read where they begin to differ."""
+    prompts = excerpts(plain(a.prompt), plain(b.prompt))
+    answers = excerpts(*(row.answer or plain(row.target) or plain(row.chosen) for row in (a, b)))
+    found: dict[str, Any] = {}
+    for example, prefix, prompt, answer in zip((a, b), (one, other), prompts, answers, strict=True):
+        fields = {"id": example.id, "source": example.source, "task": example.task, "prompt": prompt, "answer": answer}
+        found |= {f"{prefix}{name}": value for name, value in fields.items()}
+    return found
+
+
+def excerpts(one: str, other: str) -> tuple[str, str]:
+    """`EXCERPT` characters of each text: where they begin to differ; or, where one holds the other, where that stands."""
+    ends = (pair for pair in enumerate(zip(one, other, strict=False)) if pair[1][0] != pair[1][1])
+    shared = next((at for at, _ in ends), min(len(one), len(other)))
+    first = second = max(0, shared - BEFORE) if max(len(one), len(other)) > EXCERPT else 0
+    if shared < BEFORE:
+        inside, held = other.casefold().find(one[:BEFORE].casefold()), one.casefold().find(other[:BEFORE].casefold())
+        second = max(0, inside - BEFORE) if inside > 0 else second
+        first = max(0, held - BEFORE) if held > 0 else first
+    return _cut(one, first), _cut(other, second)
+
+
+def _cut(text: str, start: int) -> str:
+    return ("\u2026" if start else "") + text[start : start + EXCERPT] + ("\u2026" if start + EXCERPT < len(text) else "")
 
 
 @dataclass(frozen=True)
 class Fingerprints:
-    """64-bit hashes of every row; arrays of shape (rows,)."""
+    """64-bit hashes of every row, and behind them of every further text to be compared; arrays of shape (texts,).
+
+    Further texts are the user turns of chats, and prompts once more without case where only one side's case is unknown.
+    """
 
     tasks: tuple[str, ...]
     """Task names in order of appearance."""
@@ -96,34 +187,78 @@ class Fingerprints:
     """uint64 of the prompt's normal form."""
     answer: np.ndarray
     """uint64 of the answer's normal form; 0 where there is none."""
+    final: np.ndarray
+    """uint64 of the final answer: another way to the same answer is the same; 0 where there is none."""
+    further: np.ndarray
+    """int64 of shape (texts - rows,): the row that each text behind the rows belongs to."""
+    talk: np.ndarray
+    """bool of shape (texts - rows,): one of several turns of a chat."""
 
-    def pair(self, prompts: np.ndarray) -> np.ndarray:
-        """One uint64 per row for prompt and answer together; `prompts` is `exact` or `normal`."""
-        return prompts ^ (self.answer * np.uint64(0x9E3779B97F4A7C15))
+    def pair(self, prompts: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        """One uint64 per text for prompt and answer together."""
+        return prompts ^ (answers * np.uint64(0x9E3779B97F4A7C15))
+
+    @property
+    def row(self) -> np.ndarray:
+        """int64: the row that each text belongs to."""
+        return np.concatenate([np.arange(len(self.task) - len(self.further)), self.further])
 
 
-def fingerprints(corpus: Corpus) -> Fingerprints:
-    """One pass over `corpus`."""
-    count = len(corpus)
+_PRINT = [("task", "i4"), ("held_out", "?"), ("exact", "u8"), ("normal", "u8"), ("answer", "u8"), ("final", "u8")]
+
+
+def fingerprints(corpus: Corpus, *, further: bool = False) -> Fingerprints:
+    """One pass over `corpus`; `further` texts are added when asked for."""
     codes: dict[str, int] = {}
-    task, held_out = np.zeros(count, np.int32), np.zeros(count, bool)
-    exact, normal, answer = (np.zeros(count, np.uint64) for _ in range(3))
-    for at, name, split, prompt, wanted in rows(corpus.batches()):
-        task[at] = codes.setdefault(name, len(codes))
-        held_out[at] = split == "eval"
-        exact[at] = _hash(prompt.strip())
-        normal[at] = _hash(normal_form(prompt) or prompt.strip())
-        answer[at] = _hash(normal_form(wanted)) | 1 if wanted else 0
-    return Fingerprints(tuple(codes), task, held_out, exact, normal, answer)
+    found = np.zeros(len(corpus), np.dtype(_PRINT))
+    more: list[np.ndarray] = []
+    owners: list[tuple[int, bool]] = []
+    for row, turn in with_turns(corpus.batches()):
+        if turn and not further:
+            continue
+        prints, extra = _prints(row, codes.setdefault(row.task, len(codes)), further)
+        if turn:
+            more.append(prints)
+            owners.append((row.number, turn > 1))
+        else:
+            found[row.number] = prints
+        if extra is not None:
+            more.append(extra)
+            owners.append((row.number, turn > 1))
+    if more:
+        found = np.concatenate([found, np.array(more, found.dtype)])
+    behind = {
+        "further": np.array([row for row, _ in owners], np.int64),
+        "talk": np.array([several for _, several in owners], bool),
+    }
+    return Fingerprints(tuple(codes), **{name: found[name] for name, _ in _PRINT}, **behind)
 
 
-def sample(corpus: Corpus, members: np.ndarray, size: int) -> list[Row]:
-    """At most `size` of the rows numbered `members`, drawn without replacement by a fixed seed, in file order."""
-    if len(members) > size:
-        members = np.sort(np.random.default_rng(0).choice(members, size, replace=False))
-    part = corpus.table.take(pa.array(members)).to_batches()
-    return [row._replace(number=int(number)) for row, number in zip(rows(part), members, strict=True)]
+def _prints(row: Row, code: int, further: bool) -> tuple[Any, Any]:
+    """The fingerprints of a text; and those of it without case, where that can be another text's.
+
+    A text in capitals may be any text that differs in case only. Two that both have case are the same only where prose has
+    another case, so capitals of train are looked up among texts with case of eval, and the other way round.
+    """
+    normal, caseless = both_cases(row.prompt)
+    held_out, stripped = row.split == "eval", row.prompt.strip()
+    answer = hash64(normal_form(row.answer)) | 1 if row.answer else 0
+    final = hash64(conclusion(row.answer)) | 1 if row.answer else 0
+    found = (code, held_out, hash64(stripped), hash64(normal or stripped), answer, final)
+    loud = further and shouted(visible(row.prompt))
+    if not further or not (loud or caseless):
+        return found, None
+    way = "capitals in train " if held_out != loud else "capitals in eval "
+    return found, (*found[:2], 0, hash64(way + (caseless or normal)), answer, final)
 
 
-def _hash(text: str) -> int:
+def hash64(text: str) -> int:
+    """A hash of 64 bits that is the same in every process."""
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+def members(codes: np.ndarray) -> dict[int, np.ndarray]:
+    """Code -> ascending positions that have it, in one sort however many codes there are."""
+    order = np.argsort(codes, kind="stable")
+    found, starts = np.unique(codes[order], return_index=True)
+    return dict(zip(found.tolist(), np.split(order, starts[1:]) if len(found) else (), strict=True))

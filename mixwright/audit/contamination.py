@@ -1,128 +1,124 @@
-"""Held-out items that the training data holds too: exact, normalised and near-duplicate.
+"""Held-out items that the training data holds too: the same, with text around them, or nearly the same.
 
 Source: Li & Flanigan 2023 (arXiv 2312.16337) for task seen against item seen; the nulls and the template mask are our own.
-Unit: held-out rows with a partner in train, of the task's held-out rows.
-Cost: two passes over the rows, 29 bytes per row, and an index of at most 5000 held-out rows.
-Blind spot: paraphrases, translations, and items of which the held-out row quotes only a part.
+Unit: held-out rows with a partner in train, of the task's held-out rows (or of those indexed).
+Cost: two passes, 37 bytes per row, 45 per turn of a chat and per text whose case matters, an index of 5000 held-out rows.
+Blind spot: paraphrases, translations, look-alike letters, copies reworded and wrapped at once or cut short, talk in chats.
 """
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
+from mixwright.audit._case import Case, Cases
 from mixwright.audit._chance import chance_explains
-from mixwright.audit._near import NearIndex, search
-from mixwright.audit._overlap import Case, overlap
-from mixwright.audit._rows import fingerprints, sample
+from mixwright.audit._leaks import SIMILARITY, leaks
+from mixwright.audit._rows import Reader, listed
 from mixwright.contracts import Check
 from mixwright.records import Observation, Severity
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
 
-INDEXED = 5000
-"""Held-out rows that near-duplicates are looked for."""
 REMEDY = "Remove these rows from train or split by prompt."
 SEEDS = " Seed generators by a hash, never by seed + 1."
+Pairs = list[tuple[int, int]]
 
 
 class Contamination(Check):
-    """Compares the eval split with the train split.
+    """Compares the eval split with the train split, text by text: prompts, and each user turn of a chat.
 
     Args:
         tolerated: share of a task's held-out rows, 0..1, up to which an overlap that chance explains is only a warning.
         similarity: least Jaccard similarity of word runs for a near-duplicate, 0..1.
     """
 
-    def __init__(self, *, tolerated: float = 0.02, similarity: float = 0.7) -> None:
+    def __init__(self, *, tolerated: float = 0.02, similarity: float = SIMILARITY) -> None:
         self.tolerated = tolerated
         self.similarity = similarity
 
     def check(self, corpus: Corpus) -> list[Observation]:
-        """Item leaks, prompts with two answers, near-duplicates and tasks seen, per task of the eval split."""
-        prints = fingerprints(corpus)
-        found = overlap(prints)
-        if not len(found.held_out) or not len(found.train):
-            missing = "train" if len(found.held_out) else "eval"
+        """Item leaks, wrapped copies, prompts with two answers, near-duplicates and tasks seen, per task of eval."""
+        found = leaks(corpus, self.similarity)
+        if not len(found.same.held_out) or not len(found.same.train):
+            missing = "train" if len(found.same.held_out) else "eval"
             text = f"There is no {missing} split, so contamination was not looked for."
             return [Observation("contamination", None, "info", 0, len(corpus), text, "")]
-        index = NearIndex(sample(corpus, found.held_out[found.partner < 0], INDEXED), self.similarity)
-        near = search(index, corpus)
         seen: list[Observation] = []
-        for code in np.unique(found.task[found.held_out]):
-            case = Case(corpus, found, int(code), prints.tasks[code])
-            seen += [*self._items(case), *self._other_answers(case), *self._near(case, index, near), *self._task_seen(case)]
+        for case in Cases(Reader(corpus), found):
+            seen += [*self._items(case), *_wrapped(case), *_other_answers(case), *_near(case), _task_seen(case)]
         return seen
 
     def _items(self, case: Case) -> list[Observation]:
-        shared = case.mine & case.found.shared
-        count = int(shared.sum())
+        found = case.leaks.same
+        shared = case.which(found.shared)
+        count = len(shared)
         if not count:
             return []
-        exact = int((shared & case.found.exact).sum())
-        text = f"{count} of {case.total} held-out items stand in train too ({exact} to the character)."
+        text = f"{count} of {case.total} held-out items stand in train too ({found.exact[shared].sum()} to the character)."
         shift = case.shift(shared)
         if shift is not None:
             text += f" They come in the same order, shifted by {shift}"
             text += ", as generators with neighbouring seeds make them." if shift else "."
         remedy = REMEDY + SEEDS if shift else REMEDY
-        severity = self._severity(count, case.total, case.expected)
-        return [_observe(case, severity, count, case.total, text, case.show(shared), remedy=remedy)]
+        usual = chance_explains(count, case.expected) and count <= self.tolerated * case.total
+        return [_observe(case, "warning" if usual else "error", case.same(shared), case.total, text, case.null, remedy)]
 
-    def _other_answers(self, case: Case) -> list[Observation]:
-        other = case.mine & case.found.other_answer
-        count = int(other.sum())
-        text = f"{count} of {case.total} held-out prompts stand in train with another answer."
-        remedy = "Find out which answer is right; if both are, keep the prompt in one split."
-        seen = _observe(case, "warning", count, case.total, text, case.show(other), remedy=remedy)
-        return [seen] if count else []
 
-    def _near(self, case: Case, index: NearIndex, near: dict[int, int]) -> list[Observation]:
-        rows = [row.number for row in index.rows if row.task == case.name]
-        partners = [(row, near[row]) for row in rows if row in near]
-        if not partners:
-            return []
-        within = index.pairs_within(case.name) / max(math.comb(len(rows), 2), 1)
-        expected = len(rows) * -math.expm1(-within * case.train_rows)
-        text = f"{len(partners)} of {len(rows)} held-out items nearly stand in train: same numbers and answer, like words."
-        null = f"{expected:.3g} rows, were train rows as near to held-out rows as those are to each other"
-        severity = self._severity(len(partners), len(rows), expected)
-        return [_observe(case, severity, len(partners), len(rows), text, case.pairs(partners), null=null)]
+def _wrapped(case: Case) -> list[Observation]:
+    pairs = case.found_around(agreeing=True)
+    if not pairs:
+        return []
+    inside = sum(inside for _, inside, agrees in case.wrapped.values() if agrees)
+    text = f"{len(pairs)} of {len(case.sought)} held-out items stand in train with other text around them"
+    text += f" ({inside} inside a training text, {len(pairs) - inside} hold a training prompt)."
+    expected = case.expected_wrapped()
+    null = f"by chance {expected:.3g} rows hold the same words in the same order"
+    return [_judge(case, pairs, text, expected, null)]
 
-    def _task_seen(self, case: Case) -> list[Observation]:
-        count, looked = case.worded_alike()
-        text = f"{count} of {looked} held-out prompts are worded like training prompts: the task is seen in training."
-        if not count:
-            text = "No held-out prompt is worded like a training prompt: this task is new to the model."
-        return [
-            Observation(
-                "contamination",
-                case.name,
-                "info",
-                count,
-                looked,
-                text,
-                "",
-                "seeing a task is what training is for; it is no item leak",
-            )
-        ]
 
-    def _severity(self, count: int, total: int, expected: float) -> Severity:
-        return "warning" if chance_explains(count, expected) and count <= self.tolerated * total else "error"
+def _other_answers(case: Case) -> list[Observation]:
+    pairs = case.same(case.which(case.leaks.same.other_answer))
+    around = case.found_around(agreeing=False)
+    if around and not chance_explains(len(around), case.expected_wrapped()):
+        pairs += around
+    text = f"{len(pairs)} of {case.total} held-out prompts stand in train with another answer."
+    remedy = "Find out which answer is right; if both are, keep the prompt in one split."
+    return [_observe(case, "warning", pairs, case.total, text, case.null, remedy)] if pairs else []
+
+
+def _near(case: Case) -> list[Observation]:
+    pairs = [(case.leaks.rows[at].number, row) for at, row in case.near.items()]
+    if not pairs:
+        return []
+    text = f"{len(pairs)} of {len(case.sought)} held-out items nearly stand in train: same numbers and answer, like words."
+    expected = case.expected_near()
+    null = f"by chance {expected:.3g} rows, as often as rows that are worded alike have the same numbers and answer"
+    return [_judge(case, pairs, text, expected, null)]
+
+
+def _task_seen(case: Case) -> Observation:
+    count, looked, others = case.worded_alike()
+    text = f"{count} of {looked} held-out prompts are worded like training prompts: the task is seen in training."
+    if not count and case.named_alike:
+        text = (
+            f"Training has {case.named_alike} rows of this task, none of {others} looked at worded like a held-out prompt."
+        )
+    elif not count:
+        text = f"No training row is of this task, and none of {others} looked at is worded like its prompts: it is new."
+    null = "seeing a task is what training is for; it is no item leak"
+    return Observation("contamination", case.name, "info", count, looked, text, "", null)
+
+
+def _judge(case: Case, pairs: Pairs, text: str, expected: float, null: str) -> Observation:
+    """An error, or an info where chance gives as many: other items then only look like these."""
+    if chance_explains(len(pairs), expected):
+        return _observe(case, "info", pairs, len(case.sought), f"{text} Chance gives so many.", null, "")
+    return _observe(case, "error", pairs, len(case.sought), text, null)
 
 
 def _observe(
-    case: Case,
-    severity: Severity,
-    count: int,
-    total: int,
-    text: str,
-    shown: tuple[dict[str, Any], ...],
-    *,
-    remedy: str = REMEDY,
-    null: str = "",
+    case: Case, severity: Severity, pairs: Pairs, total: int, text: str, null: str, remedy: str = REMEDY
 ) -> Observation:
-    return Observation("contamination", case.name, severity, count, total, text, remedy, null or case.null, shown)
+    text += listed(len(pairs))
+    return Observation("contamination", case.name, severity, len(pairs), total, text, remedy, null, case.show(pairs))

@@ -2,7 +2,7 @@
 
 Source: own; success must be read beside its chance level (in Reasoning Gym, gcd's answer is often 1).
 Unit: rows per level; chance level per cell (task and level), 0..1: the best rule without the skill, chosen on other rows.
-Cost: one pass, and the grader a few times on at most 500 rows of each cell.
+Cost: one pass beside the search for leaks, and the grader a few times on at most 500 rows of each cell.
 Blind spot: whether a higher level really is harder (measure says), and guesses that read the prompt.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
+from mixwright.audit._leaks import leaks
 from mixwright.audit._rows import EXCERPT, SHOWN
 from mixwright.contracts import Check
 from mixwright.records import Observation, cell_key
@@ -41,18 +42,22 @@ class Difficulty(Check):
         train: Levels = defaultdict(Counter)
         held_out: Levels = defaultdict(Counter)
         answers: dict[str, Counter[str]] = defaultdict(Counter)
+        leaked: Levels = defaultdict(Counter)
+        copied = iter(leaks(corpus).copied.tolist())
         for batch in corpus.batches():
             columns = (batch.column(name).to_pylist() for name in ("task", "split", "level", "answer"))
             for task, split, level, answer in zip(*columns, strict=True):
+                copy = next(copied)
                 if split == "eval":
                     held_out[task][level] += 1
                     continue
                 train[task][level] += 1
+                leaked[task][level] += copy
                 seen = answers[cell_key(task, level)]
                 if answer is not None and (answer in seen or len(seen) < ANSWERS):
                     seen[answer] += 1
         found = [_levels(task, levels) for task, levels in sorted(train.items()) if set(levels) != {None}]
-        new = [_new(task, levels, train[task]) for task, levels in sorted(held_out.items()) if task in train]
+        new = [_new(task, levels, train[task], leaked[task]) for task, levels in sorted(held_out.items()) if task in train]
         noted = [Observation("difficulty", None, "info", 1, 1, f"{note}.", "") for note in corpus.notes]
         return [*noted, *found, *_without(train), *(seen for seen in new if seen.count), *self._lucky(corpus, answers)]
 
@@ -89,16 +94,25 @@ def _levels(task: str, levels: Counter[float | None]) -> Observation:
 
 
 def _unseen(held_out: Counter[float | None], train: Counter[float | None]) -> list[float]:
-    """Levels of eval that train lacks; none when train has no levels at all."""
+    """Levels of eval that train lacks; none when train has no levels at all, not even of leaked rows."""
     known = {level for level in train if level is not None}
     return sorted(level for level in held_out if level is not None and level not in known) if known else []
 
 
-def _new(task: str, held_out: Counter[float | None], train: Counter[float | None]) -> Observation:
-    levels = _unseen(held_out, train)
+def _new(
+    task: str, held_out: Counter[float | None], train: Counter[float | None], leaked: Counter[float | None]
+) -> Observation:
+    """Levels that only eval has; a level that train has only in rows copied from eval is one of them."""
+    absent = _unseen(held_out, train)
+    filled = [level for level in sorted(n for n in train if n is not None) if train[level] == leaked[level]]
+    filled = [level for level in filled if held_out[level]]
+    levels = sorted({*absent, *filled})
     names = ", ".join(f"{level:g}" for level in levels[:SHOWN])
     count, total = sum(held_out[level] for level in levels), held_out.total()
     text = f"{count} of {total} held-out rows are at levels that train lacks ({names})."
+    if filled:
+        copies = ", ".join(f"{level:g}" for level in filled[:SHOWN])
+        text += f" At {copies} all that train has are rows of eval: without these leaks it lacks them."
     return Observation("difficulty", task, "info", count, total, text, "", "they measure reach beyond the training levels")
 
 

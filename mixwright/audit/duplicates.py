@@ -1,9 +1,9 @@
-"""Training rows that repeat or contradict each other.
+"""Training rows that repeat each other, exactly or nearly, or contradict each other.
 
 Source: own; the null is how often prompts agree by chance, given how often their slots repeat.
-Unit: rows of a task that repeat an earlier row, or whose prompt stands with several answers.
-Cost: one pass, 29 bytes per row, and a sample of 2000 rows for each task with repeats.
-Blind spot: near-duplicates within train, and answers that differ in wording only.
+Unit: rows of a task that repeat an earlier row or nearly another, or whose prompt stands with several answers.
+Cost: two passes, 37 bytes per row, an index of 5000 rows, and a sample of 2000 rows for each task with repeats.
+Blind spot: near-duplicates of train rows beyond the 5000 looked for, and answers that differ in wording only.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mixwright.audit._chance import Template, chance_explains
-from mixwright.audit._rows import SAMPLE, SHOWN, Fingerprints, evidence, fingerprints, sample
+from mixwright.audit._leaks import SIMILARITY
+from mixwright.audit._repeats import NearRepeats, near_repeats
+from mixwright.audit._rows import SAMPLE, Fingerprints, Reader, fingerprints, listed, members
 from mixwright.contracts import Check
 from mixwright.records import Observation
 
@@ -26,53 +28,64 @@ class Duplicates(Check):
 
     Args:
         contradictory: share of a verifiable task's rows, 0..1, from which on contradictions are an error.
+        similarity: least Jaccard similarity of word runs for a near-duplicate, 0..1.
     """
 
-    def __init__(self, *, contradictory: float = 0.1) -> None:
+    def __init__(self, *, contradictory: float = 0.1, similarity: float = SIMILARITY) -> None:
         self.contradictory = contradictory
+        self.similarity = similarity
 
     def check(self, corpus: Corpus) -> list[Observation]:
-        """Repeats beside what chance explains, and prompts with several answers, per task; one info when there are none."""
+        """Repeats and near-duplicates beside what chance explains, and prompts with several answers, per task.
+
+        One info when there are none.
+        """
         prints = fingerprints(corpus)
         train = np.flatnonzero(~prints.held_out)
         if not len(train):
             return []
-        same = _first_alike(prints.pair(prints.normal)[train])
-        same_exactly = _first_alike(prints.pair(prints.exact)[train])
+        same = _first_alike(prints.pair(prints.normal, prints.answer)[train])
+        same_exactly = _first_alike(prints.pair(prints.exact, prints.answer)[train])
         asked_before = _first_alike(prints.exact[train])
         contradicted = _contradicted(prints, train)
+        reader = Reader(corpus)
         here = np.arange(len(train))
         seen: list[Observation] = []
-        for code in np.unique(prints.task[train]):
-            mine = prints.task[train] == code
+        for code, mine in members(prints.task[train]).items():
             name = prints.tasks[code]
-            repeats = np.flatnonzero(mine & (same < here))
-            exact = int((mine & (same_exactly < here)).sum())
-            pairs = [(int(train[at]), int(train[same[at]])) for at in repeats[:SHOWN]]
-            seen += self._repeats(corpus, name, train[mine], len(repeats), exact, pairs)
-            clashes = np.flatnonzero(mine & contradicted)
-            later = [(int(train[at]), int(train[asked_before[at]])) for at in clashes if asked_before[at] < at]
-            seen += self._clashes(corpus, name, int(mine.sum()), len(clashes), later[:SHOWN])
+            repeats = mine[same[mine] < mine]
+            exact = int((same_exactly[mine] < mine).sum())
+            pairs = list(zip(train[repeats].tolist(), train[same[repeats]].tolist(), strict=True))
+            seen += self._repeats(reader, name, train[mine], exact, pairs)
+            clashes = mine[contradicted[mine]]
+            later = clashes[asked_before[clashes] < here[clashes]]
+            pairs = list(zip(train[later].tolist(), train[asked_before[later]].tolist(), strict=True))
+            seen += self._clashes(corpus, reader, name, len(mine), len(clashes), pairs)
+        different = train[same == here]
+        seen += [_near(reader, found) for found in near_repeats(corpus, reader, different, self.similarity)]
         return seen or [Observation("duplicates", None, "info", 0, len(train), "No training row repeats another.", "")]
 
     def _repeats(
-        self, corpus: Corpus, name: str, members: np.ndarray, count: int, exact: int, pairs: list[tuple[int, int]]
+        self, reader: Reader, name: str, mine: np.ndarray, exact: int, pairs: list[tuple[int, int]]
     ) -> list[Observation]:
-        if not count:
+        if not pairs:
             return []
-        prompts = [row.prompt for row in sample(corpus, members, SAMPLE)]
-        expected = Template.learn(prompts).expected_repeats(prompts, len(members))
-        usual = chance_explains(count, expected)
-        text = f"{count} of {len(members)} training rows repeat an earlier one ({exact} to the character)."
+        prompts = [row.prompt for row in reader.sample(mine, SAMPLE)]
+        expected = Template.learn(prompts).expected_repeats(prompts, len(mine))
+        usual = chance_explains(len(pairs), expected)
+        text = f"{len(pairs)} of {len(mine)} training rows repeat an earlier one ({exact} to the character)."
         if usual:
             text += " So many are to be expected: the task has few different prompts at these levels."
         remedy = "" if usual else "Keep one of each, or say with weights what should count more."
-        shown = tuple(evidence(corpus, a, "repeat_") | evidence(corpus, b, "first_") for a, b in pairs)
         null = f"by chance {expected:.3g} rows"
         severity = "info" if usual else "warning"
-        return [Observation("duplicates", name, severity, count, len(members), text, remedy, null, shown)]
+        text += listed(len(pairs))
+        shown = reader.pairs(pairs, "repeat_", "first_")
+        return [Observation("duplicates", name, severity, len(pairs), len(mine), text, remedy, null, shown)]
 
-    def _clashes(self, corpus: Corpus, name: str, total: int, count: int, pairs: list[tuple[int, int]]) -> list[Observation]:
+    def _clashes(
+        self, corpus: Corpus, reader: Reader, name: str, total: int, count: int, pairs: list[tuple[int, int]]
+    ) -> list[Observation]:
         if not count:
             return []
         verifiable = corpus.tasks[name].kind == "verifiable"
@@ -80,9 +93,21 @@ class Duplicates(Check):
         remedy = "Find out which answer is right; if all are, use a grader that accepts them all." if verifiable else ""
         grave = "error" if count >= self.contradictory * total else "warning"
         null = "none: a verifiable prompt has one answer" if verifiable else "common where many answers are good"
-        shown = tuple(evidence(corpus, a, "later_") | evidence(corpus, b, "first_") for a, b in pairs)
+        text += listed(len(pairs))
+        shown = reader.pairs(pairs, "later_", "first_")
         severity = grave if verifiable else "info"
         return [Observation("duplicates", name, severity, count, total, text, remedy, null, shown)]
+
+
+def _near(reader: Reader, found: NearRepeats) -> Observation:
+    usual = chance_explains(len(found.pairs), found.expected)
+    text = f"{len(found.pairs)} of {found.looked} training rows looked at nearly repeat another: same numbers and answer, "
+    text += "like words." + (" Chance gives so many." if usual else "") + listed(len(found.pairs))
+    null = f"by chance {found.expected:.3g} rows, as often as rows that are worded alike have the same numbers and answer"
+    remedy = "" if usual else "Keep one of each, and keep both on one side when you split."
+    shown = reader.pairs(found.pairs, "near_", "other_")
+    severity = "info" if usual else "warning"
+    return Observation("duplicates", found.task, severity, len(found.pairs), found.looked, text, remedy, null, shown)
 
 
 def _first_alike(values: np.ndarray) -> np.ndarray:
@@ -92,9 +117,9 @@ def _first_alike(values: np.ndarray) -> np.ndarray:
 
 
 def _contradicted(prints: Fingerprints, train: np.ndarray) -> np.ndarray:
-    """Per train row: its prompt, to the character, stands in train with at least two answers."""
-    answered = prints.answer[train] != 0
+    """Per train row: its prompt, to the character, stands in train with at least two final answers."""
+    answered = prints.final[train] != 0
     _, prompt = np.unique(prints.exact[train], return_inverse=True)
-    _, first = np.unique(prints.pair(prints.exact)[train][answered], return_index=True)
+    _, first = np.unique(prints.pair(prints.exact, prints.final)[train][answered], return_index=True)
     answers = np.bincount(prompt[answered][first], minlength=prompt.max() + 1)
     return (answers[prompt] > 1) & answered

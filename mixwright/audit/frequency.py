@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mixwright.audit._rows import SHOWN, rows
+from mixwright.audit._rows import SHOWN, members, rows
 from mixwright.contracts import Check
 from mixwright.records import Observation
 
@@ -54,9 +54,11 @@ class Frequency(Check):
         order = order[:total]
         seen: list[Observation] = []
         gaps: list[dict[str, Any]] = []
+        found = members(order)
+        everything = max(sum(tokens), 1)
         for name, code in sorted(codes.items()):
-            places = np.flatnonzero(order == code)
-            token_share = tokens[code] / max(sum(tokens), 1)
+            places = found[code]
+            token_share = tokens[code] / everything
             seen += self._shares(name, len(places), total, len(codes), tokens[code], token_share)
             usual = longest_gap_quantile(len(places), total, 0.99)
             gaps.append({"task": name, "rows_without": longest_gap(places, total), "shuffled": usual})

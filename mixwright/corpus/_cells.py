@@ -51,22 +51,18 @@ def find_cells(corpus: Corpus) -> tuple[Cell, ...]:
 
 def members_of(corpus: Corpus, rows: np.ndarray) -> dict[tuple[str, float | None], np.ndarray]:
     """(task, level) -> which of these rows of the table belong to it, ascending."""
-    table = corpus.table
-    tasks, task_of = _codes(table["task"])
-    levels, level_of = _codes(table["level"])
-    found, codes = np.unique(task_of[rows] * (len(levels) + 1) + level_of[rows], return_inverse=True)
+    return rows_by(corpus, rows, "task", "level")
+
+
+def rows_by(corpus: Corpus, rows: np.ndarray, one: str, other: str) -> dict[tuple[str, Any], np.ndarray]:
+    """(value of a column, value of another or None) -> which of these rows of the table have them, ascending."""
+    names, name_of = _codes(corpus.table[one])
+    values, value_of = _codes(corpus.table[other])
+    found, codes = np.unique(name_of[rows] * (len(values) + 1) + value_of[rows], return_inverse=True)
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(found) + 1))
-    named = [(tasks[code // (len(levels) + 1)], [*levels, None][code % (len(levels) + 1)]) for code in found.tolist()]
+    named = [(names[code // (len(values) + 1)], [*values, None][code % (len(values) + 1)]) for code in found.tolist()]
     return {name: rows[order[bounds[at] : bounds[at + 1]]] for at, name in enumerate(named)}
-
-
-def rows_by_task(corpus: Corpus) -> dict[str, np.ndarray]:
-    """Task -> its rows of the table, ascending."""
-    tasks, task_of = _codes(corpus.table["task"])
-    order = np.argsort(task_of, kind="stable")
-    bounds = np.searchsorted(task_of[order], np.arange(len(tasks) + 1))
-    return {task: order[bounds[at] : bounds[at + 1]] for at, task in enumerate(tasks)}
 
 
 def rules_of(corpus: Corpus, task: str) -> Rules:

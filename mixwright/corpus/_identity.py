@@ -83,8 +83,9 @@ def _splits(given: pa.ChunkedArray, tasks: pa.ChunkedArray, keys: np.ndarray, ev
     wanted = keys > 0
     held_out = wanted & (keys < np.uint64(min(eval_share * 2**64, 2**64 - 1)))
     codes = tasks.combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
-    for task in np.unique(codes[wanted]):
-        own = wanted & (codes == task)
+    rows = np.flatnonzero(wanted)
+    order = rows[np.argsort(codes[rows], kind="stable")]
+    for own in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
         least, most = keys[own].min(), keys[own].max()
         if least < most and eval_share > 0 and not held_out[own].any():
             held_out |= keys == least

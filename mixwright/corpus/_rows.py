@@ -128,15 +128,12 @@ def _spill(kept: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> pa.Tab
 
 
 def pick(table: pa.Table, rows: np.ndarray) -> pa.Table:
-    """The rows of those indices, in the table's order; only they are read (`take` would copy whole columns)."""
-    rows = np.sort(rows)
-    batches = table.to_batches()
-    ends = np.cumsum([len(batch) for batch in batches])
-    found, place = [], np.searchsorted(ends, rows, side="right")
-    for number in np.unique(place).tolist():
-        own = rows[place == number] - (ends[number] - len(batches[number]))
-        found.append(batches[number].take(pa.array(own)))
-    return pa.Table.from_batches(found, table.schema)
+    """The rows of those indices, in the table's order; only they are copied, and only chunks that hold some are read."""
+    rows, batches = np.unique(np.asarray(rows, np.int64)), table.to_batches()
+    starts = np.cumsum([0, *(batch.num_rows for batch in batches)])
+    at = np.searchsorted(starts, rows, side="right") - 1
+    parts = (batches[place].take(pa.array(rows[at == place] - starts[place])) for place in np.unique(at).tolist())
+    return pa.Table.from_batches(parts, table.schema)
 
 
 def grouped(table: pa.Table, groups: Iterable[np.ndarray], *, block: int = 20_000) -> Iterator[list[Example]]:

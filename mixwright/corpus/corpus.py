@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from mixwright.config import CorpusConfig
 from mixwright.contracts import Grader
-from mixwright.corpus._cells import find_cells, rows_by_task
+from mixwright.corpus._cells import find_cells, rows_by
 from mixwright.corpus._columns import check_mapping, example_of
 from mixwright.corpus._identity import gather
 from mixwright.corpus._levels import bin_levels
@@ -228,7 +228,9 @@ def read_corpus(config: CorpusConfig, *, base: Path = Path()) -> Corpus:
         if task not in names:
             raise unknown_name("task in corpus.graders", task, names)
     corpus = Corpus(table, dict.fromkeys(names, config.grader) | dict(config.graders), notes=notes, folder=folder)
-    _check_answers(corpus)
+    for task in corpus.tasks.values():
+        corpus.grader(task.name)
+    _check_answers(corpus, apart=config.eval is not None)
     return corpus
 
 
@@ -291,24 +293,32 @@ def _tasks(table: pa.Table, graders: Mapping[str, str]) -> dict[str, Task]:
     return tasks
 
 
-def _check_answers(corpus: Corpus) -> None:
+def _check_answers(corpus: Corpus, *, apart: bool) -> None:
     """Raise InputError when rows of a verifiable task lack answers, or its grader refuses one of the first answers.
 
+    A split from a file of its own (`apart`) may lack them altogether: eval with answers can be compared with train without.
     A function of the user's may want more than the bare answer (a box around it), so only its failing counts.
     """
-    members, absent = rows_by_task(corpus), pc.is_null(corpus.table["answer"]).to_numpy()
-    tasks = [task for task in corpus.tasks.values() if corpus.grader(task.name) and task.kind == "verifiable"]
-    for task in tasks:
-        lacking = members[task.name][absent[members[task.name]]]
-        if len(lacking):
+    verifiable = pa.array([name for name, task in corpus.tasks.items() if task.kind == "verifiable"], pa.string())
+    rows = pc.indices_nonzero(pc.is_in(corpus.table["task"], value_set=verifiable)).to_numpy()
+    answered = pc.is_valid(corpus.table["answer"]).to_numpy()
+    groups = rows_by(corpus, rows, "task", "split" if apart else "task")
+    for (name, _), members in groups.items():
+        lacking = members[~answered[members]]
+        if len(lacking) and (len(lacking) < len(members) or not apart):
             raise InputError(
-                f"an answer in every row of task {task.name!r} or in none",
-                f"{len(lacking)} rows without, the first at {corpus.table['source'][int(lacking[0])]}",
+                f"an answer in every row of task {name!r} or in none",
+                f"{len(lacking)} rows without, the first at {corpus.table['source'][int(lacking[0])].as_py()}",
                 "Add the answers or give those rows another task.",
             )
-    first = grouped(corpus.table, (members[task.name][:CHECKED] for task in tasks))
+    first = grouped(corpus.table, (members[answered[members]][:CHECKED] for members in groups.values()))
+    for (name, _), examples in zip(groups, first, strict=True):
+        _try_grader(corpus, corpus.tasks[name], examples)
+
+
+def _try_grader(corpus: Corpus, task: Task, examples: Sequence[Example]) -> None:
     grades = TimedGrades(corpus, SECONDS, "stop")
-    for task, example in ((task, row) for task, rows in zip(tasks, first, strict=True) for row in rows):
+    for example in examples:
         score = grades.grade(example, example.answer or "")
         if score != 1.0 and ":" not in task.grader:
             raise InputError(

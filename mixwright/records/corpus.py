@@ -108,4 +108,4 @@ class Observation:
     null: str = ""
     """What it was compared with: what would be seen by chance or in a healthy corpus."""
     evidence: tuple[Mapping[str, Any], ...] = ()
-    """A few rows that show it; JSON values."""
+    """Rows, or pairs of rows, that show it: all of them up to a bound that the message names; JSON values."""

@@ -16,6 +16,8 @@ from mixwright.runs import RunFolder, read_list
 from mixwright.verdict._blocks import Block, Fold, Paragraph, Table
 from mixwright.verdict._text import count
 
+ROWS = 200
+"""Observations that a table shows; the others are counted."""
 MOST = 4
 """Errors that stay open per file."""
 
@@ -50,12 +52,14 @@ def _others(about: str, observations: list[Observation]) -> list[Block]:
     order = ("error", "warning", "info")
     rows = [
         (o.severity, o.check, o.task or "all", f"{o.count:,} of {o.total:,}", o.message, o.remedy)
-        for o in sorted(observations, key=lambda o: order.index(o.severity))
+        for o in sorted(observations, key=lambda o: order.index(o.severity))[:ROWS]
     ]
-    counts = {word: sum(row[0] == word for row in rows) for word in order}
+    counts = {word: sum(o.severity == word for o in observations) for word in order}
     summary = ", ".join(count(number, word) for word, number in counts.items() if number)
     columns = ("severity", "check", "task", "seen", "what", "remedy")
-    return [Fold(f"{about}{summary}", (Table("Observations of the audit", columns, rows),))]
+    beyond = len(observations) - len(rows)
+    rest = (Paragraph(f"{beyond:,} more observations stand in the audit's JSON file."),) if beyond else ()
+    return [Fold(f"{about}{summary}", (Table("Observations of the audit", columns, rows), *rest))]
 
 
 def _place(observation: Observation) -> str:

@@ -1,0 +1,95 @@
+"""Are copies found however they are wrapped, and is anything else called a leak: eight wrappings, four kinds of text.
+
+Known pools: held-out rows of which some stand in train behind a wrapping, and pools in which nothing does. Beside the audit,
+in the same run, plain overlap of runs of words. The goals were fixed before; each is printed with what came out.
+
+    python -m benchmarks.contamination [--quick]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from benchmarks._contaminated import KINDS, WRAPPINGS, pool, shared_ngrams
+from benchmarks._report import Goal, Result, run
+from mixwright.audit.contamination import Contamination
+from mixwright.corpus import Corpus
+from mixwright.estimates.intervals import share_interval
+from mixwright.records import Interval
+
+Row = Mapping[str, Any]
+TRAIN, HELD_OUT, PLANTED = 400, 200, 55
+FROM_TRAIN = "wrapped in train"
+FROM_EVAL = "wrapped in eval"
+
+
+def found_in(corpus: Corpus) -> set[str]:
+    """Ids of held-out rows that an error of the audit lists."""
+    seen = (observation for observation in Contamination().check(corpus) if observation.severity == "error")
+    return {str(pair["eval_id"]) for observation in seen for pair in observation.evidence}
+
+
+def one(kind: str, seed: int, wrapping: str = "", turned: bool = False) -> dict[str, Any]:
+    """One pool: what the audit and the peer found of what was planted, and of what was not."""
+    planted = PLANTED if wrapping else 0
+    corpus = pool(kind, seed, train=TRAIN, held_out=HELD_OUT, planted=planted, wrapping=wrapping, turned=turned)
+    row: dict[str, Any] = {"kind": kind, "wrapping": wrapping, "side": FROM_EVAL if turned else FROM_TRAIN, "seed": seed}
+    for name, found in (("ours", found_in(corpus)), ("n-grams", shared_ngrams(corpus))):
+        hits = sum(identity.startswith("asked") for identity in found)
+        row |= {name: hits, f"{name}, clean rows": len(found) - hits}
+    return row | {"planted": planted, "clean": HELD_OUT - planted}
+
+
+def share(rows: Iterable[Row], hits: str, of: str) -> Interval:
+    """Hits of tries, pooled over pools; rows of one pool share its words, so the interval is for these pools' kinds."""
+    rows = list(rows)
+    return share_interval(sum(row[hits] for row in rows), sum(row[of] for row in rows))
+
+
+def table(rows: Sequence[Row]) -> dict[str, Any]:
+    """Recall and false alarms by kind of text, side and wrapping, with what the peer found."""
+    found: dict[str, Any] = {}
+    for kind in KINDS:
+        for side in (FROM_TRAIN, FROM_EVAL):
+            for wrapping in WRAPPINGS:
+                mine = [r for r in rows if (r["kind"], r["side"], r["wrapping"]) == (kind, side, wrapping)]
+                if mine:
+                    recall = {name: share(mine, name, "planted") for name in ("ours", "n-grams")}
+                    found[f"recall, {kind}, {side}, {wrapping}"] = recall
+        clean = [row for row in rows if row["kind"] == kind and not row["wrapping"]]
+        wrong = {name: share(clean, f"{name}, clean rows", "clean") for name in ("ours", "n-grams")}
+        found[f"clean rows called leaks, {kind}"] = wrong
+        pools = [{"wrong": bool(row["ours, clean rows"]), "pools": 1} for row in clean]
+        found[f"clean pools with an error, {kind}"] = {"ours": share(pools, "wrong", "pools")}
+    return found
+
+
+def measure(quick: bool) -> Result:
+    """Every wrapping of every kind on some seeds, wrapped copies on either side, and clean pools."""
+    seeds, clean_seeds = (range(2), range(4)) if quick else (range(10), range(40))
+    rows = [one(kind, seed, wrapping) for kind in KINDS for wrapping in WRAPPINGS for seed in seeds]
+    both = [name for name in WRAPPINGS if name not in ("turn of a chat", "other solution")]
+    rows += [one(kind, seed, name, True) for kind in KINDS if kind != "chats" for name in both for seed in seeds]
+    rows += [one(kind, 1000 + seed) for kind in KINDS for seed in clean_seeds]
+    figures = table(rows)
+    recalls = [found["ours"] for name, found in figures.items() if name.startswith("recall")]
+    alarms = [found["ours"] for name, found in figures.items() if name.startswith("clean pools")]
+    worst, alarm = min(recalls, key=lambda found: found.value), max(alarms, key=lambda found: found.value)
+    goals = (
+        Goal("copies found, worst kind, side and wrapping", worst, ">= 0.95", worst.value >= 0.95),
+        Goal("clean pools with an error, worst kind", alarm, "<= 0", alarm.value <= 0),
+    )
+    return Result(
+        share([row for row in rows if row["wrapping"]], "ours", "planted"),
+        "share of planted copies that an error lists, over all kinds, sides and wrappings",
+        sorted({row["seed"] for row in rows}),
+        rows,
+        figures,
+        {"train rows": TRAIN, "held-out rows": HELD_OUT, "planted": PLANTED},
+        goals=goals,
+    )
+
+
+if __name__ == "__main__":
+    run("contamination", __doc__, measure)

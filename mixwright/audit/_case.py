@@ -1,0 +1,157 @@
+"""One task of the eval split beside the train rows it is compared with, and what chance alone would put in both."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mixwright.audit._chance import Template, tokens
+from mixwright.audit._rows import SAMPLE, Reader, Row, draw, members
+from mixwright.audit._siblings import Siblings, siblings
+
+if TYPE_CHECKING:
+    from mixwright.audit._leaks import Leaks
+
+ALIKE = 1000
+"""Rows of either split among which those that are worded alike are counted."""
+BLOCK = 4000
+"""Rows read at once for tasks that follow each other."""
+FEW, ALL = 4, 20_000
+"""Rows sampled of each of many tasks, and of all tasks together where that is more: many tasks cost little more than one."""
+
+
+class Cases:
+    """The tasks of the eval split, one by one.
+
+    Args:
+        reader: of the corpus.
+        leaks: what was found in it.
+    """
+
+    def __init__(self, reader: Reader, leaks: Leaks) -> None:
+        self.reader, self.leaks = reader, leaks
+        found = leaks.same
+        self.held_out = members(found.task[found.held_out])
+        self.train = {code: found.train[places] for code, places in members(found.task[found.train]).items()}
+        codes = {name: code for code, name in enumerate(leaks.tasks)}
+        self.sought = members(np.array([codes[row.task] for row in leaks.rows], np.int64))
+        self.few = min(SAMPLE, max(FEW, ALL // max(len(self.held_out), 1)))
+
+    def __iter__(self) -> Iterator[Case]:
+        codes = list(self.held_out)
+        block = max(1, BLOCK // self.few)
+        for start in range(0, len(codes), block):
+            here = codes[start : start + block]
+            wanted = [self._drawn(code, self.few, train) for code in here for train in (False, True)]
+            numbers = np.unique(np.concatenate(wanted))
+            self._read = dict(zip(numbers.tolist(), self.reader.rows(numbers), strict=True))
+            yield from (Case(self, code) for code in here)
+
+    def _drawn(self, code: int, size: int, train: bool) -> np.ndarray:
+        found = self.leaks.same
+        return draw(self.train.get(code, found.train[:0]) if train else found.held_out[self.held_out[code]], size)
+
+    def sample(self, members: np.ndarray, size: int) -> list[Row]:
+        """At most `size` of these rows; those that a block of tasks read together are not read again."""
+        drawn = draw(members, size)
+        known = [self._read[number] for number in drawn.tolist() if number in self._read]
+        return known if len(known) == len(drawn) else self.reader.rows(drawn)
+
+
+class Case:
+    """One task beside the train rows of its partners' tasks; without any partner those of its own name.
+
+    `mine` (int64) are its places among the held-out rows; `expected` is how many of them chance alone puts in train.
+    """
+
+    def __init__(self, cases: Cases, code: int) -> None:
+        self.leaks, self.reader, self.name = cases.leaks, cases.reader, cases.leaks.tasks[code]
+        found = self.leaks.same
+        self.mine = cases.held_out[code]
+        self.total = len(self.mine)
+        self.sought = cases.sought.get(code, np.zeros(0, np.int64)).tolist()
+        self.wrapped = {at: self.leaks.wrapped[at] for at in self.sought if at in self.leaks.wrapped}
+        self.near = {at: self.leaks.near[at] for at in self.sought if at in self.leaks.near}
+        partners = found.partner[self.mine]
+        others = [number for number, _, _ in self.wrapped.values()] + list(self.near.values())
+        related = np.unique(found.task[np.concatenate([partners[partners >= 0], np.array(others, np.int64)])])
+        self.named_alike = len(cases.train.get(code, ()))
+        chosen = [cases.train[task] for task in (related.tolist() or [code]) if task in cases.train]
+        self._train = np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, np.int64)
+        self.train_rows = len(self._train)
+        size = SAMPLE if len(related) else cases.few
+        self._rows = cases.sample(self._train if self.train_rows else found.train, size)
+        self._seen = [row.prompt for row in self._rows]
+        held = cases.sample(found.held_out[self.mine], size)
+        self._asked = [row.prompt for row in held]
+        self._template = Template.learn(self._seen, self._asked)
+        self.expected, self.null = 0.0, ""
+        self.siblings = Siblings(1.0, 1.0, 0.0)
+        if len(related):
+            self.siblings = siblings(self._rows[:ALIKE], held[:ALIKE], self.leaks.index.similarity)
+            by_slots = self._template.expected_shared(self._seen, self._asked, self.train_rows, self.total)
+            self.expected = max(by_slots, self.siblings.expected(self.siblings.same, self.total, self.train_rows))
+            space = self.total * self.train_rows / self.expected if self.expected else float("inf")
+            self.null = f"by chance {self.expected:.3g} rows: two prompts of this task agree once in {space:.3g} pairs"
+
+    def which(self, mask: np.ndarray) -> np.ndarray:
+        """Places of this task's held-out rows that are marked in `mask`, bool of shape (held-out rows,)."""
+        return self.mine[mask[self.mine]]
+
+    def worded_alike(self) -> tuple[int, int, int]:
+        """Held-out rows looked at that have the wording of a train row, slots apart; how many were; and train rows."""
+        known = set(map(self._template.wording, self._seen))
+        return sum(self._template.wording(prompt) in known for prompt in self._asked), len(self._asked), len(self._seen)
+
+    def expected_wrapped(self) -> float:
+        """Rows expected to stand inside train rows, or to hold one, by chance.
+
+        A train row has as many places for a prompt as the prompt fits in; each holds just its words with the probability
+        that slots of their classes agree.
+        """
+        length = sum(len(tokens(prompt)) for prompt in self._seen) / max(len(self._seen), 1)
+        expected = 0.0
+        for at in self.sought:
+            words = self.leaks.sought.sought(at)
+            places = self.train_rows * max(1.0, length / len(words))
+            expected -= math.expm1(-self._template.chance_of(words) * places)
+        if not all(inside for _, inside, _ in self.wrapped.values()):
+            each = sum(self._template.chance_of(tokens(prompt)) for prompt in self._seen) / max(len(self._seen), 1)
+            expected -= len(self.sought) * math.expm1(-each * self.train_rows)
+        return max(expected, self.siblings.expected(self.siblings.same, len(self.sought), self.train_rows))
+
+    def expected_near(self) -> float:
+        """Rows expected to have a near-duplicate in train by chance."""
+        by_wording = self.siblings.expected(self.siblings.near, len(self.sought), self.train_rows)
+        return max(by_wording, self.leaks.index.expected(self.sought, self._rows, self.train_rows))
+
+    def shift(self, which: np.ndarray) -> int | None:
+        """Rows between held-out items and their partners, if 9 of 10 have the same distance: neighbouring seeds do that."""
+        found = self.leaks.same
+        distances = np.searchsorted(self._train, found.partner[which]) - np.searchsorted(self.mine, which)
+        if len(distances) < 10:
+            return None
+        shift, times = Counter(distances.tolist()).most_common(1)[0]
+        return shift if times >= 0.9 * len(distances) else None
+
+    def found_around(self, *, agreeing: bool) -> list[tuple[int, int]]:
+        """Row numbers (held-out, train) of wrapped copies whose answers agree; or of those inside train whose do not."""
+        found = self.wrapped.items()
+        return [
+            (self.leaks.rows[at].number, row)
+            for at, (row, inside, agrees) in found
+            if agrees == agreeing and (agreeing or inside)
+        ]
+
+    def same(self, which: np.ndarray) -> list[tuple[int, int]]:
+        """Row numbers (held-out, train) of places among the held-out rows."""
+        found = self.leaks.same
+        return list(zip(found.held_out[which].tolist(), found.partner[which].tolist(), strict=True))
+
+    def show(self, pairs: list[tuple[int, int]]) -> tuple[dict[str, Any], ...]:
+        """Pairs of row numbers (held-out, train) as evidence."""
+        return self.reader.pairs(pairs, "eval_", "train_")

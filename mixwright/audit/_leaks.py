@@ -1,0 +1,104 @@
+"""Everything of the eval split that was found in train, for every check that asks: looked for once per corpus."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mixwright.audit._near import NearIndex
+from mixwright.audit._overlap import Overlap, overlap
+from mixwright.audit._rows import PAIRS, Reader, Row, fingerprints, with_turns
+from mixwright.audit._text import words
+from mixwright.audit._wrapped import WrappedIndex
+from mixwright.errors import InputError
+from mixwright.estimates.chance import FULL_MARKS
+
+if TYPE_CHECKING:
+    from mixwright.corpus import Corpus
+    from mixwright.records import Example
+
+INDEXED = 5000
+"""Held-out rows that are looked for inside other texts, and nearly."""
+SIMILARITY = 0.7
+
+
+@dataclass(frozen=True)
+class Leaks:
+    """What of the eval split stands in train."""
+
+    tasks: tuple[str, ...]
+    """Task names; the overlap's codes count them."""
+    same: Overlap
+    """Prompts that are the same."""
+    rows: tuple[Row, ...]
+    """The held-out rows that the following were looked for."""
+    sought: WrappedIndex
+    index: NearIndex
+    wrapped: dict[int, tuple[int, bool, bool]]
+    """Position in `rows` -> number of a train row that holds it or (False) is held by it, and whether the answers agree."""
+    near: dict[int, int]
+    """Position in `rows`, wrapped ones apart -> number of the first train row that nearly is it."""
+    copied: np.ndarray
+    """bool of shape (rows of the corpus,): train rows that any of these was found in."""
+
+
+_LAST: list[tuple[weakref.ref[Corpus], float, Leaks]] = []
+"""What was found in the corpus looked at last: three checks ask for it in turn."""
+
+
+def leaks(corpus: Corpus, similarity: float = SIMILARITY) -> Leaks:
+    """What of the eval split stands in train; remembered for one corpus at a time."""
+    for known, at, found in _LAST:
+        if known() is corpus and at == similarity:
+            return found
+    _LAST[:] = [(weakref.ref(corpus), similarity, _search(corpus, similarity))]
+    return _LAST[0][2]
+
+
+def _search(corpus: Corpus, similarity: float) -> Leaks:
+    prints = fingerprints(corpus, further=True)
+    reader = Reader(corpus)
+    same = _graded(corpus, reader, overlap(prints))
+    sought = WrappedIndex(reader.sample(same.held_out[same.partner < 0], INDEXED))
+    rows = tuple(sought.rows)
+    index = NearIndex(rows, similarity)
+    wrapped: dict[int, tuple[int, bool, bool]] = {}
+    near: dict[int, int] = {}
+    copied = same.copied.copy()
+    for row, turn in with_turns(corpus.batches()) if rows else ():
+        if row.split == "eval":
+            continue
+        found = words(row.prompt)
+        for match in sought.matches(row, found, turn=turn > 0):
+            if match.at not in wrapped or (match.agrees and not wrapped[match.at][2]):
+                wrapped[match.at] = (row.number, match.inside, match.agrees)
+            copied[row.number] |= match.agrees
+        for at in () if turn else index.near(row, found):
+            near.setdefault(at, row.number)
+            copied[row.number] = True
+    near = {at: number for at, number in near.items() if at not in wrapped or not wrapped[at][2]}
+    return Leaks(prints.tasks, same, rows, sought, index, wrapped, near, copied)
+
+
+def _graded(corpus: Corpus, reader: Reader, same: Overlap) -> Overlap:
+    """The overlap, where answers that the task's grader takes for right are the same answers."""
+    at = np.flatnonzero(same.other_answer)[:PAIRS]
+    partners = same.partner[at]
+    examples = reader.examples(np.unique(np.concatenate([same.held_out[at], partners])))
+    given = {row.number: row.answer for row in reader.rows(np.unique(partners))}
+    shared, copied = same.shared.copy(), same.copied.copy()
+    for place, partner in zip(at.tolist(), partners.tolist(), strict=True):
+        example = examples[int(same.held_out[place])]
+        if example.answer is not None and _right(corpus, example, given[partner]):
+            shared[place] = copied[partner] = True
+    return replace(same, shared=shared, other_answer=same.other_answer & ~shared, copied=copied)
+
+
+def _right(corpus: Corpus, example: Example, answer: str) -> bool:
+    try:
+        return corpus.grade(example, answer) >= FULL_MARKS
+    except InputError:
+        return False

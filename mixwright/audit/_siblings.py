@@ -1,0 +1,89 @@
+"""Rows made from one template: how often two of them are the same, or nearly, where nobody copied anything.
+
+A generator with many templates writes prompts whose wording is alike; numbers and names then agree far more often than
+between any two prompts. So agreement is counted among rows of train that are worded alike, and one is added. Where rows that
+are worded alike are mostly copies, nothing is learnt about templates, and this says nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from mixwright.audit._rows import Row
+from mixwright.audit._text import conclusion, figures, words
+from mixwright.audit._words import jaccard, sketch, word_runs
+
+ALIKE = 0.3
+"""Jaccard similarity of word runs from which on two prompts are worded alike."""
+COPIES = 0.1
+"""Share of the pairs worded alike that agree, from which on they are copies and no siblings."""
+TEMPLATE_SHARE = 0.05
+
+
+@dataclass(frozen=True)
+class Siblings:
+    """What rows that are worded alike have in common."""
+
+    same: float
+    """Share of such pairs of train rows with the same words and numbers."""
+    near: float
+    """Share that are near-duplicates; 1.0 of either: no such pairs."""
+    each: float
+    """Rows worded like a held-out row, of each train row."""
+
+    def expected(self, share: float, held_out: int, train: int) -> float:
+        """Held-out rows expected to agree with one of `train` rows, where `share` of the pairs worded alike do."""
+        return held_out * -math.expm1(-share * self.each * train) if share < COPIES else 0.0
+
+
+class _Prompts:
+    def __init__(self, rows: Sequence[Row]) -> None:
+        lists = [words(row.prompt) for row in rows]
+        self.texts = [" ".join(found) for found in lists]
+        self.runs = [word_runs(found) for found in lists]
+        self.keys = [(figures(row.prompt), conclusion(row.answer)) for row in rows]
+
+
+def siblings(train: Sequence[Row], held_out: Sequence[Row], similarity: float) -> Siblings:
+    """Count among samples of one task's rows.
+
+    Args:
+        train: sampled train rows.
+        held_out: sampled held-out rows.
+        similarity: least Jaccard similarity of near-duplicates.
+    """
+    known, asked = _Prompts(train), _Prompts(held_out)
+    seen = Counter(run for runs in known.runs for run in runs)
+    template = {run for run, n in seen.items() if n >= max(3, TEMPLATE_SHARE * len(train))}
+    sketches = [sketch(runs, template) for runs in known.runs]
+    postings: dict[int, list[int]] = {}
+    pairs = same = near = 0
+    for at, mine in enumerate(sketches):
+        for other, alike in _alike(mine, postings, sketches):
+            pairs += 1
+            identical = known.texts[at] == known.texts[other]
+            same += identical
+            near += not identical and alike >= similarity and known.keys[at] == known.keys[other]
+        for run in mine:
+            postings.setdefault(run, []).append(at)
+    cross = sum(
+        text != known.texts[other]
+        for text, runs in zip(asked.texts, asked.runs, strict=True)
+        for other, _ in _alike(sketch(runs, template), postings, sketches)
+    )
+    each = cross / max(len(train) * len(held_out), 1)
+    return Siblings((same + 1) / (pairs + 1), (near + 1) / (pairs + 1), each)
+
+
+def _alike(
+    mine: frozenset[int], postings: dict[int, list[int]], sketches: Sequence[frozenset[int]]
+) -> Iterator[tuple[int, float]]:
+    hits = Counter(other for run in mine for other in postings.get(run, ()))
+    for other, shared in hits.items():
+        if shared >= ALIKE * len(mine) / 2:
+            alike = jaccard(mine, sketches[other])
+            if alike >= ALIKE:
+                yield other, alike

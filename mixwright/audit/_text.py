@@ -1,0 +1,154 @@
+"""Text as it is compared: what changes no question is folded away, what may be another question stays.
+
+Folded: invisible characters, full-width and other compatibility forms, digits of other scripts, case of prose, runs of
+space, quotes, marks that end a clause. Kept: case and quotes in code, single letters (variables), primes and factorials,
+superscripts and fractions, signs and separators of numbers, space in drawings and indented code.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+
+from mixwright.final_answer import final_answer
+
+_SAFE = {"<wide>", "<narrow>", "<noBreak>", "<font>", "<initial>", "<medial>", "<final>", "<isolated>", "<vertical>"}
+"""Kinds of compatibility characters that only look different; superscripts, fractions and circled numbers do more."""
+_UNSEEN = {0x034F, 0x115F, 0x1160, 0x3164, 0xFFA0, 0xFE0E, 0xFE0F}
+_SAME = {0x2010: "-", 0x2011: "-", 0x2212: "-", 0xFE63: "-", 0xFF0D: "-"}
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f]")
+
+_Q = "'\"`\u201c\u201d\u2018\u2019"
+_QUOTED = re.compile(rf"(?<![\w{_Q}])[{_Q}]([^{_Q}\n]{{1,80}})[{_Q}](?!\w)")
+_QUOTE = re.compile(rf"(?<![\w{_Q}])[{_Q}]+|(?:(?<=[^\W\d_]{{2}})|(?<=[^\w\s{_Q}]))[{_Q}]+(?![\w(])")
+_MARK = re.compile(r"(?<=[\w)\]}%'\"])[.,;:?][.,;:!?]*(?=\s|$)|(?<=[^\W\d_]{2})!+(?=\s|$)")
+_CODE = re.compile(
+    r"""(
+      `[^`\n]{1,200}`                                                          # quoted as code
+    | \b[^\W\d]\w*(?:\.\w+){0,9}\([^()\n]{0,200}\)                             # a call: print(X)
+    | \b\w+\s?(?:[-+*/%&|^!<>=]?=|\[)\s?["']?[\w.]{0,80}["']?                  # left and right of = and [
+    | (?<![\w'\u2019])(?:[^\W\d_aAiI]|[aAiI](?=\s?[=+*/^<>%])|(?<=[=+*/^<>%]\s)[aAiI])(?!-?[^\W\d_]{2}|[\w'\u2019])
+    )""",
+    re.VERBOSE,
+)
+BRIEF = 40
+"""Characters up to which an answer without a mark is taken as a whole."""
+_MARKED = re.compile(r"#|\\boxed|<answer>|\banswer\b", re.IGNORECASE)
+_BARE_NUMBER = re.compile(r"[\s$*]*[-+]?[\d,]*\.?\d+[\s$*.]*")
+_CODE_SIGNS = "`([=+*/^<>%"
+_LETTER = re.compile(r"\b[^\W\d_aAiI]\b")
+"""With neither, no part of a text is code: a quick look before the slow one."""
+_LONG_WORD = re.compile(r"[^\W\d_]{3}")
+_INDENTED = re.compile(r"   |^(?:  |\t)\s*\S")
+_TOKEN = re.compile(r"\d+(?:\.\d+)?|[^\W\d_]+|[^\w\s]|_")
+_BREAK = re.compile(r"\d+(?:\.\d+)?|[^\W\d_]+|\n|[^\w\s]|_")
+_FIGURE = re.compile(
+    r"(?:(?<![\w.)\]])[-+]\s?)?(?:[$\u20ac\u00a3\u00a5]\s?)?(?:\d[\d.,]*\d|\d|\.\d+)(?:[eE][-+]?\d+)?\s?[%!'\"\u00b0]?"
+    r"|[\u00b2\u00b3\u00b9\u2070-\u2089\u00bc-\u00be\u2150-\u215f\u2460-\u249b]|[+*/^\u00d7\u00f7=<>\u221a]|(?<=\d)\s?-(?=\s?\d)"
+)
+
+
+class _Table(dict[int, str]):
+    """Code point -> what stands for it; filled as characters are met."""
+
+    def __missing__(self, code: int) -> str:
+        self[code] = found = _plain(code)
+        return found
+
+
+def _plain(code: int) -> str:
+    character = chr(code)
+    kind = unicodedata.category(character)
+    if code in _SAME or code in _UNSEEN or kind == "Cf":
+        return _SAME.get(code, "")
+    if kind == "Nd":
+        return str(unicodedata.digit(character))
+    how, _, _ = unicodedata.decomposition(character).partition(" ")
+    if how in _SAFE or (how == "<compat>" and kind[0] in "LZ"):
+        return unicodedata.normalize("NFKC", character)
+    return " " if kind == "Zs" else character
+
+
+_PLAIN = _Table()
+
+
+def visible(text: str) -> str:
+    """`text` as a reader sees it: without invisible characters, in ASCII digits, minus signs and letter forms."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text.translate(_PLAIN))
+    return _CONTROL.sub("", text)
+
+
+def normal_form(text: str) -> str:
+    """`text` without what changes no question (see above). A text all in capitals has no case to keep.
+
+    Of drawings and code (two lines or more that are indented or spaced apart) only characters are folded: space has meaning
+    there.
+    """
+    return both_cases(text)[0]
+
+
+def shouted(text: str) -> bool:
+    """Whether `text` is all in capitals, so that nothing is known of its case; a formula is not."""
+    return text.isupper() and _LONG_WORD.search(text) is not None
+
+
+def both_cases(text: str) -> tuple[str, str]:
+    """The normal form of `text`, and the same without any case; the latter is empty where it is no other."""
+    folded = _folded(text)
+    if ("\n" in folded or "\r" in folded) and sum(map(bool, map(_INDENTED.search, folded.splitlines()))) > 1:
+        normal = folded.strip()
+    else:
+        normal = " ".join(_MARK.sub(" ", folded).split())
+    caseless = normal.casefold()
+    return normal, "" if caseless == normal else caseless
+
+
+def _folded(text: str) -> str:
+    """Visible text, case and quotes folded, but not those of code."""
+    plain = visible(text)
+    if not any(sign in plain for sign in _CODE_SIGNS) and not _LETTER.search(plain):
+        return _unquoted(plain.casefold())
+    parts = _CODE.split(plain)
+    parts[::2] = [_unquoted(part.casefold()) for part in parts[::2]]
+    folded = "".join(parts)
+    return folded.casefold() if shouted(plain) else folded
+
+
+def _unquoted(text: str) -> str:
+    return _QUOTE.sub("", _QUOTED.sub(r"\1", text)) if any(quote in text for quote in _Q) else text
+
+
+def words(text: str) -> list[str]:
+    """Words, numbers and single signs of `text`, in its normal form but for space."""
+    return _TOKEN.findall(_MARK.sub(" ", _folded(text)))
+
+
+def broken_words(text: str) -> list[str]:
+    """`words`, with a line feed wherever a line ends or a mark ends a clause; a comma is none."""
+    return _BREAK.findall(_MARK.sub(lambda mark: " " if mark.group() == "," else "\n", _folded(text)))
+
+
+def conclusion(text: str) -> str:
+    """The final answer of an answer or a worked solution: `48 + 24 = 72, so #### 72` gives `72`; a short one is itself."""
+    text = visible(text)
+    brief = len(text) <= BRIEF and "\n" not in text.strip()
+    if _MARKED.search(text) or _BARE_NUMBER.fullmatch(text) or (not brief and any(map(str.isdigit, text[-400:]))):
+        return final_answer(text)
+    return normal_form(text).casefold()
+
+
+@functools.lru_cache(maxsize=512)
+def layout(text: str) -> str:
+    """Lines of `text` that are indented or spaced apart: of drawings and code, whose space has meaning."""
+    lines = [line.rstrip() for line in visible(text).casefold().splitlines() if _INDENTED.search(line)]
+    return "\n".join(["", *lines, ""]) if len(lines) > 1 else ""
+
+
+def figures(text: str) -> tuple[str, ...]:
+    """Every number of `text` as it is written, with sign, currency, exponent and unit mark, and the operators between.
+
+    Digits of other scripts count as the same number; `-4` and `4`, `1,000` and `1 000`, `.5` and `5`, `5!` and `5` do not.
+    """
+    return tuple("".join(found.split()) for found in _FIGURE.findall(_unquoted(visible(text))))

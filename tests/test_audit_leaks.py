@@ -1,0 +1,287 @@
+"""Copies however they are hidden, other items however they resemble them, and what is said of both."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from mixwright.audit.contamination import Contamination
+from mixwright.audit.difficulty import Difficulty
+from mixwright.audit.duplicates import Duplicates
+from mixwright.config import CorpusConfig
+from mixwright.corpus import Corpus, read_corpus
+from mixwright.errors import InputError
+from mixwright.records import Example, Observation, Text
+
+NAMES = ["Natalia", "Omar", "Priya", "Chen", "Lucas", "Amara", "Sofia", "Tariq", "Ingrid", "Kofi", "Mei", "Diego"]
+THINGS = ["clips", "apples", "marbles", "stamps", "pencils", "tickets", "cookies", "shells", "cards", "ribbons"]
+Item = tuple[Text, str]
+
+
+def problems(seed: int, count: int) -> list[tuple[str, str]]:
+    rng = random.Random(seed)
+    found = {}
+    while len(found) < count:
+        a, b, name, other = rng.randint(10, 99), rng.randint(10, 99), *rng.sample(NAMES, 2)
+        thing, place = rng.choice(THINGS), rng.choice(["market", "school", "library", "harbour", "garden"])
+        text = f"{name} has {a} {thing} in a box at the {place}, and {other} gives {name} {b} more. How many {thing} now?"
+        found[text] = f"First {a}, then {b} more.\n#### {a + b}"
+    return list(found.items())
+
+
+def examples(items: list[Item], split: str, task: str = "t") -> list[Example]:
+    return [
+        Example(f"{split}{i}", task, prompt, answer=answer or None, split=split, source=f"{split}:{i}")
+        for i, (prompt, answer) in enumerate(items)
+    ]
+
+
+def seen(train: list[Item], held_out: list[Item], task: str = "t") -> list[Observation]:
+    corpus = Corpus.from_examples([*examples(train, "train"), *examples(held_out, "eval", task)])
+    return Contamination().check(corpus)
+
+
+def graver(train: list[Item], held_out: list[Item]) -> list[tuple[str, int]]:
+    return [(o.severity, o.count) for o in seen(train, held_out) if o.severity != "info"]
+
+
+def chat(*turns: str) -> Text:
+    return tuple({"role": ("user", "assistant")[at % 2], "content": turn} for at, turn in enumerate(turns))
+
+
+def invisible(text: str) -> str:
+    hidden = "\u200b\u00ad\ufeff\u200e\u2060"
+    wide = text.translate({ord(digit): ord(digit) + 0xFEE0 for digit in "0123456789"})
+    return "".join(f"{sign}{hidden[at % 5]}" if sign.isalpha() and at % 3 == 0 else sign for at, sign in enumerate(wide))
+
+
+SHOTS = "".join(f"Q: {prompt}\nA: {answer[-2:]}\n\n" for prompt, answer in problems(99, 3))
+HIDDEN: dict[str, Callable[[str], Text]] = {
+    "case": str.upper,
+    "prefix": "Here is a problem for you. {}".format,
+    "suffix": "{}\nThink step by step.".format,
+    "template": "### Instruction:\nAnswer.\n\n### Input:\n{}\n\n### Response:\n".format,
+    "few shots": (SHOTS + "Q: {}\nA:").format,
+    "chat": lambda text: chat(
+        "Hello, what can you do for me today?", "Much.", text, "Well.", "Thank you, that is all I need."
+    ),
+    "invisible": invisible,
+}
+
+
+@pytest.mark.parametrize("how", HIDDEN)
+@pytest.mark.parametrize("side", ["train", "eval"])
+def test_a_wrapped_copy_is_an_error_on_either_side(how: str, side: str) -> None:
+    items = problems(1, 400)
+    wrapped = [(HIDDEN[how](prompt), answer) for prompt, answer in items[:55]]
+    if side == "train":
+        found = graver([*items[200:], *wrapped], items[:200])
+    else:
+        found = graver([*items[200:], *items[:55]], [*wrapped, *items[55:200]])
+    assert found == [("error", 55)]
+
+
+def test_another_solution_with_the_same_final_answer_is_the_same_item() -> None:
+    items = problems(2, 200)
+    others = [(prompt, f"Adding up gives it at once.\n#### {answer.split('#### ')[1]}") for prompt, answer in items[:30]]
+    assert graver([*items[100:], *others], items[:100]) == [("error", 30)]
+    wrong = [(prompt, "I guess so.\n#### 1") for prompt, _ in items[:30]]
+    assert graver([*items[100:], *wrong], items[:100]) == [("warning", 30)]
+    assert [o.severity for o in Duplicates().check(Corpus.from_examples(examples([*items[:30], *others], "train")))] == [
+        "info"
+    ]
+
+
+def test_what_the_grader_takes_for_right_is_the_same_answer() -> None:
+    train, held_out = [(f"Halve the number {n} please.", f"{n / 2:.3f}") for n in range(1, 400, 13)], []
+    held_out = [(prompt, answer.rstrip("0").rstrip(".")) for prompt, answer in train]
+    rows = [*examples([(p, f"{a}e0") for p, a in train], "train"), *examples(held_out, "eval")]
+    found = Contamination().check(Corpus.from_examples(rows, {"t": "numeric"}))
+    assert [(o.severity, o.count) for o in found if o.severity != "info"] == [("error", 31)]
+
+
+def test_a_question_earlier_in_a_chat_is_found_and_talk_is_not() -> None:
+    items = problems(3, 150)
+    talk = "Hello there, can you help me with some homework?"
+    asked: list[Item] = [(chat(talk, "Of course.", prompt), answer) for prompt, answer in items[:50]]
+    train: list[Item] = [(chat(talk, "Of course.", prompt), answer) for prompt, answer in items[50:]]
+    assert graver(train, asked) == []
+    early: list[Item] = [
+        (chat(prompt, answer, "And now for something else: a joke."), "Ha.") for prompt, answer in items[:9]
+    ]
+    assert graver([*train, *early], asked) == [("error", 9)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_clean_word_problems_are_no_error(seed: int) -> None:
+    assert [found for found in graver(problems(seed, 1000), problems(1000 + seed, 300)) if found[0] == "error"] == []
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_clean_problems_from_a_hundred_templates_are_no_error(seed: int) -> None:
+    reasoning_gym = pytest.importorskip("reasoning_gym")
+    train, held_out = (
+        [(row["question"], row["answer"]) for row in reasoning_gym.create_dataset("gsm_symbolic", seed=at, size=size)]
+        for at, size in ((1 + seed * 7919, 1000), (100_000 + seed * 104_729, 300))
+    )
+    assert [found for found in graver(train, held_out) if found[0] == "error"] == []
+    copies = [(f"Solve: {prompt}\nThink.", answer) for prompt, answer in held_out[:30]]
+    found = [o for o in seen([*train, *copies], held_out) if o.severity == "error"]
+    assert found
+    assert found[0].count >= 29
+
+
+def test_templates_that_differ_in_numbers_and_short_sums_in_many_shots_are_no_error() -> None:
+    rng = random.Random(0)
+
+    def sums(count: int) -> list[tuple[str, str]]:
+        pairs = [(rng.randint(10, 99), rng.randint(10, 99)) for _ in range(count)]
+        return [(f"What is {a} + {b}?", str(a + b)) for a, b in pairs]
+
+    held_out = sums(200)
+    shots = [("\n".join(f"{q} {a}" for q, a in sums(8)), "") for _ in range(500)]
+    assert [found for found in graver(shots, held_out) if found[0] == "error"] == []
+    frame = "Read all of this carefully before you begin, and use no more than {} words and {} commas in what you write."
+    fill = [(frame.format(a, b), "ok") for a in range(10, 40) for b in range(40, 70)]
+    rng.shuffle(fill)
+    assert graver(fill[:600], fill[600:]) == []
+
+
+CODE = "What does this program print?\n\nx = {}\nX = {}\nprint({})"
+
+
+def test_case_and_quotes_of_code_make_another_question() -> None:
+    asked = [(CODE.format(n, n + 7, "x"), str(n)) for n in range(300)]
+    other = [(CODE.format(n, n + 7, "X"), str(n + 7)) for n in range(300)]
+    assert graver(other, asked) == []
+    assert graver([(prompt.replace("(X)", '("x")'), "x") for prompt, _ in other], asked) == []
+    assert graver([*other, *((prompt.upper(), answer) for prompt, answer in asked[:20])], asked) == [("error", 20)]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("-4", "4"),
+        ("1,000", "1 000"),
+        (".5", "5"),
+        ("5!", "5"),
+        ("5'", '5"'),
+        ("10\u2075", "105"),
+        ("x\u00b2", "x2"),
+        ("3 * 5", "3 + 5"),
+        ("f'(2)", "f(2)"),
+        ("$5", "\u20ac5"),
+    ],
+)
+def test_other_numbers_are_another_item(one: str, other: str) -> None:
+    words = "".join
+    rng = random.Random(4)
+    rows = [" ".join(words(rng.choices("abcdefgh", k=6)) for _ in range(40)) for _ in range(30)]
+    asked: list[Item] = [(f"{text} take {one} of it", "yes") for text in rows]
+    train: list[Item] = [(f"{text} take {other} of it", "yes") for text in rows]
+    assert graver(train, asked) == []
+    assert graver([(f"{prompt} now", answer) for prompt, answer in asked], asked)[0][0] == "error"
+
+
+def test_the_same_number_in_other_digits_and_numbers_far_behind() -> None:
+    rng = random.Random(5)
+    texts = [" ".join("".join(rng.choices("abcdefgh", k=6)) for _ in range(800)) for _ in range(12)]
+    assert graver([(f"{t} take 7", "yes") for t in texts], [(f"{t} take 8", "yes") for t in texts]) == []
+    arabic: list[Item] = [(f"{t} take \u0667", "yes") for t in texts]
+    assert graver([(f"{t} take 7", "yes") for t in texts], arabic) == [("error", 12)]
+
+
+def test_a_sum_inside_a_longer_one_is_another_question() -> None:
+    rng = random.Random(6)
+    asked = [f"What is {rng.randint(1000, 9999)} + {rng.randint(1000, 9999)}" for _ in range(100)]
+    longer: list[Item] = [(f"{text} * {rng.randint(2, 9)}?", "1") for text in asked]
+    assert graver(longer, [(f"{text}?", "1") for text in asked]) == []
+
+
+def test_a_task_of_which_train_has_rows_is_not_called_new() -> None:
+    train = [(prompt, answer) for prompt, answer in problems(7, 200)]
+    found = seen(train, [(f"{n} or {n + 1}?", "x") for n in range(20)])
+    assert not any("new" in observation.message for observation in found)
+    assert any("200 rows of this task" in observation.message for observation in found)
+
+
+def test_eval_with_answers_is_compared_with_train_without(tmp_path: Path) -> None:
+    rows = [{"prompt": prompt, "answer": answer.split("#### ")[1]} for prompt, answer in problems(8, 40)]
+    for name, kept in (("train", [{"prompt": row["prompt"]} for row in rows[:30]]), ("eval", rows[20:])):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
+    corpus = read_corpus(CorpusConfig("train.jsonl", "eval.jsonl"), base=tmp_path)
+    assert [(o.severity, o.count) for o in Contamination().check(corpus) if o.severity != "info"] == [("error", 10)]
+    mixed = [rows[0], {"prompt": "What?"}]
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in mixed), encoding="utf-8")
+    with pytest.raises(InputError, match="in every row"):
+        read_corpus(CorpusConfig("train.jsonl", "eval.jsonl"), base=tmp_path)
+
+
+def test_a_hole_that_only_leaks_fill_is_named() -> None:
+    items = problems(9, 60)
+    rows = [Example(f"a{i}", "t", p, answer=a, level=1.0) for i, (p, a) in enumerate(items[:30])]
+    rows += [Example(f"e{i}", "t", p, answer=a, level=2.0, split="eval") for i, (p, a) in enumerate(items[30:])]
+    rows += [Example(f"l{i}", "t", f"Solve this:\n{p}", answer=a, level=2.0) for i, (p, a) in enumerate(items[30:40])]
+    found = [o for o in Difficulty().check(Corpus.from_examples(rows)) if "lacks (2)" in o.message]
+    assert [(o.severity, o.count, o.total) for o in found] == [("info", 30, 30)]
+    assert "rows of eval" in found[0].message
+
+
+def test_near_duplicates_inside_train_are_a_warning_and_templates_are_none() -> None:
+    rng = random.Random(10)
+    stories = [" ".join("".join(rng.choices("abcdefgh", k=6)) for _ in range(40)) for _ in range(400)]
+    rows = [(f"{text} ends here?", str(n)) for n, text in enumerate(stories)]
+    again = [(f"Well, {prompt[:-1]} my dear?", answer) for prompt, answer in rows[:25]]
+    (found,) = Duplicates().check(Corpus.from_examples(examples([*rows, *again], "train")))
+    assert (found.severity, found.task, found.count) == ("warning", "t", 50)
+    assert float(found.null.split("chance ")[1].split()[0]) < 1
+    assert len(found.evidence) == 50
+    clean = Duplicates().check(Corpus.from_examples(examples(list(problems(11, 1500)), "train")))
+    assert {observation.severity for observation in clean} == {"info"}
+
+
+def test_every_pair_is_listed_and_shows_where_it_differs() -> None:
+    items = problems(12, 120)
+    long = "This is said before each question, at some length, so that excerpts are cut. " * 4
+    train: list[Item] = [(f"{long}{prompt}\nThink aloud.", answer) for prompt, answer in items[:43]]
+    held_out: list[Item] = [(f"{long}{prompt}", answer) for prompt, answer in items]
+    (leak,) = [o for o in seen(train, held_out) if o.severity == "error"]
+    assert (leak.count, len(leak.evidence)) == (43, 43)
+    assert all("Think aloud" in pair["train_prompt"] for pair in leak.evidence)
+
+
+class Counted:
+    """A table that counts how often all of its rows are gone through."""
+
+    def __init__(self, table: Any) -> None:
+        self.table, self.passes = table, 0
+
+    def __getattr__(self, name: str) -> Any:
+        self.passes += name in ("take", "filter", "slice", "to_batches", "column")
+        return getattr(self.table, name)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.table[name]
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+
+def test_many_tasks_are_read_without_going_through_the_table_for_each() -> None:
+    items = problems(13, 900)
+    rows = [
+        Example(f"a{i}", f"t{i % 300}", prompt, answer=answer, split="eval" if i < 300 else "train")
+        for i, (prompt, answer) in enumerate(items)
+    ]
+    corpus = Corpus.from_examples(rows)
+    counted = Counted(corpus.table)
+    corpus.table = cast(Any, counted)
+    found = Contamination().check(corpus)
+    assert {o.task for o in found} == {f"t{n}" for n in range(300)}
+    assert {o.severity for o in found} == {"info"}
+    assert counted.passes < 20
