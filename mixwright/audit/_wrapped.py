@@ -77,13 +77,16 @@ class WrappedIndex:
         self.entries = [
             _entry(found, here, common[row.task]) for row, found, here in zip(self.rows, lists, grams, strict=True)
         ]
-        every, counts = np.unique(np.concatenate([np.zeros(0, np.int64), *grams]), return_counts=True)
+        every, counts = np.unique(np.concatenate([np.zeros(0, np.int64), *map(np.unique, grams)]), return_counts=True)
         self._anchors: dict[int, list[int]] = {}
         for at, (entry, here) in enumerate(zip(self.entries, grams, strict=True)):
             sought = here[entry.start : entry.stop - RUN + 1]
             if entry.stop - entry.start >= RUN and len(lists[at]) >= LEAST:
-                anchor = int(sought[np.argmin(counts[np.searchsorted(every, sought)])])
-                self._anchors.setdefault(anchor, []).append(at)
+                common_to = counts[np.searchsorted(every, sought)]
+                if common_to.min() <= max(
+                    RUN, GENERIC * len(lists)
+                ):  # else nothing of it is its own, and all would be compared
+                    self._anchors.setdefault(int(sought[np.argmin(common_to)]), []).append(at)
         self._runs = np.concatenate([np.zeros(0, np.int64), *grams])
         self._owner = np.repeat(np.arange(len(grams)), [len(here) for here in grams]).astype(np.int32)
         order = np.argsort(self._runs, kind="stable")
