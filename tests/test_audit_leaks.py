@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -34,19 +34,19 @@ def problems(seed: int, count: int) -> list[tuple[str, str]]:
     return list(found.items())
 
 
-def examples(items: list[Item], split: str, task: str = "t") -> list[Example]:
+def examples(items: Sequence[Item], split: str, task: str = "t") -> list[Example]:
     return [
         Example(f"{split}{i}", task, prompt, answer=answer or None, split=split, source=f"{split}:{i}")
         for i, (prompt, answer) in enumerate(items)
     ]
 
 
-def seen(train: list[Item], held_out: list[Item], task: str = "t") -> list[Observation]:
+def seen(train: Sequence[Item], held_out: Sequence[Item], task: str = "t") -> list[Observation]:
     corpus = Corpus.from_examples([*examples(train, "train"), *examples(held_out, "eval", task)])
     return Contamination().check(corpus)
 
 
-def graver(train: list[Item], held_out: list[Item]) -> list[tuple[str, int]]:
+def graver(train: Sequence[Item], held_out: Sequence[Item]) -> list[tuple[str, int]]:
     return [(o.severity, o.count) for o in seen(train, held_out) if o.severity != "info"]
 
 

@@ -1,4 +1,4 @@
-"""The benchmark of contamination: its pools hold what they say, its peer does what it says, its figures are those of its rows."""
+"""The benchmark of contamination: pools that hold what they say, a peer that is what it says, figures of the rows."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ a question may be another one, or none, where both answers are known and agree.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -77,13 +78,16 @@ class WrappedIndex:
         self.entries = [
             _entry(found, here, common[row.task]) for row, found, here in zip(self.rows, lists, grams, strict=True)
         ]
-        every, counts = np.unique(np.concatenate([np.zeros(0, np.int64), *grams]), return_counts=True)
+        every, counts = np.unique(np.concatenate([np.zeros(0, np.int64), *map(np.unique, grams)]), return_counts=True)
         self._anchors: dict[int, list[int]] = {}
         for at, (entry, here) in enumerate(zip(self.entries, grams, strict=True)):
             sought = here[entry.start : entry.stop - RUN + 1]
             if entry.stop - entry.start >= RUN and len(lists[at]) >= LEAST:
-                anchor = int(sought[np.argmin(counts[np.searchsorted(every, sought)])])
-                self._anchors.setdefault(anchor, []).append(at)
+                common_to = counts[np.searchsorted(every, sought)]
+                if common_to.min() <= max(
+                    RUN, GENERIC * len(lists)
+                ):  # else nothing of it is its own, and all would be compared
+                    self._anchors.setdefault(int(sought[np.argmin(common_to)]), []).append(at)
         self._runs = np.concatenate([np.zeros(0, np.int64), *grams])
         self._owner = np.repeat(np.arange(len(grams)), [len(here) for here in grams]).astype(np.int32)
         order = np.argsort(self._runs, kind="stable")
@@ -228,15 +232,12 @@ def _entry(found: list[str], grams: np.ndarray, common: np.ndarray) -> _Entry:
     covered = np.zeros(len(found), bool)
     for at in np.flatnonzero(np.isin(grams, common)).tolist():
         covered[at : at + RUN] = True
-    for at in [
-        at for at, word in enumerate(found) if any(map(str.isdigit, word))
-    ]:  # a number is never template, nor its signs
-        low, high = at, at + 1
-        while low and not found[low - 1].isalpha():
-            low -= 1
-        while high < len(found) and not found[high].isalpha():
-            high += 1
-        covered[low:high] = False
+    at = 0
+    for letters, group in itertools.groupby(found, str.isalpha):  # no number is template, nor are its signs
+        together = list(group)
+        if not letters and any(any(map(str.isdigit, word)) for word in together):
+            covered[at : at + len(together)] = False
+        at += len(together)
     own = np.flatnonzero(~covered)
     content = int(own[-1]) + 1 if len(own) else 0
     start, stop = (int(own[0]), content) if len(own) else (0, 0)
