@@ -148,7 +148,7 @@ def plan(config: Config, folder: Folder = None, dry_run: DryRun = False) -> None
         corpus = pipeline.known_corpus(settings, run, base=config.parent)
         output.out_yaml(pipeline.make_plan(settings, run, corpus))
         return
-    with pipeline.opened(settings, run, base=config.parent) as corpus:
+    with pipeline.opened(settings, run, base=config.parent, after=run.measurements("before")) as corpus:
         pipeline.plan(settings, run, corpus)
         output.out(str(run.plan))
 
@@ -160,13 +160,13 @@ def steer(config: Config, folder: Folder = None, dry_run: DryRun = False) -> Non
 
     settings, run = _load(config, folder)
     if dry_run:
-        output.out_rows(("task", "planned share", "drawn", "of draws"), pipeline.rehearse(settings, run))
+        output.out_rows(("task", "planned share", "drawn", "of draws"), pipeline.rehearse(settings, run, base=config.parent))
         return
     with (
         pipeline.workers(settings) as pool,
-        pipeline.opened(settings, run, base=config.parent, pool=pool, whole=True) as corpus,
+        pipeline.opened(settings, run, base=config.parent, pool=pool, whole=True, after=run.plan) as corpus,
     ):
-        pipeline.check_plan(run, corpus)
+        pipeline.check_plan(settings, run, corpus)
         output.out(str(pipeline.steer(settings, run, pool, base=config.parent, say=output.say)))
 
 
@@ -178,9 +178,9 @@ def trial(config: Config, folder: Folder = None) -> None:
     settings, run = _load(config, folder)
     with (
         pipeline.workers(settings) as pool,
-        pipeline.opened(settings, run, base=config.parent, pool=pool, whole=True) as corpus,
+        pipeline.opened(settings, run, base=config.parent, pool=pool, whole=True, after=run.plan) as corpus,
     ):
-        pipeline.check_plan(run, corpus)
+        pipeline.check_plan(settings, run, corpus)
         result = pipeline.trial(settings, run, pool, base=config.parent)
     output.out_rows(
         ("arm", "against", "number", "difference", "95 % interval", "p", "word"),
@@ -232,11 +232,13 @@ def verdict(
             raise InputError("--corpus", "nothing", "Name the examples that both checkpoints are measured on.")
         rows = CorpusConfig(corpus, eval_share=0.0, grader=grader)
         compare(before, after, rows, run, items=items, protect=protect or (), decoding=decoding, say=output.say)
-    _conclude(run, full=full)
-    if gate:
+    if not gate:
+        _conclude(run, full=full)
+    else:
         from mixwright.verdict import _gate
 
-        result = _gate.of_run(run, protect or (), each=each)
+        result = _gate.of_run(run, protect or (), each=each)  # first: a name that is not there is refused before the page
+        _conclude(run, full=full)
         output.out("\n".join(f"gate: {output.plain(line)}" for line in _gate.lines(result, cannot_tell)))
         raise typer.Exit(result.code(cannot_tell))
 
@@ -256,7 +258,7 @@ def run(
         from mixwright._cli_init import write_settings
 
         for note in write_settings(str(source) if source else None, output_file):
-            output.say(note)
+            output.say(output.plain(note))
         output.say(f"Edit {output_file}, then: mixwright run {output_file}")
         return
     if source is None:

@@ -82,6 +82,7 @@ def build_base(job: BaseJob) -> str:
     partial = final.with_name(f".{final.name}.partial")
     try:
         learner.save(partial)
+        shutil.rmtree(final, ignore_errors=True)  # one that is not whole
         partial.rename(final)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
@@ -105,13 +106,13 @@ def resolved_settings(job: StartJob) -> dict[str, Any]:
     Raises:
         InputError: as `check_train_settings`, or chats for a tokenizer without a chat template.
     """
-    from mixwright.learner.load import check_chats
+    from mixwright.learner.load import check_checkpoint
     from mixwright.trainers._configs import check_train_settings
 
     config = from_data(RunConfig, dict(job.config))
     resolved = check_train_settings(config)
-    if job.chats and config.model.path != TINY:
-        check_chats(config.model.path)
+    if config.model.path != TINY:
+        check_checkpoint(config.model.path, config.model.adapter, chats=job.chats)
     if config.train.objective != "grpo":
         return {name: getattr(resolved, name) for name in ("learning_rate", "bf16", "use_cpu")}
     names = (

@@ -46,6 +46,9 @@ def check_settings(config: RunConfig, corpus: Corpus, base: Path = Path()) -> No
         for name in wanted:
             catalog.known(kind, name)
     catalog.create("planners", config.plan.planner, dict(config.plan.options))
+    if (other := config.plan.options.get("objective", config.train.objective)) != config.train.objective:
+        expected = f"the objective {config.train.objective} in plan.options too"
+        raise InputError(expected, repr(other), "Set train.objective alone.")
     check_asked(config.plan.stage, corpus.cells(), config.train.objective)
     missing = [name for name in TRAINING if importlib.util.find_spec(name) is None]
     if missing:
@@ -69,13 +72,9 @@ def check_rows(config: RunConfig, corpus: Corpus) -> None:
     import pyarrow.compute as pc
 
     table = corpus.table
-    train, held_out = (table.filter(pc.equal(table["split"], name)) for name in ("train", "eval"))
+    train = table.filter(pc.equal(table["split"], "train"))
     _check_training(config.train.objective, train)
-    held_out = held_out if len(held_out) else table
-    graded = set(pc.unique(held_out.filter(pc.is_valid(held_out["answer"]))["task"]).to_pylist())
-    if not graded:
-        remedy = "Name the answers' column (corpus.columns), or give --eval rows with answers: corpus.eval."
-        raise InputError("held-out rows with answers, which success is measured on", "none", remedy)
+    graded = check_items(corpus)
     evidence = catalog.load("planners", config.plan.planner).EVIDENCE
     for probe in evidence:
         if probe not in config.measure.probes:
@@ -88,6 +87,19 @@ def check_rows(config: RunConfig, corpus: Corpus) -> None:
         remedy += "plan.planner: proportional."
         expected = f"held-out rows with answers of every training task, which the planner {config.plan.planner} reads"
         raise InputError(expected, got, remedy)
+
+
+def check_items(corpus: Corpus) -> set[str]:
+    """Tasks of which something is held out that can be graded. Raises InputError when there is none."""
+    import pyarrow.compute as pc
+
+    held_out = corpus.table.filter(pc.equal(corpus.table["split"], "eval"))
+    held_out = held_out if len(held_out) else corpus.table
+    graded = set(pc.unique(held_out.filter(pc.is_valid(held_out["answer"]))["task"]).to_pylist())
+    if not graded:
+        remedy = "Name the answers' column (corpus.columns), or hold out rows with answers (corpus.eval)."
+        raise InputError("held-out rows with answers, which success is measured on", "none", remedy)
+    return graded
 
 
 def _check_training(objective: str, train: pa.Table) -> None:

@@ -11,12 +11,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from mixwright import config as settings
+from mixwright._cli_output import plain
 from mixwright.config import CorpusConfig, ModelConfig, RunConfig, WarmupConfig
 from mixwright.errors import InputError, some
-from mixwright.runs import write_text
+from mixwright.runs import write_text, yaml_text
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
@@ -49,7 +48,7 @@ def write_settings(train: str | None, path: Path) -> list[str]:
         config, model=ModelConfig(warmup=WARMUP), corpus=dataclasses.replace(config.corpus, train=source)
     )
     head = ["Settings of one run. Every line may be edited; what is left out keeps the default shown here.", *notes]
-    lines = [f"# {line}" for note in head for line in textwrap.wrap(note, COMMENT_WIDTH)]
+    lines = [f"# {line}" for note in head for line in textwrap.wrap(plain(note), COMMENT_WIDTH)]
     lines += [f"# Then: mixwright run {path}", "", *_lines(config, 0)]
     write_text(path, "\n".join(lines) + "\n")
     return notes
@@ -127,7 +126,7 @@ def _lines(record: Any, depth: int) -> Iterator[str]:
 
 def _inline(value: Any) -> str:
     data = dict(value) if isinstance(value, Mapping) else list(value) if isinstance(value, tuple) else value
-    text = yaml.safe_dump(data, default_flow_style=True, sort_keys=False, width=10**6, allow_unicode=True)
+    text = yaml_text(data, default_flow_style=True, width=10**6)
     return text.strip().removesuffix("...").strip()
 
 

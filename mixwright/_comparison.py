@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mixwright._cli_init import longest_answer
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
-from mixwright.errors import unknown_name
+from mixwright.errors import InputError, unknown_name
 from mixwright.estimates.outcome import Decoding
 from mixwright.records import to_data
 from mixwright.runs import RunFolder, write_measurements
@@ -47,18 +47,21 @@ def compare(
     Raises:
         InputError: a checkpoint, the corpus or a protected name cannot be used; nothing is written then.
     """
-    from mixwright._checks import check_settings
+    from mixwright._checks import check_items, check_model, check_settings
     from mixwright.corpus import read_corpus
     from mixwright.learner.load import load_learner
     from mixwright.measure._stage import measure_learner
 
+    _check_folder(folder)
     rows = read_corpus(corpus)
+    check_items(rows)
     for note in rows.notes:
         say(f"corpus: {note}")
     wanted = _items(rows, protect, items)
     measure = MeasureConfig(items=wanted, max_new_tokens=longest_answer(rows), decoding=decoding)
     config = RunConfig(corpus, ModelConfig(path=before), measure)
     check_settings(config, rows)
+    check_model(ModelConfig(path=after))
     start, end = load_learner(before), load_learner(after)
     say(f"measure: up to {wanted} items per cell, as far as the corpus has them; {decoding} decoding is judged")
     found = {}
@@ -88,6 +91,16 @@ def write_comparison(
         for name, result in found.items():
             write_measurements(folder.measurements(name), result.measurements)
         write_completions(folder.path / "completions.parquet", found)
+
+
+def _check_folder(folder: RunFolder) -> None:
+    """Raises InputError for a folder that holds something else than an earlier comparison: nothing of it may be lost."""
+    made = [path for path in (folder.corpus, folder.plan, folder.result, folder.path / "bases") if path.exists()]
+    if made:
+        got = f"a run, which has {made[0].name}"
+        raise InputError("a new folder, or that of an earlier comparison", got, "Choose another --folder.", file=folder.path)
+    if folder.path.exists() and not folder.path.is_dir():
+        raise InputError("a folder", "a file", "Choose another --folder.", file=folder.path)
 
 
 def clear(folder: RunFolder) -> None:

@@ -12,12 +12,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from mixwright.config import RunConfig
 from mixwright.errors import InputError
+from mixwright.graders._function import code_digest
 from mixwright.records import RunManifest, to_data
-from mixwright.runs import RunFolder, read_json, read_yaml, write_json, write_text
+from mixwright.runs import RunFolder, read_json, read_yaml, write_json, write_text, yaml_text
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
@@ -63,7 +62,7 @@ def changed_settings(config: RunConfig, folder: RunFolder, base: Path) -> frozen
     noted = read_json(folder.manifest, RunManifest).inputs if folder.manifest.exists() else {}
     for name, digest in file_digests(config, base).items() if "corpus" not in differing else ():
         if noted.get(name, digest) != digest:
-            differing["corpus"] = f"in the file of corpus.{name}, which changed since"
+            differing["corpus"] = f"in the file of {name}, which changed since"
     for name, where in differing.items():
         if finished := _finished(folder, name):
             raise InputError(
@@ -95,7 +94,7 @@ def _finished(folder: RunFolder, section: str) -> str:
 
 
 def file_digests(config: RunConfig, base: Path) -> dict[str, str]:
-    """SHA-256 of the source files, by split; generated and hub sources have none."""
+    """SHA-256 of the source files, by split, and of the user's graders; generated and hub sources have none."""
     from mixwright.corpus import GENERATED
 
     found = {}
@@ -103,6 +102,9 @@ def file_digests(config: RunConfig, base: Path) -> dict[str, str]:
         if source is not None and not source.startswith(GENERATED) and (base / source).is_file():
             with (base / source).open("rb") as file:
                 found[name] = hashlib.file_digest(file, "sha256").hexdigest()
+    for grader in {config.corpus.grader, *config.corpus.graders.values()}:
+        if code := code_digest(grader):
+            found[f"grader {grader}"] = code
     return found
 
 
@@ -116,7 +118,7 @@ def write_settings(config: RunConfig, folder: RunFolder, sections: Collection[st
     """
     path, data = settings_file(folder), to_data(config)
     kept = {name: value for name, value in data.items() if not sections or name in sections}
-    text = yaml.safe_dump(kept, sort_keys=False, allow_unicode=True)
+    text = yaml_text(kept)
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         write_text(path, text)
 

@@ -1,8 +1,8 @@
 """How an `InputError` that nobody catches leaves a user's script: one line with its place there, no traceback of ours.
 
 The exception keeps its traceback, and whoever catches it sees no difference. Python prints uncaught exceptions through
-`sys.excepthook`, so that is where it is shortened: the hook is put there when the first `InputError` is made, not by an
-import, and hands everything else to the hook that was there before. A hook that somebody sets later takes its place.
+`sys.excepthook`, so that is where it is shortened: in place of Python's own hook, when the first `InputError` is made, not
+by an import. A hook that somebody else set, before or later, is left alone and gets every exception.
 """
 
 from __future__ import annotations
@@ -19,21 +19,18 @@ INNER = {"mixwright", "mixwright_lab", "trl", "transformers", "accelerate", "dat
 
 
 def show_briefly() -> None:
-    """Have uncaught `InputError`s printed as one line, from now on."""
-    if getattr(sys.excepthook, "brief", False):
-        return
-    before = sys.excepthook
+    """Have uncaught `InputError`s printed as one line, from now on; a hook that somebody else set stays as it is."""
+    if sys.excepthook is sys.__excepthook__:
+        sys.excepthook = _show
 
-    def show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        from mixwright.errors import InputError
 
-        if isinstance(error, InputError):
-            sys.stderr.write(f"{_line(error, trace)}\n")
-        else:
-            before(kind, error, trace)
+def _show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    from mixwright.errors import InputError
 
-    show.brief = True  # type: ignore[attr-defined]
-    sys.excepthook = show
+    if isinstance(error, InputError) and sys.stderr is not None:
+        sys.stderr.write(f"{_line(error, trace)}\n")
+    else:
+        sys.__excepthook__(kind, error, trace)
 
 
 def _line(error: InputError, trace: TracebackType | None) -> str:
@@ -45,4 +42,5 @@ def _line(error: InputError, trace: TracebackType | None) -> str:
             break
         place = f"{frame.f_code.co_filename}, line {trace.tb_lineno}: "
         trace = trace.tb_next
-    return f"{place}{type(error).__name__}: {' '.join(str(error).split())}"
+    text = f"{place}{type(error).__name__}: {' '.join(str(error).split())}"
+    return "".join(mark if mark.isprintable() else " " for mark in text)  # data must not move the cursor

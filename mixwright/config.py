@@ -39,7 +39,10 @@ Wide = _most(8192, "a tiny model is built on the CPU, and wider ones are loaded 
 Count = Annotated[int, Ge(1)]
 NoneOrMore = Annotated[int, Ge(0)]
 Amount = Annotated[float, Ge(0), Lt(float("inf"))]
-Rate = Annotated[float, Gt(0), Lt(float("inf"))]
+Rate = Annotated[float, Gt(0), Le(10)]
+"""A learning rate: above 10 weights overflow within a few steps."""
+Temperature = Annotated[float, Ge(0.01), Le(100)]
+"""Of sampling: outside, logits overflow or say nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +107,7 @@ class MeasureConfig:
     """Held-out items per cell."""
     samples: Annotated[Count, _most(10_000, "the samples of an item are in memory together")] = 8
     """Sampled completions per item (k of pass@k)."""
-    temperature: Rate = 1.0
+    temperature: Temperature = 1.0
     max_new_tokens: Annotated[Count, Tokens] = 8
     decoding: Literal["greedy", "sampled"] = "greedy"
     """The declared decoding: how the model will be used, and what the primary outcome is read from."""
@@ -140,8 +143,8 @@ class TrainConfig:
     generations: Annotated[int, Ge(2), Rows] = 8
     """Completions per prompt (TRL's num_generations)."""
     max_new_tokens: Annotated[Count, Tokens] = 8
-    learning_rate: Amount = 5e-4
-    temperature: Rate = 1.0
+    learning_rate: Annotated[float, Ge(0), Le(10)] = 5e-4
+    temperature: Temperature = 1.0
     beta: Amount = 0.0
     """KL coefficient of GRPO; 0 loads no reference model. DPO's beta is another thing and stands in `settings`."""
     canary_every: NoneOrMore = 20

@@ -7,6 +7,7 @@ import errno
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from mixwright._uncaught import show_briefly
 
@@ -63,6 +64,9 @@ class InputError(Exception):
         super().__init__(str(self))
         show_briefly()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (self.expected, self.got, self.remedy, self.file, self.line)
+
     def __str__(self) -> str:
         place = ""
         if self.file is not None:
@@ -72,6 +76,11 @@ class InputError(Exception):
     def at(self, file: str | Path, line: int | None = None) -> InputError:
         """The same error with the place added by an outer layer that knows it."""
         return InputError(self.expected, self.got, self.remedy, file=self.file or file, line=self.line or line)
+
+
+def _again(expected: str, got: str, remedy: str, file: str | None, line: int | None) -> InputError:
+    """The error that a pickle holds: workers of any pool hand it on."""
+    return InputError(expected, got, remedy, file=file, line=line)
 
 
 def system_error(error: OSError, file: str | Path | None = None) -> InputError:

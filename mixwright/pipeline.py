@@ -42,6 +42,8 @@ Say = Callable[[str], None]
 """Takes one line for people."""
 SAID = 200
 """Characters of one part of a line."""
+REHEARSED = 100_000
+"""Draws that a rehearsal makes at most."""
 COMPLAINTS = 200
 """Lines about the data; what is beyond is counted."""
 
@@ -77,7 +79,7 @@ def run(config: RunConfig, folder: RunFolder, *, base: Path = Path(), say: Say =
             for line in warnings_of(read_measurements(before), made.forecast):
                 say(f"  formats: {line}")
         if stale(result, folder.plan, settings_file(folder)):
-            check_plan(folder, corpus)
+            check_plan(config, folder, corpus)
             say(f"trial: {', '.join(_arms(config).first)} on {config.trial.seeds} seeds; nulls only if a lever helps")
             trial(config, folder, pool, base=base)
     return verdict(folder)
@@ -90,7 +92,13 @@ def stale(output: Path, *sources: Path) -> bool:
 
 @contextlib.contextmanager
 def opened(
-    config: RunConfig, folder: RunFolder, *, base: Path = Path(), pool: Pool | None = None, whole: bool = False
+    config: RunConfig,
+    folder: RunFolder,
+    *,
+    base: Path = Path(),
+    pool: Pool | None = None,
+    whole: bool = False,
+    after: Path | None = None,
 ) -> Iterator[Corpus]:
     """The run's corpus with the folder locked. Everything that can be refused is refused before the folder is made.
 
@@ -102,10 +110,14 @@ def opened(
         base: folder that relative paths in the settings start from.
         pool: workers that try the settings of training on the trainer, once; None leaves that to the stages.
         whole: refuse what no trial could come of, too.
+        after: what an earlier stage has to have written.
 
     Raises:
-        InputError: wrong settings or data, a folder of another run, or one that is in use.
+        InputError: wrong settings or data, a folder of another run or in use, or an earlier stage that did not run.
     """
+    if after is not None and not after.exists():
+        remedy = "Run `mixwright plan` first." if after == folder.plan else "Run `mixwright measure` first."
+        raise InputError("a file of an earlier stage", "nothing", remedy, file=after)
     changed = changed_settings(config, folder, base)
     begun = folder.manifest.exists() and "corpus" not in changed
     corpus = known_corpus(config, folder, base=base, whole=whole)
@@ -136,14 +148,22 @@ def known_corpus(config: RunConfig, folder: RunFolder, *, base: Path = Path(), w
     return corpus
 
 
-def check_plan(folder: RunFolder, corpus: Corpus) -> None:
-    """Whether plan.yaml, perhaps edited by hand, fits the data. Raises InputError."""
+def check_plan(config: RunConfig, folder: RunFolder, corpus: Corpus) -> Plan:
+    """plan.yaml, perhaps edited by hand, which must fit the data and the settings. Raises InputError with its name."""
     from mixwright.plan._validate import validate_plan
 
+    plan = read_plan(folder.plan)
     try:
-        validate_plan(read_plan(folder.plan), corpus.cells())
+        validate_plan(plan, corpus.cells())
+        if len(plan.stages) != 1:
+            remedy = "Leave the stage that is to be trained in plan.yaml."
+            raise InputError("a plan of one stage, for now", str(len(plan.stages)), remedy)
+        if (other := plan.stages[0].objective) != config.train.objective:
+            remedy = "Correct it, or change train.objective in the settings of a new run."
+            raise InputError(f"the objective {config.train.objective} of the settings", repr(other), remedy)
     except InputError as error:
         raise error.at(folder.plan) from None
+    return plan
 
 
 def start(config: RunConfig, corpus: Corpus, pool: Pool) -> dict[str, Any]:
@@ -269,23 +289,28 @@ def steer(config: RunConfig, folder: RunFolder, pool: Pool, *, base: Path = Path
     one = replace(config, trial=replace(config.trial, seeds=1))
     trial = Trial(folder, one, read_plan(folder.plan), Corpus.load(folder.corpus), bases_of(config, folder))
     job = trial.arm_jobs(["steered"])[0]
-    if folder.result.exists() and not is_complete(folder.branch(job.arm, job.seed), job.digest):
+    of_another = folder.result.exists() and not is_complete(folder.branch(job.arm, job.seed), job.digest)
+    log = folder.path / "trial" / "logs" / "steered.0.log"
+    (branch,) = pool.run([Job("steered, seed 0", train_branch, job, log=log)], title="steer")
+    if of_another:
         aside = folder.result.with_name("result.earlier.json")
         folder.result.replace(aside)
         say(f"the plan was changed since the trial: its result is {aside} now; `mixwright trial` tries this plan")
-    log = folder.path / "trial" / "logs" / "steered.0.log"
-    return Path(pool.run([Job("steered, seed 0", train_branch, job, log=log)], title="steer")[0])
+    return Path(branch)
 
 
-def rehearse(config: RunConfig, folder: RunFolder) -> list[Sequence[Any]]:
-    """What a steered run would draw before it has seen anything: (task, planned share, drawn, of draws). Trains nothing."""
-    from mixwright.corpus import Corpus
+def rehearse(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> list[Sequence[Any]]:
+    """What a steered run would draw before it has seen anything: (task, planned share, drawn, of draws). Trains nothing.
+
+    Of a long run the first `REHEARSED` draws. Raises InputError as `steer` would.
+    """
     from mixwright.steer._engine import Engine
     from mixwright.steer._pool import corpus_pool
 
-    chosen = read_plan(folder.plan)
-    pool = corpus_pool(Corpus.load(folder.corpus).select(split="train"))
-    count = config.train.prompts * sum(stage.steps for stage in chosen.stages)
+    corpus = known_corpus(config, folder, base=base, whole=True)
+    chosen = check_plan(config, folder, corpus)
+    pool = corpus_pool(corpus.select(split="train"))
+    count = min(config.train.prompts * chosen.stages[0].steps, REHEARSED)
     drawn = Counter(pool.tasks[pool.task_of[index]] for index in Engine(chosen, pool, seed=config.seed).draw(count))
     weights = chosen.stages[0].weights
     return [(task, f"{weights.get(task, 0):.3f}", drawn[task], count) for task in pool.tasks]

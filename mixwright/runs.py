@@ -23,6 +23,8 @@ from mixwright.errors import InputError, system_error
 from mixwright.records import Measurement, Plan, TrialResult, from_data, to_data
 
 T = TypeVar("T")
+BAD_VALUES = (ValueError, KeyError, AttributeError, TypeError, RecursionError)
+"""What PyYAML raises for a value of a tag or a form that it cannot be: 2020-99-99, `!!bool maybe`."""
 ALIASED = 10_000
 """Values that aliases may add to a YAML file."""
 NEWEST: dict[type, tuple[str, str]] = {
@@ -58,7 +60,7 @@ def replacing(path: Path) -> Iterator[Path]:
 def write_text(path: Path, text: str) -> None:
     """Write `text` to `path` atomically. Raises InputError when the system refuses."""
     with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")  # halves of characters cannot be written
 
 
 def write_table(path: Path, table: Any) -> None:
@@ -135,21 +137,30 @@ def read_measurements(path: Path) -> list[Measurement]:
 
 def write_plan(path: Path, plan: Plan) -> None:
     """Write a plan as YAML, each number's reason under `why`."""
+    write_text(path, yaml_text(to_data(plan), width=120))
+
+
+def yaml_text(data: Any, **layout: Any) -> str:
+    """YAML of JSON-ready values; letters of any script stay readable, line breaks that YAML would read otherwise do not."""
     import yaml
 
-    write_text(path, yaml.safe_dump(to_data(plan), sort_keys=False, allow_unicode=True, width=120))
+    text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, **layout)
+    hidden = any(mark in text for mark in "\x85\u2028\u2029")
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=False, **layout) if hidden else text
 
 
 def read_yaml(path: Path, cls: type[T]) -> T:
     """Read a hand-editable record. Raises InputError with file and line on broken YAML, unknown fields and wrong values."""
     import yaml
 
+    _regular(path)
     try:
         text = path.read_text(encoding="utf-8")
         root, data = _composed(text, path)
     except FileNotFoundError:
-        raise InputError("a file", "nothing", f"Write it first ({cls.__name__}).", file=path) from None
-    except (yaml.YAMLError, ValueError, RecursionError, IsADirectoryError) as error:  # 2020-99-99 is a ValueError
+        remedy = "Make it with `mixwright plan`." if cls is Plan else "Write it first: mixwright run --init."
+        raise InputError("a file", "nothing", remedy, file=path) from None
+    except (yaml.YAMLError, *BAD_VALUES, IsADirectoryError) as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else None
         raise InputError("YAML", str(getattr(error, "problem", error)), "Correct that line.", file=path, line=line) from None
@@ -158,6 +169,12 @@ def read_yaml(path: Path, cls: type[T]) -> T:
         got = "one of an earlier version, whose cells have luck"
         raise InputError("a plan of this version", got, "Measure again and make it anew with `mixwright plan`.", file=path)
     return from_data(cls, data, file=path, line_of=lambda keys: _line_of(root, keys))
+
+
+def _regular(path: Path) -> None:
+    """Raises InputError for a pipe or a device, which would be waited for without end."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise InputError("a file", "a pipe, a socket or a device", "Name a file.", file=path)
 
 
 def _composed(text: str, path: Path) -> tuple[Any, Any]:
@@ -264,7 +281,7 @@ class RunFolder:
         found = []
         for folder in sorted((self.path / "trial").glob("*-*")) if (self.path / "trial").is_dir() else []:
             arm, _, seed = folder.name.rpartition("-")
-            if folder.is_dir() and seed.isdigit():
+            if folder.is_dir() and seed.isdecimal() and seed.isascii():
                 found.append((arm, int(seed), folder))
         return sorted(found)
 
@@ -272,6 +289,7 @@ class RunFolder:
     def lock(self) -> Iterator[None]:
         """Hold the folder. Raises InputError when another process holds it; the lock dies with its process."""
         self.path.mkdir(parents=True, exist_ok=True)
+        _regular(self.path / ".lock")
         with (self.path / ".lock").open("a") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -16,7 +16,9 @@ from cli_call import Call, sums, write
 
 from mixwright.__main__ import app
 from mixwright._bases import pooled
-from mixwright.config import RunConfig
+from mixwright.config import CorpusConfig, RunConfig, TrainConfig
+from mixwright.errors import InputError
+from mixwright.pipeline import opened
 from mixwright.records import Measurement
 from mixwright.runs import RunFolder, read_plan, read_yaml, write_measurements, write_plan
 
@@ -207,21 +209,41 @@ def test_plan_and_steer_rehearse_without_a_model(call: Call) -> None:
     assert err.count("\n") == 1
 
 
-def test_other_settings_need_another_folder_once_something_rests_on_them(call: Call) -> None:
+def test_other_settings_need_another_folder_once_something_rests_on_them(tmp_path: Path) -> None:
+    source = write(str(tmp_path / "a.jsonl"), sums())
+    run = RunFolder(tmp_path / "run")
+
+    def begin(steps: int) -> None:
+        with opened(RunConfig(CorpusConfig(source), train=TrainConfig(steps=steps)), run):
+            assert read_yaml(run.path / "run.yaml", RunConfig).train.steps == steps
+
+    begin(5)
+    begin(6)  # nothing was finished, so corrected settings go on in the same folder
+    run.plan.touch()
+    begin(6)
+    with pytest.raises(InputError, match=r"another train \(steps\).*plan.yaml rests on what it was"):
+        begin(7)
+
+
+def test_a_stage_whose_forerunner_did_not_run_leaves_no_folder(call: Call) -> None:
     write("a.jsonl", sums())
-
-    def tried(steps: int) -> str:
-        Path("run.yaml").write_text(f"corpus: {{train: a.jsonl}}\ntrain: {{steps: {steps}}}\n", encoding="utf-8")
-        code, _, err = call("plan", "run.yaml")
+    Path("run.yaml").write_text("corpus: {train: a.jsonl}\n", encoding="utf-8")
+    for command, needed in (("plan", "mixwright measure"), ("steer", "mixwright plan"), ("trial", "mixwright plan")):
+        code, _, err = call(command, "run.yaml")
         assert code == 1
-        return err
+        assert f"Run `{needed}` first." in err
+        assert not Path("runs").exists()
 
-    assert "mixwright measure" in tried(5)
-    assert "mixwright measure" in tried(6), "nothing was finished, so a corrected file goes on in the same folder"
-    assert read_yaml(Path("runs/run/run.yaml"), RunConfig).train.steps == 6
-    Path("runs/run/plan.yaml").touch()
-    assert "another train (steps)" in tried(7)
-    assert "plan.yaml rests on what it was" in tried(7)
+
+def test_a_comparison_is_never_written_over_a_run(call: Call) -> None:
+    write("a.jsonl", sums())
+    for made in ("corpus", "bases", "plan.yaml"):
+        folder = Path("run") / made
+        folder.mkdir(parents=True)
+        code, _, err = call("verdict", "before", "after", "--corpus", "a.jsonl", "--folder", "run")
+        assert code == 1
+        assert f"run: expected a new folder, or that of an earlier comparison, got a run, which has {made}" in err
+        folder.rmdir()
 
 
 def test_the_gate_passes_closes_or_cannot_tell(call: Call, tmp_path: Path) -> None:

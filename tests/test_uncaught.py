@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from mixwright.errors import InputError
 
 ROOT = Path(__file__).parent.parent
 HEAD = """
@@ -70,3 +74,23 @@ except InputError as error:
     assert ended.returncode == 1
     assert "Traceback (most recent call last)" in ended.stderr
     assert ended.stderr.rstrip().endswith("ZeroDivisionError: division by zero")
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_hook_of_the_users_gets_every_exception(first: bool, tmp_path: Path) -> None:
+    refusal = "try:\n    train(packing=True)\nexcept Exception:\n    pass\n"
+    hook = "sys.excepthook = lambda kind, error, trace: print('mine', kind.__name__)\n"
+    ended = script((hook + refusal if first else refusal + hook) + "train(packing=True)", tmp_path)
+    assert ended.stdout.splitlines()[-1] == "mine InputError"
+
+
+def test_a_refusal_can_be_sent_between_processes() -> None:
+    error = InputError("a", "b", "c.", file="d.yaml", line=3)
+    for again in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert (str(again), again.file, again.line) == (str(error), "d.yaml", 3)
+
+
+def test_control_characters_of_data_do_not_reach_the_terminal(tmp_path: Path) -> None:
+    ended = script("from mixwright.errors import InputError\nraise InputError('a', '\\x1b[2J\\u202e', 'c')", tmp_path)
+    assert "\x1b" not in ended.stderr
+    assert "\u202e" not in ended.stderr

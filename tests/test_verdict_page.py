@@ -196,11 +196,15 @@ def test_every_part_may_be_missing(tmp_path: Path, part: str) -> None:
     Reader(render(run).read_text(encoding="utf-8"))
 
 
-def test_an_empty_folder_has_a_page_that_says_so_and_no_folder_is_an_error(tmp_path: Path) -> None:
-    assert "nothing to show" in render(RunFolder(tmp_path)).read_text(encoding="utf-8")
-    with pytest.raises(InputError, match="a run folder"):
-        render(RunFolder(tmp_path / "absent"))
+def test_a_run_without_results_has_a_page_that_says_so_and_what_is_no_run_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "begun" / "measure").mkdir(parents=True)
+    assert "nothing to show" in render(RunFolder(tmp_path / "begun")).read_text(encoding="utf-8")
+    (tmp_path / "other").mkdir()
+    for name in ("absent", "other"):
+        with pytest.raises(InputError, match="a run folder"):
+            render(RunFolder(tmp_path / name))
     assert not (tmp_path / "absent").exists()
+    assert not list((tmp_path / "other").iterdir()), "no page is written into a folder that is no run"
 
 
 def test_a_broken_line_is_named(tmp_path: Path) -> None:

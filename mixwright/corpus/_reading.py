@@ -149,8 +149,17 @@ def _folder(path: Path, split: str) -> Rows:
         raise InputError(
             "a folder written by datasets' save_to_disk", "another folder", "Name a file in it instead.", file=path
         )
-    loaded = _datasets(str(path)).load_from_disk(str(path))
+    datasets = _datasets(str(path))
+    try:
+        loaded = datasets.load_from_disk(str(path))
+    except Exception as error:  # the library raises many kinds, all of them about what stands in the folder
+        raise _damaged(path, error) from None
     return _dataset(loaded, str(path), split)
+
+
+def _damaged(path: str | Path, error: Exception) -> InputError:
+    reason = (str(error).splitlines() or [type(error).__name__])[0][:160]
+    return InputError("a whole folder written by datasets' save_to_disk", reason, "Save it again.", file=path)
 
 
 def _hub(source: str, split: str) -> Rows:
@@ -193,3 +202,7 @@ def _dataset(loaded: Any, name: str, split: str) -> Rows:
     except UnicodeDecodeError as error:
         got = f"byte 0x{error.object[error.start]:02x}"
         raise Place(name, row=row + 1).error("UTF-8 text", got, "Write it again as UTF-8.") from None
+    except GeneratorExit:
+        raise
+    except (OSError, ValueError, TypeError, KeyError, IndexError, ImportError, ArithmeticError) as error:
+        raise _damaged(name, error) from None

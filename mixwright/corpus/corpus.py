@@ -24,6 +24,7 @@ from mixwright.corpus._reading import read_rows
 from mixwright.corpus._rows import BATCH, SCHEMA, decode, grouped, pc, plain, store, texts
 from mixwright.errors import InputError, unknown_name
 from mixwright.graders import load_grader
+from mixwright.graders._function import code_digest
 from mixwright.graders._timed import SECONDS, TimedGrades
 from mixwright.graders.choice import option_texts
 from mixwright.records import Cell, Example, Task
@@ -135,8 +136,10 @@ class Corpus:
         return self._cells
 
     def digest(self) -> str:
-        """SHA-256 of rows and graders, in hex; the same wherever they were read from and however they are chunked."""
-        digest = hashlib.sha256(json.dumps([[task.name, task.grader] for task in self.tasks.values()]).encode())
+        """SHA-256 of rows, graders and their code, in hex; the same wherever rows were read from and however chunked."""
+        codes = {task.grader: code_digest(task.grader) for task in self.tasks.values()}
+        named = [[task.name, task.grader, *filter(None, [codes[task.grader]])] for task in self.tasks.values()]
+        digest = hashlib.sha256(json.dumps(named).encode())
         for batch in self.batches():
             for row in batch.drop_columns(["source"]).to_pylist():
                 digest.update(json.dumps(row, sort_keys=True).encode())

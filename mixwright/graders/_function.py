@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib
 import importlib.machinery
 import importlib.util
@@ -10,11 +11,13 @@ import json
 import math
 import sys
 from collections.abc import Callable, Mapping
+from numbers import Complex, Real
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
 from mixwright import catalog
+from mixwright._time_limit import TooSlow
 from mixwright.contracts import Grader
 from mixwright.errors import InputError
 from mixwright.records import Example
@@ -37,16 +40,35 @@ class FunctionGrader(Grader):
         try:
             with contextlib.redirect_stdout(sys.stderr):  # results go to stdout, and nothing else
                 score = self.function(completion, example.answer, **row)
-        except (Exception, SystemExit) as error:
-            problem = f"{type(error).__name__}: {error}"[:160]
-            raise InputError(f"a score of example {example.id!r} from grader {self.name}", problem, "Correct it.") from error
+        except (KeyboardInterrupt, GeneratorExit, MemoryError, TooSlow):
+            raise
+        except BaseException as error:
+            wanted = f"a score of example {example.id!r} from grader {self.name}"
+            raise InputError(wanted, _said(error), "Correct it.") from error
+        odd = isinstance(score, str | bytes) or (isinstance(score, Complex) and not isinstance(score, Real))
         try:
-            number = float(score)
-        except (TypeError, ValueError):
+            number = math.nan if odd else float(score)
+        except Exception:  # whatever its own conversion raises
             number = math.nan
         if not 0 <= number <= 1:
-            raise InputError(f"a number from 0 to 1 from grader {self.name}", repr(score)[:40], "Correct the grader.")
+            got = f"{type(score).__name__} {_said(score)}"
+            raise InputError(f"a number from 0 to 1 from grader {self.name}", got, "Correct the grader.")
         return number
+
+
+def _said(value: Any) -> str:
+    """What a value or an exception of the user's says of itself, bounded, where it can."""
+    try:
+        return f"{type(value).__name__}: {value}"[:160] if isinstance(value, BaseException) else repr(value)[:40]
+    except Exception:
+        return type(value).__name__
+
+
+def code_digest(name: str) -> str:
+    """SHA-256 of the file that a grader `package.module:function` stands in; empty for one of the catalogue."""
+    stem = name.partition("?")[0]
+    origin = _origin(stem.partition(":")[0]) if ":" in stem else None
+    return hashlib.sha256(origin.read_bytes()).hexdigest() if origin is not None and origin.is_file() else ""
 
 
 def load_grader(name: str, options: Mapping[str, Any] | None = None, *, apart_from: Path | None = None) -> Grader:
@@ -89,8 +111,8 @@ def _function(name: str, apart_from: Path | None) -> Callable[..., Any]:
         raise InputError("a grader outside the corpus's folder", str(origin), "Move it: data never brings code.")
     try:
         function = getattr(importlib.import_module(module_name), attribute, None)
-    except Exception as error:
-        raise InputError(f"a module {module_name} that imports", f"{type(error).__name__}: {error}"[:160], remedy) from error
+    except (Exception, SystemExit) as error:
+        raise InputError(f"a module {module_name} that imports", _said(error), remedy) from error
     if not callable(function):
         raise InputError(f"a function {attribute} in {module_name}", repr(function)[:40], remedy)
     return function

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from mixwright.errors import InputError, missing_extra
 from mixwright.learner._batches import silent
@@ -46,18 +46,48 @@ def load_learner(path: str, *, adapter: str | None = None) -> Learner:
     return Learner(model.to(accelerator or "cpu"), tokenizer, path if adapter is None else f"{path} + {adapter}")
 
 
-def check_chats(path: str) -> None:
-    """Raises InputError when the tokenizer of a checkpoint has no chat template, or cannot be read."""
+def check_checkpoint(path: str, adapter: str | None = None, *, chats: bool = False) -> None:
+    """What can be refused of a checkpoint without reading its weights.
+
+    Args:
+        path: as `load_learner` takes it.
+        adapter: the same.
+        chats: whether prompts are chat messages.
+
+    Raises:
+        InputError: no causal language model, no tokenizer, no safetensors, or chats and no chat template.
+    """
     folder = Path(path)
     if folder.is_dir() and not (folder / "config.json").is_file():
-        path = _base_of(folder)
-    if _read(AutoTokenizer, path).chat_template is None:
+        path, adapter = _base_of(folder), path
+        folder = Path(path)
+    _read(AutoConfig, path)
+    if _read(AutoTokenizer, path).chat_template is None and chats:
         raise no_template(path)
+    if folder.is_dir() and not list(folder.glob("*.safetensors")):
+        raise InputError("a checkpoint in safetensors files", "none", "Save it with save_pretrained.", file=folder)
+    if adapter is not None:
+        _check_adapter(Path(adapter))
+
+
+def _check_adapter(folder: Path) -> None:
+    for name in ("adapter_config.json", "adapter_model.safetensors"):
+        if not (folder / name).is_file():
+            raise InputError("the folder of a PEFT adapter", f"no {name}", "Correct the path.", file=folder)
+    if importlib.util.find_spec("peft") is None:
+        raise missing_extra("a PEFT adapter", ["peft"], "train")
+    from peft import PeftConfig
+
+    try:
+        PeftConfig.from_pretrained(str(folder))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError("settings of a PEFT adapter", _reason(error), "Save it again.", file=folder) from error
 
 
 def _read(auto: Any, path: str, **options: Any) -> Any:
     """`from_pretrained` with every way it can refuse a checkpoint told as an InputError."""
     what = "a tokenizer" if auto is AutoTokenizer else "a causal language model in safetensors files"
+    what = "the settings of a model" if auto is AutoConfig else what
     try:
         with silent():
             return auto.from_pretrained(path, trust_remote_code=False, **options)
@@ -71,11 +101,7 @@ def _read(auto: Any, path: str, **options: Any) -> Any:
 
 def _with_adapter(model: Any, adapter: str) -> Any:
     folder = Path(adapter)
-    for name in ("adapter_config.json", "adapter_model.safetensors"):
-        if not (folder / name).is_file():
-            raise InputError("the folder of a PEFT adapter", f"no {name}", "Correct the path.", file=folder)
-    if importlib.util.find_spec("peft") is None:
-        raise missing_extra("a PEFT adapter", ["peft"], "train")
+    _check_adapter(folder)
     from peft import PeftModel
 
     try:

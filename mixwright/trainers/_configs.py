@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from mixwright.errors import InputError
 from mixwright.learner.settings import cheap_settings
@@ -52,6 +52,8 @@ ELSEWHERE = (
     "push_to_hub_token",
 )
 """Fields of which TRL or transformers make files outside the run folder, or uploads."""
+PLAIN = (int, float, bool)
+"""Types of fields that can be checked before TRL sees them."""
 UNUSED = {
     "resume_from_checkpoint": "Leave it out: a run goes on by itself when it is started again.",
     "eval_strategy": "Leave it out: trial.progress_every evaluates on the way.",
@@ -124,8 +126,28 @@ def _checked(cls: type[Any], given: Mapping[str, Any], config: RunConfig, own: d
         if name in refused or none:
             raise InputError(f"train.settings without {name}", f"{name}: {value!r:.80}", refused.get(name, INSIDE))
     try:
-        return cls(**{**given, **settings})
-    except (TypeError, ValueError) as error:
+        return cls(**{**given, **_typed(cls, settings)})
+    except (TypeError, ValueError, ImportError, OSError) as error:
         raise InputError(
             f"train settings that {cls.__name__} accepts", str(error).splitlines()[0][:200], "Correct train.settings."
         ) from error
+
+
+def _typed(cls: type[Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings with numbers where the config declares nothing else, so that `5e-4`, a text in YAML, is one.
+
+    Raises:
+        InputError: a value that is none.
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    hints, made = get_type_hints(cls), dict(settings)
+    for name, value in settings.items():
+        hint = hints.get(name, Any)
+        if hint in PLAIN or (get_args(hint) and set(get_args(hint)) <= {*PLAIN, type(None)}):
+            try:
+                made[name] = TypeAdapter(hint).validate_python(value)
+            except ValidationError as error:
+                got = f"{name}: {value!r:.60} ({error.errors()[0]['msg'].lower()})"
+                raise InputError(f"train settings as {cls.__name__} declares them", got, "Correct train.settings.") from None
+    return made

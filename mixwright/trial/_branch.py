@@ -6,6 +6,7 @@ import gc
 import hashlib
 import json
 import shutil
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import mixwright
 from mixwright.config import RunConfig
-from mixwright.errors import InputError
+from mixwright.errors import InputError, no_room
 from mixwright.records import from_data, to_data
 from mixwright.runs import RunFolder, read_json, write_json, write_measurements
 from mixwright.trial._before import completions_path, read_completion_rows, seed_after, write_completion_rows
@@ -153,20 +154,33 @@ def _train(job: BranchJob, config: RunConfig, branch: Branch, corpus: Corpus, le
     held_out = corpus.select(split="eval")
     rows = (shuffle_levels(corpus, config.seed) if branch.shuffle_levels else corpus).select(split="train")
     source = Path(job.source) if branch.replays else None
-    trainer = make_trainer(learner, rows, branch, config, seed=config.seed + job.seed, folder=folder, source=source)
-    if branch.plan.stages[0].objective == "grpo":
-        seed = config.seed + PROGRESS_SEED
-        items = choose_items(held_out, seed=seed)
-        every = config.trial.progress_every
-        trainer.add_callback(
-            ProgressCallback(learner, held_out, items, config.measure, every=every, seed=seed, folder=folder)
-        )
-    trainer.train()
+    try:
+        trainer = make_trainer(learner, rows, branch, config, seed=config.seed + job.seed, folder=folder, source=source)
+        if branch.plan.stages[0].objective == "grpo":
+            seed = config.seed + PROGRESS_SEED
+            items = choose_items(held_out, seed=seed)
+            every = config.trial.progress_every
+            trainer.add_callback(
+                ProgressCallback(learner, held_out, items, config.measure, every=every, seed=seed, folder=folder)
+            )
+        trainer.train()
+    except Exception as error:
+        raise _of_settings(error, config) from error
     shutil.rmtree(folder / "trainer", ignore_errors=True)
     learner.model.eval()
     learner.save(folder / "model")
     del trainer
     gc.collect()  # trainer and model hold each other; a long-lived worker would keep every branch's copy
+
+
+def _of_settings(error: Exception, config: RunConfig) -> Exception:
+    """An `InputError` that names `train.settings`, where TRL found only in training that it cannot work with them."""
+    if isinstance(error, InputError) or not config.train.settings or no_room(error) is not None:
+        return error
+    traceback.print_exception(error)  # to the log of the branch
+    got = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:160]}"
+    remedy = "Correct train.settings, or leave out what was added last; the log of the branch has the whole error."
+    return InputError(f"train.settings ({', '.join(config.train.settings)}) that training works with", got, remedy)
 
 
 def _measure(

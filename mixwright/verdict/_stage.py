@@ -53,10 +53,12 @@ def sections(run: RunFolder) -> list[tuple[str, str, int, list[Block]]]:
 
 def _judge_again(run: RunFolder) -> None:
     """Old claims stay only where there is nothing left to judge from."""
-    if not run.path.is_dir():
+    parts = (run.manifest, run.audit, run.plan, run.claims, run.path / "measure", run.path / "trial")
+    if not any(part.exists() for part in parts):
         from mixwright.errors import InputError
 
-        raise InputError("a run folder", "nothing", "Name the folder that `mixwright run` wrote.", file=run.path)
+        got = "a folder without anything of a run" if run.path.is_dir() else "nothing"
+        raise InputError("a run folder", got, "Name the folder that `mixwright run` wrote.", file=run.path)
     claims = judge(run)
     if claims:
         write_json(run.claims, claims)

@@ -1,0 +1,159 @@
+"""Folders, files and graders that are not what they seem: refused in one line, and nothing of a run is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from cli_call import Call, sums, write
+
+from mixwright._manifest import changed_settings
+from mixwright.config import CorpusConfig, RunConfig
+from mixwright.corpus import Corpus, read_corpus
+from mixwright.errors import InputError
+from mixwright.pipeline import check_plan, opened, rehearse
+from mixwright.records import Plan, Stage
+from mixwright.runs import RunFolder, read_yaml, write_plan
+
+DAMAGE = {
+    "state.json": ("{", "{}", "[]"),
+    "dataset_info.json": ("no", '{"features": {"prompt": {"_type": "Nothing"}}}'),
+    "data-00000-of-00001.arrow": ("", "junk"),
+}
+
+
+@pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in DAMAGE.items() for text in texts])
+def test_a_damaged_datasets_folder_is_the_users_to_mend(name: str, text: str, call: Call) -> None:
+    datasets = pytest.importorskip("datasets")
+    datasets.Dataset.from_list(sums()).save_to_disk("rows")
+    Path("rows", name).write_text(text, encoding="utf-8")
+    code, out, err = call("audit", "rows")
+    assert (code, out) == (1, "")
+    assert err.splitlines()[-1].startswith("error: rows: expected a whole folder written by datasets' save_to_disk")
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("name", ["a\x1b[31mb", "x\u2028seed: 99\u2028#", "\u0085seed: 99", "\x00"])
+def test_names_of_data_neither_colour_the_terminal_nor_leave_their_comment(name: str, call: Call) -> None:
+    write("a.jsonl", [{**row, "task": name} for row in sums()])
+    code, _, err = call("run", "--init", "a.jsonl")
+    assert code == 0, err
+    assert all(mark.isprintable() or mark == "\n" for mark in err)
+    config = read_yaml(Path("run.yaml"), RunConfig)
+    assert config.seed == 0
+    assert set(config.corpus.graders) == {name}
+
+
+@pytest.mark.parametrize("value", ["!!bool maybe", "!!timestamp x", "!!int x", "!!float {}"])
+def test_a_tag_that_its_value_does_not_fit_is_told(value: str, call: Call) -> None:
+    Path("run.yaml").write_text(f"corpus: {{train: a.jsonl}}\nseed: {value}\n", encoding="utf-8")
+    code, _, err = call("run", "run.yaml", "--dry-run")
+    assert code == 1
+    assert err.startswith("error: run.yaml")
+    assert err.count("\n") == 1
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "plan.yaml")
+    with pytest.raises(InputError, match="expected a file, got a pipe"):
+        read_yaml(tmp_path / "plan.yaml", Plan)
+    os.mkfifo(tmp_path / ".lock")
+    with pytest.raises(InputError, match="expected a file, got a pipe"), RunFolder(tmp_path).lock():
+        pass
+
+
+def run_with(plan: Plan, tmp_path: Path) -> tuple[RunConfig, RunFolder, Corpus]:
+    config, run = RunConfig(CorpusConfig(write(str(tmp_path / "a.jsonl"), sums()))), RunFolder(tmp_path / "run")
+    with opened(config, run) as corpus:
+        write_plan(run.plan, plan)
+    return config, run, corpus
+
+
+STAGE = Stage("training", "grpo", 2, {"sum": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("plan", "told"),
+    [
+        (Plan("p", (STAGE, STAGE)), "a plan of one stage"),
+        (Plan("p", (Stage("training", "sft", 2, {"sum": 1.0}),)), "the objective grpo of the settings, got 'sft'"),
+        (Plan("p", (Stage("training", "grpo", 0, {"sum": 1.0}),)), "at least 1 step"),
+    ],
+)
+def test_a_plan_is_refused_by_its_name_in_a_rehearsal_too(plan: Plan, told: str, tmp_path: Path) -> None:
+    config, run, corpus = run_with(plan, tmp_path)
+    with pytest.raises(InputError, match=f"plan.yaml: expected .*{told}"):
+        check_plan(config, run, corpus)
+    with pytest.raises(InputError, match=f"plan.yaml: expected .*{told}"):
+        rehearse(config, run)
+
+
+def test_a_rehearsal_of_a_long_run_is_short(tmp_path: Path) -> None:
+    config, run, _ = run_with(Plan("p", (Stage("training", "grpo", 9_000_000, {"sum": 1.0}),)), tmp_path)
+    ((task, share, drawn, count),) = rehearse(config, run)
+    assert (task, share, drawn, count) == ("sum", "1.000", 100_000, 100_000)
+
+
+def test_a_grader_that_changed_makes_other_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    code = Path("my_grader.py")
+    code.write_text("def right(completion, answer, **row):\n    return float(completion == answer)\n", encoding="utf-8")
+    config = RunConfig(CorpusConfig(write("a.jsonl", sums()), grader="my_grader:right"))
+    run = RunFolder("run")
+    with opened(config, run) as corpus:
+        before = corpus.digest()
+    run.plan.touch()
+    assert not changed_settings(config, run, Path())
+    code.write_text("def right(completion, answer, **row):\n    return 1.0\n", encoding="utf-8")
+    assert read_corpus(config.corpus).digest() != before
+    with pytest.raises(InputError, match="grader my_grader:right, which changed since"):
+        changed_settings(config, run, Path())
+
+
+class Odd:
+    def __float__(self) -> float:
+        raise OSError
+
+    def __repr__(self) -> str:
+        raise ValueError
+
+
+@pytest.mark.parametrize(
+    "made", ["10**400", "'1.0'", "1+5j", "__import__('numpy').complex64(1)", "Odd()", "raises(Quiet)", "raises(KeyError)"]
+)
+def test_odd_scores_and_exceptions_of_a_grader_are_told_with_its_name(made: str) -> None:
+    from mixwright.graders._function import FunctionGrader
+    from mixwright.records import Example
+
+    class Quiet(BaseException):
+        def __str__(self) -> str:
+            raise ValueError
+
+    def raises(kind: type[BaseException]) -> float:
+        raise kind
+
+    scope = {"Odd": Odd, "raises": raises, "Quiet": Quiet}
+    grader = FunctionGrader("my:grader", lambda completion, answer, **row: eval(made, scope))
+    with pytest.raises(InputError, match="my:grader"):
+        grader.grade(Example("1", "t", "p", answer="1"), "1")
+
+
+def test_a_base_that_lost_a_file_is_built_again(tmp_path: Path) -> None:
+    from mixwright._bases import BaseJob, bases_of, build_base
+    from mixwright.config import ModelConfig
+    from mixwright.records import to_data
+
+    model = ModelConfig(width=16, depth=1, heads=2, vocabulary=300)
+    config = RunConfig(CorpusConfig(write(str(tmp_path / "a.jsonl"), sums())), model=model)
+    run = RunFolder(tmp_path / "run")
+    with opened(config, run):
+        job = BaseJob(str(run.path), 0, to_data(config), str(tmp_path))
+        build_base(job)
+        (base,) = map(Path, bases_of(config, run))
+        weights = (base / "model.safetensors").read_bytes()
+        (base / "config.json").unlink()
+        build_base(job)
+    assert json.loads((base / "config.json").read_text(encoding="utf-8"))
+    assert (base / "model.safetensors").read_bytes() == weights
