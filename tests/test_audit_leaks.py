@@ -285,3 +285,48 @@ def test_many_tasks_are_read_without_going_through_the_table_for_each() -> None:
     assert {o.task for o in found} == {f"t{n}" for n in range(300)}
     assert {o.severity for o in found} == {"info"}
     assert counted.passes < 20
+
+
+def test_copies_in_files_of_long_prompts_are_no_chance() -> None:
+    """What is never seen to agree in a sample of pairs must not be taken for thousands of agreeing pairs."""
+    items = [(f"{prompt} {long_story(number)}", answer) for number, (prompt, answer) in enumerate(problems(3, 2600))]
+    wrapped = [(f"Please solve this.\n{prompt}\nThink step by step.", answer) for prompt, answer in items[1620:1640]]
+    found = {
+        observation.message.split(" held-out")[0]: observation.severity
+        for observation in seen(items[:1600] + items[1600:1620] + wrapped, items[1600:2600])
+        if observation.severity != "info"
+    }
+    assert found == {"20 of 1000": "error", "20 of 980": "error"}
+
+
+def long_story(number: int) -> str:
+    rng = random.Random(number)
+    return " ".join("".join(rng.choices("abcdefgh", k=rng.randint(2, 7))) for _ in range(30)) + "."
+
+
+def test_other_questions_about_one_text_are_no_error() -> None:
+    rng = random.Random(7)
+    passages = [f"{prompt.split(' How')[0]} {long_story(number)}" for number, (prompt, _) in enumerate(problems(5, 40))]
+    asked: dict[str, str] = {}
+    while len(asked) < 500:
+        question = f"Did {rng.choice(NAMES)} sell the {rng.choice(THINGS)}?"
+        asked[f"{rng.choice(passages)} {question} Answer yes or no."] = rng.choice(["yes", "no"])
+    items = list(asked.items())
+    assert {observation.severity for observation in seen(items[:350], items[350:])} <= {"info", "warning"}
+
+
+@pytest.mark.parametrize("lower", [str.lower, str.title, str.upper])
+def test_letters_of_options_and_endings_in_brackets_are_prose(lower: Callable[[str], str]) -> None:
+    rng = random.Random(2)
+    texts = [
+        f"Where did {rng.choice(NAMES)} put the {rng.randint(10, 99)} {rng.choice(THINGS)} and the box(es)?\n"
+        + "\n".join(f"{letter}) the {place} of {rng.choice(NAMES)}" for letter, place in zip("ABCD", PLACES, strict=True))
+        for _ in range(80)
+    ]
+    items = [(text, "ABCD"[number % 4]) for number, text in enumerate(dict.fromkeys(texts))]
+    leaked = [(lower(prompt), answer) for prompt, answer in items[50:70]]
+    (leak,) = [observation for observation in seen(items[:50] + leaked, items[50:]) if observation.severity == "error"]
+    assert leak.count == 20
+
+
+PLACES = ["market", "quarry", "harbour", "garden"]

@@ -90,11 +90,11 @@ class Case:
         self._asked = [row.prompt for row in held]
         self._template = Template.learn(self._seen, self._asked)
         self.expected, self.null = 0.0, ""
-        self.siblings = Siblings(1.0, 1.0, 0.0)
+        self.siblings = Siblings(0, 1.0, 0.0, 0)
         if len(related):
             self.siblings = siblings(self._rows[:ALIKE], held[:ALIKE], self.leaks.index.similarity)
             by_slots = self._template.expected_shared(self._seen, self._asked, self.train_rows, self.total)
-            self.expected = max(by_slots, self.siblings.expected(self.siblings.same, self.total, self.train_rows))
+            self.expected = max(by_slots, self.siblings.expected_same(self.total, self.train_rows))
             space = self.total * self.train_rows / self.expected if self.expected else float("inf")
             self.null = f"by chance {self.expected:.3g} rows: two prompts of this task agree once in {space:.3g} pairs"
 
@@ -122,11 +122,11 @@ class Case:
         if not all(inside for _, inside, _ in self.wrapped.values()):
             each = sum(self._template.chance_of(tokens(prompt)) for prompt in self._seen) / max(len(self._seen), 1)
             expected -= len(self.sought) * math.expm1(-each * self.train_rows)
-        return max(expected, self.siblings.expected(self.siblings.same, len(self.sought), self.train_rows))
+        return max(expected, self.siblings.expected_same(len(self.sought), self.train_rows))
 
     def expected_near(self) -> float:
         """Rows expected to have a near-duplicate in train by chance."""
-        by_wording = self.siblings.expected(self.siblings.near, len(self.sought), self.train_rows)
+        by_wording = self.siblings.expected_near(len(self.sought), self.train_rows)
         return max(by_wording, self.leaks.index.expected(self.sought, self._rows, self.train_rows))
 
     def shift(self, which: np.ndarray) -> int | None:

@@ -11,10 +11,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 from mixwright.audit._rows import Row
-from mixwright.audit._text import conclusion, figures, normal_form, words
+from mixwright.audit._text import conclusion, figures, normal_form, sentences, words
 from mixwright.audit._words import jaccard, sketch, word_runs
 
 TEMPLATE_SHARE = 0.05
+PASSAGE = 6
+"""Words of a sentence that two prompts share, from which on it is taken for a text that both ask about."""
 PAIRED = 200
 """Rows of either side that the null is worked out on."""
 
@@ -87,3 +89,10 @@ class NearIndex:
 
 def _key(row: Row) -> Key:
     return figures(row.prompt), conclusion(row.answer)
+
+
+def of_one_passage(one: str, other: str) -> bool:
+    """Whether two prompts share a sentence of `PASSAGE` words and each has another one: two questions about one text."""
+    mine, theirs = sentences(one), sentences(other)
+    shared = mine & theirs
+    return bool(mine - shared and theirs - shared) and any(len(sentence.split()) >= PASSAGE for sentence in shared)

@@ -68,4 +68,4 @@ def _judged(index: NearIndex, mine: list[Row], own: list[int], found: dict[int, 
     one, other = own[: 2 * COMPARED : 2], [index.rows[at] for at in own[1 : 2 * COMPARED : 2]]
     by_words = index.expected(one, other, sizes[task]) * len(own) / len(one)
     kin = siblings(mine[: 5 * COMPARED], mine[:COMPARED], index.similarity)
-    return NearRepeats(task, len(own), pairs, max(by_words, kin.expected(kin.near, len(own), sizes[task])))
+    return NearRepeats(task, len(own), pairs, max(by_words, kin.expected_near(len(own), sizes[task])))

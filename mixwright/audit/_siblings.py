@@ -1,8 +1,10 @@
 """Rows made from one template: how often two of them are the same, or nearly, where nobody copied anything.
 
 A generator with many templates writes prompts whose wording is alike; numbers and names then agree far more often than
-between any two prompts. So agreement is counted among rows of train that are worded alike, and one is added. Where rows that
-are worded alike are mostly copies, nothing is learnt about templates, and this says nothing.
+between any two prompts. So agreement is counted among rows of train that are worded alike. Where rows that are worded alike
+are mostly copies, nothing is learnt about templates, and this says nothing. One is added to what was seen; of the same rows
+it counts for a row or so at most, because how often slots repeat bounds those too, and one in a sample of 500,000 pairs
+would be thousands in the 10^9 pairs of large files.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ ALIKE = 0.3
 """Jaccard similarity of word runs from which on two prompts are worded alike."""
 COPIES = 0.1
 """Share of the pairs worded alike that agree, from which on they are copies and no siblings."""
+ADDED = 1.0
+"""Rows that a pair which was not seen may stand for."""
 TEMPLATE_SHARE = 0.05
 
 
@@ -27,15 +31,25 @@ TEMPLATE_SHARE = 0.05
 class Siblings:
     """What rows that are worded alike have in common."""
 
-    same: float
-    """Share of such pairs of train rows with the same words and numbers."""
+    same: int
+    """Such pairs of train rows with the same words and numbers."""
     near: float
-    """Share that are near-duplicates; 1.0 of either: no such pairs."""
+    """Share that are near-duplicates, one added; 1.0: no such pairs."""
     each: float
     """Rows worded like a held-out row, of each train row."""
+    pairs: int
+    """Pairs of train rows that were compared."""
 
-    def expected(self, share: float, held_out: int, train: int) -> float:
-        """Held-out rows expected to agree with one of `train` rows, where `share` of the pairs worded alike do."""
+    def expected_near(self, held_out: int, train: int) -> float:
+        """Held-out rows expected to be near one of `train` rows."""
+        return self._expected(self.near, held_out, train)
+
+    def expected_same(self, held_out: int, train: int) -> float:
+        """Held-out rows expected to be the same as one of `train` rows; one more pair than was seen counts for `ADDED`."""
+        known, more = (self._expected(count / (self.pairs + 1), held_out, train) for count in (self.same, self.same + 1))
+        return known + min(more - known, ADDED)
+
+    def _expected(self, share: float, held_out: int, train: int) -> float:
         return held_out * -math.expm1(-share * self.each * train) if share < COPIES else 0.0
 
 
@@ -75,7 +89,7 @@ def siblings(train: Sequence[Row], held_out: Sequence[Row], similarity: float) -
         for other, _ in _alike(sketch(runs, template), postings, sketches)
     )
     each = cross / max(len(train) * len(held_out), 1)
-    return Siblings((same + 1) / (pairs + 1), (near + 1) / (pairs + 1), each)
+    return Siblings(same, (near + 1) / (pairs + 1), each, pairs)
 
 
 def _alike(

@@ -26,7 +26,7 @@ _MARK = re.compile(r"(?<=[\w)\]}%'\"])[.,;:?][.,;:!?]*(?=\s|$)|(?<=[^\W\d_]{2})!
 _CODE = re.compile(
     r"""(
       `[^`\n]{1,200}`                                                          # quoted as code
-    | \b[^\W\d]\w*(?:\.\w+){0,9}\([^()\n]{0,200}\)                             # a call: print(X)
+    | \b[^\W\d]\w*(?:\.\w+){0,9}(?!\((?:[eE]?[sS]|[\u0410-\u044f]{1,3})\))\([^()\n]{0,200}\)  # a call, no apple(s): print(X)
     | \b\w+\s?(?:[-+*/%&|^!<>=]?=|\[)\s?["']?[\w.]{0,80}["']?                  # left and right of = and [
     | (?<![\w'\u2019])(?:[^\W\d_aAiI]|[aAiI](?=\s?[=+*/^<>%])|(?<=[=+*/^<>%]\s)[aAiI])(?!-?[^\W\d_]{2}|[\w'\u2019])
     )""",
@@ -36,9 +36,12 @@ BRIEF = 40
 """Characters up to which an answer without a mark is taken as a whole."""
 _MARKED = re.compile(r"#|\\boxed|<answer>|\banswer\b", re.IGNORECASE)
 _BARE_NUMBER = re.compile(r"[\s$*]*[-+]?[\d,]*\.?\d+[\s$*.]*")
+_OPTION = re.compile(r"(?m)^[ \t]*\(?[A-J](?=[).:][ \t])|(?<=\s)\([A-J](?=\)[ \t])")
+"""The letter of an option: at the beginning of a line, or in brackets."""
 _CODE_SIGNS = "`([=+*/^<>%"
 _LETTER = re.compile(r"\b[^\W\d_aAiI]\b")
 """With neither, no part of a text is code: a quick look before the slow one."""
+_SENTENCE = re.compile(r"(?<=[.?!])\s+|\n+")
 _LONG_WORD = re.compile(r"[^\W\d_]{3}")
 _INDENTED = re.compile(r"   |^(?:  |\t)\s*\S")
 _TOKEN = re.compile(r"\d+(?:\.\d+)?|[^\W\d_]+|[^\w\s]|_")
@@ -110,7 +113,7 @@ def _folded(text: str) -> str:
     plain = visible(text)
     if not any(sign in plain for sign in _CODE_SIGNS) and not _LETTER.search(plain):
         return _unquoted(plain.casefold())
-    parts = _CODE.split(plain)
+    parts = _CODE.split(_OPTION.sub(lambda letter: letter.group().lower(), plain))
     parts[::2] = [_unquoted(part.casefold()) for part in parts[::2]]
     folded = "".join(parts)
     return folded.casefold() if shouted(plain) else folded
@@ -118,6 +121,11 @@ def _folded(text: str) -> str:
 
 def _unquoted(text: str) -> str:
     return _QUOTE.sub("", _QUOTED.sub(r"\1", text)) if any(quote in text for quote in _Q) else text
+
+
+def sentences(text: str) -> set[str]:
+    """The sentences and lines of `text`, each in its normal form."""
+    return {normal_form(part) for part in _SENTENCE.split(text) if part.strip()}
 
 
 def words(text: str) -> list[str]:

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from mixwright.audit._case import Case, Cases
 from mixwright.audit._chance import chance_explains
 from mixwright.audit._leaks import SIMILARITY, leaks
+from mixwright.audit._near import of_one_passage
 from mixwright.audit._rows import Reader, listed
 from mixwright.contracts import Check
 from mixwright.records import Observation, Severity
@@ -91,10 +94,25 @@ def _near(case: Case) -> list[Observation]:
     pairs = [(case.leaks.rows[at].number, row) for at, row in case.near.items()]
     if not pairs:
         return []
-    text = f"{len(pairs)} of {len(case.sought)} held-out items nearly stand in train: same numbers and answer, like words."
-    expected = case.expected_near()
-    null = f"by chance {expected:.3g} rows, as often as rows that are worded alike have the same numbers and answer"
-    return [_judge(case, pairs, text, expected, null)]
+    numbers = np.unique(np.array(pairs))
+    prompt = {number: row.prompt for number, row in zip(numbers.tolist(), case.reader.rows(numbers), strict=True)}
+    asked = [of_one_passage(prompt[one], prompt[other]) for one, other in pairs]
+    passage = [pair for pair, other in zip(pairs, asked, strict=True) if other]
+    pairs = [pair for pair, other in zip(pairs, asked, strict=True) if not other]
+    seen, total = [], len(case.sought)
+    if passage:
+        text = (
+            f"{len(passage)} of {total} held-out items share whole sentences, numbers and answer with a training row, and "
+        )
+        text += "differ in others: other questions about one text, or copies with a reworded sentence."
+        null = "none: look at the pairs"
+        seen.append(_observe(case, "warning", passage, total, text, null, "Where they are copies, remove them from train."))
+    if pairs:
+        text = f"{len(pairs)} of {total} held-out items nearly stand in train: same numbers and answer, like words."
+        expected = case.expected_near()
+        null = f"by chance {expected:.3g} rows, as often as rows that are worded alike have the same numbers and answer"
+        seen.append(_judge(case, pairs, text, expected, null))
+    return seen
 
 
 def _task_seen(case: Case) -> Observation:
