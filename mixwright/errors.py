@@ -5,8 +5,9 @@ from __future__ import annotations
 import difflib
 import errno
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from mixwright._uncaught import show_briefly
 
@@ -102,6 +103,14 @@ def some(parts: Sequence[str]) -> str:
     """The first few, and how many more there are: `a, b and 4,998 more`."""
     more = len(parts) - SOME
     return ", ".join(parts[:SOME]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def within(owner: str, options: Mapping[str, Any], **limits: tuple[float, float]) -> None:
+    """Raises InputError unless these options of a plug-in lie between their limits, both included; NaN lies nowhere."""
+    for name, (low, high) in limits.items():
+        if not low <= options[name] <= high:
+            expected = f"{name} of {owner} between {low:g} and {high:g}"
+            raise InputError(expected, repr(options[name]), "Correct that option.")
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:

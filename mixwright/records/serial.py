@@ -50,7 +50,7 @@ def from_data(
 
     try:
         made = _adapter(cls).validate_python(data)
-        for place in _flags(data, made):
+        for place in flags(data, made):
             name = ".".join(map(str, place))
             problem = InputError(f"{name}: a number or a text", "true or false", "Correct that field.")
             raise problem if file is None else problem.at(file, line_of(place) if line_of else None)
@@ -67,17 +67,17 @@ def from_data(
         raise (problem.at(file, line_of(place) if line_of else None) if file is not None else problem) from None
 
 
-def _flags(given: Any, made: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+def flags(given: Any, made: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
     """Where `true` or `false` was given and something else was made of it: 1 step because of `steps: true`."""
     if isinstance(given, bool) and not isinstance(made, bool):
         yield place
     elif isinstance(given, Mapping):
         for key, value in given.items():
             inner = made.get(key, value) if isinstance(made, Mapping) else getattr(made, str(key), value)
-            yield from _flags(value, inner, (*place, str(key)))
+            yield from flags(value, inner, (*place, str(key)))
     elif isinstance(given, list | tuple) and isinstance(made, list | tuple):
         for number, (value, inner) in enumerate(zip(given, made, strict=True)):
-            yield from _flags(value, inner, (*place, number))
+            yield from flags(value, inner, (*place, number))
 
 
 @functools.cache
