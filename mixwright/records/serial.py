@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 T = TypeVar("T")
+_LABEL = re.compile(r"[\[<(].*\.|\..*[\[<(]")
+"""How pydantic names a validator or a member of a union in the path to an error; names of our fields hold no bracket."""
 
 
 def to_data(record: Any) -> Any:
@@ -54,10 +58,13 @@ def from_data(
             name = ".".join(map(str, place))
             problem = InputError(f"{name}: a number or a text", "true or false", "Correct that field.")
             raise problem if file is None else problem.at(file, line_of(place) if line_of else None)
+        for place, value in _not_finite(data):
+            problem = InputError(f"{'.'.join(map(str, place))}: a finite number", repr(value), "Correct that field.")
+            raise problem if file is None else problem.at(file, line_of(place) if line_of else None)
         return made
     except ValidationError as errors:
         error = errors.errors()[0]
-        place = [part for part in error["loc"] if isinstance(part, int) or part.isidentifier() or "." not in part]
+        place = [part for part in error["loc"] if isinstance(part, int) or not _LABEL.search(part)]
         name = ".".join(str(part) for part in place) or cls.__name__
         if error["type"] == "unexpected_keyword_argument":
             problem = unknown_name(f"field ({name})", str(place[-1]), _siblings(cls, place[:-1]))
@@ -78,6 +85,15 @@ def flags(given: Any, made: Any, place: tuple[str | int, ...] = ()) -> Iterator[
     elif isinstance(given, list | tuple) and isinstance(made, list | tuple):
         for number, (value, inner) in enumerate(zip(given, made, strict=True)):
             yield from flags(value, inner, (*place, number))
+
+
+def _not_finite(given: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], float]]:
+    """Where NaN or infinity was given: no file of ours is written with them, and no range check sees the first."""
+    if isinstance(given, float) and not math.isfinite(given):
+        yield place, given
+    elif isinstance(given, Mapping | list | tuple):
+        for key, value in given.items() if isinstance(given, Mapping) else enumerate(given):
+            yield from _not_finite(value, (*place, key if isinstance(key, int) else str(key)))
 
 
 @functools.cache
