@@ -121,7 +121,8 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
         remedy = f"Nearest: {', '.join(near)}."
     else:
         remedy = f"{'Known' if len(names) <= SOME else 'Some of them'}: {', '.join(names[:SOME]) or 'none'}."
-    return InputError(f"the name of a {kind} ({len(names)} known)", repr(name), remedy)
+    article = "an" if kind[:1] in "aeio" else "a"
+    return InputError(f"the name of {article} {kind} ({len(names)} known)", repr(name), remedy)
 
 
 def missing_extra(name: str, missing: Iterable[str], extra: str) -> InputError:

@@ -79,7 +79,9 @@ def encode(examples: Sequence[Example]) -> pa.RecordBatch:
     try:
         arrays = [pa.array(columns[field.name], field.type) for field in SCHEMA]
     except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError) as error:
-        raise InputError("values of the types of Example", str(error)[:120], "Correct the rows.") from None
+        for example in examples if len(examples) > 1 else ():
+            encode([example])  # raises for the row that it is
+        raise _refused(examples[0], "values of the types of Example", str(error)[:120], "Correct the row.") from None
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
@@ -221,12 +223,23 @@ def _damaged(expected: str, got: str) -> InputError:
 def _json(value: Mapping[str, Any], example: Example) -> str:
     try:
         return json.dumps(value, allow_nan=False) if value else "{}"
-    except (TypeError, ValueError) as error:
-        place, _, line = example.source.rpartition(":")
-        raise InputError(
-            "JSON values in the columns that graders may need",
-            f"{error} in row {example.id or example.source!r}",
-            "Correct or drop that column.",
-            file=place or example.source or None,
-            line=int(line) if line.isdigit() else None,
-        ) from None
+    except (TypeError, ValueError, RecursionError) as error:
+        wrong = next((name for name, part in value.items() if not _is_json(part)), "")
+        got = f"{error} in column {wrong!r} of row {example.id or example.source!r}"
+        remedy = "Correct or drop that column."
+        raise _refused(example, "JSON values in the columns that graders may need", got, remedy) from None
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        return bool(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError, RecursionError):
+        return False
+
+
+def _refused(example: Example, expected: str, got: str, remedy: str) -> InputError:
+    """An `InputError` at the place that an example comes from."""
+    place, _, line = example.source.rpartition(":")
+    if not line.isdigit():
+        return InputError(expected, got, remedy, file=example.source or None)
+    return InputError(expected, got, remedy, file=place, line=int(line))
