@@ -56,9 +56,9 @@ class Measurement:
         for name in ("probe", "task", "name", "unit"):
             if not isinstance(getattr(self, name), str):
                 raise ValueError(f"{whose}: {name} is {getattr(self, name)!r}, no text")
-        for name in ("value", "low", "high", "level", "null"):
-            value = getattr(self, name)
-            if not (value is None and name in ("level", "null")) and not math.isfinite(value):
+        numbers = {"value": self.value, "low": self.low, "high": self.high, "level": self.level or 0, "null": self.null or 0}
+        for name, value in numbers.items():
+            if not math.isfinite(value):
                 raise ValueError(f"{whose}: {name} is {value}, not finite")
         if not self.low - ROUNDING <= self.value <= self.high + ROUNDING:
             raise ValueError(f"{whose}: {self.value} is not within its interval, {self.low} to {self.high}")

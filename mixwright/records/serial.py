@@ -53,7 +53,7 @@ def from_data(
     from pydantic import ValidationError
 
     try:
-        made = _adapter(cls).validate_python(data)
+        made: Any = _adapter(cls).validate_python(data)
         for place in flags(data, made):
             name = ".".join(map(str, place))
             problem = InputError(f"{name}: a number or a text", "true or false", "Correct that field.")
