@@ -55,7 +55,9 @@ def test_a_line_of_a_branch_that_makes_no_sense_is_refused_with_its_number(file:
     write_json(tmp_path / "branch.json", BranchInfo("uniform", 0, "tiny", "grpo", False, False, "d"))
     for name in ("before", "after"):
         write_measurements(tmp_path / f"{name}.parquet", ROWS)
-    good = {"rollouts": 5, "evaluated": 1, "success": 0.5, "groups": 2, "mixed": {"a@1": 1}}
+    good = {"rollouts": 5, "evaluated": 1, "success": 0.5}
+    if file == "steps":
+        good = {"rollouts": 5, "success": {"a@1": [4.0, 8]}, "groups": 2, "mixed": {"a@1": 1}}
     (tmp_path / f"{file}.jsonl").write_text(f"{json.dumps(good)}\n", encoding="utf-8")
     assert read_branch(tmp_path).info.seed == 0
     (tmp_path / f"{file}.jsonl").write_text(f"{json.dumps(good)}\n{json.dumps(line)}\n", encoding="utf-8")

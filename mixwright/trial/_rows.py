@@ -120,7 +120,7 @@ def _check_line(line: Any, needed: Sequence[str]) -> None:
     for name, count in counts.items():
         if not isinstance(count, int) or isinstance(count, bool) or count < 0:
             raise ValueError(f"{name} {count!r:.40}, no count")
-    success = line.get("success", 0.0)
+    success = line["success"] if "success" in needed else 0.0  # in steps.jsonl it is one per cell
     if not isinstance(success, int | float) or not 0 <= success <= 1:
         raise ValueError(f"success {success!r:.40}, no share")
 
