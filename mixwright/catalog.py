@@ -157,6 +157,8 @@ def _typed(cls: type, option: str, value: Any, owner: str) -> Any:
 
     from pydantic import TypeAdapter, ValidationError
 
+    from mixwright.records.serial import flags
+
     try:
         hint = get_type_hints(cls.__init__).get(option, Any)
     except NameError:  # a name that only type checkers import: the plug-in checks for itself
@@ -164,10 +166,13 @@ def _typed(cls: type, option: str, value: Any, owner: str) -> Any:
     if value != value:  # no range check would see it: nothing compares with NaN
         raise InputError(f"a number for {option} of {owner}", repr(value), "Correct that option.")
     try:
-        return TypeAdapter(hint).validate_python(value)
+        made = TypeAdapter(hint).validate_python(value)
     except ValidationError as errors:
         got = f"{value!r:.60} ({errors.errors()[0]['msg'].lower()})"
         raise InputError(f"{option} of {owner} as it is declared", got, "Correct that option.") from None
+    if next(flags(value, made), None) is not None:
+        raise InputError(f"a number or a text for {option} of {owner}", repr(value)[:60], "Correct that option.")
+    return made
 
 
 def row(phenomenon: str) -> list[Entry]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import errno
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +113,14 @@ def some(parts: Sequence[str]) -> str:
     return ", ".join(parts[:SOME]) + (f" and {more:,} more" if more > 0 else "")
 
 
+def within(owner: str, options: Mapping[str, Any], **limits: tuple[float, float]) -> None:
+    """Raises InputError unless these options of a plug-in lie between their limits, both included; NaN lies nowhere."""
+    for name, (low, high) in limits.items():
+        if not low <= options[name] <= high:
+            expected = f"{name} of {owner} between {low:g} and {high:g}"
+            raise InputError(expected, repr(options[name]), "Correct that option.")
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
     """An `InputError` for a name nobody defines; it lists near names (or some) and how many there are."""
     names = sorted(known)
@@ -121,7 +129,8 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
         remedy = f"Nearest: {', '.join(near)}."
     else:
         remedy = f"{'Known' if len(names) <= SOME else 'Some of them'}: {', '.join(names[:SOME]) or 'none'}."
-    return InputError(f"the name of a {kind} ({len(names)} known)", repr(name), remedy)
+    article = "an" if kind[:1] in "aeio" else "a"
+    return InputError(f"the name of {article} {kind} ({len(names)} known)", repr(name), remedy)
 
 
 def missing_extra(name: str, missing: Iterable[str], extra: str) -> InputError:

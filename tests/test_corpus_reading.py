@@ -224,7 +224,7 @@ def test_parquet(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"1 rows without, the first at .*a\.parquet#2"):
         read_corpus(CorpusConfig(train=str(path)))
     pq.write_table(pa.table({"question": ["p", None], "answer": [1, 2]}), path)
-    with pytest.raises(InputError, match=r"a\.parquet, row 2: expected a column with the prompt"):
+    with pytest.raises(InputError, match=r"a\.parquet, row 2: expected a value in column"):
         read_corpus(CorpusConfig(train=str(path)))
     path.write_bytes(b"PAR1")
     with pytest.raises(InputError, match="a Parquet file"):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from steer_world import outcome, pool
 from test_engine_guards import SUCCESS, TASKS, planned
 
@@ -17,6 +19,7 @@ from mixwright.errors import InputError
 from mixwright.plan._asked import check_asked
 from mixwright.plan._validate import validate_plan
 from mixwright.records import Cell, PairOutcome, Plan, Signals, from_data, to_data
+from mixwright.runs import read_plan
 from mixwright.steer._engine import Engine
 
 EVEN = {task: 1 / len(TASKS) for task in TASKS}
@@ -45,6 +48,28 @@ NAN = float("nan")
         ("monitors.formats", {"window": 1}),
         ("monitors.displacement", {"window": -1}),
         ("mixtures.floor", {"share": float("nan")}),
+        ("mixtures.floor", {"share": 1.0}),
+        ("mixtures.floor", {"most": 0}),
+        ("gates.too_hard", {"floor": -1}),
+        ("gates.too_hard", {"least": 0}),  # nothing would be divided by nothing
+        ("monitors.canary", {"errors": -1}),
+        ("monitors.canary", {"least": -1}),
+        ("monitors.canary", {"least": 9}),
+        ("monitors.diversity", {"share": -3}),
+        ("monitors.formats", {"lost": 5}),
+        ("monitors.formats", {"rest": -1}),
+        ("monitors.length", {"fall": 5}),
+        ("monitors.length", {"ceiling": -1}),
+        ("monitors.repetition", {"rest": -1}),
+        ("monitors.repetition", {"least": 2}),
+        ("monitors.displacement", {"rest": -5}),
+        ("monitors.skipped_work", {"short": -1}),
+        ("probes.formats", {"top": -1}),
+        ("probes.retention", {"rare": -1}),
+        ("probes.formats", {"top": True}),
+        ("planners.temperature", {"temperature": True}),
+        ("planners.difficulty", {"band": [False, True]}),
+        ("selectors.difficulty", {"candidates": True}),
     ],
 )
 def test_an_option_that_would_mislead_or_crash_later_is_refused(name: str, options: dict[str, Any]) -> None:
@@ -100,6 +125,7 @@ def test_what_is_asked_of_a_plan_is_checked_before_there_is_one(asked: dict[str,
         ({"gates.too_hard": {"floor": 1.5}}, "floor"),
         ({"engine": {"anchr": 0.2}}, "anchr"),
         ({"engine": 3}, "engine"),
+        ({"engine": {"canaries": 10**9}}, "canaries"),
     ],
 )
 def test_a_plan_edited_by_hand_is_refused_for_its_options_before_a_model_is_loaded(options: Any, told: str) -> None:
@@ -131,3 +157,40 @@ def test_a_state_that_was_taken_does_not_move_with_the_run(name: str) -> None:
         monitor.inspect(Signals(step))
     assert taken == before
     assert monitor.state() != before
+
+
+CELL = {"task": "gcd", "level": 1.0, "state": "unknown", "success": 0.5, "chance": 0.1, "n": 8, "examples": 10}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"success": 5.0}, "success of gcd@1"),
+        ({"success": NAN}, "success of gcd@1"),
+        ({"chance": NAN}, "chance of gcd@1"),
+        ({"chance": 7}, "chance of gcd@1"),
+        ({"n": -5}, "n of gcd@1"),
+        ({"examples": -5}, "examples of gcd@1"),
+        ({"low": 0.6, "high": 0.4}, "low of gcd@1"),
+        ({"kappa": NAN}, "cells.0.kappa: a finite number"),
+    ],
+)
+def test_a_cell_of_a_plan_that_makes_no_sense_is_refused_with_its_line(
+    wrong: dict[str, Any], told: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "plan.yaml"
+    plan = to_data(planned(EVEN)) | {"cells": [CELL | wrong]}
+    path.write_text(yaml.safe_dump(plan), encoding="utf-8")
+    with pytest.raises(InputError, match=told) as caught:
+        read_plan(path)
+    assert caught.value.line
+
+
+def test_a_plan_names_each_cell_once_and_trains_no_longer_than_anybody_could_wait() -> None:
+    plan = to_data(planned(EVEN))
+    lost = CELL | {"level": 99.0}  # data may have lost a level since
+    validate_plan(from_data(Plan, plan | {"cells": [CELL, lost]}), pool().cells)
+    with pytest.raises(InputError, match="'gcd@1' twice"):
+        validate_plan(from_data(Plan, plan | {"cells": [CELL, CELL]}), pool().cells)
+    with pytest.raises(InputError, match="at most 10,000,000"):
+        validate_plan(from_data(Plan, plan | {"stages": [{**plan["stages"][0], "steps": 10**11}]}), pool().cells)

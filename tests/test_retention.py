@@ -113,7 +113,7 @@ def test_it_is_not_asked_for_by_default():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"retention": {"burst": 0}}, "options of retention"),
+        ({"retention": {"burst": 0}}, "options.retention"),
         ({"retention": {"burts": 20}}, "burts"),
         ({"drift": {}}, "drift"),
     ],
@@ -148,5 +148,5 @@ def test_a_corpus_without_targets_is_refused():
     learner = build_tiny(texts, ModelConfig(width=16, depth=1, heads=2, vocabulary=300), seed=0)
     with pytest.raises(InputError, match="rows with targets"):
         Retention().measure(_samples.passes(learner, empty), empty, np.random.default_rng(0))
-    with pytest.raises(InputError, match="options of retention"):
+    with pytest.raises(InputError, match=r"options\.retention"):
         Retention(burst=0)

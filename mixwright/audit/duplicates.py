@@ -1,7 +1,8 @@
 """Training rows that repeat each other, exactly or nearly, or contradict each other.
 
 Source: own; the null is how often prompts agree by chance, given how often their slots repeat.
-Unit: rows of a task that repeat an earlier row or nearly another, or whose prompt stands with several answers.
+Unit: rows of a task that repeat an earlier row or nearly another, or whose prompt stands with several answers;
+    preference pairs whose sides are equal.
 Cost: two passes, 37 bytes per row, an index of 5000 rows, and a sample of 2000 rows for each task with repeats.
 Blind spot: near-duplicates of train rows beyond the 5000 looked for, and answers that differ in wording only.
 """
@@ -15,8 +16,9 @@ import numpy as np
 from mixwright.audit._chance import Template, chance_explains
 from mixwright.audit._leaks import SIMILARITY
 from mixwright.audit._repeats import NearRepeats, near_repeats
-from mixwright.audit._rows import SAMPLE, Fingerprints, Reader, fingerprints, listed, members
+from mixwright.audit._rows import PAIRS, SAMPLE, Fingerprints, Reader, fingerprints, listed, members
 from mixwright.contracts import Check
+from mixwright.corpus._rows import pc
 from mixwright.records import Observation
 
 if TYPE_CHECKING:
@@ -62,6 +64,7 @@ class Duplicates(Check):
             pairs = list(zip(train[later].tolist(), train[asked_before[later]].tolist(), strict=True))
             seen += self._clashes(corpus, reader, name, len(mine), len(clashes), pairs)
         different = train[same == here]
+        seen += _equal_sides(corpus, train)
         seen += [_near(reader, found) for found in near_repeats(corpus, reader, different, self.similarity)]
         return seen or [Observation("duplicates", None, "info", 0, len(train), "No training row repeats another.", "")]
 
@@ -97,6 +100,19 @@ class Duplicates(Check):
         shown = reader.pairs(pairs, "later_", "first_")
         severity = grave if verifiable else "info"
         return [Observation("duplicates", name, severity, count, total, text, remedy, null, shown)]
+
+
+def _equal_sides(corpus: Corpus, train: np.ndarray) -> list[Observation]:
+    """Preference pairs whose chosen and rejected side are one text."""
+    chosen, rejected = (corpus.table[name] for name in ("chosen", "rejected"))
+    paired = train[pc.is_valid(chosen).to_numpy()[train]]
+    rows = paired[pc.fill_null(pc.equal(chosen, rejected), False).to_numpy()[paired]]
+    if not len(rows):
+        return []
+    shown = tuple(corpus.table.select(["id", "source"]).take(rows[:PAIRS]).to_pylist())
+    text = f"{len(rows)} of {len(paired)} preference pairs have equal sides and teach nothing." + listed(len(rows))
+    null = "none: one side is preferred"
+    return [Observation("duplicates", None, "warning", len(rows), len(paired), text, "Drop them.", null, shown)]
 
 
 def _near(reader: Reader, found: NearRepeats) -> Observation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from mixwright.corpus._rows import grouped, pc
+from mixwright.errors import InputError
 from mixwright.estimates.cell_states import FEWEST_ITEMS
 from mixwright.estimates.chance import ROWS, Chance, Rules, chance_level
 from mixwright.graders.choice import option_texts
-from mixwright.records import Cell, Example
+from mixwright.records import Cell, Example, cell_key
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
@@ -25,9 +27,11 @@ def find_cells(corpus: Corpus) -> tuple[Cell, ...]:
     """Every task x level of the train split (of all rows when there is none), sorted by key, with its chance level.
 
     A cell of fewer than `FEWEST_ITEMS` rows takes the chance level of its task's rows.
+    Raises InputError as `check_keys` does.
     """
     train = np.flatnonzero(pc.equal(corpus.table["split"], "train").to_numpy())
     places = members_of(corpus, train if len(train) else np.arange(len(corpus.table)))
+    check_keys(places)
     of_task: dict[str, list[np.ndarray]] = {}
     for (task, _), members in places.items():
         of_task.setdefault(task, []).append(members)
@@ -47,6 +51,13 @@ def find_cells(corpus: Corpus) -> tuple[Cell, ...]:
             error = (chance.high - chance.low) / 2
             cells.append(Cell(task, level, len(members), chance.value, chance.rule, error))
     return tuple(sorted(cells, key=lambda cell: cell.key))
+
+
+def check_keys(cells: Iterable[tuple[str, float | None]]) -> None:
+    """Raise InputError when two cells, each a task and its level, have one name in files and tables."""
+    if twice := [key for key, count in Counter(cell_key(*cell) for cell in cells).items() if count > 1]:
+        got = f"{twice[0]!r} for more than one task and level"
+        raise InputError("cells with names of their own (task@level, six digits)", got, "Rename tasks or round levels.")
 
 
 def members_of(corpus: Corpus, rows: np.ndarray) -> dict[tuple[str, float | None], np.ndarray]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mixwright.config import CorpusConfig
@@ -70,7 +70,8 @@ def example_of(row: Any, place: Place, config: CorpusConfig, split: str) -> Exam
     used = {theirs for ours, theirs in found.items()}
     extra = {name: value for name, value in row.items() if name not in used and value is not None}
     task = _word(values.get("task", config.task), "task", place)
-    texts = _texts(values, extra, row, place)
+    empty = [theirs for ours, theirs in found.items() if ours in ("prompt", "messages", "text") and row[theirs] is None]
+    texts = _texts(values, extra, row, empty, place)
     answer = _answer(values["answer"], place) if "answer" in values else None
     if answer is None and task in config.graders and texts["target"] is not None:
         answer = plain(texts["target"])
@@ -124,8 +125,10 @@ def _listed(columns: Any) -> str:
     return f"columns {', '.join(names[:20])}" if names else "no columns"
 
 
-def _texts(values: dict[str, Any], extra: dict[str, Any], row: dict[str, Any], place: Place) -> dict[str, Any]:
-    """prompt, target, chosen and rejected of a row."""
+def _texts(
+    values: dict[str, Any], extra: dict[str, Any], row: dict[str, Any], empty: Sequence[str], place: Place
+) -> dict[str, Any]:
+    """prompt, target, chosen and rejected of a row; `empty`: columns that the prompt is looked for in and that are null."""
     texts: dict[str, Any] = dict.fromkeys(("prompt", "target", "chosen", "rejected"))
     for name in texts:
         if name in values:
@@ -146,6 +149,8 @@ def _texts(values: dict[str, Any], extra: dict[str, Any], row: dict[str, Any], p
         return texts
     elif isinstance(texts["prompt"], str) and isinstance(extra.get("input"), str) and "instruction" in row:
         texts["prompt"] = "\n\n".join(part for part in (texts["prompt"], extra.pop("input")) if part)
+    if texts["prompt"] is None and empty:
+        raise place.error(f"a value in column {empty[0]!r}", "null", KEEP_OUT)
     if texts["prompt"] is None:
         raise place.error(
             f"a column with the prompt ({', '.join(NAMES['prompt'])}, messages, text)",
@@ -158,6 +163,14 @@ def _texts(values: dict[str, Any], extra: dict[str, Any], row: dict[str, Any], p
 
 
 KEEP_OUT = "Fill it in or drop the row."
+ROLES = ("system", "developer", "user", "human", "assistant", "gpt", "tool", "function", "ipython")
+"""Roles that chat templates and ShareGPT data have; another is a typo, or would be lost in silence."""
+
+
+def _ignoring(name: str) -> str:
+    return (
+        f'Correct it, or rename the column so that nothing reads it; run.yaml can ignore it: corpus.columns: {{{name}: ""}}.'
+    )
 
 
 def _text(value: Any, name: str, place: Place) -> Text:
@@ -175,12 +188,15 @@ def _message(message: Any, name: str, place: Place) -> Mapping[str, str]:
     if not isinstance(message, dict):
         raise place.error(f"messages with role and content in {name}", f"{type(message).__name__}", "Correct it.")
     role, content = message.get("role", message.get("from")), message.get("content", message.get("value"))
-    if not isinstance(role, str) or not isinstance(content, str):
+    calls = message.get("tool_calls") or message.get("function_call")  # beside a text they would be lost
+    if not isinstance(role, str) or not isinstance(content, str) or calls:
         raise place.error(
             f"messages with a role and a text as content in {name}",
             f"{str(message)[:60]}",
             "Tool calls, images and structured content are not supported; drop or rewrite them.",
         )
+    if role not in ROLES:
+        raise place.error(f"one of the roles {', '.join(ROLES)} in {name}", repr(role)[:40], "Rename it or drop the row.")
     return {"role": role, "content": _unicode(content, name, place)}
 
 
@@ -243,7 +259,7 @@ def _number(value: Any, name: str, place: Place) -> float:
         raise place.error(
             f"a number in {name}",
             f"{type(value).__name__} {str(value)[:40]!r}",
-            f'Correct it, or ignore the column: corpus.columns: {{{name}: ""}}.',
+            _ignoring(name.partition(".")[0]),
         )
     try:
         number = float(value)
@@ -273,7 +289,5 @@ def _split(value: Any, place: Place) -> str:
     if value is None:
         return ""
     if not isinstance(value, str) or value.lower() not in SPLITS:
-        raise place.error(
-            f"one of {', '.join(SPLITS)} in split", repr(value)[:40], 'Or ignore it: corpus.columns: {split: ""}.'
-        )
+        raise place.error(f"one of {', '.join(SPLITS)} in split", repr(value)[:40], _ignoring("split"))
     return SPLITS[value.lower()]

@@ -105,7 +105,7 @@ def _refuse_duplicates(table: pa.Table) -> None:
     raise InputError(
         "ids that are unique in the whole corpus",
         f"{twice!r} twice: {sources[0] or 'an example'} and {sources[1] or 'another'}",
-        'Make them unique, or have them made: corpus.columns: {id: ""}.',
+        'Make them unique, or rename that column and they are made; run.yaml can ignore it: corpus.columns: {id: ""}.',
         file=file or None,
         line=int(line) if line.isdigit() else None,
     )

@@ -39,6 +39,8 @@ SCHEMA = pa.schema(
 """One column per field of `Example`. `knobs` and `extra` are JSON objects. Where `chat` is true, prompt, target, chosen and
 rejected are JSON lists of messages; `texts` reads either form."""
 
+OPTIONAL = ("target", "answer", "level", "chosen", "rejected")
+"""Columns in which a value may be missing."""
 TEXTS = ("prompt", "target", "chosen", "rejected")
 BATCH = 8192
 MEMORY = 32 * 2**20
@@ -77,23 +79,38 @@ def encode(examples: Sequence[Example]) -> pa.RecordBatch:
     try:
         arrays = [pa.array(columns[field.name], field.type) for field in SCHEMA]
     except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError) as error:
-        raise InputError("values of the types of Example", str(error)[:120], "Correct the rows.") from None
+        for example in examples if len(examples) > 1 else ():
+            encode([example])  # raises for the row that it is
+        raise _refused(examples[0], "values of the types of Example", str(error)[:120], "Correct the row.") from None
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
+def check_saved(table: pa.Table) -> None:
+    """Raise ArrowInvalid for a missing value, a level or a split that `encode` never writes; reads no JSON."""
+    lacking = [name for name in SCHEMA.names if name not in OPTIONAL and table[name].null_count]
+    if pc.list_flatten(table["skills"]).null_count:
+        lacking.append("skills")
+    if lacking:
+        raise pa.ArrowInvalid(f"a missing value in column {lacking[0]}")
+    if not pc.all(pc.is_finite(table["level"]), min_count=0).as_py():
+        raise pa.ArrowInvalid("a level that is not finite")
+    if other := set(pc.unique(table["split"]).to_pylist()) - {"train", "eval"}:
+        raise pa.ArrowInvalid(f"a split {other.pop()!r:.40}")
+
+
 def decode(row: Mapping[str, Any]) -> Example:
-    """The example that one row of `SCHEMA` (as a dict) holds."""
+    """The example that one row of `SCHEMA` (as a dict) holds. Raises InputError when its JSON is damaged."""
     fields: dict[str, Any] = {name: _decode_text(row[name], row["chat"]) for name in TEXTS}
     return Example(
         id=row["id"],
         task=row["task"],
         answer=row["answer"],
         level=row["level"],
-        knobs=json.loads(row["knobs"]),
+        knobs=_object(row["knobs"], "knobs"),
         skills=tuple(row["skills"]),
         source=row["source"],
         split=row["split"],
-        extra=json.loads(row["extra"]),
+        extra=_object(row["extra"], "extra"),
         **fields,
     )
 
@@ -175,18 +192,54 @@ def _encode_text(text: Text | None, chat: bool, role: str) -> str | None:
 
 
 def _decode_text(value: str | None, chat: bool) -> Text | None:
-    return tuple(json.loads(value)) if chat and value is not None else value
+    if not chat or value is None:
+        return value
+    messages = _loads(value)
+    if not isinstance(messages, list) or not all(isinstance(m, dict) and {"role", "content"} <= m.keys() for m in messages):
+        raise _damaged("a list of chat messages", value)
+    return tuple(messages)
+
+
+def _object(value: str, name: str) -> dict[str, Any]:
+    if value == "{}":
+        return {}
+    found = _loads(value)
+    if not isinstance(found, dict) or (name == "knobs" and not all(isinstance(v, int | float) for v in found.values())):
+        raise _damaged(f"a JSON object of {'numbers' if name == 'knobs' else 'values'} in {name}", value)
+    return found
+
+
+def _loads(value: str) -> Any:
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        raise _damaged("JSON", value) from None
+
+
+def _damaged(expected: str, got: str) -> InputError:
+    return InputError(f"{expected} in a saved corpus (rows.parquet)", repr(got)[:60], "The file is damaged: save it again.")
 
 
 def _json(value: Mapping[str, Any], example: Example) -> str:
     try:
         return json.dumps(value, allow_nan=False) if value else "{}"
-    except (TypeError, ValueError) as error:
-        place, _, line = example.source.rpartition(":")
-        raise InputError(
-            "JSON values in the columns that graders may need",
-            f"{error} in row {example.id or example.source!r}",
-            "Correct or drop that column.",
-            file=place or example.source or None,
-            line=int(line) if line.isdigit() else None,
-        ) from None
+    except (TypeError, ValueError, RecursionError) as error:
+        wrong = next((name for name, part in value.items() if not _is_json(part)), "")
+        got = f"{error} in column {wrong!r} of row {example.id or example.source!r}"
+        remedy = "Correct or drop that column."
+        raise _refused(example, "JSON values in the columns that graders may need", got, remedy) from None
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        return bool(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError, RecursionError):
+        return False
+
+
+def _refused(example: Example, expected: str, got: str, remedy: str) -> InputError:
+    """An `InputError` at the place that an example comes from."""
+    place, _, line = example.source.rpartition(":")
+    if not line.isdigit():
+        return InputError(expected, got, remedy, file=example.source or None)
+    return InputError(expected, got, remedy, file=place, line=int(line))

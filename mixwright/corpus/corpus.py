@@ -21,7 +21,7 @@ from mixwright.corpus._columns import check_mapping, example_of
 from mixwright.corpus._identity import gather
 from mixwright.corpus._levels import bin_levels
 from mixwright.corpus._reading import read_rows
-from mixwright.corpus._rows import BATCH, SCHEMA, decode, grouped, pc, plain, store, texts
+from mixwright.corpus._rows import BATCH, SCHEMA, check_saved, decode, grouped, pc, plain, store, texts
 from mixwright.errors import InputError, unknown_name
 from mixwright.graders import load_grader
 from mixwright.graders._function import code_digest
@@ -163,6 +163,7 @@ class Corpus:
                 if not file.schema_arrow.equals(SCHEMA):
                     raise pa.ArrowInvalid("other columns than a saved corpus has")
                 table = store(file.iter_batches(BATCH))
+            check_saved(table)
         except (OSError, pa.ArrowException) as error:
             raise InputError("rows.parquet of a saved corpus", str(error)[:120], "Save it again.", file=path) from None
         return cls(table, settings.graders, notes=settings.notes, folder=folder)

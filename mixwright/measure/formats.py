@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixwright.contracts import Probe
+from mixwright.errors import within
 from mixwright.estimates.intervals import clustered_share, jackknife, wilson
 from mixwright.plan._race import ACCURACY, OTHER, SHARE
 from mixwright.records import Example, Interval, Measurement
@@ -39,8 +40,9 @@ class Formats(Probe):
     PASSES: ClassVar[tuple[str, ...]] = ("rollouts",)
 
     def __init__(self, *, top: int = 5) -> None:
-        """`top`: how many forms per task get rows of their own."""
+        """`top`: how many forms per task get rows of their own, at least 1."""
         self.top = top
+        within("measure.options.formats", vars(self), top=(1, 1000))
 
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
         """See the class."""

@@ -25,7 +25,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from mixwright.contracts import Probe
 from mixwright.corpus._rows import pc
-from mixwright.errors import InputError
+from mixwright.errors import InputError, within
 from mixwright.learner.warmup import _tokens
 from mixwright.measure._bursts import Burst, watch_bursts
 from mixwright.records import Measurement
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from mixwright.measure._passes import Passes
 
 NEEDS = ("torch", "transformers")
+
+LIMITS = {"rare": (0, 1), "learning_rate": (1e-12, 1e3), "items": (2, 1e6)}
+LIMITS |= dict.fromkeys(("most", "burst", "after", "batch"), (1, 1e6))
 
 
 class Retention(Probe):
@@ -67,11 +70,9 @@ class Retention(Probe):
         learning_rate: float = 5e-4,
         items: int = 32,
     ) -> None:
-        if min(burst, after, batch, most) < 1 or items < 2 or not learning_rate > 0:
-            got = f"most {most}, burst {burst}, after {after}, batch {batch}, items {items}, rate {learning_rate:g}"
-            raise InputError("positive numbers, and items of at least 2", got, "Correct the options of retention.")
         self.rare, self.most, self.burst, self.after = rare, most, burst, after
         self.batch, self.learning_rate, self.items = batch, learning_rate, items
+        within("measure.options.retention", vars(self), **LIMITS)
 
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
         """See the class. Raises InputError when there is nothing to teach, or too little held out to read."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mixwright import catalog
+from mixwright.config import MOST_STEPS
 from mixwright.errors import InputError, unknown_name
-from mixwright.records import Cell, Plan, Stage, from_data
+from mixwright.records import Cell, Plan, Stage, cell_key, from_data
 
 
 def validate_plan(plan: Plan, cells: Sequence[Cell]) -> None:
@@ -18,8 +20,8 @@ def validate_plan(plan: Plan, cells: Sequence[Cell]) -> None:
     the plan that the data lacks are refused.
 
     Raises:
-        InputError: no stage, a task that the data lacks, weights that are not shares, a band or steps that make no sense,
-            a plug-in that does not exist, or an option that it does not take.
+        InputError: no stage, a task that the data lacks, a cell twice, weights that are not shares, a
+            band or steps that make no sense, a plug-in that does not exist, or an option that it does not take.
     """
     if not plan.stages:
         raise InputError("a plan with at least one stage", "none", "Make one with `mixwright plan`.")
@@ -28,6 +30,9 @@ def validate_plan(plan: Plan, cells: Sequence[Cell]) -> None:
     for task in named:
         if task not in tasks:
             raise unknown_name("task in the data that the plan names", task, tasks)
+    for cell, count in Counter((cell.task, cell.level) for cell in plan.cells).items():
+        if count > 1:
+            raise InputError("each of the plan's cells once", f"{cell_key(*cell)!r} twice", "Remove one of them.")
     for stage in plan.stages:
         _validate_stage(stage)
 
@@ -41,8 +46,10 @@ def _validate_stage(stage: Stage) -> None:
     for whose, band in {"": stage.band, **{f" for {task!r}": band for task, band in stage.bands.items()}}.items():
         if not 0 <= band[0] < band[1] <= 1:
             raise InputError(f"a band of stage {stage.name!r}{whose} with 0 <= low < high <= 1", repr(band), "Correct it.")
-    if stage.steps < 1:
-        raise InputError(f"at least 1 step in stage {stage.name!r}", str(stage.steps), "Correct it.")
+    if not 1 <= stage.steps <= MOST_STEPS:
+        raise InputError(
+            f"at least 1 step and at most {MOST_STEPS:,} in stage {stage.name!r}", str(stage.steps), "Correct it."
+        )
     groups = {
         "mixtures": (stage.mixture,) if stage.mixture else (),
         "selectors": (stage.selector,),

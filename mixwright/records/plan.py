@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -10,6 +11,15 @@ from typing import Any, Literal
 from mixwright.records.corpus import cell_key
 
 CellState = Literal["unknown", "mastered", "reachable", "hopeless", "lucky"]
+
+ROUNDING = 1e-9
+"""Numbers that are this near are one: an estimate may leave its interval by it."""
+SUCCESS = re.compile(r"greedy|chance|pass@\d+")
+"""Names of measurements that are shares of right answers; others (S, dependence, kappa) may be under 0."""
+
+
+def _share(value: float) -> bool:
+    return -ROUNDING <= value <= 1 + ROUNDING
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +52,20 @@ class Measurement:
     """What the null is."""
 
     def __post_init__(self) -> None:
-        for name in ("value", "low", "high"):
-            if not math.isfinite(getattr(self, name)):
-                raise ValueError(f"{self.probe}.{self.name} of {self.task}: {name} is {getattr(self, name)}, not finite")
+        whose = f"{self.probe}.{self.name} of {self.task}"
+        for name in ("probe", "task", "name", "unit"):
+            if not isinstance(getattr(self, name), str):
+                raise ValueError(f"{whose}: {name} is {getattr(self, name)!r}, no text")
+        numbers = {"value": self.value, "low": self.low, "high": self.high, "level": self.level or 0, "null": self.null or 0}
+        for name, value in numbers.items():
+            if not math.isfinite(value):
+                raise ValueError(f"{whose}: {name} is {value}, not finite")
+        if not self.low - ROUNDING <= self.value <= self.high + ROUNDING:
+            raise ValueError(f"{whose}: {self.value} is not within its interval, {self.low} to {self.high}")
+        if self.n < 0:
+            raise ValueError(f"{whose}: n is {self.n}, under 0")
+        if self.unit == "share" and SUCCESS.fullmatch(self.name) and not _share(self.value):
+            raise ValueError(f"{whose}: {self.value} is no share of 0 to 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +101,17 @@ class CellPlan:
     """Upper end of its 95 % interval: under 0.10 the cell is lucky."""
     p: float | None = None
     """Of the permutation test that answers depend on their prompts."""
+
+    def __post_init__(self) -> None:
+        for name in ("success", "chance", "low", "high", "learnability", "p"):
+            value = getattr(self, name)
+            if value is not None and not _share(value):
+                raise ValueError(f"{name} of {self.key} from 0 to 1, not {value}")
+        for name in ("n", "examples"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} of {self.key} of at least 0, not {getattr(self, name)}")
+        if self.low is not None and self.high is not None and self.low > self.high:
+            raise ValueError(f"low of {self.key} not above high, {self.low} and {self.high}")
 
     @property
     def key(self) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 T = TypeVar("T")
+_LABEL = re.compile(r"[\[<(].*\.|\..*[\[<(]")
+"""How pydantic names a validator or a member of a union in the path to an error; names of our fields hold no bracket."""
 
 
 def to_data(record: Any) -> Any:
@@ -49,15 +53,18 @@ def from_data(
     from pydantic import ValidationError
 
     try:
-        made = _adapter(cls).validate_python(data)
-        for place in _flags(data, made):
+        made: Any = _adapter(cls).validate_python(data)
+        for place in flags(data, made):
             name = ".".join(map(str, place))
             problem = InputError(f"{name}: a number or a text", "true or false", "Correct that field.")
+            raise problem if file is None else problem.at(file, line_of(place) if line_of else None)
+        for place, value in _not_finite(data):
+            problem = InputError(f"{'.'.join(map(str, place))}: a finite number", repr(value), "Correct that field.")
             raise problem if file is None else problem.at(file, line_of(place) if line_of else None)
         return made
     except ValidationError as errors:
         error = errors.errors()[0]
-        place = [part for part in error["loc"] if isinstance(part, int) or part.isidentifier() or "." not in part]
+        place = [part for part in error["loc"] if isinstance(part, int) or not _LABEL.search(part)]
         name = ".".join(str(part) for part in place) or cls.__name__
         if error["type"] == "unexpected_keyword_argument":
             problem = unknown_name(f"field ({name})", str(place[-1]), _siblings(cls, place[:-1]))
@@ -67,17 +74,26 @@ def from_data(
         raise (problem.at(file, line_of(place) if line_of else None) if file is not None else problem) from None
 
 
-def _flags(given: Any, made: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+def flags(given: Any, made: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
     """Where `true` or `false` was given and something else was made of it: 1 step because of `steps: true`."""
     if isinstance(given, bool) and not isinstance(made, bool):
         yield place
     elif isinstance(given, Mapping):
         for key, value in given.items():
             inner = made.get(key, value) if isinstance(made, Mapping) else getattr(made, str(key), value)
-            yield from _flags(value, inner, (*place, str(key)))
+            yield from flags(value, inner, (*place, str(key)))
     elif isinstance(given, list | tuple) and isinstance(made, list | tuple):
         for number, (value, inner) in enumerate(zip(given, made, strict=True)):
-            yield from _flags(value, inner, (*place, number))
+            yield from flags(value, inner, (*place, number))
+
+
+def _not_finite(given: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], float]]:
+    """Where NaN or infinity was given: no file of ours is written with them, and no range check sees the first."""
+    if isinstance(given, float) and not math.isfinite(given):
+        yield place, given
+    elif isinstance(given, Mapping | list | tuple):
+        for key, value in given.items() if isinstance(given, Mapping) else enumerate(given):
+            yield from _not_finite(value, (*place, key if isinstance(key, int) else str(key)))
 
 
 @functools.cache

@@ -7,12 +7,10 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from mixwright.contracts import Pool
-from mixwright.errors import InputError
 from mixwright.records import Plan, to_data
 
 
@@ -45,11 +43,3 @@ def plan_digest(plan: Plan, stage: int) -> str:
     """Of what the engine reads of a plan: the stage but for its length, and what was measured before the run."""
     read = to_data(replace(plan.stages[stage], steps=0)), [to_data(cell) for cell in plan.cells]
     return hashlib.sha256(json.dumps(read, sort_keys=True, default=str).encode()).hexdigest()[:16]
-
-
-def within(owner: str, options: Mapping[str, Any], **limits: tuple[float, float]) -> None:
-    """Raises InputError unless these options of a plug-in lie between their limits, both included; NaN lies nowhere."""
-    for name, (low, high) in limits.items():
-        if not low <= options[name] <= high:
-            expected = f"{name} of {owner} between {low:g} and {high:g}"
-            raise InputError(expected, repr(options[name]), "Correct that option.")

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mixwright.errors import InputError
+from mixwright.errors import InputError, within
 from mixwright.records import Action, Alarm, Decision, Signals
 
 DEEPEST = 4
@@ -63,9 +63,7 @@ class EngineOptions:
             raise InputError("survivors between 0 and 1", repr(self.survivors), "Correct it.")
         if not 0 <= self.anchor <= 0.5:
             raise InputError("an anchor between 0 and 0.5 of the draws", repr(self.anchor), "Correct it.")
-        if self.canaries < 0 or self.patience < 1:
-            got = f"canaries {self.canaries}, patience {self.patience}"
-            raise InputError("canaries of 0 or more and a patience of at least 1", got, "Correct it.")
+        within("engine", vars(self), canaries=(0, 10_000), patience=(1, 1e9))
 
 
 @dataclass(frozen=True)

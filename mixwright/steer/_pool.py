@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mixwright.contracts import Pool
+from mixwright.corpus._cells import check_keys
 from mixwright.corpus._levels import bin_levels
 from mixwright.errors import InputError
 from mixwright.final_answer import final_answer
@@ -110,9 +110,7 @@ def read_answer(text: str, options: Any = None) -> str:
 def _named(places: Sequence[tuple[Any, Any]]) -> list[tuple[str, float | None]]:
     """Task and level of each cell. Raises InputError when two of them have one name."""
     found = [(str(task), None if np.isnan(level) else float(level)) for task, level in places]
-    if twice := [key for key, count in Counter(cell_key(*cell) for cell in found).items() if count > 1]:
-        got = f"{twice[0]!r} for more than one task and level"
-        raise InputError("cells with names of their own (task@level, six digits)", got, "Rename tasks or round levels.")
+    check_keys(found)
     return found
 
 

@@ -19,6 +19,8 @@ COMPETENCE = "competence"
 """Probe that success is read from."""
 CHARGED = ("pass@1", "greedy")
 """Per-example measurements whose `n` counts rollouts."""
+COUNTS = ("step", "rollouts", "evaluated", "groups", "zero_signal", "refused")
+"""Counts of a line of steps.jsonl or progress.jsonl."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,21 +84,45 @@ def read_branch(folder: Path) -> BranchFiles:
         read_measurements(folder / "before.parquet"),
         read_measurements(folder / "after.parquet"),
         list(_lines(folder / "steps.jsonl")),
-        list(_lines(folder / "progress.jsonl")),
+        list(_lines(folder / "progress.jsonl", ("rollouts", "evaluated", "success"))),
         read_json(folder / "proof.json", dict[str, Any]) if info.trained else {},
     )
 
 
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Objects of a .jsonl file; nothing when there is no such file."""
+def _lines(path: Path, needed: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+    """Objects of a .jsonl file, their counts and success checked; nothing when there is no such file.
+
+    Args:
+        path: of the file.
+        needed: numbers that every line has.
+    """
     if not path.is_file():
         return
-    with path.open(encoding="utf-8") as file:
+    with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             try:
-                yield json.loads(line)
-            except json.JSONDecodeError as error:
-                raise InputError("JSON", str(error), "Remove the branch folder.", file=path, line=number) from None
+                found = json.loads(line)
+                _check_line(found, needed)
+                yield found
+            except (ValueError, RecursionError) as error:
+                remedy = "Remove the branch folder and run `mixwright trial` again."
+                raise InputError("a line of a finished branch", str(error)[:120], remedy, file=path, line=number) from None
+
+
+def _check_line(line: Any, needed: Sequence[str]) -> None:
+    """Raise ValueError unless it is an object whose counts are whole and not negative, and its success a share."""
+    if not isinstance(line, dict):
+        raise ValueError(f"{type(line).__name__}, no object")
+    if missing := [name for name in needed if name not in line]:
+        raise ValueError(f"no {missing[0]}")
+    mixed = line.get("mixed", {})
+    counts = {name: line[name] for name in COUNTS if name in line} | (mixed if isinstance(mixed, dict) else {"mixed": mixed})
+    for name, count in counts.items():
+        if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+            raise ValueError(f"{name} {count!r:.40}, no count")
+    success = line["success"] if "success" in needed else 0.0  # in steps.jsonl it is one per cell
+    if not isinstance(success, int | float) or not 0 <= success <= 1:
+        raise ValueError(f"success {success!r:.40}, no share")
 
 
 def measuring_rollouts(measurements: Iterable[Measurement]) -> int:

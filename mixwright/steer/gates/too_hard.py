@@ -25,14 +25,13 @@ Blind spot: a cell of a few easy prompts among many impossible ones looks hard u
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from mixwright.contracts import Admission, Gate, Scene
-from mixwright.errors import InputError
+from mixwright.errors import within
 from mixwright.estimates.cell_states import LUCKY, ONE_SIDED
 from mixwright.records import GroupOutcome, cell_key
 
@@ -43,18 +42,17 @@ class TooHard(Gate):
     Args:
         floor: success under which a cell must not teach; None takes the lower edge of the band.
         z: quantile of the one-sided interval; 1.645 is 95 %.
-        least: discounted rollouts of evidence below which a cell is admitted.
+        least: discounted rollouts of evidence below which a cell is admitted, above 0.
         lucky: kappa that must be excluded from above before a cell is lucky; 0 admits every lucky cell.
     """
 
     def __init__(
         self, *, floor: float | None = None, z: float = ONE_SIDED, least: float = 24.0, lucky: float = LUCKY
     ) -> None:
-        if not ((floor is None or floor <= 1) and 0 <= z < math.inf and least >= 0 and 0 <= lucky <= 1):
-            got = f"floor {floor}, z {z:g}, least {least:g}, lucky {lucky:g}"
-            wanted = "a floor of at most 1, finite z and least of 0 or more, lucky in 0..1"
-            raise InputError(wanted, got, "Correct gates.too_hard.")
         self.floor, self.z, self.least, self.lucky = floor, z, least, lucky
+        within("gates.too_hard", vars(self), z=(0, 1e9), least=(1e-9, 1e9), lucky=(0, 1))
+        if floor is not None:
+            within("gates.too_hard", vars(self), floor=(0, 1))
 
     def begin(self, scene: Scene) -> None:
         """Find the pool's cells by name."""

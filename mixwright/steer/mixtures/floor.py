@@ -16,21 +16,20 @@ from __future__ import annotations
 import numpy as np
 
 from mixwright.contracts import Mixture, Scene
-from mixwright.errors import InputError
+from mixwright.errors import within
 
 
 class Floor(Mixture):
     """Least shares.
 
     Args:
-        share: least share of a task.
-        most: share of the run that all floors may take together.
+        share: least share of a task, at most 0.5: two tasks cannot have more each.
+        most: share of the run that all floors may take together, above 0.
     """
 
     def __init__(self, *, share: float = 0.02, most: float = 0.5) -> None:
-        if not (0 <= share <= 1 and 0 <= most <= 1):
-            raise InputError("share and most between 0 and 1", f"{share:g} and {most:g}", "Correct mixtures.floor.")
         self.share, self.most = share, most
+        within("mixtures.floor", vars(self), share=(1e-9, 0.5), most=(1e-9, 1))
 
     def begin(self, scene: Scene) -> None:
         """Work the weights out, once."""

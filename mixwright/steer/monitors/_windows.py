@@ -16,7 +16,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from mixwright.contracts import Scene
-from mixwright.errors import InputError
+from mixwright.errors import within
 from mixwright.records import GroupOutcome, cell_key
 
 CELLS = 16
@@ -45,8 +45,8 @@ class Windows:
     """
 
     def __init__(self, summary: Callable[[list[Any]], Any], *, begin: int, size: int, rest: int) -> None:
-        if begin < 1 or size < 2:
-            raise InputError("begin of at least 1 and a window of at least 2", f"{begin} and {size}", "Correct the monitor.")
+        given = {"begin": begin, "window": size, "rest": rest}
+        within("the monitor", given, begin=(1, 1e9), window=(2, 1e9), rest=(0, 1e9))
         self._summary, self.begin, self.size, self.rest = summary, begin, size, rest
         self._keys: dict[tuple[str, float | None], str] = {}
         self._starts: dict[str, Any] = {}

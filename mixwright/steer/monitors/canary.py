@@ -28,6 +28,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from mixwright.contracts import Monitor
+from mixwright.errors import within
 from mixwright.records import Alarm, Signals
 
 
@@ -36,11 +37,12 @@ class Canary(Monitor):
 
     Args:
         errors: standard errors of the mean fall beyond which it alarms.
-        least: fall that must also be exceeded.
+        least: fall that must also be exceeded, 0..1.
     """
 
     def __init__(self, *, errors: float = 2.0, least: float = 0.05) -> None:
         self.errors, self.least = errors, least
+        within("monitors.canary", vars(self), errors=(0, 1e9), least=(0, 1))
         self._start: dict[str, float] = {}
 
     def inspect(self, signals: Signals) -> list[Alarm]:

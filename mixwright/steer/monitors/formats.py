@@ -29,9 +29,12 @@ from statistics import fmean
 from typing import Any
 
 from mixwright.contracts import Monitor
-from mixwright.errors import InputError
+from mixwright.errors import within
 from mixwright.records import Alarm, GroupOutcome, Outcome, PairOutcome, Signals
 from mixwright.steer._formats import Row, advantage, earned, error, in_use, row_of, shares_of
+
+LIMITS = {"least": (0, 1), "lost": (0, 1), "window": (2, 1e9), "most": (1, 1e9)}
+LIMITS |= dict.fromkeys(("errors", "slack", "rest"), (0, 1e9))
 
 
 class Formats(Monitor):
@@ -58,11 +61,9 @@ class Formats(Monitor):
         most: int = 6,
         rest: int = 20,
     ) -> None:
-        if window < 2 or most < 1:
-            got = f"window {window}, most {most}"
-            raise InputError("a window of at least 2, most of at least 1", got, "Correct monitors.formats.")
         self.least, self.lost, self.errors, self.slack = least, lost, errors, slack
         self.window, self.most, self.rest = window, most, rest
+        within("monitors.formats", vars(self), **LIMITS)
         self._first: dict[str, list[GroupOutcome]] = {}
         self._watched: dict[str, list[str]] = {}
         self._start: dict[str, list[Row]] = {}

@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 
 from mixwright.contracts import Scene, Selector
+from mixwright.errors import within
 from mixwright.estimates.cell_states import FEW, room
 from mixwright.estimates.cell_states import LUCKY as LUCKY_KAPPA
 from mixwright.records import GroupOutcome, Outcome, PairOutcome
-from mixwright.steer._checks import within
 from mixwright.steer.selectors._states import MASTERED, CellStates
 
 POSTERIORS = 256  # samples of posteriors in a batch, at most

@@ -1,0 +1,117 @@
+"""Damaged files of a run folder are refused by name, and nothing senseless in them is used."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mixwright.conformance import _samples
+from mixwright.corpus import Corpus
+from mixwright.corpus._rows import texts
+from mixwright.errors import InputError
+from mixwright.records import Interval, Measurement, SeedRow, TrialResult
+from mixwright.runs import read_json, read_measurements, write_json, write_measurements
+from mixwright.trial._rows import BranchInfo, read_branch
+
+ROWS = [Measurement("competence", "a", "pass@1", 0.5, 0.4, 0.6, 8, "share", 1.0)]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_result_with_a_number_that_is_not_finite_is_refused(value: float, tmp_path: Path) -> None:
+    row = SeedRow("uniform", 0, "success", 0.5)
+    result = TrialResult(("uniform",), (), (), (0,), (row,), (), (), {}, {})
+    path = tmp_path / "result.json"
+    write_json(path, result)
+    damaged = json.loads(path.read_text(encoding="utf-8"))
+    damaged["rows"][0]["value"] = value
+    path.write_text(json.dumps(damaged), encoding="utf-8")
+    with pytest.raises(InputError, match=r"result\.json: expected rows\.0\.value: a finite number"):
+        read_json(path, TrialResult)
+    path.write_text(f'{{"value": {value}, "low": 0, "high": 1, "n": 3}}'.replace("nan", "NaN").replace("inf", "Infinity"))
+    with pytest.raises(InputError, match="finite"):
+        read_json(path, Interval)
+
+
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        ("progress", {"rollouts": "a", "evaluated": 1, "success": 0.5}),
+        ("progress", {"rollouts": -5, "evaluated": 1, "success": 0.5}),
+        ("progress", {"rollouts": 5, "evaluated": 1, "success": 7}),
+        ("progress", {"rollouts": 5, "evaluated": 1, "success": float("nan")}),
+        ("progress", {"rollouts": 5, "evaluated": 1}),
+        ("progress", [1]),
+        ("steps", {"groups": "a"}),
+        ("steps", {"groups": 2, "mixed": {"a@1": -1}}),
+        ("steps", {"groups": 2, "mixed": [1]}),
+    ],
+)
+def test_a_line_of_a_branch_that_makes_no_sense_is_refused_with_its_number(file: str, line: Any, tmp_path: Path) -> None:
+    write_json(tmp_path / "branch.json", BranchInfo("uniform", 0, "tiny", "grpo", False, False, "d"))
+    for name in ("before", "after"):
+        write_measurements(tmp_path / f"{name}.parquet", ROWS)
+    good = {"rollouts": 5, "evaluated": 1, "success": 0.5}
+    if file == "steps":
+        good = {"rollouts": 5, "success": {"a@1": [4.0, 8]}, "groups": 2, "mixed": {"a@1": 1}}
+    (tmp_path / f"{file}.jsonl").write_text(f"{json.dumps(good)}\n", encoding="utf-8")
+    assert read_branch(tmp_path).info.seed == 0
+    (tmp_path / f"{file}.jsonl").write_text(f"{json.dumps(good)}\n{json.dumps(line)}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=rf"{file}\.jsonl, line 2: "):
+        read_branch(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        *((name, None) for name in ("id", "task", "prompt", "skills", "knobs", "extra", "chat", "split")),
+        ("skills", [None]),
+        ("level", float("nan")),
+        ("split", "test"),
+        ("knobs", "{"),
+        ("knobs", "[1]"),
+        ("knobs", '{"a": "b"}'),
+        ("extra", "nope"),
+        ("chat", True),
+        ("prompt", "[1]"),
+    ],
+)
+def test_a_saved_corpus_with_a_damaged_row_is_refused(column: str, value: Any, tmp_path: Path) -> None:
+    _samples.corpus().save(tmp_path)
+    path = tmp_path / "rows.parquet"
+    table = pq.read_table(path)
+    rows = table.to_pylist()
+    rows[1][column] = value
+    rows[1]["chat"] = True if value == "[1]" and column == "prompt" else rows[1]["chat"]
+    pq.write_table(pa.Table.from_pylist(rows, table.schema), path)
+    with pytest.raises(InputError, match=r"rows\.parquet"):
+        list(Corpus.load(tmp_path))
+    if column == "chat" and value:
+        with pytest.raises(InputError, match=r"rows\.parquet"):
+            texts(next(Corpus.load(tmp_path).batches()), "prompt")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"value": 7.0, "high": 8.0},
+        {"low": 0.7},
+        {"high": 0.45},
+        {"n": -1},
+        {"value": -0.5, "low": -0.6},
+        {"task": None},
+        {"null": float("inf")},
+        {"level": float("inf")},
+    ],
+)
+def test_a_measurement_that_makes_no_sense_is_refused(wrong: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "before.parquet"
+    write_measurements(path, ROWS)
+    table = pq.read_table(path)
+    pq.write_table(pa.Table.from_pylist([{**table.to_pylist()[0], **wrong}], table.schema), path)
+    with pytest.raises(InputError, match=r"before\.parquet"):
+        read_measurements(path)
