@@ -2,8 +2,9 @@
 
 In the main thread two timers of the system interrupt it, one by the clock and one by this process's CPU time: code that sets
 an alarm of its own (math-verify does) takes over the first and not the second. Python notices them between two of its
-instructions and inside `re`, not inside other compiled code. In another thread, and where the system has no such timers,
-nothing can be interrupted; there it is named and waited for.
+instructions and inside `re`, not inside other compiled code, and not where code sets and cancels an alarm, ignores or
+blocks both signals, and then waits. In another thread, and where the system has no such timers, nothing can be interrupted;
+there it is named and waited for.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ def within(seconds: float, call: Callable[[], T], tell: Callable[[], None] = lam
     Args:
         seconds: the limit; 0 sets none, and names nothing.
         call: the user's code.
-        tell: called once while it is still running after `TOLD_AFTER` seconds, or after the limit where nothing can be
-            interrupted.
+        tell: called once while it is still running after `TOLD_AFTER` seconds; where the limit is shorter, after the first
+            interrupt that was swallowed, or after the limit where nothing can be interrupted.
 
     Raises:
         TooSlow: the limit has passed.
@@ -66,16 +67,19 @@ def named(seconds: float, tell: Callable[[], None]) -> Iterator[None]:
 
 
 def _interrupted(seconds: float, call: Callable[[], T], tell: Callable[[], None]) -> T:
-    begun, told, over = time.monotonic(), False, False
+    begun, told, raised, over = time.monotonic(), False, False, False
 
     def tick(number: int, frame: object) -> None:
-        nonlocal told
+        nonlocal told, raised
         passed = time.monotonic() - begun
-        if not over and passed >= seconds:
-            raise TooSlow
-        if not over and not told and passed >= TOLD_AFTER:
+        if over:
+            return
+        if not told and (raised or seconds > passed >= TOLD_AFTER):
             told = True
             tell()
+        if passed >= seconds:
+            raised = True
+            raise TooSlow
 
     with _timers(min(seconds, TOLD_AFTER) + 1e-3, tick):
         try:

@@ -35,15 +35,18 @@ SAVED = {"max_steps": 6, "save_strategy": "steps", "save_steps": 1}
 
 
 class Break(TrainerCallback):
-    """During the third step a part of the model is no number, or an entry of its gradient is none."""
+    """During the third step a part of the model is no number, or an entry of its gradient is none; or all of it is huge."""
 
     def __init__(self, part: str, value: float) -> None:
         self.part, self.value = part, value
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if state.global_step == 2 and self.part == "weight":
+        if state.global_step == 2 and self.part in ("weight", "all"):
             with torch.no_grad():
-                next(kwargs["model"].parameters())[0, 0] = self.value
+                if self.part == "weight":
+                    next(kwargs["model"].parameters())[0, 0] = self.value
+                for parameter in kwargs["model"].parameters() if self.part == "all" else ():
+                    parameter.mul_(self.value)
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if state.global_step == 2 and self.part == "gradient":
@@ -72,9 +75,7 @@ def test_it_stops_with_the_step_and_the_last_whole_checkpoint(
 ) -> None:
     trainer = trainer_of(objective, tmp_path, [Break(part, value)])
     last = 1 if part == "weight" else 2  # the save of step 2 would have held the weight
-    told = (
-        rf"finite numbers at step 2, got a {part} is not.*Resume from checkpoint-{last}, the last whole.*lower learning rate"
-    )
+    told = rf"finite numbers at step 2, got a {part} is not.*Resume from \S*checkpoint-{last}, the last whole.*lower"
     with pytest.raises(InputError, match=told):
         trainer.train()
     assert trainer.state.global_step == 2
@@ -88,12 +89,45 @@ def test_it_stops_with_the_step_and_the_last_whole_checkpoint(
     assert bool(torch.isfinite(parameters(again)).all())
 
 
+@pytest.mark.parametrize("objective", ["sft", "dpo", "grpo"])
+def test_finite_weights_that_give_no_numbers_are_not_resumed_from(
+    objective: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    trainer = trainer_of(objective, tmp_path, [Break("all", 1e15)])
+    what = "probability of a token" if objective == "grpo" else "loss"
+    good = tmp_path / "checkpoint-1"
+    with pytest.raises(
+        InputError, match=rf"numbers at step 2, got a {what} is not.*Resume from {good}, the last whole.*lower"
+    ):
+        trainer.train()
+    assert (tmp_path / "checkpoint-2" / "steering.json").exists()  # whole, finite, and of no use
+    again = trainer_of(objective, tmp_path, [], max_steps=4)
+    again.train(resume_from_checkpoint=True)
+    assert again.state.global_step == 4
+    assert "Resuming from checkpoint-1; passed over: checkpoint-2 (its weights are not known to give finite" in caplog.text
+    assert [line["step"] for line in read(tmp_path, "steps.jsonl")].count(2) == 1
+    assert not [line for line in read(tmp_path, "decisions.jsonl") if line["what"] == "not finite"]
+    later = trainer_of(objective, tmp_path, [], max_steps=5)
+    later.train(resume_from_checkpoint=True)
+    assert "Resumed from checkpoint-4" in caplog.text  # made since
+
+
+def test_where_only_the_ruined_checkpoint_is_left_it_is_said(tmp_path: Path) -> None:
+    trainer = trainer_of("sft", tmp_path, [Break("all", 1e15)], save_total_limit=1)
+    with pytest.raises(InputError, match=r"step 2, got a loss is not.*There is no whole checkpoint before it: begin with"):
+        trainer.train()
+    with pytest.raises(InputError, match=r"a checkpoint that can be resumed, got checkpoint-2 \(its weights are not known"):
+        trainer_of("sft", tmp_path, []).train(resume_from_checkpoint=True)
+
+
 @pytest.mark.parametrize("objective", ["sft", "dpo"])
 def test_a_loss_that_overflows_stops_before_the_weights_move(objective: str, tmp_path: Path) -> None:
     trainer = trainer_of(objective, tmp_path, [], save_strategy="no")
     before, compute = parameters(trainer).clone(), trainer.compute_loss
     trainer.compute_loss = lambda *args, **kwargs: compute(*args, **kwargs) * float("inf")
-    with pytest.raises(InputError, match=r"step 0, got a loss is not.*There is no whole checkpoint: begin with a lower"):
+    with pytest.raises(
+        InputError, match=r"step 0, got a loss is not.*There is no whole checkpoint before it: begin with a lower"
+    ):
         trainer.train()
     assert torch.equal(parameters(trainer), before)
 
@@ -105,7 +139,7 @@ def test_a_trainer_of_ones_own_is_stopped_too(tmp_path: Path) -> None:
     callbacks = [Break("weight", float("nan")), steering]
     given = {"processing_class": tokenizer(), "callbacks": callbacks}
     trainer = GRPOTrainer(model(), steering.reward_funcs, args, steering.train_dataset, **given)
-    with pytest.raises(InputError, match="Resume from checkpoint-1"):
+    with pytest.raises(InputError, match=r"Resume from \S*checkpoint-1"):
         trainer.train()
 
 

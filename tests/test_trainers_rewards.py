@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import logging
 import re
 import time
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas
 import pytest
 import torch
-from trainers_tiny import UNIFORM, grpo_config, make, model, parameters, read, rows, tokenizer, vowels
+from trainers_tiny import UNIFORM, grpo_config, make, model, parameters, read, rows, script, tokenizer, vowels
 from trl import GRPOTrainer
 
 from mixwright import SteeredGRPOTrainer, Steering, SteeringCallback
+from mixwright._time_limit import TooSlow, within
 from mixwright.errors import InputError
 
 pytestmark = [
@@ -57,6 +64,20 @@ WRONG = {
     "too few": (whole([1.0] * 7), r"8 rewards from judge.*got 7"),
     "string inside": (first("1.0"), r"a number or None from judge for each completion, got '1.0' for completion 0"),
     "list inside": (first([1.0]), r"a number or None from judge for each completion, got \[1.0\] for completion 0"),
+    "complex inside": (first(np.complex64(1)), r"a number or None from judge for each completion, got .*1\+0j"),
+    "bytes inside": (first(bytearray(b"1")), r"a number or None from judge for each completion, got bytearray"),
+    "complex": (whole(lambda c: np.ones(len(c)) + 0j), r"a number or None from judge for each completion, got \(1\+0j\)"),
+    "set": (whole(lambda c: set(range(len(c)))), r"8 rewards from judge.*got \{0,"),
+    "frozenset": (whole(lambda c: frozenset(range(len(c)))), r"8 rewards from judge.*got frozenset"),
+    "keys": (whole(lambda c: dict.fromkeys(range(len(c))).keys()), r"8 rewards from judge.*got dict_keys"),
+    "values": (whole(lambda c: dict(enumerate(vowels(c))).values()), r"8 rewards from judge.*got dict_values"),
+    "bytes": (whole(lambda c: bytes(len(c))), r"8 rewards from judge.*got b'"),
+    "bytearray": (whole(lambda c: bytearray(len(c))), r"8 rewards from judge.*got bytearray"),
+    "memory": (whole(lambda c: memoryview(bytes(len(c)))), r"8 rewards from judge.*got <memory"),
+    "table": (whole(lambda c: pandas.DataFrame([[1.0] * len(c)])), r"8 rewards from judge.*got "),
+    "no end": (whole(lambda c: itertools.repeat(1.0)), r"8 rewards from judge.*got more than 8"),
+    "large": (first(1e13), r"at most 1e\+12 in size.*got 1e\+13 from judge for example 'row-\d+'.*Return at most 1"),
+    "large below": (first(-1e13), r"at most 1e\+12 in size.*got -1e\+13 from judge for example.*Return 0 for"),
     "async": (judge_async, r"8 rewards from judge_async.*got 1.0"),
 }
 
@@ -72,7 +93,7 @@ def test_what_is_no_list_of_finite_numbers_stops_before_it_teaches(case: str, tm
     assert trainer.steered.batches == 0
 
 
-@pytest.mark.parametrize("case", ["-inf", "scalar", "string inside", "too few"])
+@pytest.mark.parametrize("case", ["-inf", "scalar", "string inside", "too few", "set", "large"])
 def test_a_callback_checks_them_too(case: str, tmp_path: Path) -> None:
     reward, told = WRONG[case]
     args = grpo_config(tmp_path, shuffle_dataset=False)
@@ -83,7 +104,9 @@ def test_a_callback_checks_them_too(case: str, tmp_path: Path) -> None:
         trainer.train()
 
 
-@pytest.mark.parametrize("made", [tuple, torch.tensor, iter, lambda rewards: torch.tensor(rewards).double().numpy()])
+@pytest.mark.parametrize(
+    "made", [tuple, torch.tensor, iter, pandas.Series, lambda rewards: torch.tensor(rewards).double().numpy()]
+)
 def test_any_list_of_numbers_is_one(made: Any, tmp_path: Path) -> None:
     found = []
     for name, reward in {"a": vowels, "b": whole(lambda completions: made(vowels(completions)))}.items():
@@ -154,7 +177,23 @@ async def wait(completions: list[str], **kwargs: Any) -> list[float]:
     return [1.0] * len(completions)
 
 
-@pytest.mark.parametrize("reward", [spin, sleep, match, wait])
+def lazy(completions: list[str], **kwargs: Any) -> Iterator[float]:
+    for _ in completions:
+        time.sleep(3600)
+        yield 1.0
+
+
+class Endless:
+    def __float__(self) -> float:
+        while True:
+            pass
+
+
+def endless(completions: list[str], **kwargs: Any) -> list[Any]:
+    return [Endless()] * len(completions)
+
+
+@pytest.mark.parametrize("reward", [spin, sleep, match, wait, lazy, endless])
 def test_a_reward_function_that_hangs_ends_the_run_by_name(reward: Any, tmp_path: Path) -> None:
     steering = Steering(UNIFORM, reward_seconds=0.3)
     trainer = make(SteeredGRPOTrainer, tmp_path, steering=steering, reward_funcs=[vowels, reward])
@@ -189,6 +228,144 @@ def test_what_is_slow_is_named_while_it_runs(
     trainer.train()
     assert caplog.text.count("Still running") == 1
     assert "reward function slow, step 0" in caplog.text
+
+
+def test_what_swallows_the_interrupt_is_named_where_the_limit_is_short() -> None:
+    told: list[int] = []
+
+    def stubborn() -> None:
+        try:
+            time.sleep(3600)
+        except BaseException:
+            time.sleep(3600)
+
+    with pytest.raises(TooSlow):
+        within(0.1, stubborn, lambda: told.append(1))
+    assert told == [1]
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
+def test_an_async_function_that_ends_the_program_ends_it(error: type[BaseException], tmp_path: Path) -> None:
+    async def leave(completions: list[str], **kwargs: Any) -> list[float]:
+        raise error(7)
+
+    trainer = make(SteeredGRPOTrainer, tmp_path, steering=Steering(UNIFORM), reward_funcs=leave)
+    with pytest.raises(error, match="7"):
+        trainer.train()
+
+
+def give(value: float, name: str) -> Any:
+    """A reward function of that name that gives `value` to the first completion."""
+    judge = first(value)
+    judge.__name__ = name
+    return judge
+
+
+@pytest.mark.parametrize("weights", [[1.0, 1.0], [1e9, 1.0]])
+def test_a_sum_that_overflows_is_refused(weights: list[float], tmp_path: Path) -> None:
+    functions = [give(9e11, "one"), give(9e11, "two")]
+    trainer = make(
+        SteeredGRPOTrainer, tmp_path, {"reward_weights": weights}, steering=Steering(UNIFORM), reward_funcs=functions
+    )
+    before = parameters(trainer).clone()
+    with pytest.raises(InputError, match=r"from the weighted sum of one, two for example 'row-\d+'.*smaller reward_weights"):
+        trainer.train()
+    assert torch.equal(parameters(trainer), before)
+
+
+@pytest.mark.parametrize("weight", [float("nan"), float("inf"), 1e13])
+@pytest.mark.parametrize("callback", [False, True])
+def test_weights_that_are_no_numbers_are_refused_at_once(callback: bool, weight: float, tmp_path: Path) -> None:
+    settings = {"reward_weights": [1.0, weight], "shuffle_dataset": False}
+    functions = [give(1.0, "one"), give(1.0, "two")]
+    args, steering = grpo_config(tmp_path, **settings), Steering(UNIFORM)
+    trainer = partial(SteeredGRPOTrainer, model(), functions, args, rows(), processing_class=tokenizer(), steering=steering)
+    begin = partial(SteeringCallback, steering, rows(), functions, args) if callback else trainer
+    with pytest.raises(InputError, match=r"finite reward_weights of at most 1e\+12, got .* for two"):
+        begin()
+
+
+CHANGES: dict[str, Any] = {
+    "clear": lambda completions, ids: completions.clear(),
+    "grow": lambda completions, ids: completions.append("x"),
+    "other": lambda completions, ids: completions.__setitem__(slice(None), ["x"] * len(completions)),
+    "ids": lambda completions, ids: ids.clear(),
+    "longer": lambda completions, ids: [each.append(5) for each in ids],
+    "mode": None,
+}
+
+
+@pytest.mark.parametrize("callback", [False, True])
+@pytest.mark.parametrize("case", CHANGES)
+def test_what_reward_functions_change_leaves_the_evidence_alone(case: str, callback: bool, tmp_path: Path) -> None:
+    found = []
+    for change in (False, True):
+        live: list[Any] = []
+
+        def judge(completions: list[str], completion_ids: list[list[int]], **kwargs: Any) -> list[float]:
+            rewards = vowels(completions)
+            if change and case == "mode":  # noqa: B023 - called inside this round
+                live[0].model.eval()  # noqa: B023
+            elif change:  # noqa: B023
+                CHANGES[case](completions, completion_ids)
+            return rewards
+
+        folder = tmp_path / str(change)
+        if callback:
+            args = grpo_config(folder, max_steps=1, shuffle_dataset=False)
+            steering = SteeringCallback(Steering(UNIFORM), rows(), judge, args)
+            given = {"processing_class": tokenizer(), "callbacks": [steering]}
+            trainer = GRPOTrainer(model(), steering.reward_funcs, args, steering.train_dataset, **given)
+            trainer.steered = steering.run
+        else:
+            trainer = make(
+                SteeredGRPOTrainer, folder, {"max_steps": 1}, steering=Steering(UNIFORM, canary_every=0), reward_funcs=judge
+            )
+        live.append(trainer)
+        seen = script(trainer, lambda groups: [])
+        trainer.train()
+        found.append(seen)
+    assert len(found[0]) == 1
+    assert found[0] == found[1]
+
+
+def test_names_carry_no_control_characters_into_messages(tmp_path: Path) -> None:
+    data = rows().remove_columns("task").add_column("task", ["a\x1b[31m\nb"] * 24)  # type: ignore[call-arg]
+    for reward in (give(float("inf"), "red\x1b[0m\n"), give("x", "red\x1b[0m\n")):  # type: ignore[arg-type]
+        trainer = make(SteeredGRPOTrainer, tmp_path, steering=True, train_dataset=data, reward_funcs=reward)
+        with pytest.raises(InputError, match="from red") as caught:
+            trainer.train()
+        assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("spread", "told"),
+    [
+        ((1.0, 0.0), None),
+        ((0.7, 0.3 + 1e-8), None),
+        ((1.0, 1.0), r"\d+ of 8 scored .* reward_range 0 to 1 \(least \S+, most \S+\)"),
+        ((-1.0, 0.0), r"\d+ of 8 scored .* reward_range 0 to 1 \(least -\S+, most \S+\)"),
+    ],
+)
+def test_sums_outside_the_plans_range_are_told_once(
+    spread: tuple[float, float], told: str | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def always(completions: list[str], **kwargs: Any) -> list[float]:
+        return [1.0 if place else 0.5 for place in range(len(completions))]
+
+    trainer = make(
+        SteeredGRPOTrainer,
+        tmp_path,
+        {"reward_weights": list(spread)},
+        steering=Steering(UNIFORM),
+        reward_funcs=[always, always],
+    )
+    with caplog.at_level(logging.WARNING, "mixwright"):
+        trainer.train()
+    lines = [line for line in read(tmp_path, "decisions.jsonl") if line["what"] == "lint.reward_range"]
+    assert [line["step"] for line in lines] == ([] if told is None else [0])
+    assert caplog.text.count("scored completions of this batch have a reward outside") == len(lines)
+    assert told is None or re.search(told + r".*options: \{engine: \{reward_range:", caplog.text)
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,7 @@ from torch import nn
 from mixwright.contracts import Pool
 from mixwright.learner.learner import Learner
 from mixwright.records import CanaryOutcome
-from mixwright.trainers._reward_functions import is_async, refuse_infinite, watched
-from mixwright.trainers._rewards import weighted_sum
+from mixwright.trainers._reward_functions import is_async, summed, watched
 from mixwright.trainers._steering import INDEX
 
 if TYPE_CHECKING:
@@ -184,8 +183,7 @@ def grade(trainer: Any, indices: Sequence[int], texts: Sequence[str], token_ids:
             **columns,
         )
         table[:, number] = torch.tensor([math.nan if reward is None else reward for reward in rewards])
-    refuse_infinite(table, trainer.reward_funcs, run, indices)
-    return weighted_sum(table, trainer.reward_weights.cpu()).tolist()
+    return summed(table, trainer.reward_weights.cpu(), trainer.reward_funcs, run, indices)
 
 
 def _why_none(trainer: Any) -> str:

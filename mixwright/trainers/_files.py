@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -105,6 +106,15 @@ class SteeringFiles:
             if _checksum(self.folder / name, expected[0]) != tuple(expected):
                 return name
         return ""
+
+    def decided_after(self, lengths: Mapping[str, Sequence[int]]) -> list[dict[str, Any]]:
+        """The decisions written after a checkpoint whose line files had these `lengths`; torn lines are left out."""
+        path, found = self.folder / "decisions.jsonl", []
+        text = path.read_bytes()[lengths[path.name][0] :] if path.exists() else b""
+        for line in text.splitlines():
+            with contextlib.suppress(ValueError):
+                found.append(json.loads(line))
+        return found
 
     def cut(self, lengths: Mapping[str, Sequence[int]]) -> None:
         """Drop what was written after a checkpoint, a torn last line too, so that a resumed run continues the same lines."""

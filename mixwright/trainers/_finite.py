@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 from torch import Tensor
 
 from mixwright.errors import InputError
+from mixwright.records import Decision
 
 if TYPE_CHECKING:
     from mixwright.trainers._run import RunSteering
@@ -27,10 +29,10 @@ class Finite:
 
     Args:
         run: whose end is written down.
-        whole: the last checkpoint that can be resumed, relative to the output folder; empty when there is none.
+        whole: the newest checkpoint that can be resumed, of the given step or an earlier one; None when there is none.
     """
 
-    def __init__(self, run: RunSteering, whole: Callable[[], str]) -> None:
+    def __init__(self, run: RunSteering, whole: Callable[[int], Path | None]) -> None:
         self.run, self.whole = run, whole
         self._losses: list[Tensor] = []
 
@@ -49,21 +51,33 @@ class Finite:
         scaled = getattr(optimizer, "scaler", None) is not None
         if losses and not bool(torch.isfinite(torch.stack([loss.float() for loss in losses])).all()):
             if not scaled or not all_finite(parameters):
-                self._stop(step, "loss", "the weights have not been moved by it")
+                self.stop(step, "loss", "the weights have not been moved by it")
         elif not scaled and not all_finite(parameter.grad for parameter in parameters):
-            self._stop(step, "gradient", "the weights have not been moved by it")
+            self.stop(step, "gradient", "the weights have not been moved by it", good=step)
 
     def check_weights(self, step: int, model: Any) -> None:
         """Raises InputError when a weight that is trained is not finite."""
         if not all_finite(parameter for parameter in model.parameters() if parameter.requires_grad):
-            self._stop(step, "weight", "no step was made with it and no checkpoint saved")
+            self.stop(step, "weight", "no step was made with it and no checkpoint saved")
 
-    def _stop(self, step: int, what: str, state: str) -> None:
-        name = self.whole()
-        back = f"Resume from {name}, the last whole checkpoint, with" if name else "There is no whole checkpoint: begin with"
+    def stop(self, step: int, what: str, state: str, *, good: int | None = None) -> NoReturn:
+        """Write down the end of the run and raise InputError.
+
+        Args:
+            step: optimiser steps done.
+            what: was no finite number.
+            state: of the weights.
+            good: last step after which the weights gave finite losses; None is the one before, because nothing else shows
+                that weights are good.
+        """
+        folder = self.whole(step - 1 if good is None else good)
+        back = "There is no whole checkpoint before it: begin with"
+        if folder is not None:
+            back = f"Resume from {folder}, the last whole checkpoint whose losses were finite, with"
         because = f"a {what} is not a finite number; {state}"
         self.run.finish()
-        self.run.note(step, "not finite", because)
+        # resuming with True reads the name: what is newer is passed over
+        self.run.files.decisions([Decision(step, "not finite", None, folder.name if folder is not None else "", because)])
         self.run.write()
         raise InputError(f"finite numbers at step {step}", because, f"{back} {REMEDY}.")
 

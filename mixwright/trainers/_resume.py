@@ -202,9 +202,9 @@ class Checkpoints:
                 return f"no whole {name}: the save was interrupted, or made with save_only_model"
         return ""
 
-    def last_whole(self) -> str:
-        """The newest checkpoint that can be resumed, relative to the output folder; empty when there is none."""
-        return next((folder.name for folder in self.all() if not self.problem(folder)), "")
+    def last_whole(self, step: int) -> Path | None:
+        """The newest checkpoint of at most `step` that can be resumed; None when there is none."""
+        return next((folder for folder in self.all() if _step(folder) <= step and not self.problem(folder)), None)
 
     def last_calm(self) -> str:
         """The newest whole checkpoint saved while no alarm stood, relative to the output folder; empty when none is left."""
@@ -218,12 +218,18 @@ class Checkpoints:
         return ""
 
     def _strange(self, folder: Path) -> str:
-        """Why a whole checkpoint is not of the run whose lines stand here: it was taken back, or began anew, since."""
+        """Why a whole checkpoint is not to be gone on from: the run was taken back, or began anew, or overflowed, since."""
         if not self.run.files.write:
             return ""
         place = folder if _state_file(folder).exists() else self._staged(_step(folder))
-        name = self.run.files.differs(read_state(place, NAME, arrays=False)["lines"])
-        return f"{name} no longer begins with the lines that stood there when it was saved" if name else ""
+        lines = read_state(place, NAME, arrays=False)["lines"]
+        if name := self.run.files.differs(lines):
+            return f"{name} no longer begins with the lines that stood there when it was saved"
+        for decision in self.run.files.decided_after(lines):
+            good = decision.get("new") if decision.get("what") == "not finite" else None
+            if good is not None and _step(folder) > _step(Path(good)):
+                return f"its weights are not known to give finite numbers: {decision['because']}, step {decision['step']}"
+        return ""
 
     def _warn(self, folder: Path, state: Mapping[str, Any]) -> None:
         log = logging.getLogger("mixwright")

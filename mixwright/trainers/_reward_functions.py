@@ -12,21 +12,40 @@ import asyncio
 import functools
 import inspect
 import logging
-from collections.abc import Mapping, Sequence
+import reprlib
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from mixwright._cli_output import plain
 from mixwright._time_limit import TOLD_AFTER, TooSlow, named, within
 from mixwright.errors import InputError
+from mixwright.trainers._rewards import weighted_sum
 
 if TYPE_CHECKING:
     from mixwright.trainers._run import RunSteering
     from mixwright.trainers._steering import Steering
 
 REMEDY = "Return a list with a number for each completion; None for one that cannot be judged."
+LARGEST = 1e12
+"""Largest size of a reward, of a weighted sum of them and of a weight: squares of more overflow in a group's statistics."""
+SHORT = reprlib.Repr()
+SHORT.maxother = SHORT.maxstring = 80
+
+
+class Left(Exception):
+    """An async reward function raised what ends the program, held here: raised in the event loop it would leave TRL waiting.
+
+    Args:
+        error: SystemExit or KeyboardInterrupt, raised again in the main thread.
+    """
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(error)
+        self.error = error
 
 
 def name_of(function: Any) -> str:
@@ -56,8 +75,8 @@ def watched(function: Any, steering: Steering, run: RunSteering, step: int, task
     """
     if isinstance(function, nn.Module | str):
         return function
-    name, seconds = name_of(function), steering.reward_seconds
-    where = f"reward function {name}, step {step}, {'task' if len(tasks) == 1 else 'tasks'} {', '.join(tasks)}"
+    name, seconds = plain(name_of(function)), steering.reward_seconds
+    where = plain(f"reward function {name}, step {step}, {'task' if len(tasks) == 1 else 'tasks'} {', '.join(tasks)}")
 
     def tell() -> None:
         logging.getLogger("mixwright").warning("Still running after %g s: %s.", min(seconds, TOLD_AFTER), where)
@@ -73,7 +92,7 @@ def watched(function: Any, steering: Steering, run: RunSteering, step: int, task
 
     def call(**given: Any) -> list[float | None]:
         try:
-            return checked(name, within(seconds, lambda: function(**given), tell), count)
+            return within(seconds, lambda: checked(name, function(**given), count), tell)
         except TooSlow:
             return late()
 
@@ -83,6 +102,8 @@ def watched(function: Any, steering: Steering, run: RunSteering, step: int, task
             with named(seconds, tell):
                 async with limit:
                     return checked(name, await function(**given), count)
+        except (SystemExit, KeyboardInterrupt) as error:
+            raise Left(error) from None
         except TimeoutError:
             if not limit.expired():
                 raise  # its own
@@ -92,56 +113,96 @@ def watched(function: Any, steering: Steering, run: RunSteering, step: int, task
 
 
 def checked(name: str, returned: Any, count: int) -> list[float | None]:
-    """What a reward function returned, as TRL can use it.
+    """What a reward function returned, as TRL can use it: a list, tuple, array, tensor, series or iterator of numbers.
 
     Args:
         name: of the function.
-        returned: by it.
+        returned: by it; of an iterator no more is read than shows that it is too long.
         count: completions that it judged.
 
     Raises:
-        InputError: no list, another length, or an entry that is neither a number nor None.
+        InputError: something else (a set or a dict has no order of completions), another length, or an entry that is
+            neither a real number nor None.
     """
     expected = f"{count} rewards from {name}, a list with one for each completion"
-    if isinstance(returned, str | bytes | Mapping) or getattr(returned, "ndim", 1) == 0:
-        raise InputError(expected, f"{returned!r:.80}", REMEDY)
-    try:
-        entries = list(returned)
-    except TypeError:
-        raise InputError(expected, f"{returned!r:.80}", REMEDY) from None
+    entries = _listed(returned, count)
+    if entries is None:
+        raise InputError(expected, plain(SHORT.repr(returned)), REMEDY)
     if len(entries) != count:
-        raise InputError(expected, str(len(entries)), REMEDY)
+        got = str(len(entries)) if not isinstance(returned, Iterator) or len(entries) < count else f"more than {count}"
+        raise InputError(expected, got, REMEDY)
     return [None if entry is None else _number(entry, name, place) for place, entry in enumerate(entries)]
 
 
-def _number(entry: Any, name: str, place: int) -> float:
+def _listed(returned: Any, count: int) -> Sequence[Any] | None:
+    """The entries; None where it is nothing that has one for each completion."""
+    if isinstance(returned, list | tuple):
+        return returned
+    if isinstance(returned, Iterator):
+        return list(islice(returned, count + 1))
+    if isinstance(returned, type | memoryview) or not hasattr(returned, "tolist"):
+        return None
     try:
-        if not isinstance(entry, str | bytes):
-            return float(entry)
+        found = returned.tolist()
+    except (RuntimeError, ValueError, TypeError):
+        return None
+    return found if isinstance(found, list) else None
+
+
+def _number(entry: Any, name: str, place: int) -> float:
+    number = entry
+    try:
+        if hasattr(number, "item"):  # of numpy and torch, whose complex numbers float() would cut to their real part
+            number = number.item()
+        if not isinstance(number, str | bytes | bytearray | memoryview):
+            return float(number)
     except (TypeError, ValueError, RuntimeError, OverflowError):
         pass
-    expected = f"a number or None from {name} for each completion"
-    raise InputError(expected, f"{entry!r:.80} for completion {place} (counted from 0)", REMEDY)
+    got = f"{plain(SHORT.repr(entry))} for completion {place} (counted from 0)"
+    raise InputError(f"a number or None from {name} for each completion", got, REMEDY)
 
 
-def refuse_infinite(
-    rewards: Float[Tensor, "completions functions"], functions: Sequence[Any], run: RunSteering, rows: Sequence[int]
-) -> None:
-    """Raises InputError for an infinite reward: every advantage of its group would be no number, and the weights after it.
+def refuse_weights(weights: Float[Tensor, " functions"], functions: Sequence[Any]) -> None:
+    """Raises InputError for a weight of a reward function that is no finite number, or too large to sum with."""
+    for weight, function in zip(weights.tolist(), functions, strict=True):
+        if not abs(weight) <= LARGEST:
+            name = plain(name_of(function))
+            raise InputError(f"finite reward_weights of at most {LARGEST:g}", f"{weight:g} for {name}", "Correct them.")
+
+
+def summed(
+    rewards: Float[Tensor, "completions functions"],
+    weights: Float[Tensor, " functions"],
+    functions: Sequence[Any],
+    run: RunSteering,
+    rows: Sequence[int],
+) -> list[float]:
+    """The weighted sum of each completion's rewards; NaN where no function judged it.
 
     Args:
         rewards: gathered over processes.
+        weights: one per function.
         functions: as TRL takes them.
         run: names the rows, and knows the reward of a wrong answer.
         rows: pool index of each completion.
+
+    Raises:
+        InputError: a reward, or a sum, that is infinite or larger than `LARGEST`: advantages of its group, and by them
+            the weights, would be no numbers, or all 0.
     """
-    found = torch.isinf(rewards).nonzero().tolist()
-    if found:
+    totals = weighted_sum(rewards, weights)
+    for table, names in ((rewards, [name_of(function) for function in functions]), (totals[:, None], [])):
+        found = (table.abs() > LARGEST).nonzero().tolist()
+        if not found:
+            continue
         place, column = found[0]
-        row, value = rows[place], float(rewards[place, column])
+        row, value = rows[place], float(table[place, column])
+        source = names[column] if names else f"the weighted sum of {', '.join(map(name_of, functions))}"
+        remedy = f"Return {run.low:g} for a wrong answer." if value < 0 else f"Return at most {run.high:g}."
         raise InputError(
-            "finite rewards, or None for a completion that cannot be judged",
-            f"{value:g} from {name_of(functions[column])} for example {run.pool.ids[row]!r} "
-            f"(task {run.pool.tasks[run.pool.task_of[row]]}), {len(found)} in this batch",
-            f"Return {run.low:g} for a wrong answer." if value < 0 else f"Return at most {run.high:g}.",
+            f"finite rewards of at most {LARGEST:g} in size, or None for a completion that cannot be judged",
+            f"{value:g} from {plain(source)} for example {run.pool.ids[row]!r} "
+            f"(task {plain(run.pool.tasks[run.pool.task_of[row]])}), {len(found)} in this batch",
+            remedy if names else "Use smaller reward_weights, or smaller rewards.",
         )
+    return totals.tolist()

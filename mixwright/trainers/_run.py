@@ -118,6 +118,7 @@ class RunSteering:
         self._mark(refused, rows)
         self.rollouts += completions
         self._count_unscored(step, rows, len(groups))
+        self._count_outside(step, groups)
         shown = self.engine.snapshot()
         if len(shown) > MANY:
             here = {cell_key(group.task, group.level) for group in groups}
@@ -147,6 +148,24 @@ class RunSteering:
                 f"none, up to step {step}: {because}",
                 "Correct the reward functions, or set Steering(unscored_batches=0) to train on.",
             )
+
+    def _count_outside(self, step: int, groups: Sequence[GroupOutcome]) -> None:
+        """Say once in the run that rewards lie outside the range that steering reads them by."""
+        rewards = [reward for group in groups for reward in group.rewards]
+        rounding = 1e-5 * (self.high - self.low)  # of sums in float32
+        outside = sum(not self.low - rounding <= reward <= self.high + rounding for reward in rewards)
+        if not outside or self._counts["outside"]:
+            return
+        self._counts["outside"] = 1
+        because = (
+            f"{outside} of {len(rewards)} scored completions of this batch have a reward outside the plan's reward_range "
+            f"{self.low:g} to {self.high:g} (least {min(rewards):g}, most {max(rewards):g}). Training sees them unchanged; "
+            "steering's estimates clip them. Set options: {engine: {reward_range: [wrong, right]}} in the plan's stage to "
+            "the reward of a wrong and of a right answer, summed over the reward functions with their weights"
+        )
+        self.note(step, "lint.reward_range", because)
+        if self.files.write:
+            logging.getLogger("mixwright").warning("step %d: %s.", step, because)
 
     def observe_rows(
         self, step: int, outcomes: Sequence[Outcome | PairOutcome], rows: int, line: Mapping[str, Any], entropy: float | None

@@ -29,8 +29,8 @@ from mixwright.trainers._hooks import SteeringHooks
 from mixwright.trainers._lints import Settings, read_settings, warn_at_first_batch, warn_at_start
 from mixwright.trainers._refusals import no_lr_reason
 from mixwright.trainers._resume import TRAINER_STATE
-from mixwright.trainers._reward_functions import is_async, name_of, refuse_infinite, watched
-from mixwright.trainers._rewards import group_outcomes, group_rows, permute, run_options, shown, weighted_sum
+from mixwright.trainers._reward_functions import is_async, name_of, refuse_weights, summed, watched
+from mixwright.trainers._rewards import group_outcomes, group_rows, permute, run_options, shown
 from mixwright.trainers._selftest import check_draws
 from mixwright.trainers._steering import INDEX, Steering, indexed, make_run, pool_of, read_steering
 from mixwright.trainers._trainer import measured
@@ -70,6 +70,8 @@ class SteeringCallback(SteeringHooks):
         wanted = read_steering(steering) or Steering()
         functions = list(reward_funcs) if isinstance(reward_funcs, Sequence) else [reward_funcs]
         _refuse(functions, args)
+        self._weights = torch.tensor(args.reward_weights or [1.0] * len(functions))
+        refuse_weights(self._weights, functions)
         self.steering, self.args, self._functions = wanted, args, functions
         self.trainer: Any = None
         """The trainer, if you want beta moved and KL and entropy seen."""
@@ -92,7 +94,6 @@ class SteeringCallback(SteeringHooks):
         """What the trainer is given instead of your reward functions."""
         self.train_dataset = IterableDataset.from_generator(_stream, gen_kwargs={"source": _Source(run.log, rows)})
         """What the trainer is given instead of your dataset: rows are drawn when they are asked for."""
-        self._weights = torch.tensor(args.reward_weights or [1.0] * len(functions))
         self._columns: list[list[float | None]] = []
         self._due: set[int] = set()
         self._state: Any = None
@@ -172,13 +173,13 @@ class SteeringCallback(SteeringHooks):
         pool, step = self.run.pool, self._state.global_step
         tasks = sorted({pool.tasks[pool.task_of[row]] for row in rows})
         functions = [watched(each, self.steering, self.run, step, tasks, len(rows)) for each in self._functions]
-        columns = [[torch.nan if reward is None else reward for reward in function(**given)] for function in functions]
-        table = torch.tensor(columns).T
-        refuse_infinite(table, self._functions, self.run, rows)
-        groups = group_rows(rows, size)
+        # read before reward functions run, which may change what they are given
         lengths = [len(ids) for ids in given.get("completion_ids") or ()]
         seen = shown(given["completions"], run_options(self.run.pool, rows))
-        totals = weighted_sum(table, self._weights).tolist()
+        columns = [[torch.nan if reward is None else reward for reward in function(**given)] for function in functions]
+        table = torch.tensor(columns).T
+        groups = group_rows(rows, size)
+        totals = summed(table, self._weights, self._functions, self.run, rows)
         outcomes = gather_object(group_outcomes(self.run.pool, groups, totals, lengths, seen, step))
         kl, entropy = self.last
         self.last = (None, None)

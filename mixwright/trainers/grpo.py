@@ -21,12 +21,15 @@ from mixwright.trainers._draws import SteeredSampler
 from mixwright.trainers._lints import Settings, read_settings, warn_at_first_batch, warn_at_start
 from mixwright.trainers._names import check_methods
 from mixwright.trainers._refusals import refuse_grpo
-from mixwright.trainers._reward_functions import refuse_infinite, watched
-from mixwright.trainers._rewards import group_outcomes, group_rows, permute, refuse, run_options, shown, weighted_sum
+from mixwright.trainers._reward_functions import Left, refuse_weights, summed, watched
+from mixwright.trainers._rewards import group_outcomes, group_rows, permute, refuse, run_options, shown
 from mixwright.trainers._run import RunSteering
 from mixwright.trainers._selftest import check_refusal
 from mixwright.trainers._steering import INDEX, Steering, indexed, pool_of, read_steering
 from mixwright.trainers._trainer import SteeredTrainer, is_training
+
+NO_PROBABILITY = "probability tensor contains"
+"""In torch's error when it is to sample from probabilities that are no numbers."""
 
 
 class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
@@ -55,6 +58,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
     def __init__(self, *args: Any, steering: Steering | str | Path | bool | None = None, **kwargs: Any) -> None:
         self.made_up_rewards: torch.Tensor | None = None
         self._rows: list[int] = []
+        self._generating = False
         self._refused_rows: torch.Tensor | None = None
         wanted = read_steering(steering)
         if wanted is None:
@@ -67,6 +71,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         pool = pool_of(dataset, wanted)
         bound.arguments["train_dataset"] = dataset
         super().__init__(*bound.args[1:], **bound.kwargs)
+        refuse_weights(self.reward_weights, self.reward_funcs)
         settings: Any = self.args
         micro_steps = settings.steps_per_generation * self.num_iterations
         self.steer(wanted, pool, objective="grpo", beta=self.beta, micro_steps=micro_steps)
@@ -90,9 +95,9 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
             return super()._generate_and_score_completions(inputs)
         plain = [{key: value for key, value in row.items() if key != INDEX} for row in inputs]
         if not is_training(self):
-            return super()._generate_and_score_completions(plain)
+            return self._generated(plain)
         self._rows = [row[INDEX] for row in inputs]
-        output = super()._generate_and_score_completions(plain)
+        output = self._generated(plain)
         if self._refused_rows is not None:
             local, rank = len(inputs), self.accelerator.process_index
             rows = self._refused_rows[rank * local : (rank + 1) * local]
@@ -101,23 +106,39 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
                 raise RuntimeError("a refused group has advantages other than 0; stopped before it could teach")
         return output
 
+    def _generated(self, rows: Any) -> Any:
+        """As TRL's; weights whose probabilities are no numbers stop the run as other such numbers do."""
+        self._generating = True
+        try:
+            return super()._generate_and_score_completions(rows)
+        except RuntimeError as error:
+            if self._generating and NO_PROBABILITY in str(error):
+                self.hooks.finite.stop(self.state.global_step, "probability of a token", "nothing could be generated")
+            raise
+
     def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> torch.Tensor:
+        self._generating = False
         if self.made_up_rewards is not None:
             return self.made_up_rewards.to(self.accelerator.device)
         if self.steered is None:
             return super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
+        # read before reward functions run, which may change what they are given, and the model's mode
+        training, step = is_training(self), self.state.global_step
+        lengths = [len(ids) for ids in completion_ids_list]
+        seen = shown(completions, run_options(self.steered.pool, self._rows)) if training else []
         given, self.reward_funcs = self.reward_funcs, self._watched(len(prompts))
         try:
             rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
+        except Left as left:
+            raise left.error from None
         finally:
             self.reward_funcs = given
-        if not is_training(self):
+        if not training:
             return rewards
-        numbers = [[row, len(ids)] for row, ids in zip(self._rows, completion_ids_list, strict=True)]
-        gathered: Any = gather(torch.tensor(numbers, device=self.accelerator.device))
+        numbers = torch.tensor(list(zip(self._rows, lengths, strict=True)), device=self.accelerator.device)
+        gathered: Any = gather(numbers)
         indices, lengths = gathered.T.tolist()
-        seen = gather_object(shown(completions, run_options(self.steered.pool, self._rows)))
-        return self._steer_rewards(self.steered, rewards, indices, lengths, seen)
+        return self._steer_rewards(self.steered, step, rewards, indices, lengths, gather_object(seen))
 
     def _watched(self, count: int) -> list[Any]:
         """The reward functions for a call on `count` completions."""
@@ -131,16 +152,16 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
     def _steer_rewards(
         self,
         run: RunSteering,
+        step: int,
         rewards: torch.Tensor,
         indices: Sequence[int],
         lengths: Sequence[int],
         seen: Sequence[tuple[str, str]],
     ) -> torch.Tensor:
         """Observe whole groups, refuse, permute; all arguments gathered over processes, in row order."""
-        refuse_infinite(rewards, self.reward_funcs, run, indices)
-        size, step = int(self.num_generations or 1), self.state.global_step
+        size = int(self.num_generations or 1)
         rows = group_rows(indices, size)
-        totals = weighted_sum(rewards, self.reward_weights).tolist()
+        totals = summed(rewards, self.reward_weights, self.reward_funcs, run, indices)
         groups = group_outcomes(run.pool, rows, totals, lengths, seen, step)
         kl, entropy = self.hooks.last
         self.hooks.last = (None, None)
