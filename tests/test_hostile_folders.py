@@ -6,6 +6,8 @@ import json
 import os
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from cli_call import Call, sums, write
 
@@ -62,6 +64,18 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / ".lock")
     with pytest.raises(InputError, match="expected a file, got a pipe"), RunFolder(tmp_path).lock():
         pass
+
+
+def test_a_name_that_stands_twice_in_a_row_or_a_table_is_refused(call: Call) -> None:
+    Path("a.jsonl").write_text('{"prompt": "1+1=", "answer": "2", "answer": "3"}\n', encoding="utf-8")
+    Path("a.json").write_text('[{"prompt": "1+1=", "prompt": "2+2=", "answer": "2"}]', encoding="utf-8")
+    text = pa.array(["x"])
+    pq.write_table(pa.Table.from_arrays([text, text], names=["prompt", "prompt"]), "a.parquet")
+    for name, told in (("a.jsonl", "'answer' twice"), ("a.json", "'prompt' twice"), ("a.parquet", "'prompt' twice")):
+        code, _, err = call("audit", name)
+        assert code == 1
+        assert f"error: {name}" in err
+        assert told in err
 
 
 def run_with(plan: Plan, tmp_path: Path) -> tuple[RunConfig, RunFolder, Corpus]:

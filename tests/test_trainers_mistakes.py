@@ -102,7 +102,7 @@ def test_canaries_that_nothing_scores_are_said_once(tmp_path: Path) -> None:
         ({"reward_range": [1, 1]}, "low < high"),
         ({"reward_range": [0, float("inf")]}, "low < high"),
         ({"survivors": 2.0}, "survivors between 0 and 1"),
-        ({"patience": 0}, "a patience of at least 1"),
+        ({"patience": 0}, "patience of engine between 1 and"),
     ],
 )
 def test_options_of_the_engine_that_make_no_sense(tmp_path: Path, options: dict[str, Any], told: str) -> None:

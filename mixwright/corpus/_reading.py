@@ -13,6 +13,19 @@ from typing import Any, NamedTuple
 from mixwright.errors import InputError, missing_extra
 
 KEEP = "Correct that line or remove it."
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object. Raises ValueError for a key that stands there twice: the first value would be lost."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice!r:.60} twice")
+    return found
+
+
+DECODER = json.JSONDecoder(object_pairs_hook=_once)
 PARQUET_ROWS = 2048
 """Rows of a Parquet file in memory at a time."""
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet")
@@ -80,7 +93,7 @@ def _jsonl(path: Path) -> Rows:
                 text = raw.decode("utf-8-sig" if line == 1 else "utf-8")
                 if not text.strip():
                     continue
-                yield json.loads(text), place
+                yield DECODER.decode(text), place
             except json.JSONDecodeError as error:
                 raise place.error("a JSON object", f"{error.msg} at column {error.colno}", KEEP) from None
             except UnicodeDecodeError as error:
@@ -95,7 +108,7 @@ def _json(path: Path) -> Rows:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise Place(str(path)).error("UTF-8 text", error.reason, "Save the file as UTF-8.") from None
-    decoder, line, counted = json.JSONDecoder(), 1, 0
+    decoder, line, counted = DECODER, 1, 0
     at, last = _after_space(text, 0), False
     if text[at : at + 1] != "[":
         raise Place(str(path), 1).error("a JSON list of objects", repr(text[at : at + 20]), "For a row per line: .jsonl.")
@@ -132,6 +145,9 @@ def _parquet(path: Path) -> Rows:
     row = 0
     try:
         with pq.ParquetFile(path) as file:
+            names = file.schema_arrow.names
+            if twice := [name for name in names if names.count(name) > 1]:
+                raise InputError("each column once", f"{twice[0]!r:.60} twice", "Rename one of them.", file=path)
             for batch in file.iter_batches(PARQUET_ROWS):
                 for value in batch.to_pylist():
                     row += 1

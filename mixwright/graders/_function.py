@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Mapping
 from numbers import Complex, Real
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import parse_qsl
 
 from mixwright import catalog
@@ -47,7 +47,7 @@ class FunctionGrader(Grader):
             raise InputError(wanted, _said(error), "Correct it.") from error
         odd = isinstance(score, str | bytes) or (isinstance(score, Complex) and not isinstance(score, Real))
         try:
-            number = math.nan if odd else float(score)
+            number = math.nan if odd else float(cast(Any, score))
         except Exception:  # whatever its own conversion raises
             number = math.nan
         if not 0 <= number <= 1:

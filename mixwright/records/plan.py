@@ -103,7 +103,7 @@ class CellPlan:
     """Of the permutation test that answers depend on their prompts."""
 
     def __post_init__(self) -> None:
-        for name in ("success", "chance", "low", "high", "learnability", "p"):
+        for name in ("success", "chance", "learnability", "p"):  # ends of an interval may lie outside
             value = getattr(self, name)
             if value is not None and not _share(value):
                 raise ValueError(f"{name} of {self.key} from 0 to 1, not {value}")

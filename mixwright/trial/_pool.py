@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 """Environment of every worker, set before it imports anything."""
-KILLED = {
+KILLED: dict[int, str] = {
     signal.SIGKILL: "Out of memory? Fewer workers need less: trial.workers. What was finished is taken over.",
     signal.SIGTERM: "Somebody ended it. What was finished is taken over.",
     signal.SIGBUS: "A full disk, or a file cut short, under a memory-mapped file? Make room and give the command again.",
