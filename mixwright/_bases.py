@@ -59,7 +59,7 @@ def build_bases(config: RunConfig, run: RunFolder, pool: Pool, base: Path) -> No
     """
     if config.model.path != TINY:
         return
-    missing = [place for place, base in enumerate(bases_of(config, run)) if not (Path(base) / MARK).is_file()]
+    missing = [place for place, built in enumerate(bases_of(config, run)) if not (Path(built) / MARK).is_file()]
     data, log = to_data(config), run.path / "bases" / "log.txt"
     jobs = [Job(f"base {place}", build_base, BaseJob(str(run.path), place, data, str(base)), log=log) for place in missing]
     if jobs:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import importlib.util
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mixwright import catalog
 from mixwright._lessons import lesson_shares, lessons
 from mixwright.errors import InputError, missing_extra, unknown_name
 from mixwright.plan._asked import check_asked
 from mixwright.records import to_data
+from mixwright.trial._rows import COMPETENCE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,17 +23,10 @@ if TYPE_CHECKING:
 TRAINING = ("torch", "transformers", "trl", "datasets")
 NEEDED = {"grpo": ("prompt", "answer"), "sft": ("target",), "dpo": ("chosen", "rejected")}
 """Objective -> what each training row must have; of plain text the text itself is the target."""
-COMPETENCE = "competence"
-"""The probe that success is read from."""
 
 
-def check_settings(config: RunConfig, corpus: Corpus, base: Path = Path()) -> None:
+def check_settings(config: RunConfig, corpus: Corpus) -> None:
     """Everything that can be refused from settings and corpus alone.
-
-    Args:
-        config: the settings.
-        corpus: the run's own.
-        base: folder that relative paths in the settings start from.
 
     Raises:
         InputError: an unknown plug-in or option, packages missing, a grader that cannot be loaded, no such model folder.
@@ -64,7 +58,6 @@ def check_settings(config: RunConfig, corpus: Corpus, base: Path = Path()) -> No
             corpus.grader(name)
     _check_plain(config)
     check_model(config.model)
-    _check_lessons(config, corpus, base)
 
 
 def check_rows(config: RunConfig, corpus: Corpus) -> None:
@@ -164,8 +157,8 @@ def check_weights(file: Path) -> None:
         raise InputError("a whole safetensors file", problem, remedy, file=file)
 
 
-def _check_lessons(config: RunConfig, corpus: Corpus, base: Path) -> None:
-    """Whether a tiny model can be warmed up as asked. Raises InputError."""
-    warmup: Any = config.model.warmup
+def check_lessons(config: RunConfig, corpus: Corpus, base: Path) -> None:
+    """Whether a tiny model can be warmed up as asked; reads `model.warmup.source`, from `base`. Raises InputError."""
+    warmup = config.model.warmup
     if warmup is not None and config.model.path == "tiny:" and (warmup.source is not None or warmup.cells):
         lesson_shares(list(lessons(config, corpus, base)), warmup.cells)

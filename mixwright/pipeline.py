@@ -14,7 +14,7 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mixwright._checks import check_rows, check_settings
+from mixwright._checks import check_lessons, check_rows, check_settings
 from mixwright._manifest import changed_settings, run_settings, settings_file, write_manifest, write_settings
 from mixwright.catalog import create, load
 from mixwright.errors import InputError, some
@@ -118,13 +118,11 @@ def opened(
     if after is not None and not after.exists():
         remedy = "Run `mixwright plan` first." if after == folder.plan else "Run `mixwright measure` first."
         raise InputError("a file of an earlier stage", "nothing", remedy, file=after)
-    changed = changed_settings(config, folder, base)
-    begun = folder.manifest.exists() and "corpus" not in changed
-    corpus = known_corpus(config, folder, base=base, whole=whole)
-    fits = begun and not changed
+    corpus, held, changed = _known(config, folder, base, whole=whole)
+    fits = held and not changed
     resolved = {} if fits or pool is None else start(config, corpus, pool)
     with folder.lock():
-        if not begun:
+        if not held:
             corpus.save(folder.corpus)
         if not fits:
             seeds = {"run": config.seed, "trial seeds": config.trial.seeds, "bases": config.model.bases}
@@ -135,32 +133,33 @@ def opened(
 
 def known_corpus(config: RunConfig, folder: RunFolder, *, base: Path = Path(), whole: bool = False) -> Corpus:
     """The corpus that the folder holds, or that it would hold; nothing is written. Arguments and errors as of `opened`."""
+    return _known(config, folder, base, whole=whole)[0]
+
+
+def _known(config: RunConfig, folder: RunFolder, base: Path, *, whole: bool) -> tuple[Corpus, bool, frozenset[str]]:
+    """The checked corpus, whether it is the one that the folder holds, and the sections of the settings that changed."""
     from mixwright.corpus import Corpus, read_corpus
     from mixwright.trial._stage import check_trial
 
     changed = changed_settings(config, folder, base)
     held = folder.manifest.exists() and "corpus" not in changed
     corpus = Corpus.load(folder.corpus) if held else read_corpus(config.corpus, base=base)
-    check_settings(config, corpus, base)
+    check_settings(config, corpus)
+    if not held or changed:  # else it was checked when the run began, and a source may be long
+        check_lessons(config, corpus, base)
     if whole:
         check_trial(config, corpus)
         check_rows(config, corpus)
-    return corpus
+    return corpus, held, changed
 
 
 def check_plan(config: RunConfig, folder: RunFolder, corpus: Corpus) -> Plan:
     """plan.yaml, perhaps edited by hand, which must fit the data and the settings. Raises InputError with its name."""
-    from mixwright.plan._validate import validate_plan
+    from mixwright.trial._stage import check_tried
 
     plan = read_plan(folder.plan)
     try:
-        validate_plan(plan, corpus.cells())
-        if len(plan.stages) != 1:
-            remedy = "Leave the stage that is to be trained in plan.yaml."
-            raise InputError("a plan of one stage, for now", str(len(plan.stages)), remedy)
-        if (other := plan.stages[0].objective) != config.train.objective:
-            remedy = "Correct it, or change train.objective in the settings of a new run."
-            raise InputError(f"the objective {config.train.objective} of the settings", repr(other), remedy)
+        check_tried(config, plan, corpus)
     except InputError as error:
         raise error.at(folder.plan) from None
     return plan

@@ -96,13 +96,21 @@ def _with_nulls(trial: Trial, arms: Arms, left: Sequence[str], replan: Replan | 
 
 def _check(config: RunConfig, plan: Plan, corpus: Corpus, bases: Sequence[str | Path]) -> None:
     """Everything that can be refused before hours of training. Raises InputError."""
-    validate_plan(plan, corpus.cells())
-    if len(plan.stages) != 1:
-        raise InputError("a plan of one stage, for now", f"{len(plan.stages)}", "Leave the stage under trial in plan.yaml.")
+    check_tried(config, plan, corpus)
     if len({base_name(base) for base in bases}) != len(bases) or not bases:
         names = ", ".join(str(base) for base in bases) or "none"
         raise InputError("starting models with different names", names, "Rename their folders.")
     check_trial(config, corpus)
+
+
+def check_tried(config: RunConfig, plan: Plan, corpus: Corpus) -> None:
+    """Whether a plan fits the data and the settings that it is to be trained by. Raises InputError."""
+    validate_plan(plan, corpus.cells())
+    if len(plan.stages) != 1:
+        raise InputError("a plan of one stage, for now", f"{len(plan.stages)}", "Leave the stage that is to be trained.")
+    if (other := plan.stages[0].objective) != config.train.objective:
+        remedy = "Correct it, or change train.objective in the settings of a new run."
+        raise InputError(f"the objective {config.train.objective} of the settings", repr(other), remedy)
 
 
 def check_trial(config: RunConfig, corpus: Corpus) -> None:
