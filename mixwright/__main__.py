@@ -18,7 +18,7 @@ import typer
 
 from mixwright import __version__
 from mixwright import _cli_output as output
-from mixwright.errors import InputError, no_room, system_error
+from mixwright.errors import InputError, no_room, one_line, system_error
 
 if TYPE_CHECKING:
     from mixwright.config import RunConfig
@@ -239,7 +239,7 @@ def verdict(
 
         result = _gate.of_run(run, protect or (), each=each)  # first: a name that is not there is refused before the page
         _conclude(run, full=full)
-        output.out("\n".join(f"gate: {output.plain(line)}" for line in _gate.lines(result, cannot_tell)))
+        output.out("\n".join(f"gate: {one_line(line)}" for line in _gate.lines(result, cannot_tell)))
         raise typer.Exit(result.code(cannot_tell))
 
 
@@ -258,7 +258,7 @@ def run(
         from mixwright._cli_init import write_settings
 
         for note in write_settings(str(source) if source else None, output_file):
-            output.say(output.plain(note))
+            output.say(one_line(note))
         output.say(f"Edit {output_file}, then: mixwright run {output_file}")
         return
     if source is None:
@@ -267,7 +267,7 @@ def run(
     if dry_run:
         output.out_rows(("stage", "what would be done"), pipeline.outline(settings, place, base=source.parent))
         return
-    pipeline.run(settings, place, base=source.parent, say=lambda line: output.say(output.plain(line)))
+    pipeline.run(settings, place, base=source.parent, say=lambda line: output.say(one_line(line)))
     _conclude(place)
 
 
@@ -333,7 +333,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _refuse(error: InputError) -> NoReturn:
-    output.say(f"error: {output.plain(error)}")
+    output.say(f"error: {one_line(error)}")
     sys.exit(YOUR_INPUT)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mixwright import _cli_output as output
 from mixwright.catalog import KINDS, listing, row
-from mixwright.errors import unknown_name
+from mixwright.errors import one_line, unknown_name
 
 
 def show_list(kind: str | None, *, as_json: bool) -> None:
@@ -19,7 +19,7 @@ def show_list(kind: str | None, *, as_json: bool) -> None:
         output.out(name if group else f"{name}  (none yet)")
         for entry in group:
             extra = f"  [{entry.extra}]" if entry.needs else ""
-            output.out(f"  {entry.name:<{width}}  {output.plain(entry.summary)}{extra}")
+            output.out(f"  {entry.name:<{width}}  {one_line(entry.summary)}{extra}")
 
 
 def show_row(name: str) -> None:
@@ -30,5 +30,5 @@ def show_row(name: str) -> None:
     for entry in entries:
         output.out(f"{entry.kind}.{entry.name}  ({entry.module})")
         for line in (entry.docstring or entry.summary).splitlines():
-            output.out(f"  {output.plain(line)}".rstrip())
+            output.out(f"  {one_line(line)}".rstrip())
         output.out("")

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixwright import config as settings
-from mixwright._cli_output import plain
 from mixwright.config import CorpusConfig, ModelConfig, RunConfig, WarmupConfig
-from mixwright.errors import InputError, some
+from mixwright.errors import InputError, one_line, some
 from mixwright.runs import write_text, yaml_text
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ def write_settings(train: str | None, path: Path) -> list[str]:
         config, model=ModelConfig(warmup=WARMUP), corpus=dataclasses.replace(config.corpus, train=source)
     )
     head = ["Settings of one run. Every line may be edited; what is left out keeps the default shown here.", *notes]
-    lines = [f"# {line}" for note in head for line in textwrap.wrap(plain(note), COMMENT_WIDTH)]
+    lines = [f"# {line}" for note in head for line in textwrap.wrap(one_line(note), COMMENT_WIDTH)]
     lines += [f"# Then: mixwright run {path}", "", *_lines(config, 0)]
     write_text(path, "\n".join(lines) + "\n")
     return notes

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mixwright.errors import one_line
 from mixwright.records import to_data
 
 if TYPE_CHECKING:
@@ -19,11 +20,6 @@ TASKS = 200
 """Tasks that a table of observations shows."""
 PAIRS = 3
 """Pairs of rows shown as evidence in a table."""
-
-
-def plain(value: object) -> str:
-    """`value` on one line without control characters: text from data must not move the cursor or colour the terminal."""
-    return "".join(mark if mark.isprintable() else " " for mark in str(value))
 
 
 def out(text: str) -> None:
@@ -53,7 +49,7 @@ def out_rows(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     for name in header:
         table.add_column(name, overflow="fold")
     for row in rows:
-        table.add_row(*(escape(plain(value)) for value in row))
+        table.add_row(*(escape(one_line(value)) for value in row))
     console().print(table)
 
 

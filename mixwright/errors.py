@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 import errno
 import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import TracebackType
 from typing import Any
-
-from mixwright._uncaught import show_briefly
 
 SOME = 8
 """Names listed when none is near."""
@@ -40,6 +40,8 @@ LIMITS = {
     errno.EFBIG: ("File too large", f"os error {errno.EFBIG})"),
 }
 """When nothing more can be written, and how libraries that raise no OSError say so."""
+INNER = {"mixwright", "mixwright_lab", "trl", "transformers", "accelerate", "datasets"}
+"""Packages whose lines are not the user's."""
 
 
 class InputError(Exception):
@@ -62,7 +64,7 @@ class InputError(Exception):
         self.file = str(file) if file is not None else None
         self.line = line
         super().__init__(str(self))
-        show_briefly()
+        _show_briefly()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (self.expected, self.got, self.remedy, self.file, self.line)
@@ -107,6 +109,11 @@ def no_room(error: BaseException, file: str | Path | None = None) -> InputError 
     return None
 
 
+def one_line(value: object) -> str:
+    """`value` on one line without control characters: text from data must not move the cursor or colour the terminal."""
+    return "".join(mark if mark.isprintable() else " " for mark in str(value))
+
+
 def some(parts: Sequence[str]) -> str:
     """The first few, and how many more there are: `a, b and 4,998 more`."""
     more = len(parts) - SOME
@@ -140,3 +147,33 @@ def missing_extra(name: str, missing: Iterable[str], extra: str) -> InputError:
         f"no {', '.join(missing)}",
         f"Run: pip install 'mixwright[{extra}]'",
     )
+
+
+def _show_briefly() -> None:
+    """Have uncaught `InputError`s printed as one line, from now on; a hook that somebody else set stays as it is.
+
+    The exception keeps its traceback, and whoever catches it sees no difference. Python's own hook is replaced when
+    the first `InputError` is made, not by an import.
+    """
+    if sys.excepthook is sys.__excepthook__:
+        sys.excepthook = _show
+
+
+def _show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    if isinstance(error, InputError) and sys.stderr is not None:
+        sys.stderr.write(f"{_line(error, trace)}\n")
+    else:
+        sys.__excepthook__(kind, error, trace)
+
+
+def _line(error: InputError, trace: TracebackType | None) -> str:
+    """The error as one line, behind the last line of the user's own that led to it."""
+    place = ""
+    while trace is not None:
+        frame = trace.tb_frame
+        if str(frame.f_globals.get("__name__")).partition(".")[0] in INNER:
+            break
+        place = f"{frame.f_code.co_filename}, line {trace.tb_lineno}: "
+        trace = trace.tb_next
+    text = f"{place}{type(error).__name__}: {' '.join(str(error).split())}"
+    return one_line(text)

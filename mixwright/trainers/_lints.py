@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mixwright._cli_output import plain
 from mixwright.contracts import Pool
+from mixwright.errors import one_line
 from mixwright.records import GroupOutcome, Plan
 from mixwright.steer._formats import in_use
 
@@ -198,7 +198,7 @@ def _warn(run: RunSteering, step: int, lints: Sequence[Lint | None]) -> None:
     for lint in filter(None, lints):
         run.note(step, f"lint.{lint.name}", lint.sentence)
         if run.files.write:
-            logging.getLogger("mixwright").warning("%s", plain(lint.sentence))  # names of tasks come from the data
+            logging.getLogger("mixwright").warning("%s", one_line(lint.sentence))  # names of tasks come from the data
 
 
 def _choices(groups: Sequence[GroupOutcome]) -> dict[str, dict[str, float]]:

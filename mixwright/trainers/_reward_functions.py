@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from mixwright._cli_output import plain
 from mixwright._time_limit import TOLD_AFTER, TooSlow, named, within
-from mixwright.errors import InputError
+from mixwright.errors import InputError, one_line
 from mixwright.trainers._rewards import weighted_sum
 
 if TYPE_CHECKING:
@@ -75,8 +74,8 @@ def watched(function: Any, steering: Steering, run: RunSteering, step: int, task
     """
     if isinstance(function, nn.Module | str):
         return function
-    name, seconds = plain(name_of(function)), steering.reward_seconds
-    where = plain(f"reward function {name}, step {step}, {'task' if len(tasks) == 1 else 'tasks'} {', '.join(tasks)}")
+    name, seconds = one_line(name_of(function)), steering.reward_seconds
+    where = one_line(f"reward function {name}, step {step}, {'task' if len(tasks) == 1 else 'tasks'} {', '.join(tasks)}")
 
     def tell() -> None:
         logging.getLogger("mixwright").warning("Still running after %g s: %s.", min(seconds, TOLD_AFTER), where)
@@ -127,7 +126,7 @@ def checked(name: str, returned: Any, count: int) -> list[float | None]:
     expected = f"{count} rewards from {name}, a list with one for each completion"
     entries = _listed(returned, count)
     if entries is None:
-        raise InputError(expected, plain(SHORT.repr(returned)), REMEDY)
+        raise InputError(expected, one_line(SHORT.repr(returned)), REMEDY)
     if len(entries) != count:
         got = str(len(entries)) if not isinstance(returned, Iterator) or len(entries) < count else f"more than {count}"
         raise InputError(expected, got, REMEDY)
@@ -158,7 +157,7 @@ def _number(entry: Any, name: str, place: int) -> float:
             return float(number)
     except (TypeError, ValueError, RuntimeError, OverflowError):
         pass
-    got = f"{plain(SHORT.repr(entry))} for completion {place} (counted from 0)"
+    got = f"{one_line(SHORT.repr(entry))} for completion {place} (counted from 0)"
     raise InputError(f"a number or None from {name} for each completion", got, REMEDY)
 
 
@@ -166,7 +165,7 @@ def refuse_weights(weights: Float[Tensor, " functions"], functions: Sequence[Any
     """Raises InputError for a weight of a reward function that is no finite number, or too large to sum with."""
     for weight, function in zip(weights.tolist(), functions, strict=True):
         if not abs(weight) <= LARGEST:
-            name = plain(name_of(function))
+            name = one_line(name_of(function))
             raise InputError(f"finite reward_weights of at most {LARGEST:g}", f"{weight:g} for {name}", "Correct them.")
 
 
@@ -201,8 +200,8 @@ def summed(
         remedy = f"Return {run.low:g} for a wrong answer." if value < 0 else f"Return at most {run.high:g}."
         raise InputError(
             f"finite rewards of at most {LARGEST:g} in size, or None for a completion that cannot be judged",
-            f"{value:g} from {plain(source)} for example {run.pool.ids[row]!r} "
-            f"(task {plain(run.pool.tasks[run.pool.task_of[row]])}), {len(found)} in this batch",
+            f"{value:g} from {one_line(source)} for example {run.pool.ids[row]!r} "
+            f"(task {one_line(run.pool.tasks[run.pool.task_of[row]])}), {len(found)} in this batch",
             remedy if names else "Use smaller reward_weights, or smaller rewards.",
         )
     return totals.tolist()
