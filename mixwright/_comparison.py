@@ -78,7 +78,7 @@ def write_comparison(
 
     What is noted is how the checkpoints were measured. How they were trained is not known here.
     """
-    from mixwright._manifest import write_manifest, write_settings
+    from mixwright.manifest import write_manifest, write_settings
     from mixwright.trial._before import write_completions
 
     with folder.lock():

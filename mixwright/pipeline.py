@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixwright._checks import check_lessons, check_rows, check_settings
-from mixwright._manifest import changed_settings, run_settings, settings_file, write_manifest, write_settings
 from mixwright.catalog import create, load
 from mixwright.errors import InputError, some
+from mixwright.manifest import changed_settings, run_settings, settings_file, write_manifest, write_settings
 from mixwright.plan._asked import with_asked
 from mixwright.plan._race import warnings_of, with_formats
 from mixwright.records import Measurement, Observation, Plan, RunManifest, TrialResult, to_data

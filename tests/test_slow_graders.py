@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from trainers_tiny import model, tokenizer
 
-from mixwright._time_limit import TooSlow, within
 from mixwright.config import CorpusConfig, MeasureConfig, RunConfig, TrainConfig
 from mixwright.contracts import Branch
 from mixwright.corpus import Corpus, read_corpus
@@ -23,6 +22,7 @@ from mixwright.errors import InputError
 from mixwright.learner import Completion, Learner
 from mixwright.measure._stage import measure_learner
 from mixwright.records import Example, Plan, Stage
+from mixwright.time_limit import TooSlow, within
 from mixwright.trial._training import make_trainer
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # TRL sets the older name

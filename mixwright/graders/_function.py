@@ -17,10 +17,10 @@ from typing import Any, cast
 from urllib.parse import parse_qsl
 
 from mixwright import catalog
-from mixwright._time_limit import TooSlow
 from mixwright.contracts import Grader
 from mixwright.errors import InputError
 from mixwright.records import Example
+from mixwright.time_limit import TooSlow
 
 
 class FunctionGrader(Grader):

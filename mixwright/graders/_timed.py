@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
-from mixwright._time_limit import TOLD_AFTER, TooSlow, within
 from mixwright.errors import InputError
 from mixwright.records import Example
+from mixwright.time_limit import TOLD_AFTER, TooSlow, within
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus

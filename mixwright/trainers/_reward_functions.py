@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from mixwright._time_limit import TOLD_AFTER, TooSlow, named, within
 from mixwright.errors import InputError, one_line
+from mixwright.time_limit import TOLD_AFTER, TooSlow, named, within
 from mixwright.trainers._rewards import weighted_sum
 
 if TYPE_CHECKING:
