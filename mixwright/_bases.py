@@ -14,8 +14,8 @@ from mixwright._lessons import lessons
 from mixwright.config import RunConfig
 from mixwright.records import Measurement, from_data, to_data
 from mixwright.runs import RunFolder
-from mixwright.trial._pool import Job, Pool
-from mixwright.trial._progress import report
+from mixwright.workers.pool import Job, Pool
+from mixwright.workers.progress import report
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from mixwright.config import RunConfig
     from mixwright.corpus import Corpus
     from mixwright.trial._arms import Arms
-    from mixwright.trial._pool import Pool
+    from mixwright.workers.pool import Pool
 
 Say = Callable[[str], None]
 """Takes one line for people."""
@@ -168,7 +168,7 @@ def check_plan(config: RunConfig, folder: RunFolder, corpus: Corpus) -> Plan:
 def start(config: RunConfig, corpus: Corpus, pool: Pool) -> dict[str, Any]:
     """The settings of training as the trainer resolves them. Raises InputError for what trainer or tokenizer refuses."""
     from mixwright._bases import StartJob, resolved_settings
-    from mixwright.trial._pool import Job
+    from mixwright.workers.pool import Job
 
     chats = any(corpus.table["chat"].to_pylist())
     job = Job("settings", resolved_settings, StartJob(to_data(config), chats))
@@ -179,7 +179,7 @@ def start(config: RunConfig, corpus: Corpus, pool: Pool) -> dict[str, Any]:
 @contextlib.contextmanager
 def workers(config: RunConfig) -> Iterator[Pool]:
     """The worker processes that every heavy stage shares."""
-    from mixwright.trial._pool import Pool
+    from mixwright.workers.pool import Pool
 
     with Pool(config.trial.workers) as pool:
         yield pool
@@ -210,7 +210,7 @@ def measure(config: RunConfig, folder: RunFolder, pool: Pool, *, base: Path = Pa
     """Build and measure every starting model; writes measure/<base>.parquet and, all together, before.parquet."""
     from mixwright._bases import bases_of, build_bases, pooled
     from mixwright.trial._before import MeasureJob, base_name, measure_base
-    from mixwright.trial._pool import Job
+    from mixwright.workers.pool import Job
 
     if read_json(folder.manifest, RunManifest).settings.get("use_cpu"):
         say("  on this CPU: float32 without gradient checkpointing; TRL's defaults are for a GPU, about 4 times slower here")
@@ -282,7 +282,7 @@ def steer(config: RunConfig, folder: RunFolder, pool: Pool, *, base: Path = Path
     from mixwright.corpus import Corpus
     from mixwright.trial._branch import is_complete, train_branch
     from mixwright.trial._jobs import Trial
-    from mixwright.trial._pool import Job
+    from mixwright.workers.pool import Job
 
     build_bases(config, folder, pool, base)
     one = replace(config, trial=replace(config.trial, seeds=1))

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from mixwright.errors import InputError
-from mixwright.trial._pool import Job, JobFailed, Pool, run_jobs
-from mixwright.trial._progress import progress_line, report, time_left
+from mixwright.workers.pool import Job, JobFailed, Pool, run_jobs
+from mixwright.workers.progress import progress_line, report, time_left
 
 
 def double(number):

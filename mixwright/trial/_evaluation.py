@@ -13,7 +13,7 @@ from transformers import TrainerCallback
 from mixwright.graders._timed import TimedGrades
 from mixwright.measure._passes import FULL_MARKS
 from mixwright.records import Example, cell_key
-from mixwright.trial._progress import report
+from mixwright.workers.progress import report
 
 if TYPE_CHECKING:
     from mixwright.config import MeasureConfig

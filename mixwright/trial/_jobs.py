@@ -13,14 +13,14 @@ from mixwright.runs import RunFolder, read_measurements
 from mixwright.trial._arms import branch_of, null_name, other_seed, role_of
 from mixwright.trial._before import MeasureJob, base_name, measure_base, shuffled_name
 from mixwright.trial._branch import BranchJob, base_digest, branch_digest, is_complete, train_branch
-from mixwright.trial._pool import Job, Pool, run_jobs
 from mixwright.trial._shuffled import shuffle_levels
+from mixwright.workers.pool import Job, Pool, run_jobs
 
 if TYPE_CHECKING:
     from mixwright.contracts import Branch
     from mixwright.corpus import Corpus
     from mixwright.trial._arms import Replan
-    from mixwright.trial._progress import Progress
+    from mixwright.workers.progress import Progress
 
 CANARIES = 0.2
 """What canary passes add to the duration of a branch, about."""

@@ -17,13 +17,13 @@ from mixwright.runs import RunFolder, read_plan, write_json
 from mixwright.trial._arms import Arms, Replan, arms_of, branch_of, idle_ablations, left_out, null_name
 from mixwright.trial._before import base_name
 from mixwright.trial._jobs import Trial
-from mixwright.trial._pool import Pool
 from mixwright.trial._rows import COMPETENCE
 from mixwright.trial._summary import summarise
+from mixwright.workers.pool import Pool
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
-    from mixwright.trial._progress import Progress
+    from mixwright.workers.progress import Progress
 
 
 def run_trial(

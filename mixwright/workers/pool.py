@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixwright.errors import InputError, no_room, system_error
-from mixwright.trial._progress import Progress, heard_by, progress_line
+from mixwright.workers.progress import Progress, heard_by, progress_line
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
