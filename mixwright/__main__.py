@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 import typer
 
 from mixwright import __version__
-from mixwright import _cli_output as output
+from mixwright.cli import output
 from mixwright.errors import InputError, no_room, one_line, system_error
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ def verdict(
         raise InputError("AFTER, the checkpoint to compare with BEFORE", "--corpus without it", "Name both checkpoints.")
     run = RunFolder(folder if after else before)
     if after:
-        from mixwright._comparison import compare
+        from mixwright.cli.compare import compare
         from mixwright.config import CorpusConfig
 
         if corpus is None:
@@ -255,7 +255,7 @@ def run(
     from mixwright import pipeline
 
     if init:
-        from mixwright._cli_init import write_settings
+        from mixwright.cli.init import write_settings
 
         for note in write_settings(str(source) if source else None, output_file):
             output.say(one_line(note))
@@ -277,7 +277,7 @@ def list_(
     as_json: Json = False,
 ) -> None:
     """List every plug-in; imports none of them."""
-    from mixwright._cli_catalog import show_list
+    from mixwright.cli.plugins import show_list
 
     show_list(kind, as_json=as_json)
 
@@ -285,7 +285,7 @@ def list_(
 @app.command()
 def explain(name: Annotated[str, typer.Argument(help="A name from `mixwright list`, for example formats.")]) -> None:
     """Explain a phenomenon: every plug-in of that name, in the order of the flow."""
-    from mixwright._cli_catalog import show_row
+    from mixwright.cli.plugins import show_row
 
     show_row(name)
 

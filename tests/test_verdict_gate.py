@@ -11,7 +11,7 @@ import pytest
 from _example_run import build, build_pair
 from _scores import scores
 
-from mixwright import _comparison
+from mixwright.cli import compare
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.records import Example
@@ -183,12 +183,12 @@ def test_items_of_a_comparison_follow_what_may_be_protected() -> None:
         Example(f"{level}-{place}", "sum", "1+1=", answer="2", level=level) for level in (1.0, 2.0) for place in range(3)
     ]
     corpus = Corpus.from_examples(rows)
-    assert _comparison._items(corpus, [], None) == 500
-    assert _comparison._items(corpus, ["sum"], None) == 400
-    assert _comparison._items(corpus, ["sum@1"], None) == 800
-    assert _comparison._items(corpus, ["sum@1"], 40) == 40
+    assert compare._items(corpus, [], None) == 500
+    assert compare._items(corpus, ["sum"], None) == 400
+    assert compare._items(corpus, ["sum@1"], None) == 800
+    assert compare._items(corpus, ["sum@1"], 40) == 40
     with pytest.raises(InputError, match="sum@3"):
-        _comparison._items(corpus, ["sum@3"], None)
+        compare._items(corpus, ["sum@3"], None)
 
 
 def test_the_gate_of_a_run_folder(tmp_path: Path) -> None:
@@ -275,6 +275,6 @@ def test_warn_is_for_wide_intervals_not_for_what_was_not_measured() -> None:
 def test_half_of_a_comparison_is_never_judged_with_an_older_half(tmp_path: Path) -> None:
     run = build_pair(tmp_path / "pair")
     assert of_run(run, ["products"]).mean is not None
-    _comparison.clear(run)  # then the new "before" is written, and the process is killed
+    compare.clear(run)  # then the new "before" is written, and the process is killed
     with pytest.raises(InputError, match="measurements before and after"):
         of_run(run, ["products"])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mixwright import _cli_output as output
 from mixwright.catalog import KINDS, listing, row
+from mixwright.cli import output
 from mixwright.errors import one_line, unknown_name
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from mixwright._cli_init import longest_answer
+from mixwright.cli.init import longest_answer
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
 from mixwright.errors import InputError, unknown_name
 from mixwright.estimates.outcome import Decoding
