@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from mixwright.corpus import Corpus, plain
-from mixwright.records import Example, Text
+from mixwright.corpus import Corpus
+from mixwright.records import Example, Text, plain
 
 NAMES = [
     "Natalia",

@@ -62,7 +62,7 @@ def check_settings(config: RunConfig, corpus: Corpus) -> None:
 
 def check_rows(config: RunConfig, corpus: Corpus) -> None:
     """Whether the rows are such that they can be trained on, measured and planned for. Raises InputError."""
-    from mixwright.corpus._rows import pc
+    from mixwright.corpus.rows import pc
 
     table = corpus.table
     train = table.filter(pc.equal(table["split"], "train"))
@@ -84,7 +84,7 @@ def check_rows(config: RunConfig, corpus: Corpus) -> None:
 
 def check_items(corpus: Corpus) -> set[str]:
     """Tasks of which something is held out that can be graded. Raises InputError when there is none."""
-    from mixwright.corpus._rows import pc
+    from mixwright.corpus.rows import pc
 
     held_out = corpus.table.filter(pc.equal(corpus.table["split"], "eval"))
     held_out = held_out if len(held_out) else corpus.table
@@ -97,7 +97,7 @@ def check_items(corpus: Corpus) -> set[str]:
 
 def _check_training(objective: str, train: pa.Table) -> None:
     """Whether every training row has what its objective needs. Raises InputError."""
-    from mixwright.corpus._rows import pc
+    from mixwright.corpus.rows import pc
 
     for column in NEEDED[objective]:
         absent = pc.or_(pc.is_null(train[column]), pc.equal(train[column], "")) if column == "prompt" else None

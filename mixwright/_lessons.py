@@ -29,7 +29,7 @@ def lessons(config: RunConfig, corpus: Corpus, base: Path) -> Corpus:
         InputError: a source that cannot be read, or that holds nothing new.
     """
     from mixwright.corpus import Corpus, read_source
-    from mixwright.corpus._identity import prompt_key
+    from mixwright.corpus.identity import prompt_key
 
     source = config.model.warmup.source if config.model.warmup else None
     if source is None:

@@ -9,8 +9,8 @@ import pytest
 from benchmarks._contaminated import KINDS, WRAPPINGS, plain_words, pool, shared_ngrams
 from benchmarks._report import RESULTS
 from benchmarks.contamination import FROM_EVAL, one, table
-from mixwright.corpus import Corpus, plain
-from mixwright.records import Example
+from mixwright.corpus import Corpus
+from mixwright.records import Example, plain
 
 
 @pytest.mark.parametrize("kind", KINDS)

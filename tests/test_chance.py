@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mixwright.corpus import Corpus
-from mixwright.corpus._cells import rules_of
+from mixwright.corpus.cells import rules_of
 from mixwright.estimates.chance import ROWS, Rules, chance_level, thinned
 from mixwright.estimates.intervals import wilson
 from mixwright.graders import load_grader

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mixwright.config import CorpusConfig
-from mixwright.corpus import Corpus, plain, read_corpus, read_source, texts
+from mixwright.corpus import Corpus, read_corpus, read_source, texts
 from mixwright.errors import InputError
-from mixwright.records import Example
+from mixwright.records import Example, plain
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
 CHAT = st.lists(st.fixed_dictionaries({"role": WORDS, "content": WORDS}), min_size=1, max_size=3).map(tuple)

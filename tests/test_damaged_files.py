@@ -12,7 +12,7 @@ import pytest
 
 from mixwright.conformance import _samples
 from mixwright.corpus import Corpus
-from mixwright.corpus._rows import texts
+from mixwright.corpus.rows import texts
 from mixwright.errors import InputError
 from mixwright.records import Interval, Measurement, SeedRow, TrialResult
 from mixwright.runs import read_json, read_measurements, write_json, write_measurements

@@ -16,7 +16,7 @@ from reasoning_gym.factory import create_dataset
 from mixwright.config import CorpusConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus._gym import EVAL_SHARE, Part, maker, parse, seed_of
-from mixwright.corpus._identity import prompt_key
+from mixwright.corpus.identity import prompt_key
 from mixwright.errors import InputError
 
 DEMO = ("chain_sum", "spell_backward", "products", "gcd", "count_bits")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mixwright.audit.difficulty import Difficulty
 from mixwright.config import CorpusConfig
 from mixwright.corpus import read_corpus
-from mixwright.corpus._levels import BINS, LEAST_ROWS, MOST_LEVELS, bin_levels
+from mixwright.corpus.levels import BINS, LEAST_ROWS, MOST_LEVELS, bin_levels
 
 
 def test_few_levels_stay_as_they_are():

@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from mixwright.audit._text import both_cases, conclusion, normal_form, shouted, visible
-from mixwright.corpus import plain, texts
-from mixwright.corpus._rows import decode
+from mixwright.corpus import texts
+from mixwright.corpus.rows import decode
+from mixwright.records import plain
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus

@@ -18,7 +18,7 @@ from mixwright.audit._leaks import SIMILARITY
 from mixwright.audit._repeats import NearRepeats, near_repeats
 from mixwright.audit._rows import PAIRS, SAMPLE, Fingerprints, Reader, fingerprints, listed, members
 from mixwright.contracts import Check
-from mixwright.corpus._rows import pc
+from mixwright.corpus.rows import pc
 from mixwright.records import Observation
 
 if TYPE_CHECKING:

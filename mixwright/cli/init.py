@@ -56,7 +56,7 @@ def write_settings(train: str | None, path: Path) -> list[str]:
 def _propose(train: str) -> tuple[RunConfig, list[str]]:
     """Settings that fit the examples, and notes about them."""
     from mixwright.corpus import read_corpus
-    from mixwright.corpus._columns import NAMES, recognised
+    from mixwright.corpus.columns import NAMES, recognised
 
     named = CorpusConfig(train)
     columns = _file_columns(train)
@@ -90,7 +90,7 @@ def _listed(title: str, parts: list[str]) -> str:
 
 def longest_answer(corpus: Corpus) -> int:
     """Completion length, tokens, that leaves room for the longest answer (one token per character at worst) and an end."""
-    from mixwright.corpus import plain
+    from mixwright.records import plain
 
     longest = max(
         (len(plain(example.answer or example.target or "")) for example in itertools.islice(corpus, 5000)), default=0
@@ -100,7 +100,7 @@ def longest_answer(corpus: Corpus) -> int:
 
 def _file_columns(train: str) -> list[str]:
     """Columns of a file's first row; empty for other sources."""
-    from mixwright.corpus._reading import read_rows
+    from mixwright.corpus.reading import read_rows
 
     if not Path(train).is_file():
         return []

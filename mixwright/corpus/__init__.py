@@ -1,5 +1,5 @@
 """The corpus: read from files, hub or generator into rows of examples in Arrow, with tasks, graders and cells."""
 
-from mixwright.corpus.corpus import GENERATED, Corpus, plain, read_corpus, read_source, texts
+from mixwright.corpus.corpus import GENERATED, Corpus, read_corpus, read_source, texts
 
-__all__ = ["GENERATED", "Corpus", "plain", "read_corpus", "read_source", "texts"]
+__all__ = ["GENERATED", "Corpus", "read_corpus", "read_source", "texts"]

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from typing import Any
 
-from mixwright.corpus._identity import prompt_key
+from mixwright.corpus.identity import prompt_key
 from mixwright.errors import InputError, missing_extra, unknown_name
 from mixwright.records import Example, cell_key
 

@@ -16,18 +16,18 @@ import pyarrow.parquet as pq
 
 from mixwright.config import CorpusConfig
 from mixwright.contracts import Grader
-from mixwright.corpus._cells import find_cells, rows_by
-from mixwright.corpus._columns import check_mapping, example_of
-from mixwright.corpus._identity import gather
-from mixwright.corpus._levels import bin_levels
-from mixwright.corpus._reading import read_rows
-from mixwright.corpus._rows import BATCH, SCHEMA, check_saved, decode, grouped, pc, plain, store, texts
+from mixwright.corpus.cells import find_cells, rows_by
+from mixwright.corpus.columns import check_mapping, example_of
+from mixwright.corpus.identity import gather
+from mixwright.corpus.levels import bin_levels
+from mixwright.corpus.reading import read_rows
+from mixwright.corpus.rows import BATCH, SCHEMA, check_saved, decode, grouped, pc, store, texts
 from mixwright.errors import InputError, unknown_name
 from mixwright.graders import load_grader
 from mixwright.graders._function import code_digest
 from mixwright.graders._timed import SECONDS, TimedGrades
 from mixwright.graders.choice import option_texts
-from mixwright.records import Cell, Example, Task
+from mixwright.records import Cell, Example, Task, plain
 from mixwright.runs import read_json, replacing, write_json
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Corpus:
     """Rows of examples in Arrow with the tasks they belong to.
 
     Args:
-        table: columns of `mixwright.corpus._rows.SCHEMA`; may be memory-mapped.
+        table: columns of `mixwright.corpus.rows.SCHEMA`; may be memory-mapped.
         graders: task -> grader, exact where it says nothing.
         notes: what a reader of the corpus should know, such as a task whose items ran out.
         folder: where the rows come from; graders are never imported from there.

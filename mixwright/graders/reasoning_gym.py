@@ -17,9 +17,8 @@ from collections.abc import Callable
 from typing import Any
 
 from mixwright.contracts import Grader
-from mixwright.corpus._rows import plain
 from mixwright.errors import InputError
-from mixwright.records import Example
+from mixwright.records import Example, plain
 
 NEEDS = ("reasoning_gym",)
 EXTRA = "lab"

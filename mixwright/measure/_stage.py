@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mixwright import catalog
-from mixwright.corpus import plain
 from mixwright.measure._passes import Passes
-from mixwright.records import Measurement
+from mixwright.records import Measurement, plain
 
 if TYPE_CHECKING:
     from mixwright.config import MeasureConfig

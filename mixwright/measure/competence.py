@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from mixwright.contracts import Probe
-from mixwright.corpus._cells import answered, members_of, rules_of
-from mixwright.corpus._rows import pc
+from mixwright.corpus.cells import answered, members_of, rules_of
+from mixwright.corpus.rows import pc
 from mixwright.estimates.cell_states import FEWEST_ITEMS
 from mixwright.estimates.chance import Chance, chance_level
 from mixwright.estimates.dependence import Dependence, of_items

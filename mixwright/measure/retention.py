@@ -24,7 +24,7 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from mixwright.contracts import Probe
-from mixwright.corpus._rows import pc
+from mixwright.corpus.rows import pc
 from mixwright.errors import InputError, within
 from mixwright.learner.warmup import _tokens
 from mixwright.measure._bursts import Burst, watch_bursts

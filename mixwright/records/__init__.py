@@ -13,6 +13,7 @@ from mixwright.records.corpus import (
     Task,
     Text,
     cell_key,
+    plain,
 )
 from mixwright.records.plan import (
     CellPlan,
@@ -84,5 +85,6 @@ __all__ = [
     "TrialResult",
     "cell_key",
     "from_data",
+    "plain",
     "to_data",
 ]

@@ -11,6 +11,13 @@ Text = str | tuple[Message, ...]
 Severity = Literal["info", "warning", "error"]
 
 
+def plain(text: Text | None) -> str:
+    """What a `Text` says, as one string: chat messages joined by newlines; empty for None."""
+    if text is None or isinstance(text, str):
+        return text or ""
+    return "\n".join(message["content"] for message in text)
+
+
 @dataclass(frozen=True, slots=True)
 class Example:
     """One thing to learn from."""

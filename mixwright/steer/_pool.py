@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mixwright.contracts import Pool
-from mixwright.corpus._cells import check_keys
-from mixwright.corpus._levels import bin_levels
+from mixwright.corpus.cells import check_keys
+from mixwright.corpus.levels import bin_levels
 from mixwright.errors import InputError
 from mixwright.final_answer import final_answer
 from mixwright.graders.choice import option_texts, position

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mixwright.corpus._rows import SCHEMA
+from mixwright.corpus.rows import SCHEMA
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus

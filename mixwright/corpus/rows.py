@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from mixwright.errors import InputError, system_error
-from mixwright.records import Example, Text
+from mixwright.records import Example, Text, plain
 
 pc: Any = pyarrow.compute
 """Its functions are made when it is imported; type checkers do not know them."""
@@ -44,13 +44,6 @@ OPTIONAL = ("target", "answer", "level", "chosen", "rejected")
 TEXTS = ("prompt", "target", "chosen", "rejected")
 BATCH = 8192
 MEMORY = 32 * 2**20
-
-
-def plain(text: Text | None) -> str:
-    """What a `Text` says, as one string: chat messages joined by newlines; empty for None."""
-    if text is None or isinstance(text, str):
-        return text or ""
-    return "\n".join(message["content"] for message in text)
 
 
 def texts(batch: pa.RecordBatch, column: str) -> list[str]:

@@ -12,10 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mixwright.config import CorpusConfig
-from mixwright.corpus._reading import Place
-from mixwright.corpus._rows import plain
+from mixwright.corpus.reading import Place
 from mixwright.errors import unknown_name
-from mixwright.records import Example, Text
+from mixwright.records import Example, Text, plain
 
 NAMES: dict[str, tuple[str, ...]] = {
     "id": ("id",),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from mixwright.corpus._rows import grouped, pc
+from mixwright.corpus.rows import grouped, pc
 from mixwright.errors import InputError
 from mixwright.estimates.cell_states import FEWEST_ITEMS
 from mixwright.estimates.chance import ROWS, Chance, Rules, chance_level

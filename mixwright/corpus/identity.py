@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from mixwright.corpus._rows import BATCH, SCHEMA, chunks, encode, pc, plain, store
+from mixwright.corpus.rows import BATCH, SCHEMA, chunks, encode, pc, store
 from mixwright.errors import InputError
-from mixwright.records import Example, Text
+from mixwright.records import Example, Text, plain
 
 
 def prompt_key(prompt: Text) -> int:
