@@ -122,17 +122,23 @@ def load(kind: str, name: str) -> type[Any]:
     missing = [need for need in entry.needs if importlib.util.find_spec(need) is None]
     if missing:
         raise missing_extra(f"{kind.rstrip('s')} {name}", missing, entry.extra)
-    base = getattr(importlib.import_module("mixwright.contracts"), KINDS[kind].base)
+    base = KINDS[kind].base
     module_name, _, attribute = entry.module.partition(":")
     module = importlib.import_module(module_name)
     if attribute:
         found = [getattr(module, attribute)]
     else:
         own = [value for value in vars(module).values() if isinstance(value, type)]
-        found = [value for value in own if issubclass(value, base) and value.__module__ == module_name]
-    if len(found) != 1 or not issubclass(found[0], base):
-        raise TypeError(f"{entry.module} must define exactly one {base.__name__}, it defines {len(found)}")
+        found = [value for value in own if _promises(value, base) and value.__module__ == module_name]
+    if len(found) != 1 or not _promises(found[0], base):
+        raise TypeError(f"{entry.module} must define exactly one {base}, it defines {len(found)}")
     return found[0]
+
+
+def _promises(cls: type, base: str) -> bool:
+    """Whether a class is a child of Mixwright's abstract class of that name, which is known by name: nothing is imported."""
+    parents = ((parent.__name__, parent.__module__.partition(".")[0]) for parent in cls.__mro__[1:])
+    return (base, "mixwright") in parents
 
 
 def create(kind: str, name: str, options: dict[str, Any] | None = None) -> Any:

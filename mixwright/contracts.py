@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
+from mixwright.graders import Grader as Grader
 from mixwright.records import (
     Action,
     Alarm,
@@ -35,18 +36,6 @@ if TYPE_CHECKING:
     from mixwright.steer._ids import Ids
     from mixwright.steer._ledger import Ledger
     from mixwright.verdict._blocks import Block
-
-
-class Grader(ABC):
-    """Judges an answer. The gold answer earns 1.0; text that merely contains it earns nothing."""
-
-    @abstractmethod
-    def grade(self, example: Example, completion: str) -> float:
-        """Score of `completion` for `example`, 0..1. Must not raise on hostile text and must not evaluate it."""
-
-    def luck(self, examples: Sequence[Example]) -> float | None:
-        """Success of blind choice over these examples of one cell, 0..1; None when it is not known from the form alone."""
-        return None
 
 
 class Check(ABC):

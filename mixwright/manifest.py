@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from mixwright.config import RunConfig
 from mixwright.errors import InputError
-from mixwright.graders._function import code_digest
+from mixwright.graders import code_digest
 from mixwright.records import RunManifest, to_data
 from mixwright.runs import RunFolder, read_json, read_yaml, write_json, write_text, yaml_text
 

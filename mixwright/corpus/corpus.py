@@ -15,17 +15,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mixwright.config import CorpusConfig
-from mixwright.contracts import Grader
 from mixwright.corpus.cells import find_cells, rows_by
 from mixwright.corpus.columns import check_mapping, example_of
 from mixwright.corpus.identity import gather
 from mixwright.corpus.levels import bin_levels
 from mixwright.corpus.reading import read_rows
 from mixwright.corpus.rows import BATCH, SCHEMA, check_saved, decode, grouped, pc, store, texts
+from mixwright.corpus.timed_grades import SECONDS, TimedGrades
 from mixwright.errors import InputError, unknown_name
-from mixwright.graders import load_grader
-from mixwright.graders._function import code_digest
-from mixwright.graders._timed import SECONDS, TimedGrades
+from mixwright.graders import Grader, code_digest, load_grader
 from mixwright.graders.choice import option_texts
 from mixwright.records import Cell, Example, Task, plain
 from mixwright.runs import read_json, replacing, write_json

@@ -17,8 +17,8 @@ from typing import Any, cast
 from urllib.parse import parse_qsl
 
 from mixwright import catalog
-from mixwright.contracts import Grader
 from mixwright.errors import InputError
+from mixwright.graders._grader import Grader
 from mixwright.records import Example
 from mixwright.time_limit import TooSlow
 

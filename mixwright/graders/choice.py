@@ -13,7 +13,7 @@ import string
 from collections.abc import Sequence
 from typing import Any
 
-from mixwright.contracts import Grader
+from mixwright.graders._grader import Grader
 from mixwright.records import Example
 
 LABEL = re.compile(r"\(?([A-Za-z0-9]{1,2})[.):]?\s*(.*)", re.DOTALL)

@@ -8,7 +8,7 @@ Blind spot: equal answers written differently (`1/2` and `0.5`).
 
 from __future__ import annotations
 
-from mixwright.contracts import Grader
+from mixwright.graders._grader import Grader
 from mixwright.records import Example
 
 

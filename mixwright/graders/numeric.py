@@ -11,8 +11,8 @@ from __future__ import annotations
 import decimal
 import re
 
-from mixwright.contracts import Grader
 from mixwright.errors import InputError
+from mixwright.graders._grader import Grader
 from mixwright.records import Example
 
 LONGEST = 100

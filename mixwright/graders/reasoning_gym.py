@@ -16,8 +16,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from mixwright.contracts import Grader
 from mixwright.errors import InputError
+from mixwright.graders._grader import Grader
 from mixwright.records import Example, plain
 
 NEEDS = ("reasoning_gym",)

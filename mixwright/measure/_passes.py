@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.errors import InputError
 from mixwright.estimates.chance import FULL_MARKS
 from mixwright.estimates.intervals import rate
-from mixwright.graders._timed import TimedGrades
 from mixwright.records import Example, Measurement
 
 if TYPE_CHECKING:

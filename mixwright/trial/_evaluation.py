@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from transformers import TrainerCallback
 
-from mixwright.graders._timed import TimedGrades
+from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.measure._passes import FULL_MARKS
 from mixwright.records import Example, cell_key
 from mixwright.workers.progress import report

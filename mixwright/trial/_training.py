@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.errors import InputError
-from mixwright.graders._timed import TimedGrades
 from mixwright.learner.settings import cheap_settings
 from mixwright.trainers._configs import dpo_config as _dpo_config
 from mixwright.trainers._configs import grpo_config as _grpo_config

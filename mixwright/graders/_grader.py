@@ -1,0 +1,20 @@
+"""`Grader`, the promise of every way to judge an answer; `mixwright.contracts` offers it beside the others."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from mixwright.records import Example
+
+
+class Grader(ABC):
+    """Judges an answer. The gold answer earns 1.0; text that merely contains it earns nothing."""
+
+    @abstractmethod
+    def grade(self, example: Example, completion: str) -> float:
+        """Score of `completion` for `example`, 0..1. Must not raise on hostile text and must not evaluate it."""
+
+    def luck(self, examples: Sequence[Example]) -> float | None:
+        """Success of blind choice over these examples of one cell, 0..1; None when it is not known from the form alone."""
+        return None
