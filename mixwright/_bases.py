@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mixwright._lessons import lessons
 from mixwright.config import RunConfig
+from mixwright.learner.warmup_rows import lessons
 from mixwright.records import Measurement, from_data, to_data
 from mixwright.runs import RunFolder
 from mixwright.workers.pool import Job, Pool

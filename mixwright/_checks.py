@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mixwright import catalog
-from mixwright._lessons import lesson_shares, lessons
 from mixwright.errors import InputError, missing_extra, unknown_name
+from mixwright.learner.warmup_rows import lesson_shares, lessons
 from mixwright.plan._asked import check_asked
 from mixwright.records import to_data
 from mixwright.trial._rows import COMPETENCE

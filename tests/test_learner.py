@@ -18,11 +18,13 @@ from transformers import (
 from mixwright.config import ModelConfig, WarmupConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
-from mixwright.learner import Learner, build_tiny, cheap_settings, load_learner, warm_up
-from mixwright.learner import _batches as batches
-from mixwright.learner._batches import token_batches
-from mixwright.learner.settings import REASONS, slow_settings
-from mixwright.learner.warmup import _tokens
+from mixwright.learner import batches as batches
+from mixwright.learner.batches import token_batches
+from mixwright.learner.learner import Learner
+from mixwright.learner.load import load_learner
+from mixwright.learner.settings import REASONS, cheap_settings, slow_settings
+from mixwright.learner.tiny import build_tiny
+from mixwright.learner.warmup import lesson_tokens, warm_up
 from mixwright.records import Example
 
 TEXTS = ["reverse 12 =21", "sum of 3 and 45 =48", "the cat sat on the mat", "Grüße, Welt"]
@@ -274,10 +276,10 @@ def test_warm_up_refuses_a_corpus_without_anything_to_teach(tiny):
 def test_prompt_and_completion_join_as_in_trl(tiny):
     for example in (Example("1", "a", "reverse 12 =", answer="21"), Example("2", "a", "say:\n", target="the cat")):
         text = f"{example.prompt}{example.target or example.answer}<|eos|>"
-        prompt, completion = _tokens(tiny, example)
+        prompt, completion = lesson_tokens(tiny, example)
         assert prompt + completion == tiny.tokenizer(text)["input_ids"]
         assert prompt == tiny.tokenizer(example.prompt)["input_ids"]
-    taught = _tokens(tiny, Example("3", "a", CHAT, target=({"role": "assistant", "content": "7"},)))
+    taught = lesson_tokens(tiny, Example("3", "a", CHAT, target=({"role": "assistant", "content": "7"},)))
     assert tiny.tokenizer.decode(taught[0] + taught[1]) == "user: sum of 3 and 4\nassistant: 7<|eos|>"
 
 

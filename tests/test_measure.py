@@ -11,7 +11,8 @@ from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.estimates.dependence import dependence
 from mixwright.estimates.intervals import wilson
-from mixwright.learner import Completion, Learner, build_tiny
+from mixwright.learner.learner import Completion, Learner
+from mixwright.learner.tiny import build_tiny
 from mixwright.measure._passes import Passes
 from mixwright.measure._stage import measure_learner
 from mixwright.measure._swaps import SHIFTS, grades

@@ -4,7 +4,7 @@ import jaxtyping
 import pytest
 import torch
 
-from mixwright.learner._sampling import uniforms
+from mixwright.learner.learner import uniforms
 from mixwright.trainers._rewards import weighted_sum
 
 

@@ -19,7 +19,7 @@ from mixwright.config import CorpusConfig, MeasureConfig, RunConfig, TrainConfig
 from mixwright.contracts import Branch
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.errors import InputError
-from mixwright.learner import Completion, Learner
+from mixwright.learner.learner import Completion, Learner
 from mixwright.measure._stage import measure_learner
 from mixwright.records import Example, Plan, Stage
 from mixwright.time_limit import TooSlow, within

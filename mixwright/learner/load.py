@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from mixwright.errors import InputError, missing_extra
-from mixwright.learner._batches import silent
+from mixwright.learner.batches import silent
 from mixwright.learner.learner import Learner, no_template
 
 

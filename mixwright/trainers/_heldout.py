@@ -19,7 +19,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from mixwright.contracts import Pool
-from mixwright.learner._batches import logits_limit, quiet, token_batches
+from mixwright.learner.batches import logits_limit, quiet, token_batches
 from mixwright.records import CanaryOutcome
 from mixwright.trainers._canaries import kl_per_token, pass_every
 
