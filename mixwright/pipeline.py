@@ -167,7 +167,7 @@ def check_plan(config: RunConfig, folder: RunFolder, corpus: Corpus) -> Plan:
 
 def start(config: RunConfig, corpus: Corpus, pool: Pool) -> dict[str, Any]:
     """The settings of training as the trainer resolves them. Raises InputError for what trainer or tokenizer refuses."""
-    from mixwright._bases import StartJob, resolved_settings
+    from mixwright.trainers._configs import StartJob, resolved_settings
     from mixwright.workers.pool import Job
 
     chats = any(corpus.table["chat"].to_pylist())
@@ -208,8 +208,8 @@ def complaints(observations: Sequence[Observation]) -> list[str]:
 
 def measure(config: RunConfig, folder: RunFolder, pool: Pool, *, base: Path = Path(), say: Say = quiet) -> list[Measurement]:
     """Build and measure every starting model; writes measure/<base>.parquet and, all together, before.parquet."""
-    from mixwright._bases import bases_of, build_bases, pooled
-    from mixwright.trial._before import MeasureJob, base_name, measure_base
+    from mixwright.learner.bases import bases_of, build_bases
+    from mixwright.measure.bases import MeasureJob, base_name, measure_base, pooled
     from mixwright.workers.pool import Job
 
     if read_json(folder.manifest, RunManifest).settings.get("use_cpu"):
@@ -257,7 +257,8 @@ def plan(config: RunConfig, folder: RunFolder, corpus: Corpus) -> Plan:
 
 def trial(config: RunConfig, folder: RunFolder, pool: Pool, *, base: Path = Path()) -> TrialResult:
     """Train and compare all arms, paired by seed; writes trial/."""
-    from mixwright._bases import bases_of, build_bases, pooled
+    from mixwright.learner.bases import bases_of, build_bases
+    from mixwright.measure.bases import pooled
     from mixwright.trial._stage import run_trial
 
     def replan(corpus: Corpus, measured: Sequence[Sequence[Measurement]]) -> Plan:
@@ -278,8 +279,8 @@ def steer(config: RunConfig, folder: RunFolder, pool: Pool, *, base: Path = Path
 
     A trial's result that speaks of another plan's branch is set aside.
     """
-    from mixwright._bases import bases_of, build_bases
     from mixwright.corpus import Corpus
+    from mixwright.learner.bases import bases_of, build_bases
     from mixwright.trial._branch import is_complete, train_branch
     from mixwright.trial._jobs import Trial
     from mixwright.workers.pool import Job
@@ -317,8 +318,8 @@ def rehearse(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> li
 
 def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> list[tuple[str, str]]:
     """(stage, what `run` would do), from the data itself; writes nothing. Raises InputError as `run` would."""
-    from mixwright._bases import bases_of
     from mixwright.catalog import listing
+    from mixwright.learner.bases import bases_of
 
     corpus = known_corpus(config, folder, base=base, whole=True)
     with workers(config) as pool:

@@ -15,9 +15,9 @@ import typer
 from cli_call import Call, sums, write
 
 from mixwright.__main__ import app
-from mixwright._bases import pooled
 from mixwright.config import CorpusConfig, RunConfig, TrainConfig
 from mixwright.errors import InputError
+from mixwright.measure.bases import pooled
 from mixwright.pipeline import opened
 from mixwright.records import Measurement
 from mixwright.runs import RunFolder, read_plan, read_yaml, write_measurements, write_plan

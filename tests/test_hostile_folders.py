@@ -155,8 +155,8 @@ def test_odd_scores_and_exceptions_of_a_grader_are_told_with_its_name(made: str)
 
 
 def test_a_base_that_lost_a_file_is_built_again(tmp_path: Path) -> None:
-    from mixwright._bases import BaseJob, bases_of, build_base
     from mixwright.config import ModelConfig
+    from mixwright.learner.bases import BaseJob, bases_of, build_base
     from mixwright.records import to_data
 
     model = ModelConfig(width=16, depth=1, heads=2, vocabulary=300)

@@ -11,10 +11,10 @@ import pytest
 from cli_call import Call
 from trl import DPOConfig, GRPOConfig, SFTConfig
 
-from mixwright._bases import StartJob, resolved_settings
 from mixwright.config import CorpusConfig, RunConfig, TrainConfig
 from mixwright.errors import InputError
 from mixwright.records import to_data
+from mixwright.trainers._configs import StartJob, resolved_settings
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # TRL sets the older name
 CONFIGS = {"grpo": GRPOConfig, "sft": SFTConfig, "dpo": DPOConfig}

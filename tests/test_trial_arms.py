@@ -6,10 +6,10 @@ import pytest
 from mixwright import catalog
 from mixwright.config import CorpusConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.corpus import Corpus
+from mixwright.corpus.shuffled_levels import shuffle_levels
 from mixwright.errors import InputError
 from mixwright.records import Cell, CellPlan, Example, Plan, Stage
 from mixwright.trial._arms import arms_of, idle_ablations, left_out, null_name, other_seed
-from mixwright.trial._shuffled import shuffle_levels
 
 CELLS = (Cell("gcd", 1.0, 30, 0.3), Cell("gcd", 2.0, 10, 0.3), Cell("sum", 1.0, 60, 0.1))
 PLAN = Plan(

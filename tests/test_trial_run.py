@@ -9,11 +9,11 @@ import pytest
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig, WarmupConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
+from mixwright.measure.bases import seed_after
 from mixwright.records import CellPlan, Example, Judgement, Plan, Stage, TrialResult
 from mixwright.runs import RunFolder, read_json, read_measurements, write_measurements, write_plan
 from mixwright.trial import _summary
 from mixwright.trial._arms import branch_of
-from mixwright.trial._before import seed_after
 from mixwright.trial._branch import base_digest, branch_digest
 from mixwright.trial._evaluation import COMPLETIONS, ProgressCallback, choose_items
 from mixwright.trial._jobs import Trial

@@ -79,7 +79,7 @@ def write_comparison(
     What is noted is how the checkpoints were measured. How they were trained is not known here.
     """
     from mixwright.manifest import write_manifest, write_settings
-    from mixwright.trial._before import write_completions
+    from mixwright.measure.bases import write_completions
 
     with folder.lock():
         clear(folder)  # first of all: what is killed half-way must not be judged with an older half

@@ -5,15 +5,15 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+from dataclasses import dataclass
+from typing import Any, get_args, get_type_hints
 
+from mixwright.config import RunConfig
 from mixwright.errors import InputError
+from mixwright.learner.bases import TINY
 from mixwright.learner.settings import cheap_settings
-from mixwright.records import to_data
+from mixwright.records import from_data, to_data
 from mixwright.trainers._refusals import refuse_settings
-
-if TYPE_CHECKING:
-    from mixwright.config import RunConfig
 
 OWN = {
     "learning_rate": "Set train.learning_rate.",
@@ -82,6 +82,44 @@ def check_train_settings(config: RunConfig) -> Any:
         made = makers[objective](config, shared)
         refuse_settings(made, objective)
     return made
+
+
+@dataclass(frozen=True, slots=True)
+class StartJob:
+    """Settings to try before anything is written; plain data."""
+
+    config: Mapping[str, Any]
+    """A `RunConfig` as data."""
+    chats: bool
+    """Whether prompts are chat messages."""
+
+
+def resolved_settings(job: StartJob) -> dict[str, Any]:
+    """The settings that matter as the trainer resolves them, defaults included. Runs in a worker.
+
+    Raises:
+        InputError: as `check_train_settings`, or chats for a tokenizer without a chat template.
+    """
+    from mixwright.learner.load import check_checkpoint
+
+    config = from_data(RunConfig, dict(job.config))
+    resolved = check_train_settings(config)
+    if config.model.path != TINY:
+        check_checkpoint(config.model.path, config.model.adapter, chats=job.chats)
+    if config.train.objective != "grpo":
+        return {name: getattr(resolved, name) for name in ("learning_rate", "bf16", "use_cpu")}
+    names = (
+        "loss_type",
+        "scale_rewards",
+        "epsilon",
+        "num_iterations",
+        "beta",
+        "learning_rate",
+        "bf16",
+        "use_cpu",
+        "mask_truncated_completions",
+    )
+    return {name: getattr(resolved, name) for name in names if hasattr(resolved, name)}
 
 
 def grpo_config(config: RunConfig, shared: Mapping[str, Any]) -> Any:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mixwright.config import RunConfig
+from mixwright.corpus.shuffled_levels import shuffle_levels
 from mixwright.estimates.outcome import item_scores
+from mixwright.measure.bases import MeasureJob, base_name, measure_base, shuffled_name
 from mixwright.records import Plan, to_data
 from mixwright.runs import RunFolder, read_measurements
 from mixwright.trial._arms import branch_of, null_name, other_seed, role_of
-from mixwright.trial._before import MeasureJob, base_name, measure_base, shuffled_name
 from mixwright.trial._branch import BranchJob, base_digest, branch_digest, is_complete, train_branch
-from mixwright.trial._shuffled import shuffle_levels
 from mixwright.workers.pool import Job, Pool, run_jobs
 
 if TYPE_CHECKING:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixwright.config import RunConfig
-from mixwright.records import from_data
+from mixwright.records import Measurement, from_data
 from mixwright.runs import RunFolder, write_measurements, write_table
 
 if TYPE_CHECKING:
     from mixwright.measure._stage import MeasureResult
 
+P_VALUE = "p value"
+"""Unit of a measurement that is the p value of a test."""
 MEASURE_SEED = 1_000_003
 """Added to the run's seed for the measuring before; training never uses these numbers."""
 
@@ -60,9 +64,9 @@ def completions_path(run: RunFolder, name: str) -> Path:
 def measure_base(job: MeasureJob) -> str:
     """Measure one base on the held-out items and write measure/<name>.parquet and its completions. Returns the name."""
     from mixwright.corpus import Corpus
+    from mixwright.corpus.shuffled_levels import shuffle_levels
     from mixwright.learner.load import load_learner
     from mixwright.measure._stage import measure_learner
-    from mixwright.trial._shuffled import shuffle_levels
 
     run, config = RunFolder(job.run), from_data(RunConfig, dict(job.config))
     learner = load_learner(job.base, adapter=config.model.adapter)
@@ -96,3 +100,30 @@ def read_completion_rows(path: Path) -> list[dict[str, Any]]:
     import pyarrow.parquet as pq
 
     return pq.read_table(path).to_pylist() if path.is_file() else []
+
+
+def pooled(bases: Sequence[Sequence[Measurement]]) -> list[Measurement]:
+    """The measurements of several bases as one: means weighted by n.
+
+    Half-widths add as those of independent estimates do. With few bases, what differs between bases is not in the interval:
+    the plan asks what these bases can do, not what others could. Of p values twice the mean is taken, which is a p value
+    however they depend on each other (Vovk and Wang 2020).
+    """
+    if len(bases) == 1:
+        return list(bases[0])
+    groups: dict[tuple[Any, ...], list[Measurement]] = defaultdict(list)
+    for row in (row for rows in bases for row in rows):
+        groups[row.probe, row.task, row.level, row.name, row.unit, row.example].append(row)
+    return [_mean(rows) for rows in groups.values()]
+
+
+def _mean(rows: Sequence[Measurement]) -> Measurement:
+    n = sum(row.n for row in rows)
+    shares = [row.n / n for row in rows] if n else [1 / len(rows)] * len(rows)
+    value = sum(share * row.value for share, row in zip(shares, rows, strict=True))
+    if rows[0].unit == P_VALUE:
+        value = min(1.0, 2 * value)
+        return replace(rows[0], value=value, low=value, high=value, n=n)
+    below = math.sqrt(sum((share * (row.value - row.low)) ** 2 for share, row in zip(shares, rows, strict=True)))
+    above = math.sqrt(sum((share * (row.high - row.value)) ** 2 for share, row in zip(shares, rows, strict=True)))
+    return replace(rows[0], value=value, low=value - below, high=value + above, n=n)

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
 
 TINY = "tiny:"
-P_VALUE = "p value"
-"""Unit of a measurement that is the p value of a test."""
 MARK = "config.json"
 """Written by `save_pretrained`; a base is moved to its place only when it is whole."""
 
@@ -90,45 +88,6 @@ def build_base(job: BaseJob) -> str:
     return str(final)
 
 
-@dataclass(frozen=True, slots=True)
-class StartJob:
-    """Settings to try before anything is written; plain data."""
-
-    config: Mapping[str, Any]
-    """A `RunConfig` as data."""
-    chats: bool
-    """Whether prompts are chat messages."""
-
-
-def resolved_settings(job: StartJob) -> dict[str, Any]:
-    """The settings that matter as the trainer resolves them, defaults included. Runs in a worker.
-
-    Raises:
-        InputError: as `check_train_settings`, or chats for a tokenizer without a chat template.
-    """
-    from mixwright.learner.load import check_checkpoint
-    from mixwright.trainers._configs import check_train_settings
-
-    config = from_data(RunConfig, dict(job.config))
-    resolved = check_train_settings(config)
-    if config.model.path != TINY:
-        check_checkpoint(config.model.path, config.model.adapter, chats=job.chats)
-    if config.train.objective != "grpo":
-        return {name: getattr(resolved, name) for name in ("learning_rate", "bf16", "use_cpu")}
-    names = (
-        "loss_type",
-        "scale_rewards",
-        "epsilon",
-        "num_iterations",
-        "beta",
-        "learning_rate",
-        "bf16",
-        "use_cpu",
-        "mask_truncated_completions",
-    )
-    return {name: getattr(resolved, name) for name in names if hasattr(resolved, name)}
-
-
 def _texts(corpus: Corpus) -> Iterable[str]:
     """What the tokenizer learns from: prompts with their answers."""
     for example in corpus:
@@ -137,30 +96,3 @@ def _texts(corpus: Corpus) -> Iterable[str]:
                 yield text
             elif text is not None:
                 yield from (message["content"] for message in text)
-
-
-def pooled(bases: Sequence[Sequence[Measurement]]) -> list[Measurement]:
-    """The measurements of several bases as one: means weighted by n.
-
-    Half-widths add as those of independent estimates do. With few bases, what differs between bases is not in the interval:
-    the plan asks what these bases can do, not what others could. Of p values twice the mean is taken, which is a p value
-    however they depend on each other (Vovk and Wang 2020).
-    """
-    if len(bases) == 1:
-        return list(bases[0])
-    groups: dict[tuple[Any, ...], list[Measurement]] = defaultdict(list)
-    for row in (row for rows in bases for row in rows):
-        groups[row.probe, row.task, row.level, row.name, row.unit, row.example].append(row)
-    return [_mean(rows) for rows in groups.values()]
-
-
-def _mean(rows: Sequence[Measurement]) -> Measurement:
-    n = sum(row.n for row in rows)
-    shares = [row.n / n for row in rows] if n else [1 / len(rows)] * len(rows)
-    value = sum(share * row.value for share, row in zip(shares, rows, strict=True))
-    if rows[0].unit == P_VALUE:
-        value = min(1.0, 2 * value)
-        return replace(rows[0], value=value, low=value, high=value, n=n)
-    below = math.sqrt(sum((share * (row.value - row.low)) ** 2 for share, row in zip(shares, rows, strict=True)))
-    above = math.sqrt(sum((share * (row.high - row.value)) ** 2 for share, row in zip(shares, rows, strict=True)))
-    return replace(rows[0], value=value, low=value - below, high=value + above, n=n)
