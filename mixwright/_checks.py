@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mixwright import catalog
 from mixwright.errors import InputError, missing_extra, unknown_name
-from mixwright.learner.warmup_rows import lesson_shares, lessons
+from mixwright.learner.warmup_rows import warmup_rows, warmup_shares
 from mixwright.plan._asked import check_asked
 from mixwright.records import to_data
 from mixwright.trial._rows import COMPETENCE
@@ -157,8 +157,8 @@ def check_weights(file: Path) -> None:
         raise InputError("a whole safetensors file", problem, remedy, file=file)
 
 
-def check_lessons(config: RunConfig, corpus: Corpus, base: Path) -> None:
+def check_warmup(config: RunConfig, corpus: Corpus, base: Path) -> None:
     """Whether a tiny model can be warmed up as asked; reads `model.warmup.source`, from `base`. Raises InputError."""
     warmup = config.model.warmup
     if warmup is not None and config.model.path == "tiny:" and (warmup.source is not None or warmup.cells):
-        lesson_shares(list(lessons(config, corpus, base)), warmup.cells)
+        warmup_shares(list(warmup_rows(config, corpus, base)), warmup.cells)

@@ -14,7 +14,7 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mixwright._checks import check_lessons, check_rows, check_settings
+from mixwright._checks import check_rows, check_settings, check_warmup
 from mixwright.catalog import create, load
 from mixwright.errors import InputError, some
 from mixwright.manifest import changed_settings, run_settings, settings_file, write_manifest, write_settings
@@ -146,7 +146,7 @@ def _known(config: RunConfig, folder: RunFolder, base: Path, *, whole: bool) -> 
     corpus = Corpus.load(folder.corpus) if held else read_corpus(config.corpus, base=base)
     check_settings(config, corpus)
     if not held or changed:  # else it was checked when the run began, and a source may be long
-        check_lessons(config, corpus, base)
+        check_warmup(config, corpus, base)
     if whole:
         check_trial(config, corpus)
         check_rows(config, corpus)

@@ -24,7 +24,7 @@ from mixwright.learner.learner import Learner
 from mixwright.learner.load import load_learner
 from mixwright.learner.settings import REASONS, cheap_settings, slow_settings
 from mixwright.learner.tiny import build_tiny
-from mixwright.learner.warmup import lesson_tokens, warm_up
+from mixwright.learner.warmup import warm_up, warmup_tokens
 from mixwright.records import Example
 
 TEXTS = ["reverse 12 =21", "sum of 3 and 45 =48", "the cat sat on the mat", "Grüße, Welt"]
@@ -276,10 +276,10 @@ def test_warm_up_refuses_a_corpus_without_anything_to_teach(tiny):
 def test_prompt_and_completion_join_as_in_trl(tiny):
     for example in (Example("1", "a", "reverse 12 =", answer="21"), Example("2", "a", "say:\n", target="the cat")):
         text = f"{example.prompt}{example.target or example.answer}<|eos|>"
-        prompt, completion = lesson_tokens(tiny, example)
+        prompt, completion = warmup_tokens(tiny, example)
         assert prompt + completion == tiny.tokenizer(text)["input_ids"]
         assert prompt == tiny.tokenizer(example.prompt)["input_ids"]
-    taught = lesson_tokens(tiny, Example("3", "a", CHAT, target=({"role": "assistant", "content": "7"},)))
+    taught = warmup_tokens(tiny, Example("3", "a", CHAT, target=({"role": "assistant", "content": "7"},)))
     assert tiny.tokenizer.decode(taught[0] + taught[1]) == "user: sum of 3 and 4\nassistant: 7<|eos|>"
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import shutil
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixwright.config import RunConfig
-from mixwright.learner.warmup_rows import lessons
-from mixwright.records import Measurement, from_data, to_data
+from mixwright.learner.warmup_rows import warmup_rows
+from mixwright.records import from_data, to_data
 from mixwright.runs import RunFolder
 from mixwright.workers.pool import Job, Pool
 from mixwright.workers.progress import report
@@ -74,7 +72,7 @@ def build_base(job: BaseJob) -> str:
     corpus, seed = Corpus.load(run.corpus), config.seed + job.place
     learner = build_tiny(_texts(corpus.select(split="train")), config.model, seed)
     if config.model.warmup is not None:
-        taught = lessons(config, corpus, Path(job.base))
+        taught = warmup_rows(config, corpus, Path(job.base))
         warm_up(learner, taught, config.model.warmup, seed=seed, progress=lambda step, steps, _: report(step / steps))
     final = Path(bases_of(config, run)[job.place])
     partial = final.with_name(f".{final.name}.partial")

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from mixwright.learner.warmup_rows import lesson_shares
+from mixwright.learner.warmup_rows import warmup_shares
 
 if TYPE_CHECKING:
     from mixwright.config import WarmupConfig
@@ -45,8 +45,8 @@ def warm_up(learner: Learner, corpus: Corpus, config: WarmupConfig, *, seed: int
         InputError: a cell that the corpus lacks, or nothing to teach.
     """
     examples = [example for example in corpus if example.split == "train"] or list(corpus)
-    shares = lesson_shares(examples, config.cells)
-    rows = [lesson_tokens(learner, example) if share else ([], []) for example, share in zip(examples, shares, strict=True)]
+    shares = warmup_shares(examples, config.cells)
+    rows = [warmup_tokens(learner, example) if share else ([], []) for example, share in zip(examples, shares, strict=True)]
     optimizer = torch.optim.AdamW(
         learner.model.parameters(), lr=config.learning_rate, betas=(0.9, 0.99), weight_decay=0.01, fused=True
     )
@@ -99,7 +99,7 @@ def _batches(shares: np.ndarray, config: WarmupConfig, rng: np.random.Generator)
         yield rng.choice(len(shares), size=config.batch_size, p=shares).tolist()
 
 
-def lesson_tokens(learner: Learner, example: Example) -> tuple[list[int], list[int]]:
+def warmup_tokens(learner: Learner, example: Example) -> tuple[list[int], list[int]]:
     """Token ids of the prompt, and of what is taught after it with the end token."""
     text = _text(example.target if example.target is not None else example.answer or "")
     completion = learner.tokenizer(text, add_special_tokens=False)["input_ids"]

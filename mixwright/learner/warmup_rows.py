@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mixwright.records import Example
 
 
-def lessons(config: RunConfig, corpus: Corpus, base: Path) -> Corpus:
+def warmup_rows(config: RunConfig, corpus: Corpus, base: Path) -> Corpus:
     """The training split, or `model.warmup.source` without the prompts of this corpus.
 
     Args:
@@ -43,7 +43,7 @@ def lessons(config: RunConfig, corpus: Corpus, base: Path) -> Corpus:
     return taught
 
 
-def lesson_shares(examples: Sequence[Example], cells: Mapping[str, float]) -> np.ndarray:
+def warmup_shares(examples: Sequence[Example], cells: Mapping[str, float]) -> np.ndarray:
     """Probability per example: a cell's weight is spread evenly over its examples; a task's over the task.
 
     Args:

@@ -26,7 +26,7 @@ from torch.nn.utils.rnn import pad_sequence
 from mixwright.contracts import Probe
 from mixwright.corpus.rows import pc
 from mixwright.errors import InputError, within
-from mixwright.learner.warmup import lesson_tokens
+from mixwright.learner.warmup import warmup_tokens
 from mixwright.measure._bursts import Burst, watch_bursts
 from mixwright.records import Measurement
 
@@ -121,7 +121,7 @@ class _Losses:
         """Shape (rows,), with gradients."""
         for row in map(int, rows):
             if row not in self._encoded:
-                self._encoded[row] = lesson_tokens(self._learner, self._corpus[row])
+                self._encoded[row] = warmup_tokens(self._learner, self._corpus[row])
         texts, device = [self._encoded[int(row)] for row in rows], self._learner.device
         # Padded on the right: causal attention needs no mask then.
         ids = pad_sequence([torch.tensor(prompt + completion) for prompt, completion in texts], True).to(device)
