@@ -80,7 +80,7 @@ def audit(
     as_json: Json = False,
 ) -> None:
     """Look at the data: what is in it, and what should not be. No model needed."""
-    from mixwright.audit._stage import run_audit
+    from mixwright.audit.stage import run_audit
     from mixwright.config import CorpusConfig
     from mixwright.corpus import read_corpus
 

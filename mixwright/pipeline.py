@@ -187,7 +187,7 @@ def workers(config: RunConfig) -> Iterator[Pool]:
 
 def audit(corpus: Corpus, folder: RunFolder) -> list[Observation]:
     """What the checks see; writes audit.json."""
-    from mixwright.audit._stage import run_audit
+    from mixwright.audit.stage import run_audit
 
     observations = run_audit(corpus)
     write_json(folder.audit, observations)
@@ -232,7 +232,7 @@ def make_plan(config: RunConfig, folder: RunFolder, corpus: Corpus, competence: 
         corpus: the run's own, or one that `competence` was measured on.
         competence: measurements of another corpus than the run's own, which is audited here, too.
     """
-    from mixwright.audit._stage import run_audit
+    from mixwright.audit.stage import run_audit
 
     noted = competence is None and folder.audit.exists()
     observations = read_list(folder.audit, Observation) if noted else run_audit(corpus)

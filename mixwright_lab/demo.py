@@ -67,7 +67,7 @@ def settings(*, full: bool) -> RunConfig:
 
 def neighbouring_seeds(place: Path) -> list[Observation]:
     """What the audit says of gcd items made with Reasoning Gym's seeds 1 (train) and 2 (eval), contamination only."""
-    from mixwright.audit._stage import run_audit
+    from mixwright.audit.stage import run_audit
     from mixwright.corpus import read_corpus
 
     files = {seed: seeded_file(place, seed) for seed in (1, 2)}

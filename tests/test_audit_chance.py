@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mixwright.audit._chance import Template, chance_explains, poisson_tail, tokens
+from mixwright.audit.chance import Template, chance_explains, poisson_tail, tokens
 
 
 def sums(count: int, seed: int, highest: int = 99) -> list[str]:

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mixwright.audit._near import NearIndex
-from mixwright.audit._overlap import overlap
-from mixwright.audit._rows import Row, fingerprints
-from mixwright.audit._stage import run_audit
-from mixwright.audit._text import normal_form
 from mixwright.audit.contamination import Contamination
+from mixwright.audit.near_duplicates import NearIndex
+from mixwright.audit.overlap import overlap
+from mixwright.audit.rows import Row, fingerprints
+from mixwright.audit.stage import run_audit
+from mixwright.audit.text import normal_form
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Observation
 

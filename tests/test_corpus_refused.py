@@ -13,7 +13,7 @@ import pytest
 from test_corpus_reading import BLUE, USER, jsonl, read_one
 
 from mixwright import catalog
-from mixwright.audit._stage import run_audit
+from mixwright.audit.stage import run_audit
 from mixwright.config import CorpusConfig, RunConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.errors import InputError

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mixwright.audit._case import Case, Cases
-from mixwright.audit._chance import chance_explains
-from mixwright.audit._leaks import SIMILARITY, leaks
-from mixwright.audit._near import of_one_passage
-from mixwright.audit._rows import Reader, listed
+from mixwright.audit.case import Case, Cases
+from mixwright.audit.chance import chance_explains
+from mixwright.audit.leaks import SIMILARITY, leaks
+from mixwright.audit.near_duplicates import of_one_passage
+from mixwright.audit.rows import Reader, listed
 from mixwright.contracts import Check
 from mixwright.records import Observation, Severity
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
-from mixwright.audit._leaks import leaks
-from mixwright.audit._rows import EXCERPT, SHOWN
+from mixwright.audit.leaks import leaks
+from mixwright.audit.rows import EXCERPT, SHOWN
 from mixwright.contracts import Check
 from mixwright.records import Observation, cell_key
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mixwright.audit._chance import Template, chance_explains
-from mixwright.audit._leaks import SIMILARITY
-from mixwright.audit._repeats import NearRepeats, near_repeats
-from mixwright.audit._rows import PAIRS, SAMPLE, Fingerprints, Reader, fingerprints, listed, members
+from mixwright.audit.chance import Template, chance_explains
+from mixwright.audit.leaks import SIMILARITY
+from mixwright.audit.repeats import NearRepeats, near_repeats
+from mixwright.audit.rows import PAIRS, SAMPLE, Fingerprints, Reader, fingerprints, listed, members
 from mixwright.contracts import Check
 from mixwright.corpus.rows import pc
 from mixwright.records import Observation

@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from mixwright.audit._rows import SHOWN, rows
+from mixwright.audit.rows import SHOWN, rows
 from mixwright.contracts import Check
 from mixwright.records import Observation
 from mixwright.skeleton import skeleton

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mixwright.audit._rows import SHOWN, members, rows
+from mixwright.audit.rows import SHOWN, members, rows
 from mixwright.contracts import Check
 from mixwright.records import Observation
 

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mixwright.audit._text import words
+from mixwright.audit.text import words
 
 LONGEST = 4000
 """Characters of a prompt that are read."""

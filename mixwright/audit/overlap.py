@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixwright.audit._rows import Fingerprints
+from mixwright.audit.rows import Fingerprints
 
 TALK = 3
 """Chats of one split from which on a turn that all of them have is talk."""

@@ -14,9 +14,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mixwright.audit._rows import Row
-from mixwright.audit._text import conclusion, figures, words
-from mixwright.audit._words import jaccard, sketch, word_runs
+from mixwright.audit.rows import Row
+from mixwright.audit.text import conclusion, figures, words
+from mixwright.audit.words import jaccard, sketch, word_runs
 
 ALIKE = 0.3
 """Jaccard similarity of word runs from which on two prompts are worded alike."""

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mixwright.audit._chance import Template, tokens
-from mixwright.audit._rows import SAMPLE, Reader, Row, draw, members
-from mixwright.audit._siblings import Siblings, siblings
+from mixwright.audit.chance import Template, tokens
+from mixwright.audit.rows import SAMPLE, Reader, Row, draw, members
+from mixwright.audit.siblings import Siblings, siblings
 
 if TYPE_CHECKING:
-    from mixwright.audit._leaks import Leaks
+    from mixwright.audit.leaks import Leaks
 
 ALIKE = 1000
 """Rows of either split among which those that are worded alike are counted."""

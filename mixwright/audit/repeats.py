@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mixwright.audit._near import NearIndex
-from mixwright.audit._rows import Reader, Row, members, rows
-from mixwright.audit._siblings import siblings
+from mixwright.audit.near_duplicates import NearIndex
+from mixwright.audit.rows import Reader, Row, members, rows
+from mixwright.audit.siblings import siblings
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mixwright.audit._rows import Row, members
-from mixwright.audit._text import broken_words, conclusion, layout, words
+from mixwright.audit.rows import Row, members
+from mixwright.audit.text import broken_words, conclusion, layout, words
 
 RUN = 3
 """Words of a run."""

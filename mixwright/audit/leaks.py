@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mixwright.audit._near import NearIndex
-from mixwright.audit._overlap import Overlap, overlap
-from mixwright.audit._rows import PAIRS, Reader, Row, fingerprints, with_turns
-from mixwright.audit._text import words
-from mixwright.audit._wrapped import WrappedIndex
+from mixwright.audit.near_duplicates import NearIndex
+from mixwright.audit.overlap import Overlap, overlap
+from mixwright.audit.rows import PAIRS, Reader, Row, fingerprints, with_turns
+from mixwright.audit.text import words
+from mixwright.audit.wrapped import WrappedIndex
 from mixwright.errors import InputError
 from mixwright.estimates.chance import FULL_MARKS
 

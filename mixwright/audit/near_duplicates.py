@@ -10,9 +10,9 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from mixwright.audit._rows import Row
-from mixwright.audit._text import conclusion, figures, normal_form, sentences, words
-from mixwright.audit._words import jaccard, sketch, word_runs
+from mixwright.audit.rows import Row
+from mixwright.audit.text import conclusion, figures, normal_form, sentences, words
+from mixwright.audit.words import jaccard, sketch, word_runs
 
 TEMPLATE_SHARE = 0.05
 PASSAGE = 6

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from mixwright.audit._text import both_cases, conclusion, normal_form, shouted, visible
+from mixwright.audit.text import both_cases, conclusion, normal_form, shouted, visible
 from mixwright.corpus import texts
 from mixwright.corpus.rows import decode
 from mixwright.records import plain
