@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks._contaminated import KINDS, WRAPPINGS, pool, shared_ngrams
 from benchmarks._report import Goal, Result, run
-from mixwright.audit.contamination import Contamination
+from mixwright.audit.checks.contamination import Contamination
 from mixwright.corpus import Corpus
 from mixwright.estimates.intervals import share_interval
 from mixwright.records import Interval

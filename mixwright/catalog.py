@@ -34,7 +34,7 @@ KINDS: dict[str, Kind] = {
     name: Kind(name, base, package)
     for name, base, package in (
         ("graders", "Grader", "mixwright.graders"),
-        ("checks", "Check", "mixwright.audit"),
+        ("checks", "Check", "mixwright.audit.checks"),
         ("probes", "Probe", "mixwright.measure"),
         ("planners", "Planner", "mixwright.plan"),
         ("mixtures", "Mixture", "mixwright.steer.mixtures"),

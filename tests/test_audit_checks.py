@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mixwright.audit.difficulty import Difficulty
-from mixwright.audit.duplicates import Duplicates
-from mixwright.audit.formats import KEPT, Formats, FormCounts, content, evenness, form
-from mixwright.audit.frequency import Frequency, count_tokens, gap_quantile, longest_gap, longest_gap_quantile
+from mixwright.audit.checks.difficulty import Difficulty
+from mixwright.audit.checks.duplicates import Duplicates
+from mixwright.audit.checks.formats import KEPT, Formats, FormCounts, content, evenness, form
+from mixwright.audit.checks.frequency import Frequency, count_tokens, gap_quantile, longest_gap, longest_gap_quantile
 from mixwright.audit.stage import run_audit
 from mixwright.catalog import listing
 from mixwright.corpus import Corpus

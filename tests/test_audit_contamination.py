@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mixwright.audit.contamination import Contamination
+from mixwright.audit.checks.contamination import Contamination
 from mixwright.audit.near_duplicates import NearIndex
 from mixwright.audit.overlap import overlap
 from mixwright.audit.rows import Row, fingerprints

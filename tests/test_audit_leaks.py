@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import pytest
 
-from mixwright.audit.contamination import Contamination
-from mixwright.audit.difficulty import Difficulty
-from mixwright.audit.duplicates import Duplicates
+from mixwright.audit.checks.contamination import Contamination
+from mixwright.audit.checks.difficulty import Difficulty
+from mixwright.audit.checks.duplicates import Duplicates
 from mixwright.config import CorpusConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.errors import InputError

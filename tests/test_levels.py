@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mixwright.audit.difficulty import Difficulty
+from mixwright.audit.checks.difficulty import Difficulty
 from mixwright.config import CorpusConfig
 from mixwright.corpus import read_corpus
 from mixwright.corpus.levels import BINS, LEAST_ROWS, MOST_LEVELS, bin_levels
