@@ -34,7 +34,7 @@ from benchmarks._report import Goal, Result, interval, run
 from benchmarks._tables import TOKENS, Data, Model, Training, accuracies
 from benchmarks.peers._workers import spread
 from mixwright.catalog import create
-from mixwright.measure._bursts import Burst, watch_bursts
+from mixwright.measure.bursts import Burst, watch_bursts
 from mixwright.records import Interval, Measurement, Plan, Stage
 from mixwright.steer._engine import Engine
 from mixwright_lab.worlds.tables import Tables

@@ -4,7 +4,7 @@ from _shared import CONFIG, RUN
 
 from mixwright.corpus import Corpus
 from mixwright.learner.load import load_learner
-from mixwright.measure._stage import measure_learner
+from mixwright.measure.stage import measure_learner
 from mixwright.runs import write_measurements
 
 learner = load_learner(str(RUN.path / "bases" / "base-0"))

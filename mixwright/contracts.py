@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from mixwright.corpus import Corpus
-    from mixwright.measure._passes import Passes
+    from mixwright.measure.passes import Passes
     from mixwright.runs import RunFolder
     from mixwright.steer._ids import Ids
     from mixwright.steer._ledger import Ledger

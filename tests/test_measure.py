@@ -13,10 +13,10 @@ from mixwright.estimates.dependence import dependence
 from mixwright.estimates.intervals import wilson
 from mixwright.learner.learner import Completion, Learner
 from mixwright.learner.tiny import build_tiny
-from mixwright.measure._passes import Passes
-from mixwright.measure._stage import measure_learner
-from mixwright.measure._swaps import SHIFTS, grades
 from mixwright.measure.formats import normalised_entropy
+from mixwright.measure.passes import Passes
+from mixwright.measure.stage import measure_learner
+from mixwright.measure.swaps import SHIFTS, grades
 from mixwright.records import Example
 
 CONFIG = MeasureConfig(items=3, samples=4, max_new_tokens=4)

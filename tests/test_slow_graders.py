@@ -20,7 +20,7 @@ from mixwright.contracts import Branch
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.errors import InputError
 from mixwright.learner.learner import Completion, Learner
-from mixwright.measure._stage import measure_learner
+from mixwright.measure.stage import measure_learner
 from mixwright.records import Example, Plan, Stage
 from mixwright.time_limit import TooSlow, within
 from mixwright.trial._training import make_trainer

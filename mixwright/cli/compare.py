@@ -14,7 +14,7 @@ from mixwright.runs import RunFolder, write_measurements
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
-    from mixwright.measure._stage import MeasureResult
+    from mixwright.measure.stage import MeasureResult
     from mixwright.pipeline import Say
 
 MEASURED = ("decoding", "items", "samples", "temperature", "max_new_tokens")
@@ -50,7 +50,7 @@ def compare(
     from mixwright._checks import check_items, check_model, check_settings
     from mixwright.corpus import read_corpus
     from mixwright.learner.load import load_learner
-    from mixwright.measure._stage import measure_learner
+    from mixwright.measure.stage import measure_learner
 
     _check_folder(folder)
     rows = read_corpus(corpus)

@@ -25,7 +25,7 @@ from mixwright.records import (
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
-    from mixwright.measure._passes import Passes
+    from mixwright.measure.passes import Passes
     from mixwright.runs import RunFolder
 
 SUCCESS = {"add@1": 0.95, "add@2": 0.45, "count@1": 0.3, "spell": 0.02}
@@ -77,7 +77,7 @@ def corpora() -> list[Corpus]:
 def passes(learner: Learner, over: Corpus) -> Passes:
     """The shared passes of a learner over a few items."""
     from mixwright.config import MeasureConfig
-    from mixwright.measure._passes import Passes
+    from mixwright.measure.passes import Passes
 
     return Passes(learner, learner, MeasureConfig(items=2, samples=2, max_new_tokens=4), over.select(split="eval"))
 

@@ -14,7 +14,7 @@ from mixwright.records import Measurement, from_data
 from mixwright.runs import RunFolder, write_measurements, write_table
 
 if TYPE_CHECKING:
-    from mixwright.measure._stage import MeasureResult
+    from mixwright.measure.stage import MeasureResult
 
 P_VALUE = "p value"
 """Unit of a measurement that is the p value of a test."""
@@ -66,7 +66,7 @@ def measure_base(job: MeasureJob) -> str:
     from mixwright.corpus import Corpus
     from mixwright.corpus.shuffled_levels import shuffle_levels
     from mixwright.learner.load import load_learner
-    from mixwright.measure._stage import measure_learner
+    from mixwright.measure.stage import measure_learner
 
     run, config = RunFolder(job.run), from_data(RunConfig, dict(job.config))
     learner = load_learner(job.base, adapter=config.model.adapter)

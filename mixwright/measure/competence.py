@@ -24,12 +24,12 @@ from mixwright.estimates.chance import Chance, chance_level
 from mixwright.estimates.dependence import Dependence, of_items
 from mixwright.estimates.intervals import clustered_share, pass_at_k, rate, share_interval
 from mixwright.estimates.outcome import CHANCE, NAMES, SWAPPED
-from mixwright.measure._swaps import swap_cells
+from mixwright.measure.swaps import swap_cells
 from mixwright.records import Example, Interval, Measurement
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
-    from mixwright.measure._passes import Group, Passes
+    from mixwright.measure.passes import Group, Passes
 
 NEEDS = ("torch", "transformers")
 

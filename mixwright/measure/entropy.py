@@ -21,7 +21,7 @@ from mixwright.records import Measurement
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
-    from mixwright.measure._passes import Passes
+    from mixwright.measure.passes import Passes
 
 NEEDS = ("torch", "transformers")
 

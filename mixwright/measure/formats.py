@@ -24,7 +24,7 @@ from mixwright.skeleton import skeleton
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
-    from mixwright.measure._passes import Passes
+    from mixwright.measure.passes import Passes
 
 NEEDS = ("torch", "transformers")
 

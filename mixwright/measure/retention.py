@@ -27,7 +27,7 @@ from mixwright.contracts import Probe
 from mixwright.corpus.rows import pc
 from mixwright.errors import InputError, within
 from mixwright.learner.warmup import warmup_tokens
-from mixwright.measure._bursts import Burst, watch_bursts
+from mixwright.measure.bursts import Burst, watch_bursts
 from mixwright.records import Measurement
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
-    from mixwright.measure._passes import Passes
+    from mixwright.measure.passes import Passes
 
 NEEDS = ("torch", "transformers")
 

@@ -188,7 +188,7 @@ def _measure(
 ) -> None:
     """Measure after, on the true items; put the base's measurements beside it."""
     from mixwright.learner.load import load_learner
-    from mixwright.measure._stage import measure_learner
+    from mixwright.measure.stage import measure_learner
 
     start = load_learner(job.base, adapter=config.model.adapter) if trained else learner
     found = measure_learner(learner, corpus, config.measure, start=start, seed=seed_after(config, job.seed))

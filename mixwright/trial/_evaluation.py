@@ -11,7 +11,7 @@ import numpy as np
 from transformers import TrainerCallback
 
 from mixwright.corpus.timed_grades import TimedGrades
-from mixwright.measure._passes import FULL_MARKS
+from mixwright.measure.passes import FULL_MARKS
 from mixwright.records import Example, cell_key
 from mixwright.workers.progress import report
 

@@ -17,7 +17,7 @@ from mixwright.graders.choice import option_texts, position
 from mixwright.records import Example
 
 if TYPE_CHECKING:
-    from mixwright.measure._passes import Group, Passes
+    from mixwright.measure.passes import Group, Passes
 
 WHOLE = 100
 """Items of a cell up to which every answer is graded on every other item; of more, each on `SHIFTS` others."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mixwright import catalog
-from mixwright.measure._passes import Passes
+from mixwright.measure.passes import Passes
 from mixwright.records import Measurement, plain
 
 if TYPE_CHECKING:
