@@ -35,7 +35,7 @@ KINDS: dict[str, Kind] = {
     for name, base, package in (
         ("graders", "Grader", "mixwright.graders"),
         ("checks", "Check", "mixwright.audit.checks"),
-        ("probes", "Probe", "mixwright.measure"),
+        ("probes", "Probe", "mixwright.measure.probes"),
         ("planners", "Planner", "mixwright.plan"),
         ("mixtures", "Mixture", "mixwright.steer.mixtures"),
         ("selectors", "Selector", "mixwright.steer.selectors"),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mixwright.measure.formats import format_rows
+from mixwright.measure.probes.formats import format_rows
 from mixwright.plan._race import (
     OTHER,
     PUSH,

@@ -13,8 +13,8 @@ from mixwright.estimates.dependence import dependence
 from mixwright.estimates.intervals import wilson
 from mixwright.learner.learner import Completion, Learner
 from mixwright.learner.tiny import build_tiny
-from mixwright.measure.formats import normalised_entropy
 from mixwright.measure.passes import Passes
+from mixwright.measure.probes.formats import normalised_entropy
 from mixwright.measure.stage import measure_learner
 from mixwright.measure.swaps import SHIFTS, grades
 from mixwright.records import Example

@@ -16,7 +16,7 @@ from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.tiny import build_tiny
 from mixwright.measure.bursts import LONGEST, Burst, half_life, watch_bursts
-from mixwright.measure.retention import Retention, rarest
+from mixwright.measure.probes.retention import Retention, rarest
 from mixwright.plan.rare_tasks import RareTasks
 from mixwright.records import Measurement
 

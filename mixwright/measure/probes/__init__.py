@@ -1,0 +1,1 @@
+"""Probes of the model: one file, one probe."""
