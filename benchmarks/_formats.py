@@ -16,7 +16,7 @@ from benchmarks.peers._base import Recipe, base_model
 from benchmarks.peers._rules import Engined, distinct, pool_of
 from mixwright.estimates.intervals import pass_at_k
 from mixwright.measure.probes.formats import format_rows, normalised_entropy
-from mixwright.plan._race import crossing, foresee, formats_of, winner
+from mixwright.plan.format_forecast import crossing, foresee, formats_of, winner
 from mixwright.records import Example, Plan, Stage
 from mixwright_lab.worlds.chain import MODULUS, STYLES, Chain
 

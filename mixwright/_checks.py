@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mixwright import catalog
 from mixwright.errors import InputError, missing_extra, unknown_name
 from mixwright.learner.warmup_rows import warmup_rows, warmup_shares
-from mixwright.plan._asked import check_asked
+from mixwright.plan.overrides import check_asked
 from mixwright.records import to_data
 from mixwright.trial._rows import COMPETENCE
 

@@ -12,7 +12,7 @@ import numpy as np
 from mixwright.contracts import Planner, Pool
 from mixwright.estimates.dependence import dependence, permutation_p
 from mixwright.estimates.intervals import wilson
-from mixwright.plan._validate import validate_plan
+from mixwright.plan.validate import validate_plan
 from mixwright.records import Action, Cell, Decision, GroupOutcome, Measurement, Plan, Signals
 from mixwright.steer._engine import Engine
 from mixwright.steer._pool import make_pool

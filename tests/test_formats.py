@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mixwright.measure.probes.formats import format_rows
-from mixwright.plan._race import (
+from mixwright.plan.format_forecast import (
     OTHER,
     PUSH,
     Runner,

@@ -16,8 +16,8 @@ from mixwright._checks import check_settings
 from mixwright.config import CorpusConfig, PlanConfig, RunConfig
 from mixwright.conformance import _samples
 from mixwright.errors import InputError
-from mixwright.plan._asked import check_asked
-from mixwright.plan._validate import validate_plan
+from mixwright.plan.overrides import check_asked
+from mixwright.plan.validate import validate_plan
 from mixwright.records import Cell, PairOutcome, Plan, Signals, from_data, to_data
 from mixwright.runs import read_plan
 from mixwright.steer._engine import Engine

@@ -15,9 +15,9 @@ from mixwright.catalog import create
 from mixwright.config import CorpusConfig, RunConfig, TrainConfig
 from mixwright.errors import InputError
 from mixwright.pipeline import make_plan
-from mixwright.plan._baseline import shares
-from mixwright.plan._forecast import forecast, room
-from mixwright.plan._validate import validate_plan
+from mixwright.plan.baseline import shares
+from mixwright.plan.forecast import forecast, room
+from mixwright.plan.validate import validate_plan
 from mixwright.records import Cell, CellPlan
 from mixwright.runs import RunFolder, read_plan, write_json, write_measurements, write_plan
 

@@ -3,7 +3,7 @@
 import pytest
 
 from mixwright.errors import InputError
-from mixwright.plan._asked import with_asked
+from mixwright.plan.overrides import with_asked
 from mixwright.records import Plan, Stage
 
 STAGE = Stage(

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mixwright.errors import InputError
-from mixwright.plan._validate import validate_plan
 from mixwright.plan.rare_tasks import RareTasks
+from mixwright.plan.validate import validate_plan
 from mixwright.records import Cell, Measurement
 
 CELLS = [Cell("common", None, 900, 0.0), Cell("middle", None, 80, 0.0), Cell("rare", None, 20, 0.0)]

@@ -10,7 +10,7 @@ import pytest
 
 from mixwright.contracts import Scene
 from mixwright.errors import InputError
-from mixwright.plan._validate import validate_plan
+from mixwright.plan.validate import validate_plan
 from mixwright.records import Cell, CellPlan, GroupOutcome, Plan, Signals, Stage, from_data, to_data
 from mixwright.steer._engine import Engine
 from mixwright.steer._ledger import Ledger

@@ -19,9 +19,9 @@ from collections.abc import Sequence
 from mixwright.contracts import Planner
 from mixwright.errors import InputError
 from mixwright.estimates.cell_states import FEW
-from mixwright.plan._baseline import Objective, shares, task_counts
-from mixwright.plan._evidence import plan_cells, reason_of
-from mixwright.plan._forecast import forecast, room
+from mixwright.plan.baseline import Objective, shares, task_counts
+from mixwright.plan.cells import plan_cells, reason_of
+from mixwright.plan.forecast import forecast, room
 from mixwright.records import Cell, CellPlan, Measurement, Observation, Plan, Stage
 
 LEVERS = {

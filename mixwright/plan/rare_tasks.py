@@ -22,7 +22,7 @@ from statistics import median
 
 from mixwright.contracts import Planner
 from mixwright.errors import InputError
-from mixwright.plan._baseline import Objective, shares, task_counts
+from mixwright.plan.baseline import Objective, shares, task_counts
 from mixwright.records import Cell, Measurement, Observation, Plan, Stage
 
 NO_MIXTURE = "what one task is given another lacks, so a wider model or more steps help then, no mixture will"

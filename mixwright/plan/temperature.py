@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from mixwright.contracts import Planner
 from mixwright.errors import InputError
-from mixwright.plan._baseline import Objective, task_counts, weights_only
+from mixwright.plan.baseline import Objective, task_counts, weights_only
 from mixwright.records import Cell, Measurement, Observation, Plan
 
 

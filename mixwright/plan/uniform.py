@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mixwright.contracts import Planner
-from mixwright.plan._baseline import Objective, task_counts, weights_only
+from mixwright.plan.baseline import Objective, task_counts, weights_only
 from mixwright.records import Cell, Measurement, Observation, Plan
 
 

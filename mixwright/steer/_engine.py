@@ -17,7 +17,7 @@ from mixwright import catalog
 from mixwright.contracts import Controller, Gate, Mixture, Monitor, Pool, Scene, Selector, Steerer
 from mixwright.errors import InputError
 from mixwright.estimates.intervals import effective_rollouts
-from mixwright.plan._validate import validate_plan
+from mixwright.plan.validate import validate_plan
 from mixwright.records import Action, Decision, GroupOutcome, Outcome, PairOutcome, Plan, Signals, from_data
 from mixwright.steer._canaries import choose_canaries
 from mixwright.steer._checks import check_drawn, checked_weights, plan_digest

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from statistics import stdev
 
-from mixwright.plan._race import IN_USE
+from mixwright.plan.format_forecast import IN_USE
 from mixwright.records import GroupOutcome
 
 Row = list[list[float]]

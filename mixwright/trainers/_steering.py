@@ -275,7 +275,7 @@ def make_run(
     Raises:
         InputError: a plan that does not fit the pool, or a plug-in that does not exist.
     """
-    from mixwright.plan._validate import validate_plan
+    from mixwright.plan.validate import validate_plan
     from mixwright.steer._engine import Engine
 
     made = default_plan(pool, objective, max(1, args.max_steps), leash=beta > 0)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from mixwright.config import RunConfig
 from mixwright.errors import InputError
 from mixwright.measure.bases import base_name
-from mixwright.plan._validate import validate_plan
+from mixwright.plan.validate import validate_plan
 from mixwright.records import Plan, Stage, TrialResult
 from mixwright.runs import RunFolder, read_plan, write_json
 from mixwright.trial._arms import Arms, Replan, arms_of, branch_of, idle_ablations, left_out, null_name

@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import ClassVar
 
 from mixwright.contracts import Section
-from mixwright.plan._race import OTHER, SHARE, warnings_of, winner
+from mixwright.plan.format_forecast import OTHER, SHARE, warnings_of, winner
 from mixwright.records import Forecast
 from mixwright.runs import RunFolder, read_measurements
 from mixwright.verdict._blocks import Block, Paragraph, Table

@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from mixwright.estimates.cell_states import room as room_of
-from mixwright.plan._evidence import SUCCESS, success_rows
+from mixwright.plan.cells import SUCCESS, success_rows
 from mixwright.records import CellPlan, Forecast, Measurement
 
 PACE = 40.0

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from mixwright.errors import InputError, unknown_name
-from mixwright.plan._validate import check_options, validate_plan
+from mixwright.plan.validate import check_options, validate_plan
 from mixwright.records import Cell, Plan, Stage, from_data, to_data
 
 KINDS = ("mixtures", "selectors", "gates", "controllers", "monitors")
