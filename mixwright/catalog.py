@@ -36,7 +36,7 @@ KINDS: dict[str, Kind] = {
         ("graders", "Grader", "mixwright.graders"),
         ("checks", "Check", "mixwright.audit.checks"),
         ("probes", "Probe", "mixwright.measure.probes"),
-        ("planners", "Planner", "mixwright.plan"),
+        ("planners", "Planner", "mixwright.plan.planners"),
         ("mixtures", "Mixture", "mixwright.steer.mixtures"),
         ("selectors", "Selector", "mixwright.steer.selectors"),
         ("gates", "Gate", "mixwright.steer.gates"),

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from steer_world import BLIND, SUCCESS, cells, competence, outcome, pool, stored, train
 
 from mixwright.errors import InputError
-from mixwright.plan.difficulty import Difficulty
-from mixwright.plan.proportional import Proportional
+from mixwright.plan.planners.difficulty import Difficulty
+from mixwright.plan.planners.proportional import Proportional
 from mixwright.records import Action, CanaryOutcome, GroupOutcome, Outcome, Plan, Signals, Stage
 from mixwright.steer._engine import Engine
 

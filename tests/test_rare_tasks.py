@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mixwright.errors import InputError
-from mixwright.plan.rare_tasks import RareTasks
+from mixwright.plan.planners.rare_tasks import RareTasks
 from mixwright.plan.validate import validate_plan
 from mixwright.records import Cell, Measurement
 

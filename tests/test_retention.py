@@ -17,7 +17,7 @@ from mixwright.errors import InputError
 from mixwright.learner.tiny import build_tiny
 from mixwright.measure.bursts import LONGEST, Burst, half_life, watch_bursts
 from mixwright.measure.probes.retention import Retention, rarest
-from mixwright.plan.rare_tasks import RareTasks
+from mixwright.plan.planners.rare_tasks import RareTasks
 from mixwright.records import Measurement
 
 ROWS = {"common": np.arange(100), "rare": np.arange(100, 110)}
