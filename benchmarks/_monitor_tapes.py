@@ -10,7 +10,7 @@ import numpy as np
 from mixwright import catalog
 from mixwright.contracts import Pool, Scene
 from mixwright.records import Cell, GroupOutcome, Signals, Stage
-from mixwright.steer._ledger import Ledger
+from mixwright.steer.ledger import Ledger
 
 GROUPS, GROUP, ANSWERS = 8, 8, 16
 """Groups of a step, completions of a group, and possible answers."""

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 
 from mixwright.contracts import Pool
 from mixwright.records import Example, Outcome, Signals
-from mixwright.steer._engine import Engine
-from mixwright.steer._pool import make_pool
+from mixwright.steer.engine import Engine
+from mixwright.steer.pool import make_pool
 from mixwright_lab.worlds.tables import Tables
 
 HEADS, TOKENS = 4, 3

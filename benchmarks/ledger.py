@@ -23,10 +23,10 @@ from torch.utils.data import WeightedRandomSampler
 from benchmarks._report import Result, interval, run
 from mixwright.contracts import Pool, Scene
 from mixwright.records import Cell, Stage, to_data
-from mixwright.steer._ids import Ids
-from mixwright.steer._ledger import ROW, Ledger
-from mixwright.steer._order import TaskOrder
+from mixwright.steer.ids import Ids
+from mixwright.steer.ledger import ROW, Ledger
 from mixwright.steer.selectors.difficulty import Difficulty
+from mixwright.steer.task_order import TaskOrder
 from mixwright.trainers._packed import read_state, write_state
 
 TASKS, LEVELS, GROUP = 8, 4, 8.0

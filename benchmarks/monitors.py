@@ -27,7 +27,7 @@ from benchmarks.peers._workers import spread
 from mixwright import catalog
 from mixwright.contracts import Scene
 from mixwright.records import CanaryOutcome, Example, Signals, Stage
-from mixwright.steer._ledger import Ledger
+from mixwright.steer.ledger import Ledger
 from mixwright_lab.worlds.chain import MODULUS, Chain
 
 MONITORS = ("repetition", "length", "skipped_work", "diversity")

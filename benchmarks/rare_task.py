@@ -36,7 +36,7 @@ from benchmarks.peers._workers import spread
 from mixwright.catalog import create
 from mixwright.measure.bursts import Burst, watch_bursts
 from mixwright.records import Interval, Measurement, Plan, Stage
-from mixwright.steer._engine import Engine
+from mixwright.steer.engine import Engine
 from mixwright_lab.worlds.tables import Tables
 
 ROWS, BATCH, STEPS, BEFORE = 20_480, 128, 1600, 200

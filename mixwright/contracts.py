@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.measure.passes import Passes
     from mixwright.runs import RunFolder
-    from mixwright.steer._ids import Ids
-    from mixwright.steer._ledger import Ledger
+    from mixwright.steer.ids import Ids
+    from mixwright.steer.ledger import Ledger
     from mixwright.verdict._blocks import Block
 
 

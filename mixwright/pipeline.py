@@ -304,8 +304,8 @@ def rehearse(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> li
 
     Of a long run the first `REHEARSED` draws. Raises InputError as `steer` would.
     """
-    from mixwright.steer._engine import Engine
-    from mixwright.steer._pool import corpus_pool
+    from mixwright.steer.engine import Engine
+    from mixwright.steer.pool import corpus_pool
 
     corpus = known_corpus(config, folder, base=base, whole=True)
     chosen = check_plan(config, folder, corpus)

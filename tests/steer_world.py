@@ -14,8 +14,8 @@ from mixwright.estimates.dependence import dependence, permutation_p
 from mixwright.estimates.intervals import wilson
 from mixwright.plan.validate import validate_plan
 from mixwright.records import Action, Cell, Decision, GroupOutcome, Measurement, Plan, Signals
-from mixwright.steer._engine import Engine
-from mixwright.steer._pool import make_pool
+from mixwright.steer.engine import Engine
+from mixwright.steer.pool import make_pool
 
 SUCCESS = {
     "chain@1": 0.97,

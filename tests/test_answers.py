@@ -12,9 +12,9 @@ from mixwright.contracts import Pool
 from mixwright.estimates.cell_states import LUCKY
 from mixwright.estimates.dependence import dependence
 from mixwright.records import GroupOutcome
-from mixwright.steer._answers import JUDGED, PRIOR, WINDOW, AnswerEvidence, answer_key
-from mixwright.steer._ledger import Ledger
-from mixwright.steer._pool import make_pool
+from mixwright.steer.answers import JUDGED, PRIOR, WINDOW, AnswerEvidence, answer_key
+from mixwright.steer.ledger import Ledger
+from mixwright.steer.pool import make_pool
 
 MAJORITY = ["0" if i % 10 < 3 else str(i) for i in range(200)]
 """Gold answers of which three in ten are "0"."""

@@ -12,7 +12,7 @@ from benchmarks.peers._gpt import GPT, INDEX, PAD, PROMPT, encode_prompts, encod
 from benchmarks.peers._rules import Engined, Plain, cell_plan, distinct, drive, pool_of
 from mixwright.estimates.intervals import share_interval
 from mixwright.records import Cell, Plan, Stage
-from mixwright.steer._answers import answer_key
+from mixwright.steer.answers import answer_key
 from mixwright_lab.worlds.chain import Chain, respond, running_values, style_of
 
 WORLD = Chain()

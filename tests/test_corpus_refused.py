@@ -19,7 +19,7 @@ from mixwright.corpus import Corpus, read_corpus
 from mixwright.errors import InputError
 from mixwright.graders import load_grader
 from mixwright.records import Example, from_data
-from mixwright.steer._pool import make_pool
+from mixwright.steer.pool import make_pool
 
 CALL = [{"function": {"name": "f"}}]
 WRONG = {

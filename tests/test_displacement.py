@@ -9,7 +9,7 @@ import pytest
 from steer_world import pool
 
 from mixwright.records import Outcome, PairOutcome, Plan, Signals, Stage
-from mixwright.steer._engine import Engine
+from mixwright.steer.engine import Engine
 from mixwright.steer.monitors.displacement import Displacement
 from mixwright.trainers._lines import LastLosses, loss_line, pair_line
 

@@ -14,7 +14,7 @@ from mixwright.errors import InputError
 from mixwright.plan.planners.difficulty import Difficulty
 from mixwright.plan.planners.proportional import Proportional
 from mixwright.records import Action, CanaryOutcome, GroupOutcome, Outcome, Plan, Signals, Stage
-from mixwright.steer._engine import Engine
+from mixwright.steer.engine import Engine
 
 IN_BAND = ("chain@2", "spell@2")
 

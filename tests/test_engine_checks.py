@@ -7,8 +7,8 @@ import pytest
 from steer_world import pool
 
 from mixwright.records import Plan, Stage
-from mixwright.steer._checks import checked_weights
-from mixwright.steer._engine import Engine
+from mixwright.steer.checks import checked_weights
+from mixwright.steer.engine import Engine
 
 
 def stage(**changes) -> Plan:

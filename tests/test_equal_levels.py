@@ -9,8 +9,8 @@ import pytest
 
 from mixwright.contracts import Scene
 from mixwright.records import Stage
-from mixwright.steer._ledger import Ledger
-from mixwright.steer._pool import make_pool
+from mixwright.steer.ledger import Ledger
+from mixwright.steer.pool import make_pool
 from mixwright.steer.selectors.equal_levels import EqualLevels
 
 SIZES = {("a", 1.0): 40, ("a", 2.0): 8, ("a", 3.0): 2, ("b", 1.0): 5}

@@ -26,7 +26,7 @@ from mixwright.plan.format_forecast import (
 )
 from mixwright.records import Forecast, GroupOutcome, Measurement, Plan, Signals, Stage
 from mixwright.runs import RunFolder, write_measurements, write_plan
-from mixwright.steer._formats import advantage, in_use, row_of
+from mixwright.steer.format_counts import advantage, in_use, row_of
 from mixwright.steer.monitors.formats import Formats
 from mixwright.verdict._stage import render
 from mixwright.verdict.formats import FormatsSection

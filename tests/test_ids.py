@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mixwright.errors import InputError
-from mixwright.steer import _ids
-from mixwright.steer._ids import Ids
+from mixwright.steer import ids as _ids
+from mixwright.steer.ids import Ids
 
 NAMES = st.lists(st.text(max_size=5), min_size=1, max_size=40, unique=True)
 

@@ -13,10 +13,10 @@ from steer_world import stored
 from mixwright.errors import InputError
 from mixwright.estimates.intervals import effective_rollouts, wilson
 from mixwright.records import Cell, GroupOutcome
-from mixwright.steer._answers import answer_key
-from mixwright.steer._evidence import CellEvidence
-from mixwright.steer._ledger import Ledger
-from mixwright.steer._pool import make_pool, read_answer
+from mixwright.steer.answers import answer_key
+from mixwright.steer.evidence import CellEvidence
+from mixwright.steer.ledger import Ledger
+from mixwright.steer.pool import make_pool, read_answer
 
 
 def small() -> Ledger:

@@ -15,7 +15,7 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 
 from mixwright import SteeredGRPOTrainer, Steering, SteeringCallback
 from mixwright.records import CellPlan, GroupOutcome
-from mixwright.steer._pool import make_pool
+from mixwright.steer.pool import make_pool
 from mixwright.trainers._lints import (
     MEASURED,
     Lint,

@@ -10,8 +10,8 @@ from cli_call import Call, write
 
 from mixwright import catalog
 from mixwright.records import GroupOutcome, Plan, Stage
-from mixwright.steer._engine import Engine
-from mixwright.steer._pool import make_pool
+from mixwright.steer.engine import Engine
+from mixwright.steer.pool import make_pool
 from mixwright.trainers._files import SteeringFiles
 from mixwright.trainers._run import RunSteering
 

@@ -13,10 +13,10 @@ from mixwright.catalog import create
 from mixwright.contracts import Scene
 from mixwright.errors import InputError
 from mixwright.records import Outcome, Plan, Signals, Stage
-from mixwright.steer._engine import Engine
-from mixwright.steer._ledger import Ledger
-from mixwright.steer._pool import make_pool
+from mixwright.steer.engine import Engine
+from mixwright.steer.ledger import Ledger
 from mixwright.steer.mixtures.floor import Floor, raised
+from mixwright.steer.pool import make_pool
 
 
 def scene(shares: dict[str, float]) -> Scene:

@@ -18,8 +18,8 @@ from benchmarks.monitors import damage
 from mixwright import catalog
 from mixwright.contracts import Pool, Scene
 from mixwright.records import Alarm, Cell, GroupOutcome, Outcome, PairOutcome, Plan, Signals, Stage
-from mixwright.steer._engine import Engine
-from mixwright.steer._ledger import Ledger
+from mixwright.steer.engine import Engine
+from mixwright.steer.ledger import Ledger
 from mixwright.steer.monitors._windows import CELLS, Windows, change, mean_and_error
 from mixwright.steer.monitors.diversity import distinct
 

@@ -20,7 +20,7 @@ from mixwright.plan.overrides import check_asked
 from mixwright.plan.validate import validate_plan
 from mixwright.records import Cell, PairOutcome, Plan, Signals, from_data, to_data
 from mixwright.runs import read_plan
-from mixwright.steer._engine import Engine
+from mixwright.steer.engine import Engine
 
 EVEN = {task: 1 / len(TASKS) for task in TASKS}
 CELLS = (Cell("a", 1.0, 10, 0.0), Cell("b", None, 10, 0.0))

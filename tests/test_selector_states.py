@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from test_selectors import group, pool, scene
 
 from mixwright.records import CellPlan, GroupOutcome, Plan, Signals, Stage
-from mixwright.steer._engine import Engine
+from mixwright.steer.engine import Engine
 from mixwright.steer.selectors._states import LONGEST, PILOT, CellStates
 
 

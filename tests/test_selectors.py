@@ -12,9 +12,9 @@ from mixwright.contracts import Scene
 from mixwright.errors import InputError
 from mixwright.plan.validate import validate_plan
 from mixwright.records import Cell, CellPlan, GroupOutcome, Plan, Signals, Stage, from_data, to_data
-from mixwright.steer._engine import Engine
-from mixwright.steer._ledger import Ledger
-from mixwright.steer._pool import make_pool
+from mixwright.steer.engine import Engine
+from mixwright.steer.ledger import Ledger
+from mixwright.steer.pool import make_pool
 from mixwright.steer.selectors.difficulty import Difficulty
 
 

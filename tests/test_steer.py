@@ -12,12 +12,12 @@ from steer_world import pool, stored
 
 from mixwright.contracts import Scene
 from mixwright.records import GroupOutcome, Stage
-from mixwright.steer._ledger import Ledger
-from mixwright.steer._order import TaskOrder, _tree
-from mixwright.steer._pool import make_pool
 from mixwright.steer.gates.too_hard import TooHard
+from mixwright.steer.ledger import Ledger
+from mixwright.steer.pool import make_pool
 from mixwright.steer.selectors.difficulty import Difficulty
 from mixwright.steer.selectors.uniform import Uniform
+from mixwright.steer.task_order import TaskOrder, _tree
 
 
 def scene(here=None, band=(0.1, 0.9)) -> Scene:

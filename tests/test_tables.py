@@ -10,7 +10,7 @@ import pytest
 from benchmarks._tables import TOKENS, Data, Model, Training, accuracies
 from mixwright.errors import InputError
 from mixwright.records import Plan, Stage
-from mixwright.steer._engine import Engine
+from mixwright.steer.engine import Engine
 from mixwright_lab.worlds.tables import Tables
 
 

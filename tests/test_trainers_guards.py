@@ -16,7 +16,7 @@ from trl import GRPOTrainer
 from mixwright import SteeredGRPOTrainer, Steering
 from mixwright.errors import InputError
 from mixwright.records import Alarm, CellPlan, Plan, Stage
-from mixwright.steer._answers import answer_key
+from mixwright.steer.answers import answer_key
 from mixwright.trainers._canaries import pass_every
 from mixwright.trainers._steering import indexed, make_run, pool_of
 

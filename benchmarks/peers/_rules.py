@@ -14,8 +14,8 @@ from mixwright.contracts import Pool
 from mixwright.estimates.cell_states import classify
 from mixwright.estimates.dependence import dependence, permutation_p
 from mixwright.records import Action, CanaryOutcome, Cell, CellPlan, Decision, Example, Interval, Plan, Signals
-from mixwright.steer._engine import Engine
-from mixwright.steer._pool import make_pool
+from mixwright.steer.engine import Engine
+from mixwright.steer.pool import make_pool
 
 CANARY_EVERY = 20
 """Steps between two canary passes."""

@@ -154,7 +154,7 @@ def pool() -> Pool:
 
 def scene() -> Scene:
     """A fresh scene; its ledger is fed with `feed`."""
-    from mixwright.steer._ledger import Ledger
+    from mixwright.steer.ledger import Ledger
 
     tasks = pool().tasks
     stage = Stage("train", "grpo", 100, {task: 1 / len(tasks) for task in tasks})

@@ -71,7 +71,7 @@ def _validate_stage(stage: Stage) -> None:
 
 def check_options(owner: str, options: Mapping[str, Any]) -> None:
     """Whether `engine`, or a plug-in by `kind.name`, takes these options. Raises InputError."""
-    from mixwright.steer._policy import EngineOptions
+    from mixwright.steer.policy import EngineOptions
 
     kind, _, name = owner.partition(".")
     if owner == "engine":

@@ -21,7 +21,7 @@ import numpy as np
 from mixwright.contracts import Pool
 from mixwright.errors import one_line
 from mixwright.records import GroupOutcome, Plan
-from mixwright.steer._formats import in_use
+from mixwright.steer.format_counts import in_use
 
 if TYPE_CHECKING:
     from mixwright.trainers._run import RunSteering

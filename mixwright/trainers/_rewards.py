@@ -16,7 +16,7 @@ from torch import Tensor
 from mixwright.contracts import Pool
 from mixwright.records import GroupOutcome
 from mixwright.skeleton import skeleton
-from mixwright.steer._pool import read_answer
+from mixwright.steer.pool import read_answer
 
 
 def weighted_sum(

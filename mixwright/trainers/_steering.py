@@ -156,7 +156,7 @@ def pool_of(dataset: Dataset, steering: Steering, rows: Sequence[int] | None = N
     Raises:
         InputError: a column named in `columns` that is not there, or values that cannot be used.
     """
-    from mixwright.steer._pool import make_pool
+    from mixwright.steer.pool import make_pool
 
     columns = steering.columns
     for name, column in columns.items():
@@ -276,7 +276,7 @@ def make_run(
         InputError: a plan that does not fit the pool, or a plug-in that does not exist.
     """
     from mixwright.plan.validate import validate_plan
-    from mixwright.steer._engine import Engine
+    from mixwright.steer.engine import Engine
 
     made = default_plan(pool, objective, max(1, args.max_steps), leash=beta > 0)
     plan = steering.plan if isinstance(steering.plan, Plan) else made

@@ -31,7 +31,7 @@ from typing import Any
 from mixwright.contracts import Monitor
 from mixwright.errors import within
 from mixwright.records import Alarm, GroupOutcome, Outcome, PairOutcome, Signals
-from mixwright.steer._formats import Row, advantage, earned, error, in_use, row_of, shares_of
+from mixwright.steer.format_counts import Row, advantage, earned, error, in_use, row_of, shares_of
 
 LIMITS = {"least": (0, 1), "lost": (0, 1), "window": (2, 1e9), "most": (1, 1e9)}
 LIMITS |= dict.fromkeys(("errors", "slack", "rest"), (0, 1e9))

@@ -26,8 +26,8 @@ from mixwright.estimates.cell_states import LUCKY as LUCKY_KAPPA
 from mixwright.estimates.cell_states import SCREEN, side
 from mixwright.estimates.intervals import wilson
 from mixwright.records import GroupOutcome, cell_key
-from mixwright.steer._evidence import CELL_ARRAYS, CellEvidence
-from mixwright.steer._ledger import counted
+from mixwright.steer.evidence import CELL_ARRAYS, CellEvidence
+from mixwright.steer.ledger import counted
 
 NAMES = ("unknown", "active", "mastered", "review", "deferred", "lucky")
 UNKNOWN, ACTIVE, MASTERED, REVIEW, DEFERRED, LUCKY = range(6)

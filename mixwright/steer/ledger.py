@@ -15,8 +15,8 @@ from mixwright.contracts import Pool
 from mixwright.errors import InputError
 from mixwright.estimates.cell_states import kappa
 from mixwright.records import GroupOutcome
-from mixwright.steer._answers import AnswerEvidence
-from mixwright.steer._evidence import CELL_ARRAYS, CellEvidence, Numbers, short
+from mixwright.steer.answers import AnswerEvidence
+from mixwright.steer.evidence import CELL_ARRAYS, CellEvidence, Numbers, short
 
 LEAST_STRENGTH = 0.25
 """Rollouts that a cell's mean is always worth for its examples."""

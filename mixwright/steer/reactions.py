@@ -9,8 +9,8 @@ import numpy as np
 
 from mixwright.contracts import Controller, Monitor
 from mixwright.records import Action, Signals
-from mixwright.steer._judge import Note
-from mixwright.steer._policy import Policy
+from mixwright.steer.admission import Note
+from mixwright.steer.policy import Policy
 
 
 class Reactions:

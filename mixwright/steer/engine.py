@@ -19,17 +19,17 @@ from mixwright.errors import InputError
 from mixwright.estimates.intervals import effective_rollouts
 from mixwright.plan.validate import validate_plan
 from mixwright.records import Action, Decision, GroupOutcome, Outcome, PairOutcome, Plan, Signals, from_data
-from mixwright.steer._canaries import choose_canaries
-from mixwright.steer._checks import check_drawn, checked_weights, plan_digest
-from mixwright.steer._ids import Ids
-from mixwright.steer._judge import Judge
-from mixwright.steer._ledger import Ledger
-from mixwright.steer._order import TaskOrder
-from mixwright.steer._policy import CALM, EngineOptions, Policy
-from mixwright.steer._react import Reactions
-from mixwright.steer._reserve import Reserve
-from mixwright.steer._snapshot import MANY, snapshot
-from mixwright.steer._staleness import STALE, Staleness
+from mixwright.steer.admission import Judge
+from mixwright.steer.band_drift import STALE, Staleness
+from mixwright.steer.canaries import choose_canaries
+from mixwright.steer.checks import check_drawn, checked_weights, plan_digest
+from mixwright.steer.ids import Ids
+from mixwright.steer.ledger import Ledger
+from mixwright.steer.policy import CALM, EngineOptions, Policy
+from mixwright.steer.reactions import Reactions
+from mixwright.steer.reserve import Reserve
+from mixwright.steer.snapshot import MANY, snapshot
+from mixwright.steer.task_order import TaskOrder
 
 LATE = 2
 """Steps by which signals may come late; training was begun anew when they are further back."""

@@ -16,8 +16,8 @@ from mixwright.errors import InputError
 from mixwright.final_answer import final_answer
 from mixwright.graders.choice import option_texts, position
 from mixwright.records import Cell, cell_key
-from mixwright.steer._answers import answer_key
-from mixwright.steer._ids import Ids
+from mixwright.steer.answers import answer_key
+from mixwright.steer.ids import Ids
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
