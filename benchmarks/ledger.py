@@ -25,9 +25,9 @@ from mixwright.contracts import Pool, Scene
 from mixwright.records import Cell, Stage, to_data
 from mixwright.steer.ids import Ids
 from mixwright.steer.ledger import ROW, Ledger
+from mixwright.steer.run.state_file import read_state, write_state
 from mixwright.steer.selectors.difficulty import Difficulty
 from mixwright.steer.task_order import TaskOrder
-from mixwright.trainers._packed import read_state, write_state
 
 TASKS, LEVELS, GROUP = 8, 4, 8.0
 BATCHES = (64, 4096, 65536)

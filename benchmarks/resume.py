@@ -32,7 +32,7 @@ from tqdm.std import TqdmDefaultWriteLock  # type: ignore[attr-defined]
 from transformers.trainer_utils import get_last_checkpoint
 
 from mixwright.estimates.intervals import share_interval
-from mixwright.trainers._packed import read_state
+from mixwright.steer.run.state_file import read_state
 
 TqdmDefaultWriteLock.mp_lock = None  # type: ignore[assignment] # one of all forks: a killed one would keep it for ever
 SEED = 0

@@ -12,8 +12,8 @@ from mixwright import catalog
 from mixwright.records import GroupOutcome, Plan, Stage
 from mixwright.steer.engine import Engine
 from mixwright.steer.pool import make_pool
-from mixwright.trainers._files import SteeringFiles
-from mixwright.trainers._run import RunSteering
+from mixwright.steer.run.files import SteeringFiles
+from mixwright.steer.run.run import RunSteering
 
 TASKS = 1500
 NAMES = [f"task{number}" for number in range(TASKS)]

@@ -21,7 +21,7 @@ from mixwright.trainers._reward_functions import is_async, summed, watched
 from mixwright.trainers._steering import INDEX
 
 if TYPE_CHECKING:
-    from mixwright.trainers._run import RunSteering
+    from mixwright.steer.run.run import RunSteering
     from mixwright.trainers._steering import Steering
 
 Grade = Callable[[Sequence[int], Sequence[str], Sequence[Sequence[int]]], list[float]]

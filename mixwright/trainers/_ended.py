@@ -10,8 +10,8 @@ from typing import Any
 from transformers import TrainerState
 from transformers.trainer_utils import TrainOutput
 
+from mixwright.steer.run.run import RunSteering
 from mixwright.trainers._resume import TRAINER_STATE
-from mixwright.trainers._run import RunSteering
 
 
 def ended(trainer: Any, run: RunSteering, folder: Path, *, by_name: bool) -> TrainOutput | None:

@@ -24,7 +24,7 @@ from mixwright.records import CanaryOutcome
 from mixwright.trainers._canaries import kl_per_token, pass_every
 
 if TYPE_CHECKING:
-    from mixwright.trainers._run import RunSteering
+    from mixwright.steer.run.run import RunSteering
 
 Prepare = Callable[[Sequence[int]], tuple[dict[str, Any], Tensor]]
 """Pool indices -> the model's inputs, and labels (rows, time) with -100 where nothing is to be predicted."""

@@ -12,11 +12,11 @@ from accelerate.utils import gather_object
 from transformers import TrainerCallback
 
 from mixwright.errors import InputError
+from mixwright.steer.run.run import RunSteering
 from mixwright.trainers._finite import Finite
 from mixwright.trainers._processes import CHECK_EVERY, check_same_data, check_same_run
 from mixwright.trainers._refusals import refuse_unresumable
 from mixwright.trainers._resume import Checkpoints
-from mixwright.trainers._run import RunSteering
 
 
 class SteeringHooks(TrainerCallback):

@@ -24,7 +24,7 @@ from mixwright.records import GroupOutcome, Plan
 from mixwright.steer.format_counts import in_use
 
 if TYPE_CHECKING:
-    from mixwright.trainers._run import RunSteering
+    from mixwright.steer.run.run import RunSteering
 
 MEASURED = {
     "formats": "on chain arithmetic (3 mixes of formats, 5 seeds) the commonest of three formats went from 41 to 61 % of "

@@ -22,8 +22,8 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from mixwright.errors import InputError
 from mixwright.runs import write_text
-from mixwright.trainers._packed import REMEDY, read_state, write_state
-from mixwright.trainers._run import RunSteering
+from mixwright.steer.run.run import RunSteering
+from mixwright.steer.run.state_file import REMEDY, read_state, write_state
 
 NAME = "steering"
 """Files in the checkpoint's folder: steering.json and steering.npz."""

@@ -25,7 +25,7 @@ from mixwright.time_limit import TOLD_AFTER, TooSlow, named, within
 from mixwright.trainers._rewards import weighted_sum
 
 if TYPE_CHECKING:
-    from mixwright.trainers._run import RunSteering
+    from mixwright.steer.run.run import RunSteering
     from mixwright.trainers._steering import Steering
 
 REMEDY = "Return a list with a number for each completion; None for one that cannot be judged."

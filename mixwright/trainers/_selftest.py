@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from trl.trainer.utils import RepeatSampler
 
+from mixwright.steer.run.run import RunSteering
 from mixwright.trainers._draws import DrawLog, SteeredSampler
 from mixwright.trainers._rewards import refuse
-from mixwright.trainers._run import RunSteering
 
 SHARE_DRAWS = 512
 """Draws that the shares are compared on."""

@@ -17,9 +17,9 @@ from mixwright.contracts import Pool
 from mixwright.errors import InputError, unknown_name
 from mixwright.records import Cell, Plan, Stage
 from mixwright.runs import read_plan
-from mixwright.trainers._files import SteeringFiles
+from mixwright.steer.run.files import SteeringFiles
+from mixwright.steer.run.run import RunSteering
 from mixwright.trainers._replay import read_tape
-from mixwright.trainers._run import RunSteering
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -12,6 +12,7 @@ from transformers import Trainer
 
 from mixwright.contracts import Pool
 from mixwright.learner.settings import slow_settings
+from mixwright.steer.run.run import RunSteering
 from mixwright.trainers._canaries import CanaryPass
 from mixwright.trainers._draws import SteeredSampler
 from mixwright.trainers._ended import ended
@@ -19,7 +20,6 @@ from mixwright.trainers._heldout import HeldOutPass
 from mixwright.trainers._hooks import SteeringHooks
 from mixwright.trainers._names import check_attributes
 from mixwright.trainers._refusals import no_lr_reason, refuse_dataloader
-from mixwright.trainers._run import RunSteering
 from mixwright.trainers._selftest import check_draws
 from mixwright.trainers._steering import INDEX, Steering, make_run
 

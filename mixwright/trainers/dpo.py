@@ -20,8 +20,8 @@ from accelerate.utils import gather
 from trl.trainer.dpo_trainer import DPOTrainer
 
 from mixwright.records import PairOutcome
+from mixwright.steer.run.step_lines import finite, pair_line
 from mixwright.trainers._heldout import HeldOutPass, make_heldout
-from mixwright.trainers._lines import finite, pair_line
 from mixwright.trainers._logprobs import only, shown
 from mixwright.trainers._names import check_methods
 from mixwright.trainers._refusals import refuse_images, refuse_settings

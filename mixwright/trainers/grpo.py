@@ -16,6 +16,7 @@ from accelerate.utils import broadcast_object_list, gather, gather_object
 from torch.utils.data import Sampler
 from trl.trainer.grpo_trainer import GRPOTrainer
 
+from mixwright.steer.run.run import RunSteering
 from mixwright.trainers._canaries import CanaryPass, make_canaries
 from mixwright.trainers._draws import SteeredSampler
 from mixwright.trainers._lints import Settings, read_settings, warn_at_first_batch, warn_at_start
@@ -23,7 +24,6 @@ from mixwright.trainers._names import check_methods
 from mixwright.trainers._refusals import refuse_grpo
 from mixwright.trainers._reward_functions import Left, refuse_weights, summed, watched
 from mixwright.trainers._rewards import group_outcomes, group_rows, permute, refuse, run_options, shown
-from mixwright.trainers._run import RunSteering
 from mixwright.trainers._selftest import check_refusal
 from mixwright.trainers._steering import INDEX, Steering, indexed, pool_of, read_steering
 from mixwright.trainers._trainer import SteeredTrainer, is_training

@@ -15,8 +15,8 @@ from typing import Any
 from trl.trainer.sft_trainer import SFTTrainer
 
 from mixwright.records import Outcome
+from mixwright.steer.run.step_lines import finite, loss_line
 from mixwright.trainers._heldout import HeldOutPass, make_heldout
-from mixwright.trainers._lines import finite, loss_line
 from mixwright.trainers._logprobs import only, shown
 from mixwright.trainers._names import check_methods
 from mixwright.trainers._refusals import refuse_images, refuse_settings

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from mixwright.contracts import Pool
 from mixwright.errors import InputError
 from mixwright.records import Action, CanaryOutcome, Decision, GroupOutcome, Outcome, PairOutcome, Signals, cell_key
+from mixwright.steer.run.files import AHEAD, SteeringFiles
+from mixwright.steer.run.reasons import NO_BETA, NOT_OURS, stop_instead
+from mixwright.steer.run.step_lines import PER_TASK, UNSCORED, LastLosses, counted, drawn_shares, group_line
 from mixwright.steer.snapshot import MANY
 from mixwright.trainers._draws import DrawLog
-from mixwright.trainers._files import AHEAD, SteeringFiles
-from mixwright.trainers._lines import PER_TASK, UNSCORED, LastLosses, counted, drawn_shares, group_line
-from mixwright.trainers._reasons import NO_BETA, NOT_OURS, stop_instead
 
 if TYPE_CHECKING:
     from mixwright.steer.engine import Engine
