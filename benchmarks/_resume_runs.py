@@ -21,7 +21,7 @@ from mixwright.config import ModelConfig
 from mixwright.learner.settings import cheap_settings
 from mixwright.learner.tiny import build_tiny
 from mixwright.records import CellPlan, Plan, Stage
-from mixwright.trainers._steering import Steering
+from mixwright.trainers.steering import Steering
 
 TASKS = ("add", "copy", "gcd")
 STATES = ("mastered", "unknown", "hopeless")

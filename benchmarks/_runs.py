@@ -33,10 +33,10 @@ from mixwright.learner.tiny import build_tiny
 from mixwright.records import CellPlan, Plan, Stage
 from mixwright.trainers._canaries import CanaryPass
 from mixwright.trainers._heldout import HeldOutPass
-from mixwright.trainers._steering import Steering
 from mixwright.trainers.dpo import SteeredDPOTrainer
 from mixwright.trainers.grpo import SteeredGRPOTrainer
 from mixwright.trainers.sft import SteeredSFTTrainer
+from mixwright.trainers.steering import Steering
 
 TASKS = ("add", "copy", "count", "gcd", "lcm", "reverse", "sort", "spell")
 SUCCESS = {0.0: 0.95, 1.0: 0.4, 2.0: 0.03}

@@ -55,7 +55,7 @@ from benchmarks.peers.static_band import StaticBand
 from benchmarks.peers.target import Target
 from mixwright.contracts import Pool
 from mixwright.records import Example, Plan, Stage, to_data
-from mixwright.trainers._steering import default_plan
+from mixwright.trainers.steering import default_plan
 from mixwright_lab.worlds.chain import LONGEST, MODULUS, Chain
 
 BASE = Recipe(plain=3, steps=600, styles=(("full", 0.3), ("direct", 0.7)))

@@ -10,12 +10,12 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mixwright.trainers._arguments import SteeringArguments
-    from mixwright.trainers._steering import Steering
+    from mixwright.trainers.arguments import SteeringArguments
     from mixwright.trainers.callback import SteeringCallback
     from mixwright.trainers.dpo import SteeredDPOTrainer
     from mixwright.trainers.grpo import SteeredGRPOTrainer
     from mixwright.trainers.sft import SteeredSFTTrainer
+    from mixwright.trainers.steering import Steering
 
 __all__ = [
     "SteeredDPOTrainer",
@@ -31,8 +31,8 @@ _PLACES = {
     "SteeredDPOTrainer": "mixwright.trainers.dpo",
     "SteeredGRPOTrainer": "mixwright.trainers.grpo",
     "SteeredSFTTrainer": "mixwright.trainers.sft",
-    "Steering": "mixwright.trainers._steering",
-    "SteeringArguments": "mixwright.trainers._arguments",
+    "Steering": "mixwright.trainers.steering",
+    "SteeringArguments": "mixwright.trainers.arguments",
     "SteeringCallback": "mixwright.trainers.callback",
 }
 

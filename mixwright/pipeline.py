@@ -167,7 +167,7 @@ def check_plan(config: RunConfig, folder: RunFolder, corpus: Corpus) -> Plan:
 
 def start(config: RunConfig, corpus: Corpus, pool: Pool) -> dict[str, Any]:
     """The settings of training as the trainer resolves them. Raises InputError for what trainer or tokenizer refuses."""
-    from mixwright.trainers._configs import StartJob, resolved_settings
+    from mixwright.trainers.configs import StartJob, resolved_settings
     from mixwright.workers.pool import Job
 
     chats = any(corpus.table["chat"].to_pylist())

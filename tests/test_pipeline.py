@@ -16,7 +16,7 @@ from mixwright.config import CorpusConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.errors import InputError
 from mixwright.records import Observation, RunManifest, TrialResult, to_data
 from mixwright.runs import RunFolder, read_json, read_plan, write_plan
-from mixwright.trainers._configs import StartJob, resolved_settings
+from mixwright.trainers.configs import StartJob, resolved_settings
 
 EDITS = {
     "model": {"width": 32, "depth": 2, "heads": 2, "warmup": {"steps": 40}},

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from mixwright.learner.learner import uniforms
-from mixwright.trainers._rewards import weighted_sum
+from mixwright.trainers.rewards import weighted_sum
 
 
 def test_a_wrong_shape_is_refused():

@@ -14,7 +14,7 @@ from trl import DPOConfig, GRPOConfig, SFTConfig
 from mixwright.config import CorpusConfig, RunConfig, TrainConfig
 from mixwright.errors import InputError
 from mixwright.records import to_data
-from mixwright.trainers._configs import StartJob, resolved_settings
+from mixwright.trainers.configs import StartJob, resolved_settings
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # TRL sets the older name
 CONFIGS = {"grpo": GRPOConfig, "sft": SFTConfig, "dpo": DPOConfig}
@@ -85,7 +85,7 @@ def test_what_cannot_be_steered_is_refused_before_a_run(objective: str, settings
 @pytest.mark.parametrize("objective", CONFIGS)
 def test_every_field_that_names_a_place_or_a_service_is_known(objective: str) -> None:
     """A new one of TRL has to be looked at."""
-    from mixwright.trainers._configs import ELSEWHERE
+    from mixwright.trainers.configs import ELSEWHERE
 
     words = ("dir", "hub", "trackio", "_repo", "upload")
     found = {field.name for field in fields(CONFIGS[objective]) if any(word in field.name for word in words)}

@@ -13,7 +13,7 @@ from trainers_tiny import UNIFORM, grpo_config, make, model, parameters, read, r
 
 from mixwright import SteeredGRPOTrainer, Steering
 from mixwright.records import Action
-from mixwright.trainers._rewards import shown
+from mixwright.trainers.rewards import shown
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*gradient_checkpointing.*:FutureWarning"  # TRL 1.16 still sets transformers' older name

@@ -18,7 +18,7 @@ from mixwright.errors import InputError
 from mixwright.records import Alarm, CellPlan, Plan, Stage
 from mixwright.steer.answers import answer_key
 from mixwright.trainers._canaries import pass_every
-from mixwright.trainers._steering import indexed, make_run, pool_of
+from mixwright.trainers.steering import indexed, make_run, pool_of
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*gradient_checkpointing.*:FutureWarning"  # TRL 1.16 still sets transformers' older name

@@ -15,8 +15,8 @@ from trainers_tiny import UNIFORM, grpo_config, parameters, read, rows, saved_mo
 from mixwright import SteeredGRPOTrainer, SteeredSFTTrainer, Steering
 from mixwright.errors import InputError
 from mixwright.records import Action, Plan, Stage
-from mixwright.trainers._replay import read_tape, steps_made
-from mixwright.trainers._steering import indexed, pool_of
+from mixwright.trainers.replay import read_tape, steps_made
+from mixwright.trainers.steering import indexed, pool_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")
 STEPS = 5

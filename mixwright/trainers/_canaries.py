@@ -17,12 +17,12 @@ from torch import nn
 from mixwright.contracts import Pool
 from mixwright.learner.learner import Learner
 from mixwright.records import CanaryOutcome
-from mixwright.trainers._reward_functions import is_async, summed, watched
-from mixwright.trainers._steering import INDEX
+from mixwright.trainers.reward_functions import is_async, summed, watched
+from mixwright.trainers.steering import INDEX
 
 if TYPE_CHECKING:
     from mixwright.steer.run.run import RunSteering
-    from mixwright.trainers._steering import Steering
+    from mixwright.trainers.steering import Steering
 
 Grade = Callable[[Sequence[int], Sequence[str], Sequence[Sequence[int]]], list[float]]
 """(pool indices, completions, their token ids) -> reward per completion."""

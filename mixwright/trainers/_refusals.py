@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mixwright.errors import InputError
-from mixwright.trainers._steering import INDEX
+from mixwright.trainers.steering import INDEX
 
 
 def refuse_grpo(dataset: Any) -> None:

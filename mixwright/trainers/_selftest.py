@@ -14,8 +14,8 @@ import torch
 from trl.trainer.utils import RepeatSampler
 
 from mixwright.steer.run.run import RunSteering
-from mixwright.trainers._draws import DrawLog, SteeredSampler
-from mixwright.trainers._rewards import refuse
+from mixwright.trainers.rewards import refuse
+from mixwright.trainers.sampler import DrawLog, SteeredSampler
 
 SHARE_DRAWS = 512
 """Draws that the shares are compared on."""

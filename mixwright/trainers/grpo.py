@@ -18,15 +18,15 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 
 from mixwright.steer.run.run import RunSteering
 from mixwright.trainers._canaries import CanaryPass, make_canaries
-from mixwright.trainers._draws import SteeredSampler
 from mixwright.trainers._lints import Settings, read_settings, warn_at_first_batch, warn_at_start
 from mixwright.trainers._names import check_methods
 from mixwright.trainers._refusals import refuse_grpo
-from mixwright.trainers._reward_functions import Left, refuse_weights, summed, watched
-from mixwright.trainers._rewards import group_outcomes, group_rows, permute, refuse, run_options, shown
 from mixwright.trainers._selftest import check_refusal
-from mixwright.trainers._steering import INDEX, Steering, indexed, pool_of, read_steering
-from mixwright.trainers._trainer import SteeredTrainer, is_training
+from mixwright.trainers.reward_functions import Left, refuse_weights, summed, watched
+from mixwright.trainers.rewards import group_outcomes, group_rows, permute, refuse, run_options, shown
+from mixwright.trainers.sampler import SteeredSampler
+from mixwright.trainers.steered_trainer import SteeredTrainer, is_training
+from mixwright.trainers.steering import INDEX, Steering, indexed, pool_of, read_steering
 
 NO_PROBABILITY = "probability tensor contains"
 """In torch's error when it is to sample from probabilities that are no numbers."""

@@ -17,12 +17,12 @@ from trl.trainer.sft_trainer import SFTTrainer
 from mixwright.records import Outcome
 from mixwright.steer.run.step_lines import finite, loss_line
 from mixwright.trainers._heldout import HeldOutPass, make_heldout
-from mixwright.trainers._logprobs import only, shown
 from mixwright.trainers._names import check_methods
 from mixwright.trainers._refusals import refuse_images, refuse_settings
-from mixwright.trainers._rows import RowTrainer
-from mixwright.trainers._steering import INDEX, Steering, indexed, read_steering
-from mixwright.trainers._trainer import measured
+from mixwright.trainers.logprobs import only, shown
+from mixwright.trainers.row_trainer import RowTrainer
+from mixwright.trainers.steered_trainer import measured
+from mixwright.trainers.steering import INDEX, Steering, indexed, read_steering
 
 
 class SteeredSFTTrainer(RowTrainer, SFTTrainer):

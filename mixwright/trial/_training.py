@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.errors import InputError
 from mixwright.learner.settings import cheap_settings
-from mixwright.trainers._configs import dpo_config as _dpo_config
-from mixwright.trainers._configs import grpo_config as _grpo_config
-from mixwright.trainers._configs import sft_config as _sft_config
+from mixwright.trainers.configs import dpo_config as _dpo_config
+from mixwright.trainers.configs import grpo_config as _grpo_config
+from mixwright.trainers.configs import sft_config as _sft_config
 
 if TYPE_CHECKING:
     from mixwright.config import RunConfig
@@ -49,8 +49,8 @@ def make_trainer(
         InputError: an objective without a trainer, or a field that TRL's config does not know.
     """
     stage = branch.plan.stages[0]
-    from mixwright.trainers._replay import steps_made
-    from mixwright.trainers._steering import Steering
+    from mixwright.trainers.replay import steps_made
+    from mixwright.trainers.steering import Steering
 
     steering = Steering(branch.plan, folder, seed, permute_rewards=branch.permute_rewards, replay=source)
     steering.canary_every = config.train.canary_every if stage.monitors or stage.controllers else 0

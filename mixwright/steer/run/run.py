@@ -17,11 +17,11 @@ from mixwright.steer.run.files import AHEAD, SteeringFiles
 from mixwright.steer.run.reasons import NO_BETA, NOT_OURS, stop_instead
 from mixwright.steer.run.step_lines import PER_TASK, UNSCORED, LastLosses, counted, drawn_shares, group_line
 from mixwright.steer.snapshot import MANY
-from mixwright.trainers._draws import DrawLog
+from mixwright.trainers.sampler import DrawLog
 
 if TYPE_CHECKING:
     from mixwright.steer.engine import Engine
-    from mixwright.trainers._replay import Tape
+    from mixwright.trainers.replay import Tape
 
 
 class RunSteering:

@@ -22,11 +22,11 @@ from torch import Tensor, nn
 
 from mixwright.errors import InputError, one_line
 from mixwright.time_limit import TOLD_AFTER, TooSlow, named, within
-from mixwright.trainers._rewards import weighted_sum
+from mixwright.trainers.rewards import weighted_sum
 
 if TYPE_CHECKING:
     from mixwright.steer.run.run import RunSteering
-    from mixwright.trainers._steering import Steering
+    from mixwright.trainers.steering import Steering
 
 REMEDY = "Return a list with a number for each completion; None for one that cannot be judged."
 LARGEST = 1e12

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mixwright.errors import InputError
-from mixwright.trainers._steering import steering_of
+from mixwright.trainers.steering import steering_of
 
 SAID = {"true": True, "false": None, "none": None, "": None}
 """What a string on the command line may stand for, beside a path and JSON."""

@@ -19,7 +19,7 @@ from mixwright.records import Cell, Plan, Stage
 from mixwright.runs import read_plan
 from mixwright.steer.run.files import SteeringFiles
 from mixwright.steer.run.run import RunSteering
-from mixwright.trainers._replay import read_tape
+from mixwright.trainers.replay import read_tape
 
 if TYPE_CHECKING:
     from datasets import Dataset

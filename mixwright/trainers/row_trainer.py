@@ -17,11 +17,11 @@ from datasets import Dataset
 from torch.utils.data import Sampler
 
 from mixwright.errors import InputError
-from mixwright.trainers._draws import SteeredSampler
 from mixwright.trainers._heldout import HeldOutPass
 from mixwright.trainers._refusals import refuse_prepared
-from mixwright.trainers._steering import INDEX, Steering, pool_of
-from mixwright.trainers._trainer import SteeredTrainer, is_training
+from mixwright.trainers.sampler import SteeredSampler
+from mixwright.trainers.steered_trainer import SteeredTrainer, is_training
+from mixwright.trainers.steering import INDEX, Steering, pool_of
 
 
 class RowTrainer(SteeredTrainer):
