@@ -31,8 +31,8 @@ from mixwright.config import ModelConfig
 from mixwright.learner.settings import cheap_settings
 from mixwright.learner.tiny import build_tiny
 from mixwright.records import CellPlan, Plan, Stage
-from mixwright.trainers._canaries import CanaryPass
-from mixwright.trainers._heldout import HeldOutPass
+from mixwright.trainers.canaries.generated import CanaryPass
+from mixwright.trainers.canaries.held_out import HeldOutPass
 from mixwright.trainers.dpo import SteeredDPOTrainer
 from mixwright.trainers.grpo import SteeredGRPOTrainer
 from mixwright.trainers.sft import SteeredSFTTrainer

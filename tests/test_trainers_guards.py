@@ -17,7 +17,7 @@ from mixwright import SteeredGRPOTrainer, Steering
 from mixwright.errors import InputError
 from mixwright.records import Alarm, CellPlan, Plan, Stage
 from mixwright.steer.answers import answer_key
-from mixwright.trainers._canaries import pass_every
+from mixwright.trainers.canaries.generated import pass_every
 from mixwright.trainers.steering import indexed, make_run, pool_of
 
 pytestmark = pytest.mark.filterwarnings(

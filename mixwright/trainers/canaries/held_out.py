@@ -21,7 +21,7 @@ from torch import Tensor
 from mixwright.contracts import Pool
 from mixwright.learner.batches import logits_limit, quiet, token_batches
 from mixwright.records import CanaryOutcome
-from mixwright.trainers._canaries import kl_per_token, pass_every
+from mixwright.trainers.canaries.generated import kl_per_token, pass_every
 
 if TYPE_CHECKING:
     from mixwright.steer.run.run import RunSteering
