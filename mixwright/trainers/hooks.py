@@ -16,7 +16,7 @@ from mixwright.steer.run.run import RunSteering
 from mixwright.trainers._finite import Finite
 from mixwright.trainers._processes import CHECK_EVERY, check_same_data, check_same_run
 from mixwright.trainers._refusals import refuse_unresumable
-from mixwright.trainers._resume import Checkpoints
+from mixwright.trainers.checkpoints.resume import Checkpoints
 
 
 class SteeringHooks(TrainerCallback):

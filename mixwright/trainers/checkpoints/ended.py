@@ -11,7 +11,7 @@ from transformers import TrainerState
 from transformers.trainer_utils import TrainOutput
 
 from mixwright.steer.run.run import RunSteering
-from mixwright.trainers._resume import TRAINER_STATE
+from mixwright.trainers.checkpoints.resume import TRAINER_STATE
 
 
 def ended(trainer: Any, run: RunSteering, folder: Path, *, by_name: bool) -> TrainOutput | None:
