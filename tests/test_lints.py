@@ -16,7 +16,7 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 from mixwright import SteeredGRPOTrainer, Steering, SteeringCallback
 from mixwright.records import CellPlan, GroupOutcome
 from mixwright.steer.pool import make_pool
-from mixwright.trainers._lints import (
+from mixwright.trainers.checks.setting_warnings import (
     MEASURED,
     Lint,
     Reward,

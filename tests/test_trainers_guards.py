@@ -171,7 +171,7 @@ def test_a_changed_trl_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 
 def test_the_self_test_stops_a_run_whose_refusals_do_not_hold(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     trainer = make(SteeredGRPOTrainer, tmp_path, steering=True)
-    monkeypatch.setattr("mixwright.trainers._selftest.refuse", lambda rewards, groups, size: rewards)
+    monkeypatch.setattr("mixwright.trainers.checks.selftest.refuse", lambda rewards, groups, size: rewards)
     with pytest.raises(RuntimeError, match="refused group has advantage 0"):
         trainer.train()
     assert trainer.state.global_step == 0

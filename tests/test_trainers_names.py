@@ -15,7 +15,7 @@ from trl import GRPOTrainer, __version__
 import mixwright
 from mixwright import SteeredGRPOTrainer, SteeredSFTTrainer
 from mixwright.errors import InputError
-from mixwright.trainers._names import ATTRIBUTES, METHODS
+from mixwright.trainers.checks.compatibility import ATTRIBUTES, METHODS
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # TRL sets the older name
 FOLDER = Path(mixwright.__file__).parent / "trainers"
@@ -78,7 +78,7 @@ def test_a_method_that_is_gone_or_changed_is_said(name: str, tmp_path: Path, mon
 
 def test_an_attribute_that_is_gone_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = {**ATTRIBUTES, "sft": (*ATTRIBUTES["sft"], "_gone")}
-    monkeypatch.setattr("mixwright.trainers._names.ATTRIBUTES", table)
+    monkeypatch.setattr("mixwright.trainers.checks.compatibility.ATTRIBUTES", table)
     data = rows().rename_column("answer", "completion")
     with pytest.raises(InputError, match=rf"attribute _gone .*none in TRL {__version__} with transformers"):
         SteeredSFTTrainer(

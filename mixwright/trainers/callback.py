@@ -24,10 +24,10 @@ from torch import nn
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from mixwright.errors import InputError
-from mixwright.trainers._lints import Settings, read_settings, warn_at_first_batch, warn_at_start
-from mixwright.trainers._refusals import no_lr_reason
-from mixwright.trainers._selftest import check_draws
 from mixwright.trainers.checkpoints.resume import TRAINER_STATE
+from mixwright.trainers.checks.refusals import no_lr_reason
+from mixwright.trainers.checks.selftest import check_draws
+from mixwright.trainers.checks.setting_warnings import Settings, read_settings, warn_at_first_batch, warn_at_start
 from mixwright.trainers.hooks import SteeringHooks
 from mixwright.trainers.reward_functions import is_async, name_of, refuse_weights, summed, watched
 from mixwright.trainers.rewards import group_outcomes, group_rows, permute, run_options, shown

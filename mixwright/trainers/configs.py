@@ -13,7 +13,7 @@ from mixwright.errors import InputError
 from mixwright.learner.bases import TINY
 from mixwright.learner.settings import cheap_settings
 from mixwright.records import from_data, to_data
-from mixwright.trainers._refusals import refuse_settings
+from mixwright.trainers.checks.refusals import refuse_settings
 
 OWN = {
     "learning_rate": "Set train.learning_rate.",

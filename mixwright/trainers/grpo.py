@@ -17,11 +17,11 @@ from torch.utils.data import Sampler
 from trl.trainer.grpo_trainer import GRPOTrainer
 
 from mixwright.steer.run.run import RunSteering
-from mixwright.trainers._lints import Settings, read_settings, warn_at_first_batch, warn_at_start
-from mixwright.trainers._names import check_methods
-from mixwright.trainers._refusals import refuse_grpo
-from mixwright.trainers._selftest import check_refusal
 from mixwright.trainers.canaries.generated import CanaryPass, make_canaries
+from mixwright.trainers.checks.compatibility import check_methods
+from mixwright.trainers.checks.refusals import refuse_grpo
+from mixwright.trainers.checks.selftest import check_refusal
+from mixwright.trainers.checks.setting_warnings import Settings, read_settings, warn_at_first_batch, warn_at_start
 from mixwright.trainers.reward_functions import Left, refuse_weights, summed, watched
 from mixwright.trainers.rewards import group_outcomes, group_rows, permute, refuse, run_options, shown
 from mixwright.trainers.sampler import SteeredSampler

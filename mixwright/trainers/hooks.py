@@ -13,10 +13,10 @@ from transformers import TrainerCallback
 
 from mixwright.errors import InputError
 from mixwright.steer.run.run import RunSteering
-from mixwright.trainers._finite import Finite
-from mixwright.trainers._processes import CHECK_EVERY, check_same_data, check_same_run
-from mixwright.trainers._refusals import refuse_unresumable
 from mixwright.trainers.checkpoints.resume import Checkpoints
+from mixwright.trainers.checks.finite import Finite
+from mixwright.trainers.checks.processes import CHECK_EVERY, check_same_data, check_same_run
+from mixwright.trainers.checks.refusals import refuse_unresumable
 
 
 class SteeringHooks(TrainerCallback):

@@ -17,8 +17,8 @@ from datasets import Dataset
 from torch.utils.data import Sampler
 
 from mixwright.errors import InputError
-from mixwright.trainers._refusals import refuse_prepared
 from mixwright.trainers.canaries.held_out import HeldOutPass
+from mixwright.trainers.checks.refusals import refuse_prepared
 from mixwright.trainers.sampler import SteeredSampler
 from mixwright.trainers.steered_trainer import SteeredTrainer, is_training
 from mixwright.trainers.steering import INDEX, Steering, pool_of

@@ -16,9 +16,9 @@ from trl.trainer.sft_trainer import SFTTrainer
 
 from mixwright.records import Outcome
 from mixwright.steer.run.step_lines import finite, loss_line
-from mixwright.trainers._names import check_methods
-from mixwright.trainers._refusals import refuse_images, refuse_settings
 from mixwright.trainers.canaries.held_out import HeldOutPass, make_heldout
+from mixwright.trainers.checks.compatibility import check_methods
+from mixwright.trainers.checks.refusals import refuse_images, refuse_settings
 from mixwright.trainers.logprobs import only, shown
 from mixwright.trainers.row_trainer import RowTrainer
 from mixwright.trainers.steered_trainer import measured

@@ -13,12 +13,12 @@ from transformers import Trainer
 from mixwright.contracts import Pool
 from mixwright.learner.settings import slow_settings
 from mixwright.steer.run.run import RunSteering
-from mixwright.trainers._names import check_attributes
-from mixwright.trainers._refusals import no_lr_reason, refuse_dataloader
-from mixwright.trainers._selftest import check_draws
 from mixwright.trainers.canaries.generated import CanaryPass
 from mixwright.trainers.canaries.held_out import HeldOutPass
 from mixwright.trainers.checkpoints.ended import ended
+from mixwright.trainers.checks.compatibility import check_attributes
+from mixwright.trainers.checks.refusals import no_lr_reason, refuse_dataloader
+from mixwright.trainers.checks.selftest import check_draws
 from mixwright.trainers.hooks import SteeringHooks
 from mixwright.trainers.sampler import SteeredSampler
 from mixwright.trainers.steering import INDEX, Steering, make_run

@@ -1,0 +1,1 @@
+"""Checks before and while a trainer runs: versions, settings, numbers, processes."""
