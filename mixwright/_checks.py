@@ -12,7 +12,7 @@ from mixwright.errors import InputError, missing_extra, unknown_name
 from mixwright.learner.warmup_rows import warmup_rows, warmup_shares
 from mixwright.plan.overrides import check_asked
 from mixwright.records import to_data
-from mixwright.trial._rows import COMPETENCE
+from mixwright.trial.seed_rows import COMPETENCE
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -35,7 +35,7 @@ from mixwright.runs import (
 if TYPE_CHECKING:
     from mixwright.config import RunConfig
     from mixwright.corpus import Corpus
-    from mixwright.trial._arms import Arms
+    from mixwright.trial.arm_roles import Arms
     from mixwright.workers.pool import Pool
 
 Say = Callable[[str], None]
@@ -139,7 +139,7 @@ def known_corpus(config: RunConfig, folder: RunFolder, *, base: Path = Path(), w
 def _known(config: RunConfig, folder: RunFolder, base: Path, *, whole: bool) -> tuple[Corpus, bool, frozenset[str]]:
     """The checked corpus, whether it is the one that the folder holds, and the sections of the settings that changed."""
     from mixwright.corpus import Corpus, read_corpus
-    from mixwright.trial._stage import check_trial
+    from mixwright.trial.stage import check_trial
 
     changed = changed_settings(config, folder, base)
     held = folder.manifest.exists() and "corpus" not in changed
@@ -155,7 +155,7 @@ def _known(config: RunConfig, folder: RunFolder, base: Path, *, whole: bool) -> 
 
 def check_plan(config: RunConfig, folder: RunFolder, corpus: Corpus) -> Plan:
     """plan.yaml, perhaps edited by hand, which must fit the data and the settings. Raises InputError with its name."""
-    from mixwright.trial._stage import check_tried
+    from mixwright.trial.stage import check_tried
 
     plan = read_plan(folder.plan)
     try:
@@ -259,7 +259,7 @@ def trial(config: RunConfig, folder: RunFolder, pool: Pool, *, base: Path = Path
     """Train and compare all arms, paired by seed; writes trial/."""
     from mixwright.learner.bases import bases_of, build_bases
     from mixwright.measure.bases import pooled
-    from mixwright.trial._stage import run_trial
+    from mixwright.trial.stage import run_trial
 
     def replan(corpus: Corpus, measured: Sequence[Sequence[Measurement]]) -> Plan:
         return make_plan(config, folder, corpus, pooled(measured))
@@ -269,7 +269,7 @@ def trial(config: RunConfig, folder: RunFolder, pool: Pool, *, base: Path = Path
 
 
 def _arms(config: RunConfig) -> Arms:
-    from mixwright.trial._arms import arms_of
+    from mixwright.trial.arm_roles import arms_of
 
     return arms_of(config.trial)
 
@@ -281,8 +281,8 @@ def steer(config: RunConfig, folder: RunFolder, pool: Pool, *, base: Path = Path
     """
     from mixwright.corpus import Corpus
     from mixwright.learner.bases import bases_of, build_bases
-    from mixwright.trial._branch import is_complete, train_branch
-    from mixwright.trial._jobs import Trial
+    from mixwright.trial.branch import is_complete, train_branch
+    from mixwright.trial.jobs import Trial
     from mixwright.workers.pool import Job
 
     build_bases(config, folder, pool, base)

@@ -23,7 +23,7 @@ from mixwright.learner.learner import Completion, Learner
 from mixwright.measure.stage import measure_learner
 from mixwright.records import Example, Plan, Stage
 from mixwright.time_limit import TooSlow, within
-from mixwright.trial._training import make_trainer
+from mixwright.trial.training import make_trainer
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # TRL sets the older name
 HANGS = {"asleep": "time.sleep(3600)", "busy": "while True: pass", "matching": "re.fullmatch('(a|aa)+', 'a' * 200 + 'b')"}
@@ -83,7 +83,7 @@ def test_or_measuring_stops(grader: str) -> None:
 
 
 def test_a_trial_writes_it_into_the_branch(grader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mixwright.trial._training.text_of", lambda completion: "hang")
+    monkeypatch.setattr("mixwright.trial.training.text_of", lambda completion: "hang")
     plan = Plan("test", (Stage("grpo", "grpo", 1, {"t": 1.0}),))
     settings = {"prompts": 1, "generations": 2, "max_new_tokens": 2}
     measure = MeasureConfig(grader_seconds=0.1)

@@ -21,7 +21,7 @@ from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.learner import Learner
 from mixwright.records import Action, Example, Plan, Stage
-from mixwright.trial._training import make_trainer
+from mixwright.trial.training import make_trainer
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*gradient_checkpointing.*:FutureWarning"  # TRL 1.16 still sets transformers' older name

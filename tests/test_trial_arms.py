@@ -9,7 +9,7 @@ from mixwright.corpus import Corpus
 from mixwright.corpus.shuffled_levels import shuffle_levels
 from mixwright.errors import InputError
 from mixwright.records import Cell, CellPlan, Example, Plan, Stage
-from mixwright.trial._arms import arms_of, idle_ablations, left_out, null_name, other_seed
+from mixwright.trial.arm_roles import arms_of, idle_ablations, left_out, null_name, other_seed
 
 CELLS = (Cell("gcd", 1.0, 30, 0.3), Cell("gcd", 2.0, 10, 0.3), Cell("sum", 1.0, 60, 0.1))
 PLAN = Plan(

@@ -12,13 +12,13 @@ from mixwright.errors import InputError
 from mixwright.measure.bases import seed_after
 from mixwright.records import CellPlan, Example, Judgement, Plan, Stage, TrialResult
 from mixwright.runs import RunFolder, read_json, read_measurements, write_measurements, write_plan
-from mixwright.trial import _summary
-from mixwright.trial._arms import branch_of
-from mixwright.trial._branch import base_digest, branch_digest
-from mixwright.trial._evaluation import COMPLETIONS, ProgressCallback, choose_items
-from mixwright.trial._jobs import Trial
-from mixwright.trial._rows import read_branch
-from mixwright.trial._stage import run_trial
+from mixwright.trial import summary as _summary
+from mixwright.trial.arm_roles import branch_of
+from mixwright.trial.branch import base_digest, branch_digest
+from mixwright.trial.evaluation import COMPLETIONS, ProgressCallback, choose_items
+from mixwright.trial.jobs import Trial
+from mixwright.trial.seed_rows import read_branch
+from mixwright.trial.stage import run_trial
 
 PLAN = Plan(
     "by hand",

@@ -8,10 +8,10 @@ from mixwright.config import CorpusConfig, MeasureConfig, RunConfig, TrialConfig
 from mixwright.errors import InputError
 from mixwright.records import Measurement
 from mixwright.runs import RunFolder, read_json, write_json, write_measurements
-from mixwright.trial._arms import arms_of
-from mixwright.trial._judging import proof_of
-from mixwright.trial._rows import BranchInfo, branch_rows, reached, read_branch
-from mixwright.trial._summary import summarise
+from mixwright.trial.arm_roles import arms_of
+from mixwright.trial.judging import proof_of
+from mixwright.trial.seed_rows import BranchInfo, branch_rows, reached, read_branch
+from mixwright.trial.summary import summarise
 
 ITEMS = {("gcd", 1.0): 60, ("gcd", 2.0): 60, ("sum", 2.0): 40, ("sum", 9.0): 40}
 TASKS = {"gcd": 120, "sum": 80}

@@ -8,10 +8,10 @@ from mixwright.config import RunConfig
 from mixwright.estimates.judgement import FEWEST_SEEDS
 from mixwright.records import Effect, Judgement, SeedRow, TrialResult
 from mixwright.runs import RunFolder
-from mixwright.trial._arms import FROZEN, PLAIN, Arms
-from mixwright.trial._effects import RATIO, TO_TARGET, Contrast, Findings, contrasts, effects_of
-from mixwright.trial._judging import judge
-from mixwright.trial._rows import BranchFiles, branch_rows, reached, read_branch, watched
+from mixwright.trial.arm_roles import FROZEN, PLAIN, Arms
+from mixwright.trial.effects import RATIO, TO_TARGET, Contrast, Findings, contrasts, effects_of
+from mixwright.trial.judging import judge
+from mixwright.trial.seed_rows import BranchFiles, branch_rows, reached, read_branch, watched
 
 
 def summarise(

@@ -15,10 +15,10 @@ from mixwright.measure.bases import base_name
 from mixwright.plan.validate import validate_plan
 from mixwright.records import Plan, Stage, TrialResult
 from mixwright.runs import RunFolder, read_plan, write_json
-from mixwright.trial._arms import Arms, Replan, arms_of, branch_of, idle_ablations, left_out, null_name
-from mixwright.trial._jobs import Trial
-from mixwright.trial._rows import COMPETENCE
-from mixwright.trial._summary import summarise
+from mixwright.trial.arm_roles import Arms, Replan, arms_of, branch_of, idle_ablations, left_out, null_name
+from mixwright.trial.jobs import Trial
+from mixwright.trial.seed_rows import COMPETENCE
+from mixwright.trial.summary import summarise
 from mixwright.workers.pool import Pool
 
 if TYPE_CHECKING:

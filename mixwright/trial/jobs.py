@@ -12,14 +12,14 @@ from mixwright.estimates.outcome import item_scores
 from mixwright.measure.bases import MeasureJob, base_name, measure_base, shuffled_name
 from mixwright.records import Plan, to_data
 from mixwright.runs import RunFolder, read_measurements
-from mixwright.trial._arms import branch_of, null_name, other_seed, role_of
-from mixwright.trial._branch import BranchJob, base_digest, branch_digest, is_complete, train_branch
+from mixwright.trial.arm_roles import branch_of, null_name, other_seed, role_of
+from mixwright.trial.branch import BranchJob, base_digest, branch_digest, is_complete, train_branch
 from mixwright.workers.pool import Job, Pool, run_jobs
 
 if TYPE_CHECKING:
     from mixwright.contracts import Branch
     from mixwright.corpus import Corpus
-    from mixwright.trial._arms import Replan
+    from mixwright.trial.arm_roles import Replan
     from mixwright.workers.progress import Progress
 
 CANARIES = 0.2

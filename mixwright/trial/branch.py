@@ -18,7 +18,7 @@ from mixwright.errors import InputError, no_room
 from mixwright.measure.bases import completions_path, read_completion_rows, seed_after, write_completion_rows
 from mixwright.records import from_data, to_data
 from mixwright.runs import RunFolder, read_json, write_json, write_measurements
-from mixwright.trial._rows import BranchInfo
+from mixwright.trial.seed_rows import BranchInfo
 
 if TYPE_CHECKING:
     from mixwright.contracts import Branch
@@ -148,8 +148,8 @@ def _fill(job: BranchJob, folder: Path) -> None:
 def _train(job: BranchJob, config: RunConfig, branch: Branch, corpus: Corpus, learner: Learner, folder: Path) -> None:
     """Train the learner; what was seen on the way is in `folder`."""
     from mixwright.corpus.shuffled_levels import shuffle_levels
-    from mixwright.trial._evaluation import ProgressCallback, choose_items
-    from mixwright.trial._training import make_trainer
+    from mixwright.trial.evaluation import ProgressCallback, choose_items
+    from mixwright.trial.training import make_trainer
 
     held_out = corpus.select(split="eval")
     rows = (shuffle_levels(corpus, config.seed) if branch.shuffle_levels else corpus).select(split="train")

@@ -11,7 +11,7 @@ from mixwright.estimates.intervals import holm
 from mixwright.estimates.judgement import FEWEST_SEEDS, change_word, change_words
 from mixwright.estimates.outcome import Change, Decoding, ItemScores, change
 from mixwright.records import ChangeWord, Effect, Interval, SeedRow
-from mixwright.trial._statistics import restricted_ratio
+from mixwright.trial.paired_statistics import restricted_ratio
 
 PRIMARY = "success"
 SAMPLED = "success.sampled"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.judgement import told
 from mixwright.records import Judgement, LeverWord, Proof
-from mixwright.trial._effects import Contrast
+from mixwright.trial.effects import Contrast
 
 REFERENCES = ("frozen", "uniform", "equal_shares")
 """What a lever must beat: not training, and the two simple rules. Any other reference that runs must be beaten, too."""
