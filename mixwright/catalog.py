@@ -42,7 +42,7 @@ KINDS: dict[str, Kind] = {
         ("gates", "Gate", "mixwright.steer.gates"),
         ("controllers", "Controller", "mixwright.steer.controllers"),
         ("monitors", "Monitor", "mixwright.steer.monitors"),
-        ("arms", "Arm", "mixwright.trial"),
+        ("arms", "Arm", "mixwright.trial.arms"),
         ("sections", "Section", "mixwright.verdict"),
         ("findings", "Finding", "mixwright_lab.findings"),
         ("worlds", "World", "mixwright_lab.worlds"),

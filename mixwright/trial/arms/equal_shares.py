@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from mixwright.contracts import Arm, Branch, Role
 from mixwright.records import Cell, Plan
-from mixwright.trial._bare import equal_plan
+from mixwright.trial.arms._bare import equal_plan
 
 
 class EqualShares(Arm):

@@ -16,7 +16,7 @@ from typing import ClassVar
 
 from mixwright.contracts import Arm, Branch, Role
 from mixwright.records import Cell, Plan
-from mixwright.trial._bare import without_levers
+from mixwright.trial.arms._bare import without_levers
 
 
 class Replayed(Arm):

@@ -1,4 +1,4 @@
-"""Ablation: the plan under trial without the controllers, so that the difference to `steered` is what they are worth.
+"""Ablation: the plan under trial without the selector, so that the difference to `steered` is what it is worth.
 
 Source: ablation, one part left out at a time.
 Unit: one branch per seed.
@@ -13,14 +13,14 @@ from typing import ClassVar
 
 from mixwright.contracts import Arm, Branch, Role
 from mixwright.records import Cell, Plan
-from mixwright.trial._bare import without
+from mixwright.trial.arms._bare import without
 
 
-class WithoutControllers(Arm):
-    """Coefficients stay as they were set; everything else of the plan acts."""
+class WithoutSelector(Arm):
+    """Every row of a task alike; weights, mixture, gates, controllers and monitors stay."""
 
     ROLE: ClassVar[Role] = "ablation"
 
     def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
         """The plan without that part."""
-        return Branch(without(plan, "controllers", cells))
+        return Branch(without(plan, "selector", cells))

@@ -16,7 +16,7 @@ from typing import ClassVar
 
 from mixwright.contracts import Arm, Branch, Role
 from mixwright.records import Cell, Plan
-from mixwright.trial._bare import proportional_plan
+from mixwright.trial.arms._bare import proportional_plan
 
 
 class PermutedUniform(Arm):
