@@ -15,7 +15,7 @@ from mixwright.estimates.crossed import Estimate, crossed
 from mixwright.estimates.intervals import mean_interval
 from mixwright.estimates.judgement import change_word, change_words
 from mixwright.estimates.outcome import Change, Item, ItemScores
-from mixwright.verdict._gate import MARGIN, check, items_for
+from mixwright.verdict.gate import MARGIN, check, items_for
 
 Array = NDArray[np.float64]
 

@@ -235,7 +235,7 @@ def verdict(
     if not gate:
         _conclude(run, full=full)
     else:
-        from mixwright.verdict import _gate
+        from mixwright.verdict import gate as _gate
 
         result = _gate.of_run(run, protect or (), each=each)  # first: a name that is not there is refused before the page
         _conclude(run, full=full)
@@ -292,7 +292,7 @@ def explain(name: Annotated[str, typer.Argument(help="A name from `mixwright lis
 
 def _conclude(run: RunFolder, *, full: bool = False) -> None:
     """Write the page, print its first screen (or all of it), and say where the page is."""
-    from mixwright.verdict._stage import render, summarise
+    from mixwright.verdict.stage import render, summarise
 
     page = render(run)
     summarise(run, output.console(), full=full)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from mixwright.runs import RunFolder
     from mixwright.steer.ids import Ids
     from mixwright.steer.ledger import Ledger
-    from mixwright.verdict._blocks import Block
+    from mixwright.verdict.blocks import Block
 
 
 class Check(ABC):

@@ -354,6 +354,6 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
 
 def verdict(folder: RunFolder) -> Path:
     """Judge what the folder holds; writes claims.json and verdict.html. Needs no torch. Raises InputError without a run."""
-    from mixwright.verdict._stage import render
+    from mixwright.verdict.stage import render
 
     return render(folder)

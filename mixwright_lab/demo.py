@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     page = pipeline.run(config, folder, say=say)
     write_json(folder.path / "audit_neighbouring_seeds.json", observations)
     page = pipeline.verdict(folder)
-    from mixwright.verdict._stage import summarise
+    from mixwright.verdict.stage import summarise
 
     summarise(folder, console)
     say("done")

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from _example_run import build
 
-from mixwright.verdict._stage import render
+from mixwright.verdict.stage import render
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CHROMIUM = os.environ.get("MIXWRIGHT_CHROMIUM") or next((path for name in NAMES if (path := shutil.which(name))), None)

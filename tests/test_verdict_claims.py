@@ -16,8 +16,8 @@ from mixwright.errors import InputError
 from mixwright.estimates.outcome import ItemScores
 from mixwright.records import Claim, Interval, Measurement
 from mixwright.runs import RunFolder, read_list, write_json, write_measurements
-from mixwright.verdict._claims import cells_first, claims_between, claims_of, compared, family, judge, missing
-from mixwright.verdict._evidence import arms, comparisons, decoding_of, lead
+from mixwright.verdict.claims import cells_first, claims_between, claims_of, compared, family, judge, missing
+from mixwright.verdict.evidence import arms, comparisons, decoding_of, lead
 
 CELL = ("t", 1.0)
 
@@ -213,7 +213,7 @@ def test_measurements_of_an_earlier_version_are_refused_with_the_reason(tmp_path
 
 
 def test_claims_of_an_earlier_version_are_refused_or_judged_again(tmp_path: Path) -> None:
-    from mixwright.verdict._stage import render
+    from mixwright.verdict.stage import render
 
     run = build_pair(tmp_path)
     old = {"kind": "learnt", "task": "t", "level": None, "before": 0.1, "after": 0.5, "luck": 0.3}

@@ -16,9 +16,9 @@ from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.records import Example
 from mixwright.runs import RunFolder
-from mixwright.verdict import _gate
-from mixwright.verdict._gate import GateResult, check, check_mastered, decides, items_for, lines, mastered, named, of_run
-from mixwright.verdict._text import MINUS
+from mixwright.verdict import gate as _gate
+from mixwright.verdict.gate import GateResult, check, check_mastered, decides, items_for, lines, mastered, named, of_run
+from mixwright.verdict.text import MINUS
 
 Cells = dict[tuple[str, float | None], np.ndarray]
 

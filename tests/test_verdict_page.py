@@ -19,11 +19,11 @@ from mixwright.catalog import listing
 from mixwright.errors import InputError
 from mixwright.records import Claim
 from mixwright.runs import RunFolder, read_list
-from mixwright.verdict._blocks import Claims, Fold, Forest, ForestRow, Grid, Paragraph, Table, filled
-from mixwright.verdict._charts import COLOURS, svg
-from mixwright.verdict._page import HEATS
-from mixwright.verdict._stage import render, sections, summarise
-from mixwright.verdict._text import visible
+from mixwright.verdict.blocks import Claims, Fold, Forest, ForestRow, Grid, Paragraph, Table, filled
+from mixwright.verdict.charts import COLOURS, svg
+from mixwright.verdict.page import HEATS
+from mixwright.verdict.stage import render, sections, summarise
+from mixwright.verdict.text import visible
 
 CSS = Path(mixwright.verdict.__file__).with_name("page.css").read_text(encoding="utf-8")
 HOSTILE = {
@@ -263,7 +263,7 @@ def test_rendering_needs_the_core_packages_only(tmp_path: Path) -> None:
         "for name in ('torch', 'transformers', 'trl', 'datasets', 'scipy', 'peft', 'reasoning_gym'):\n"
         "    sys.modules[name] = None\n"
         "from mixwright.runs import RunFolder\n"
-        "from mixwright.verdict._stage import render\n"
+        "from mixwright.verdict.stage import render\n"
         f"print(render(RunFolder({str(run.path)!r})))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

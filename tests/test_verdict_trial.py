@@ -14,12 +14,12 @@ from mixwright.catalog import listing
 from mixwright.errors import InputError
 from mixwright.records import Effect, Interval, Judgement, LeverWord, Proof, TrialResult
 from mixwright.runs import RunFolder, read_json, read_measurements, write_json
-from mixwright.verdict._blocks import Block, Fold, Forest, Headline, Paragraph, Strips, Table
-from mixwright.verdict._charts import _name
-from mixwright.verdict._evidence import lead
-from mixwright.verdict._stage import render, sections
-from mixwright.verdict._text import between, points
 from mixwright.verdict.arms import _forest
+from mixwright.verdict.blocks import Block, Fold, Forest, Headline, Paragraph, Strips, Table
+from mixwright.verdict.charts import _name
+from mixwright.verdict.evidence import lead
+from mixwright.verdict.stage import render, sections
+from mixwright.verdict.text import between, points
 
 
 @pytest.fixture(scope="module")

@@ -112,7 +112,7 @@ def clear(folder: RunFolder) -> None:
 
 def _items(rows: Corpus, protect: Sequence[str], items: int | None) -> int:
     """Items per cell. Raises InputError for a protected name that the corpus does not have."""
-    from mixwright.verdict._gate import items_for
+    from mixwright.verdict.gate import items_for
 
     held_out = rows.select(split="eval")
     cells = (held_out if len(held_out) else rows).cells()

@@ -14,10 +14,10 @@ from typing import ClassVar
 from mixwright.contracts import Section
 from mixwright.records import Effect, TrialResult
 from mixwright.runs import RunFolder
-from mixwright.verdict._arms import PRIMARY, differences, in_unit, outcome_told, unit_of, with_interval, word
-from mixwright.verdict._blocks import Block, Fold, Forest, ForestRow, Grid, Paragraph, Table
-from mixwright.verdict._evidence import trial_of
-from mixwright.verdict._text import NONE, amount, change, count, name_of, percent
+from mixwright.verdict.arm_words import PRIMARY, differences, in_unit, outcome_told, unit_of, with_interval, word
+from mixwright.verdict.blocks import Block, Fold, Forest, ForestRow, Grid, Paragraph, Table
+from mixwright.verdict.evidence import trial_of
+from mixwright.verdict.text import NONE, amount, change, count, name_of, percent
 
 PARTS = ("change of S", "change of D")
 JUDGED = ("lever", "word", "what decided", "did not run", "against its nulls")

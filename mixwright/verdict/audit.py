@@ -13,8 +13,8 @@ from typing import ClassVar
 from mixwright.contracts import Section
 from mixwright.records import Observation
 from mixwright.runs import RunFolder, read_list
-from mixwright.verdict._blocks import Block, Fold, Paragraph, Table
-from mixwright.verdict._text import count
+from mixwright.verdict.blocks import Block, Fold, Paragraph, Table
+from mixwright.verdict.text import count
 
 ROWS = 200
 """Observations that a table shows; the others are counted."""

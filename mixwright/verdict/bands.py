@@ -16,9 +16,9 @@ from typing import Any, ClassVar, cast
 from mixwright.contracts import Section
 from mixwright.records import CellState
 from mixwright.runs import RunFolder
-from mixwright.verdict._blocks import Block, Strips
-from mixwright.verdict._evidence import arms, json_lines, lead, number
-from mixwright.verdict._text import count
+from mixwright.verdict.blocks import Block, Strips
+from mixwright.verdict.evidence import arms, json_lines, lead, number
+from mixwright.verdict.text import count
 
 WINDOWS = 24
 MOST_ROWS = 30

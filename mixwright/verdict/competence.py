@@ -14,10 +14,10 @@ from typing import ClassVar
 from mixwright.contracts import Section
 from mixwright.records import Claim
 from mixwright.runs import RunFolder
-from mixwright.verdict._blocks import Block, Claims, Fold, HeatCell, HeatMap, Paragraph
-from mixwright.verdict._claims import claims_of, judge
-from mixwright.verdict._evidence import arms, lead
-from mixwright.verdict._text import count
+from mixwright.verdict.blocks import Block, Claims, Fold, HeatCell, HeatMap, Paragraph
+from mixwright.verdict.claims import claims_of, judge
+from mixwright.verdict.evidence import arms, lead
+from mixwright.verdict.text import count
 
 
 class Competence(Section):

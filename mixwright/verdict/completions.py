@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 from mixwright.contracts import Section
 from mixwright.errors import InputError
 from mixwright.runs import RunFolder
-from mixwright.verdict._blocks import Block, Fold, Pair, Paragraph, Texts
-from mixwright.verdict._evidence import arms, lead
-from mixwright.verdict._text import count, level
+from mixwright.verdict.blocks import Block, Fold, Pair, Paragraph, Texts
+from mixwright.verdict.evidence import arms, lead
+from mixwright.verdict.text import count, level
 
 FIRST, MOST = 4, 24
 KINDS = ("lost", "gained", "changed", "same")

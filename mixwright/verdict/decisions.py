@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 
 from mixwright.contracts import Section
 from mixwright.runs import RunFolder
-from mixwright.verdict._blocks import Block, Fold, Paragraph, Table
-from mixwright.verdict._evidence import arms, json_lines, lead, number
-from mixwright.verdict._text import NONE, count
+from mixwright.verdict.blocks import Block, Fold, Paragraph, Table
+from mixwright.verdict.evidence import arms, json_lines, lead, number
+from mixwright.verdict.text import NONE, count
 
 FIRST = 12
 """Groups that stay open."""

@@ -14,11 +14,11 @@ from mixwright.contracts import Section
 from mixwright.estimates.judgement import told
 from mixwright.estimates.outcome import Decoding
 from mixwright.runs import RunFolder
-from mixwright.verdict._arms import with_interval
-from mixwright.verdict._blocks import Block, Fold, Table
-from mixwright.verdict._claims import Compared, compared, interval
-from mixwright.verdict._evidence import Sides, comparisons, decoding_of, ends, lead, trial_of
-from mixwright.verdict._text import level
+from mixwright.verdict.arm_words import with_interval
+from mixwright.verdict.blocks import Block, Fold, Table
+from mixwright.verdict.claims import Compared, compared, interval
+from mixwright.verdict.evidence import Sides, comparisons, decoding_of, ends, lead, trial_of
+from mixwright.verdict.text import level
 
 
 class Decomposition(Section):

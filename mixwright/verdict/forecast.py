@@ -16,11 +16,11 @@ from mixwright.contracts import Section
 from mixwright.estimates.outcome import NAMES, Item, ItemScores, change
 from mixwright.records import Forecast, Interval
 from mixwright.runs import RunFolder
-from mixwright.verdict._arms import with_interval
-from mixwright.verdict._blocks import Block, Forest, ForestRow, Paragraph, Table
-from mixwright.verdict._claims import interval
-from mixwright.verdict._evidence import Sides, comparisons, lead, plan_of
-from mixwright.verdict._text import percent
+from mixwright.verdict.arm_words import with_interval
+from mixwright.verdict.blocks import Block, Forest, ForestRow, Paragraph, Table
+from mixwright.verdict.claims import interval
+from mixwright.verdict.evidence import Sides, comparisons, lead, plan_of
+from mixwright.verdict.text import percent
 
 INSIDE = 0.8
 """Share of outcomes that a well calibrated 80 % range holds."""

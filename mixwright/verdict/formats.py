@@ -16,9 +16,9 @@ from mixwright.contracts import Section
 from mixwright.plan.format_forecast import OTHER, SHARE, warnings_of, winner
 from mixwright.records import Forecast
 from mixwright.runs import RunFolder, read_measurements
-from mixwright.verdict._blocks import Block, Paragraph, Table
-from mixwright.verdict._evidence import arms, lead, plan_of
-from mixwright.verdict._text import count, percent
+from mixwright.verdict.blocks import Block, Paragraph, Table
+from mixwright.verdict.evidence import arms, lead, plan_of
+from mixwright.verdict.text import count, percent
 
 Shares = dict[str, dict[str, float]]
 """Task -> form -> share of its completions."""

@@ -12,8 +12,8 @@ from typing import ClassVar
 
 from mixwright.contracts import Section
 from mixwright.runs import RunFolder
-from mixwright.verdict._blocks import Block, Fold, Paragraph
-from mixwright.verdict._evidence import comparisons
+from mixwright.verdict.blocks import Block, Fold, Paragraph
+from mixwright.verdict.evidence import comparisons
 
 WORDS = (
     "Cell: a task at one level. Success: share of right answers under the declared decoding (greedy unless the settings say "

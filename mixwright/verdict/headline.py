@@ -16,11 +16,11 @@ from mixwright.estimates.judgement import change_word, told
 from mixwright.estimates.outcome import Change, change
 from mixwright.records import Claim, Judgement, TrialResult
 from mixwright.runs import RunFolder
-from mixwright.verdict._arms import effect_of, listed, outcome_told, with_interval, word
-from mixwright.verdict._blocks import Block, Fact, Headline, Paragraph, Table, Tone
-from mixwright.verdict._claims import claims_of, interval
-from mixwright.verdict._evidence import comparisons, decoding_of, lead, trial_of
-from mixwright.verdict._text import between, count, points
+from mixwright.verdict.arm_words import effect_of, listed, outcome_told, with_interval, word
+from mixwright.verdict.blocks import Block, Fact, Headline, Paragraph, Table, Tone
+from mixwright.verdict.claims import claims_of, interval
+from mixwright.verdict.evidence import comparisons, decoding_of, lead, trial_of
+from mixwright.verdict.text import between, count, points
 
 PROOFS = {
     "not tried": "its nulls did not run, so nothing says what the gain comes from",

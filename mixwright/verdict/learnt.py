@@ -12,10 +12,10 @@ from typing import ClassVar
 
 from mixwright.contracts import Section
 from mixwright.runs import RunFolder
-from mixwright.verdict._blocks import Block, Claims, Fold, Paragraph
-from mixwright.verdict._claims import cells_first, claims_of
-from mixwright.verdict._evidence import whose
-from mixwright.verdict._text import count
+from mixwright.verdict.blocks import Block, Claims, Fold, Paragraph
+from mixwright.verdict.claims import cells_first, claims_of
+from mixwright.verdict.evidence import whose
+from mixwright.verdict.text import count
 
 FIRST = 5
 """Claims that stay open."""

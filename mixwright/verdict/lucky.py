@@ -13,9 +13,9 @@ from typing import ClassVar
 from mixwright.contracts import Section
 from mixwright.records import CellPlan
 from mixwright.runs import RunFolder
-from mixwright.verdict._blocks import Block, Paragraph, Table
-from mixwright.verdict._evidence import arms, json_lines, lead, plan_of
-from mixwright.verdict._text import NONE, percent
+from mixwright.verdict.blocks import Block, Paragraph, Table
+from mixwright.verdict.evidence import arms, json_lines, lead, plan_of
+from mixwright.verdict.text import NONE, percent
 
 REFUSED = "refuse."
 """First part of `Decision.what` where a gate changed its answer about a cell."""

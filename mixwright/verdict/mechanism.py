@@ -13,10 +13,10 @@ from typing import ClassVar
 
 from mixwright.contracts import Section
 from mixwright.runs import RunFolder
-from mixwright.verdict._arms import OUTCOMES, differences, over_seeds, with_interval
-from mixwright.verdict._blocks import Block, Paragraph, Table
-from mixwright.verdict._evidence import lead, trial_of
-from mixwright.verdict._text import NONE, name_of, percent
+from mixwright.verdict.arm_words import OUTCOMES, differences, over_seeds, with_interval
+from mixwright.verdict.blocks import Block, Paragraph, Table
+from mixwright.verdict.evidence import lead, trial_of
+from mixwright.verdict.text import NONE, name_of, percent
 
 
 class Mechanism(Section):

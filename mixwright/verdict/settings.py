@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from mixwright.contracts import Section
 from mixwright.records import RunManifest
 from mixwright.runs import RunFolder, read_json
-from mixwright.verdict._blocks import Block, Code, Fold, Table
+from mixwright.verdict.blocks import Block, Code, Fold, Table
 
 FIRST = (
     "loss_type",

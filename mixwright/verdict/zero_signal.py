@@ -17,9 +17,9 @@ import numpy as np
 from mixwright.contracts import Section
 from mixwright.estimates.intervals import mean_interval
 from mixwright.runs import RunFolder
-from mixwright.verdict._blocks import Block, Grid, Lines, Series
-from mixwright.verdict._evidence import arms, json_lines, number
-from mixwright.verdict._text import percent
+from mixwright.verdict.blocks import Block, Grid, Lines, Series
+from mixwright.verdict.evidence import arms, json_lines, number
+from mixwright.verdict.text import percent
 
 WINDOWS = 10
 MOST_LINES = 4

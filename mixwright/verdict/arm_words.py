@@ -9,7 +9,7 @@ import numpy as np
 from mixwright.estimates.intervals import mean_interval
 from mixwright.estimates.judgement import told
 from mixwright.records import Effect, Interval, TrialResult
-from mixwright.verdict._text import NONE, between, change, points
+from mixwright.verdict.text import NONE, between, change, points
 
 PRIMARY = "success"
 """In `Effect.name`: success under the declared decoding, all held-out items, mean over tasks."""

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from mixwright import catalog
 from mixwright.runs import RunFolder, write_json, write_text
-from mixwright.verdict._blocks import Block, filled
-from mixwright.verdict._claims import judge
-from mixwright.verdict._evidence import trial_of
-from mixwright.verdict._text import count
+from mixwright.verdict.blocks import Block, filled
+from mixwright.verdict.claims import judge
+from mixwright.verdict.evidence import trial_of
+from mixwright.verdict.text import count
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +23,7 @@ def render(run: RunFolder) -> Path:
     Raises:
         InputError: the run folder does not exist, or a file in it is broken.
     """
-    from mixwright.verdict._page import page
+    from mixwright.verdict.page import page
 
     _judge_again(run)
     parts = sections(run)
@@ -33,8 +33,8 @@ def render(run: RunFolder) -> Path:
 
 def summarise(run: RunFolder, console: Console, *, full: bool = False) -> None:
     """Print what the page says: its first screen, or with `full` all of it. Raises InputError as `render` does."""
-    from mixwright.verdict._page import FIRST_SCREEN
-    from mixwright.verdict._terminal import show
+    from mixwright.verdict.page import FIRST_SCREEN
+    from mixwright.verdict.terminal import show
 
     for _, title, order, blocks in sections(run):
         if full or order < FIRST_SCREEN:

@@ -26,9 +26,9 @@ from mixwright.estimates.judgement import ALPHA
 from mixwright.estimates.outcome import NAMES, Change, Decoding, Item, ItemScores, change
 from mixwright.records import cell_key
 from mixwright.runs import RunFolder
-from mixwright.verdict._claims import Cell
-from mixwright.verdict._evidence import comparisons, decoding_of, lead
-from mixwright.verdict._text import between, count, points
+from mixwright.verdict.claims import Cell
+from mixwright.verdict.evidence import comparisons, decoding_of, lead
+from mixwright.verdict.text import between, count, points
 
 MARGIN = 0.05
 """Mean loss over the protected cells that must be excluded, a share; with `each`, of every cell."""

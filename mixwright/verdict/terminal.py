@@ -11,7 +11,7 @@ from rich.table import Table as Rich
 from rich.text import Text
 
 from mixwright.records import ClaimKind
-from mixwright.verdict._blocks import (
+from mixwright.verdict.blocks import (
     Block,
     Claims,
     Code,
@@ -27,8 +27,8 @@ from mixwright.verdict._blocks import (
     Texts,
     Tone,
 )
-from mixwright.verdict._claims import kind_told
-from mixwright.verdict._text import NONE, between, level, line, percent, points
+from mixwright.verdict.claims import kind_told
+from mixwright.verdict.text import NONE, between, level, line, percent, points
 
 STYLES: dict[Tone, str] = {"plain": "", "good": "cyan", "bad": "red", "caution": "yellow"}
 KINDS: dict[ClaimKind, str] = {"learnt": "cyan", "damaged": "red"}

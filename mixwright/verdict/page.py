@@ -10,10 +10,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from mixwright.records import Claim, ClaimKind
-from mixwright.verdict import _text
-from mixwright.verdict._blocks import Block, Chart, Forest, Headline, Lines, Strips, Table
-from mixwright.verdict._charts import svg
-from mixwright.verdict._claims import kind_told
+from mixwright.verdict import text as _text
+from mixwright.verdict.blocks import Block, Chart, Forest, Headline, Lines, Strips, Table
+from mixwright.verdict.charts import svg
+from mixwright.verdict.claims import kind_told
 
 HEATS = 6
 """Colours of the heat map, each with its own text colour."""

@@ -13,8 +13,8 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mixwright.verdict._blocks import Chart, Forest, Lines, Strips
-from mixwright.verdict._text import line
+from mixwright.verdict.blocks import Chart, Forest, Lines, Strips
+from mixwright.verdict.text import line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -22,8 +22,8 @@ from mixwright.estimates.judgement import ALPHA, change_words, told
 from mixwright.estimates.outcome import CHANCE, NAMES, Change, Decoding, Item, ItemScores, change
 from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
 from mixwright.runs import RunFolder, read_list
-from mixwright.verdict._evidence import Sides, comparisons, decoding_of, lead
-from mixwright.verdict._text import count, percent, points
+from mixwright.verdict.evidence import Sides, comparisons, decoding_of, lead
+from mixwright.verdict.text import count, percent, points
 
 Cell = tuple[str, float | None]
 KINDS: dict[ChangeWord, ClaimKind] = {
