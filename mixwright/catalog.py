@@ -43,7 +43,7 @@ KINDS: dict[str, Kind] = {
         ("controllers", "Controller", "mixwright.steer.controllers"),
         ("monitors", "Monitor", "mixwright.steer.monitors"),
         ("arms", "Arm", "mixwright.trial.arms"),
-        ("sections", "Section", "mixwright.verdict"),
+        ("sections", "Section", "mixwright.verdict.sections"),
         ("findings", "Finding", "mixwright_lab.findings"),
         ("worlds", "World", "mixwright_lab.worlds"),
     )

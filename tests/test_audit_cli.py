@@ -10,8 +10,8 @@ from cli_call import Call, sums, write
 from mixwright.pipeline import complaints
 from mixwright.records import Observation
 from mixwright.runs import RunFolder, write_json
-from mixwright.verdict.audit import AuditSection
 from mixwright.verdict.blocks import Fold, Paragraph, Table
+from mixwright.verdict.sections.audit import AuditSection
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from mixwright.records import Forecast, GroupOutcome, Measurement, Plan, Signals
 from mixwright.runs import RunFolder, write_measurements, write_plan
 from mixwright.steer.format_counts import advantage, in_use, row_of
 from mixwright.steer.monitors.formats import Formats
-from mixwright.verdict.formats import FormatsSection
+from mixwright.verdict.sections.formats import FormatsSection
 from mixwright.verdict.stage import render
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m[bold]`{task}`"

@@ -14,10 +14,10 @@ from mixwright.catalog import listing
 from mixwright.errors import InputError
 from mixwright.records import Effect, Interval, Judgement, LeverWord, Proof, TrialResult
 from mixwright.runs import RunFolder, read_json, read_measurements, write_json
-from mixwright.verdict.arms import _forest
 from mixwright.verdict.blocks import Block, Fold, Forest, Headline, Paragraph, Strips, Table
 from mixwright.verdict.charts import _name
 from mixwright.verdict.evidence import lead
+from mixwright.verdict.sections.arms import _forest
 from mixwright.verdict.stage import render, sections
 from mixwright.verdict.text import between, points
 
