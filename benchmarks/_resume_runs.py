@@ -174,9 +174,10 @@ def slow_saves(seconds: float = 0.03) -> None:
     """Stretch the moments that a kill would seldom hit: before and after TRL's last file, and the middle of a line."""
     import transformers
 
-    from mixwright.trainers import _files, _resume
+    from mixwright.steer.run import files
+    from mixwright.trainers.checkpoints import resume
 
-    write, mark, append = transformers.TrainerState.save_to_json, _resume.Checkpoints.mark, _files.SteeringFiles._append
+    write, mark, append = transformers.TrainerState.save_to_json, resume.Checkpoints.mark, files.SteeringFiles._append
 
     def slow_write(self: Any, path: str) -> None:
         Path(path).write_text("{")
@@ -197,8 +198,8 @@ def slow_saves(seconds: float = 0.03) -> None:
         append(self, name, lines)
 
     transformers.TrainerState.save_to_json = slow_write  # type: ignore[method-assign]
-    _resume.Checkpoints.mark = slow_mark  # type: ignore[method-assign]
-    _files.SteeringFiles._append = slow_append  # type: ignore[method-assign]
+    resume.Checkpoints.mark = slow_mark  # type: ignore[method-assign]
+    files.SteeringFiles._append = slow_append  # type: ignore[method-assign]
 
 
 def train(kind: str, model: Path, folder: Path, steered: bool, attempt: int) -> None:

@@ -235,11 +235,11 @@ def verdict(
     if not gate:
         _conclude(run, full=full)
     else:
-        from mixwright.verdict import gate as _gate
+        from mixwright.verdict.gate import lines, of_run
 
-        result = _gate.of_run(run, protect or (), each=each)  # first: a name that is not there is refused before the page
+        result = of_run(run, protect or (), each=each)  # first: a name that is not there is refused before the page
         _conclude(run, full=full)
-        output.out("\n".join(f"gate: {one_line(line)}" for line in _gate.lines(result, cannot_tell)))
+        output.out("\n".join(f"gate: {one_line(line)}" for line in lines(result, cannot_tell)))
         raise typer.Exit(result.code(cannot_tell))
 
 

@@ -16,7 +16,8 @@ from transformers import trainer as theirs
 from trl import DPOConfig
 
 from mixwright import SteeredDPOTrainer, SteeredGRPOTrainer, SteeredSFTTrainer, Steering
-from mixwright.trainers import _files, _packed, _resume
+from mixwright.steer.run import files, state_file
+from mixwright.trainers.checkpoints import resume
 
 STEPS = 6
 AT = 4
@@ -83,18 +84,18 @@ def in_save(*given: Any, **_: Any) -> bool:
 
 
 POINTS: dict[str, Callable[[], None]] = {
-    "before our state": lambda: before(_resume.Checkpoints, "stage", lambda _, step, extra: step == AT),
-    "inside our state": lambda: before(_packed, "write_text", lambda path, text: f"saving/.{AT}." in str(path)),
+    "before our state": lambda: before(resume.Checkpoints, "stage", lambda _, step, extra: step == AT),
+    "inside our state": lambda: before(state_file, "write_text", lambda path, text: f"saving/.{AT}." in str(path)),
     "before TRL's first file": lambda: before(theirs.Trainer, "save_model", in_save),
     "inside TRL's files": lambda: before(theirs.Trainer, "_save_rng_state", in_save),
     "inside TRL's last file": lambda: before(TrainerState, "save_to_json", lambda _, path: half_written(path)),
     "before the older one goes": lambda: before(
         theirs, "rotate_checkpoints", lambda output_dir, **_: (Path(output_dir) / f"checkpoint-{AT}").exists()
     ),
-    "before our move": lambda: before(_resume.Checkpoints, "mark", lambda _, step: step == AT),
-    "inside our move": lambda: before(_resume, "write_text", lambda path, text: f"checkpoint-{AT}/" in str(path)),
-    "inside a line": lambda: before(_files.SteeringFiles, "_append", half_a_line),
-    "after the last save": lambda: before(_files.SteeringFiles, "proof", ended),
+    "before our move": lambda: before(resume.Checkpoints, "mark", lambda _, step: step == AT),
+    "inside our move": lambda: before(resume, "write_text", lambda path, text: f"checkpoint-{AT}/" in str(path)),
+    "inside a line": lambda: before(files.SteeringFiles, "_append", half_a_line),
+    "after the last save": lambda: before(files.SteeringFiles, "proof", ended),
 }
 
 

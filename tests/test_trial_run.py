@@ -12,7 +12,7 @@ from mixwright.errors import InputError
 from mixwright.measure.bases import seed_after
 from mixwright.records import CellPlan, Example, Judgement, Plan, Stage, TrialResult
 from mixwright.runs import RunFolder, read_json, read_measurements, write_measurements, write_plan
-from mixwright.trial import summary as _summary
+from mixwright.trial import summary
 from mixwright.trial.arm_roles import branch_of
 from mixwright.trial.branch import base_digest, branch_digest
 from mixwright.trial.evaluation import COMPLETIONS, ProgressCallback, choose_items
@@ -295,7 +295,7 @@ def with_nulls(finished):
     run, base, _ = finished
     trained = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_summary, "judge", lambda lever, *_: Judgement(lever, "helps", "said so"))
+        patch.setattr(summary, "judge", lambda lever, *_: Judgement(lever, "helps", "said so"))
         patch.setattr(
             Trial, "train", lambda self, jobs, *rest, own=Trial.train: trained.append(jobs) or own(self, jobs, *rest)
         )

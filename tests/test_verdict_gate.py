@@ -16,8 +16,20 @@ from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.records import Example
 from mixwright.runs import RunFolder
-from mixwright.verdict import gate as _gate
-from mixwright.verdict.gate import GateResult, check, check_mastered, decides, items_for, lines, mastered, named, of_run
+from mixwright.verdict.gate import (
+    CELL_ITEMS,
+    CELL_MARGIN,
+    MARGIN,
+    GateResult,
+    check,
+    check_mastered,
+    decides,
+    items_for,
+    lines,
+    mastered,
+    named,
+    of_run,
+)
 from mixwright.verdict.text import MINUS
 
 Cells = dict[tuple[str, float | None], np.ndarray]
@@ -209,7 +221,7 @@ def test_scores_that_are_not_numbers_are_not_measurable() -> None:
 
 
 def test_constants_are_those_of_the_issue() -> None:
-    assert (_gate.MARGIN, _gate.CELL_MARGIN, _gate.CELL_ITEMS) == (0.05, 0.15, 200)
+    assert (MARGIN, CELL_MARGIN, CELL_ITEMS) == (0.05, 0.15, 200)
     assert dataclasses.asdict(gate({("t", 1.0): np.ones(9)}, {("t", 1.0): np.ones(9)}))["limit"] == 0.15
 
 

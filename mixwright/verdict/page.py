@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from mixwright.records import Claim, ClaimKind
-from mixwright.verdict import text as _text
+from mixwright.verdict import text
 from mixwright.verdict.blocks import Block, Chart, Forest, Headline, Lines, Strips, Table
 from mixwright.verdict.charts import svg
 from mixwright.verdict.claims import kind_told
@@ -64,17 +64,17 @@ def _template() -> Template:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: value if isinstance(value, Markup) else _text.visible(str(value), limit=20_000),
+        finalize=lambda value: value if isinstance(value, Markup) else text.visible(str(value), limit=20_000),
     )
     environment.filters |= {
         "kind": lambda block: type(block).__name__,
-        "line": _text.line,
-        "name": lambda text: Markup("_<wbr>").join(_text.line(text, limit=80).split("_")),
-        "visible": lambda text: _text.visible(text, limit=2000),
-        "percent": _text.percent,
-        "points": _text.points,
-        "between": lambda interval: _text.between(interval.low, interval.high),
-        "level": _text.level,
+        "line": text.line,
+        "name": lambda name: Markup("_<wbr>").join(text.line(name, limit=80).split("_")),
+        "visible": lambda value: text.visible(value, limit=2000),
+        "percent": text.percent,
+        "points": text.points,
+        "between": lambda interval: text.between(interval.low, interval.high),
+        "level": text.level,
         "svg": lambda chart: Markup(svg(chart)),
         "numbers": numbers,
         "told": kind_told,
@@ -90,7 +90,7 @@ def numbers(chart: Chart) -> Table:
     """The chart's numbers as a table, for those who read rather than look."""
     if isinstance(chart, Lines):
         rows = [
-            (series.name, f"{x:g}", _text.percent(y), f"{_text.percent(low)} to {_text.percent(high)}")
+            (series.name, f"{x:g}", text.percent(y), f"{text.percent(low)} to {text.percent(high)}")
             for series in chart.series
             for x, y, low, high in zip(series.x, series.y, series.low, series.high, strict=True)
         ]
@@ -99,7 +99,7 @@ def numbers(chart: Chart) -> Table:
         rows = [
             (
                 row.label,
-                _text.NONE if row.value is None else f"{chart.scale * row.value:.4g}",
+                text.NONE if row.value is None else f"{chart.scale * row.value:.4g}",
                 f"{chart.scale * row.low:.4g} to {chart.scale * row.high:.4g}",
                 ", ".join(f"{chart.scale * point:.3g}" for point in row.points),
                 row.note,
