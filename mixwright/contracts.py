@@ -24,8 +24,9 @@ from mixwright.records import (
     PairOutcome,
     Plan,
     Signals,
-    Stage,
 )
+from mixwright.steer.pool import Pool as Pool
+from mixwright.steer.scene import Scene as Scene
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.measure.passes import Passes
     from mixwright.runs import RunFolder
-    from mixwright.steer.ids import Ids
-    from mixwright.steer.ledger import Ledger
     from mixwright.verdict.blocks import Block
 
 
@@ -68,39 +67,6 @@ class Planner(ABC):
         self, cells: Sequence[Cell], audit: Sequence[Observation], competence: Sequence[Measurement], *, steps: int
     ) -> Plan:
         """A plan of `steps` optimiser steps with a `why` for each number. Raises InputError when it lacks evidence."""
-
-
-@dataclass(frozen=True)
-class Pool:
-    """The training examples that a run may draw, as arrays."""
-
-    ids: tuple[str, ...] | Ids
-    """Example ids, unique; position = index drawn."""
-    tasks: tuple[str, ...]
-    """Task names, sorted."""
-    task_of: np.ndarray
-    """int32 of shape (examples,): index into `tasks`."""
-    cells: tuple[Cell, ...]
-    """Cells, sorted by key."""
-    cell_of: np.ndarray
-    """int32 of shape (examples,): index into `cells`."""
-    golds: np.ndarray | None = None
-    """int32 of shape (examples,): gold answer as `steer._answers.answer_key`, 0 where there is none; None: nobody knows."""
-    options: Sequence[Any] | None = None
-    """The options of each example, where it has some: answers are compared by the place of the option."""
-    content: str = ""
-    """Digest of what the rows hold, where it is known: a state is taken over for the same rows only."""
-
-
-@dataclass(frozen=True)
-class Scene:
-    """What a steering plug-in may read. The engine owns it; plug-ins never write into it."""
-
-    pool: Pool
-    ledger: Ledger
-    stage: Stage
-    cell_states: Mapping[str, str]
-    """`task@level` -> state when the plan was made; `unknown` when it was never measured."""
 
 
 class Steerer(ABC):  # noqa: B024 - a parent only: its children have the abstract methods

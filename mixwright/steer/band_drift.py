@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from mixwright.contracts import Scene
 from mixwright.estimates.cell_states import LEAST_EVIDENCE, ONE_SIDED
 from mixwright.estimates.intervals import wilson
+from mixwright.steer.scene import Scene
 
 STALE = 0.3
 """Moved share from which a filter made at the start is called stale."""

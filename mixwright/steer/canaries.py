@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mixwright.contracts import Pool
+from mixwright.steer.pool import Pool
 
 PREFERENCE = ("mastered", "reachable", "unknown", "hopeless", "lucky")
 

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from mixwright.contracts import Pool
 from mixwright.records import Plan, to_data
+from mixwright.steer.pool import Pool
 
 
 def check_drawn(selector: str, drawn: np.ndarray, tasks: np.ndarray, pool: Pool, held: Sequence[int]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mixwright import catalog
-from mixwright.contracts import Controller, Gate, Mixture, Monitor, Pool, Scene, Selector, Steerer
+from mixwright.contracts import Controller, Gate, Mixture, Monitor, Selector, Steerer
 from mixwright.errors import InputError
 from mixwright.estimates.intervals import effective_rollouts
 from mixwright.plan.validate import validate_plan
@@ -26,8 +26,10 @@ from mixwright.steer.checks import check_drawn, checked_weights, plan_digest
 from mixwright.steer.ids import Ids
 from mixwright.steer.ledger import Ledger
 from mixwright.steer.policy import CALM, EngineOptions, Policy
+from mixwright.steer.pool import Pool
 from mixwright.steer.reactions import Reactions
 from mixwright.steer.reserve import Reserve
+from mixwright.steer.scene import Scene
 from mixwright.steer.snapshot import MANY, snapshot
 from mixwright.steer.task_order import TaskOrder
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from mixwright.contracts import Pool
 from mixwright.errors import InputError
 from mixwright.estimates.cell_states import kappa
 from mixwright.records import GroupOutcome
 from mixwright.steer.answers import AnswerEvidence
 from mixwright.steer.evidence import CELL_ARRAYS, CellEvidence, Numbers, short
+from mixwright.steer.pool import Pool
 
 LEAST_STRENGTH = 0.25
 """Rollouts that a cell's mean is always worth for its examples."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mixwright.contracts import Pool
 from mixwright.corpus.cells import check_keys
 from mixwright.corpus.levels import bin_levels
 from mixwright.errors import InputError
@@ -21,6 +20,28 @@ from mixwright.steer.ids import Ids
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The training examples that a run may draw, as arrays."""
+
+    ids: tuple[str, ...] | Ids
+    """Example ids, unique; position = index drawn."""
+    tasks: tuple[str, ...]
+    """Task names, sorted."""
+    task_of: np.ndarray
+    """int32 of shape (examples,): index into `tasks`."""
+    cells: tuple[Cell, ...]
+    """Cells, sorted by key."""
+    cell_of: np.ndarray
+    """int32 of shape (examples,): index into `cells`."""
+    golds: np.ndarray | None = None
+    """int32 of shape (examples,): gold answer as `steer._answers.answer_key`, 0 where there is none; None: nobody knows."""
+    options: Sequence[Any] | None = None
+    """The options of each example, where it has some: answers are compared by the place of the option."""
+    content: str = ""
+    """Digest of what the rows hold, where it is known: a state is taken over for the same rows only."""
 
 
 def make_pool(

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mixwright.contracts import Scene
 from mixwright.estimates.cell_states import LEAST_EVIDENCE, LUCKY, side
+from mixwright.steer.scene import Scene
 
 CANDIDATES = 8
 """Random examples of a cell looked at per draw."""

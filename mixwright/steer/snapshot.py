@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mixwright.contracts import Scene
 from mixwright.estimates.cell_states import side, state_of
+from mixwright.steer.scene import Scene
 
 MANY = 100
 """Cells, or tasks, above which a line of the log has those of its batch alone, and changes are summed up."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mixwright.contracts import Pool
 from mixwright.errors import InputError
 from mixwright.records import Action
+from mixwright.steer.pool import Pool
 
 SAID = "as in the run that is replayed"
 REMEDY = "Name the steering folder of a finished run of the same data, made by this version."

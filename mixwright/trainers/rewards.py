@@ -13,10 +13,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mixwright.contracts import Pool
 from mixwright.records import GroupOutcome
 from mixwright.skeleton import skeleton
-from mixwright.steer.pool import read_answer
+from mixwright.steer.pool import Pool, read_answer
 
 
 def weighted_sum(

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from transformers import Trainer
 
-from mixwright.contracts import Pool
 from mixwright.learner.settings import slow_settings
+from mixwright.steer.pool import Pool
 from mixwright.steer.run.run import RunSteering
 from mixwright.trainers.canaries.generated import CanaryPass
 from mixwright.trainers.canaries.held_out import HeldOutPass

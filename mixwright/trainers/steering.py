@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from mixwright.contracts import Pool
 from mixwright.errors import InputError, unknown_name
 from mixwright.records import Cell, Plan, Stage
 from mixwright.runs import read_plan
+from mixwright.steer.pool import Pool
 from mixwright.steer.run.files import SteeringFiles
 from mixwright.steer.run.run import RunSteering
 from mixwright.trainers.replay import read_tape

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from mixwright.contracts import Scene
 from mixwright.errors import within
 from mixwright.records import GroupOutcome, cell_key
+from mixwright.steer.scene import Scene
 
 CELLS = 16
 """Levels of a task, at most, that are told apart."""

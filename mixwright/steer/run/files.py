@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from mixwright.contracts import Pool
 from mixwright.records import Decision, to_data
 from mixwright.runs import write_json, write_table
+from mixwright.steer.pool import Pool
 
 AHEAD = -1
 """Stands for the step of rows that were drawn ahead and never used."""

@@ -10,9 +10,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mixwright.contracts import Pool
 from mixwright.errors import InputError
 from mixwright.records import Action, CanaryOutcome, Decision, GroupOutcome, Outcome, PairOutcome, Signals, cell_key
+from mixwright.steer.pool import Pool
 from mixwright.steer.run.files import AHEAD, SteeringFiles
 from mixwright.steer.run.reasons import NO_BETA, NOT_OURS, stop_instead
 from mixwright.steer.run.step_lines import PER_TASK, UNSCORED, LastLosses, counted, drawn_shares, group_line

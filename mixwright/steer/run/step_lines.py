@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from mixwright.contracts import Pool
 from mixwright.records import GroupOutcome, Outcome, PairOutcome, cell_key
+from mixwright.steer.pool import Pool
 
 OVERFLOW = "no loss of the {rows} rows is a finite number; the run has overflowed"
 UNSCORED = {

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from mixwright.contracts import Pool
 from mixwright.learner.learner import Learner
 from mixwright.records import CanaryOutcome
+from mixwright.steer.pool import Pool
 from mixwright.trainers.reward_functions import is_async, summed, watched
 from mixwright.trainers.steering import INDEX
 

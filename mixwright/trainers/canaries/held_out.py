@@ -18,9 +18,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from mixwright.contracts import Pool
 from mixwright.learner.batches import logits_limit, quiet, token_batches
 from mixwright.records import CanaryOutcome
+from mixwright.steer.pool import Pool
 from mixwright.trainers.canaries.generated import kl_per_token, pass_every
 
 if TYPE_CHECKING:

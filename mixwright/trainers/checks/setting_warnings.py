@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mixwright.contracts import Pool
 from mixwright.errors import one_line
 from mixwright.records import GroupOutcome, Plan
 from mixwright.steer.format_counts import in_use
+from mixwright.steer.pool import Pool
 
 if TYPE_CHECKING:
     from mixwright.steer.run.run import RunSteering

@@ -1,0 +1,21 @@
+"""`Scene`, what a plug-in that steers may read of the run: the examples, the evidence and the stage of the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mixwright.records import Stage
+from mixwright.steer.ledger import Ledger
+from mixwright.steer.pool import Pool
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a steering plug-in may read. The engine owns it; plug-ins never write into it."""
+
+    pool: Pool
+    ledger: Ledger
+    stage: Stage
+    cell_states: Mapping[str, str]
+    """`task@level` -> state when the plan was made; `unknown` when it was never measured."""
