@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from mixwright.corpus.rows import grouped, pc
+from mixwright.corpus.rows import GradedRows, grouped, pc
 from mixwright.errors import InputError
 from mixwright.estimates.cell_states import FEWEST_ITEMS
 from mixwright.estimates.chance import ROWS, Chance, Rules, chance_level
 from mixwright.graders.choice import option_texts
 from mixwright.records import Cell, Example, cell_key
 
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
-
 SMALL = "small"
 """Stands for the level of all cells of a task that are too small for a chance level of their own."""
 
 
-def find_cells(corpus: Corpus) -> tuple[Cell, ...]:
+def find_cells(corpus: GradedRows) -> tuple[Cell, ...]:
     """Every task x level of the train split (of all rows when there is none), sorted by key, with its chance level.
 
     A cell of fewer than `FEWEST_ITEMS` rows takes the chance level of its task's rows.
@@ -60,12 +57,12 @@ def check_keys(cells: Iterable[tuple[str, float | None]]) -> None:
         raise InputError("cells with names of their own (task@level, six digits)", got, "Rename tasks or round levels.")
 
 
-def members_of(corpus: Corpus, rows: np.ndarray) -> dict[tuple[str, float | None], np.ndarray]:
+def members_of(corpus: GradedRows, rows: np.ndarray) -> dict[tuple[str, float | None], np.ndarray]:
     """(task, level) -> which of these rows of the table belong to it, ascending."""
     return rows_by(corpus, rows, "task", "level")
 
 
-def rows_by(corpus: Corpus, rows: np.ndarray, one: str, other: str) -> dict[tuple[str, Any], np.ndarray]:
+def rows_by(corpus: GradedRows, rows: np.ndarray, one: str, other: str) -> dict[tuple[str, Any], np.ndarray]:
     """(value of a column, value of another or None) -> which of these rows of the table have them, ascending."""
     names, name_of = _codes(corpus.table[one])
     values, value_of = _codes(corpus.table[other])
@@ -76,19 +73,19 @@ def rows_by(corpus: Corpus, rows: np.ndarray, one: str, other: str) -> dict[tupl
     return {name: rows[order[bounds[at] : bounds[at + 1]]] for at, name in enumerate(named)}
 
 
-def rules_of(corpus: Corpus, task: str) -> Rules:
+def rules_of(corpus: GradedRows, task: str) -> Rules:
     """The rules without the skill that a task's grader and options allow. Raises InputError for a grader that fails."""
     return Rules(corpus.grade, corpus.grader(task).luck, option_texts)
 
 
-def answered(corpus: Corpus, groups: Iterable[np.ndarray]) -> Iterator[list[Example]]:
+def answered(corpus: GradedRows, groups: Iterable[np.ndarray]) -> Iterator[list[Example]]:
     """Of each group of row indices at most `ROWS` that have an answer, evenly spread."""
     thin = (members[:: max(1, -(-len(members) // ROWS))] for members in groups)
     for rows in grouped(corpus.table, thin):
         yield [row for row in rows if row.answer is not None]
 
 
-def _chances(corpus: Corpus, tasks: Sequence[str], groups: Iterable[np.ndarray]) -> Iterator[Chance | None]:
+def _chances(corpus: GradedRows, tasks: Sequence[str], groups: Iterable[np.ndarray]) -> Iterator[Chance | None]:
     """Chance level of each group of rows of a task; None where nothing is graded."""
     for task, rows in zip(tasks, answered(corpus, groups), strict=True):
         graded = corpus.tasks[task].kind == "verifiable"

@@ -6,14 +6,15 @@ import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
 from mixwright.errors import InputError, system_error
-from mixwright.records import Example, Text, plain
+from mixwright.graders import Grader
+from mixwright.records import Example, Task, Text, plain
 
 pc: Any = pyarrow.compute
 """Its functions are made when it is imported; type checkers do not know them."""
@@ -44,6 +45,28 @@ OPTIONAL = ("target", "answer", "level", "chosen", "rejected")
 TEXTS = ("prompt", "target", "chosen", "rejected")
 BATCH = 8192
 MEMORY = 32 * 2**20
+
+
+class GradedRows(Protocol):
+    """Rows whose answers are judged: what chance levels and grades are found from; a `Corpus` is one."""
+
+    @property
+    def table(self) -> pa.Table:
+        """Columns of `SCHEMA`."""
+        ...
+
+    @property
+    def tasks(self) -> Mapping[str, Task]:
+        """By name."""
+        ...
+
+    def grader(self, task: str) -> Grader:
+        """The grader of a task."""
+        ...
+
+    def grade(self, example: Example, completion: str) -> float:
+        """Score of a completion, 0..1."""
+        ...
 
 
 def texts(batch: pa.RecordBatch, column: str) -> list[str]:

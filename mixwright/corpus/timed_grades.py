@@ -5,14 +5,12 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from mixwright.corpus.rows import GradedRows
 from mixwright.errors import InputError
 from mixwright.records import Example
 from mixwright.time_limit import TOLD_AFTER, TooSlow, within
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
 
 SECONDS = 10.0
 """For one answer, where nobody says otherwise."""
@@ -33,7 +31,7 @@ class TimedGrades:
     """
 
     def __init__(
-        self, corpus: Corpus, seconds: float, slow: Literal["wrong", "stop"], tell: Callable[[str], None] = _warn
+        self, corpus: GradedRows, seconds: float, slow: Literal["wrong", "stop"], tell: Callable[[str], None] = _warn
     ) -> None:
         self.corpus, self.seconds, self.slow, self.tell = corpus, seconds, slow, tell
         self.late: Counter[str] = Counter()
