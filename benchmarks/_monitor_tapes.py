@@ -35,7 +35,7 @@ def scene() -> Scene:
     """One task with one cell."""
     cell = Cell("t", 1.0, 1, 1 / ANSWERS, "known")
     pool = Pool(("t",), ("t",), np.zeros(1, np.int32), (cell,), np.zeros(1, np.int32))
-    return Scene(pool, Ledger(pool), Stage("grpo", "grpo", CALM, {"t": 1.0}), {})
+    return Scene(pool, Ledger(pool), Stage("grpo", "grpo", CALM, {"t": 1.0}))
 
 
 def group(rng: np.random.Generator, step: int, success: float, *, change: str = "", size: float = 0.0) -> GroupOutcome:

@@ -63,7 +63,7 @@ class Ours:
         self.ledger, self.seed, self.step = Ledger(self.pool), seed, 0
         self.selector, self.order, self.weights = Difficulty(), TaskOrder(TASKS), np.full(TASKS, 1 / TASKS)
         stage = Stage("train", "grpo", 100, dict.fromkeys(self.pool.tasks, 1 / TASKS))
-        self.selector.begin(Scene(self.pool, self.ledger, stage, {}))
+        self.selector.begin(Scene(self.pool, self.ledger, stage))
 
     def draw(self, batch: int) -> None:
         """One batch, and what it showed."""

@@ -64,7 +64,7 @@ def watched(job: tuple[int, str, int]) -> dict[str, Any]:
     learn = arena.learn
     arena.learn = lambda rollouts, *rest, **more: (kept.append(rollouts), learn(rollouts, *rest, **more))[1]  # type: ignore
     pool = pool_of(examples, lambda example: 1 / MODULUS)
-    scene = Scene(pool, Ledger(pool), Stage("grpo", "grpo", steps, dict.fromkeys(pool.tasks, 1.0)), {})
+    scene = Scene(pool, Ledger(pool), Stage("grpo", "grpo", steps, dict.fromkeys(pool.tasks, 1.0)))
     monitors = {each: catalog.create("monitors", each, {}) for each in (*MONITORS, "canary")}
     rings: dict[str, list[int]] = {each: [] for each in monitors}
     seen: list[float] = []

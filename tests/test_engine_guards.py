@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from steer_world import SUCCESS, outcome, pool, stored
 
 from mixwright.errors import InputError
-from mixwright.records import Action, Alarm, CanaryOutcome, CellPlan, GroupOutcome, Plan, Signals, Stage
+from mixwright.records import Action, Alarm, CanaryOutcome, CellPlan, EngineOptions, GroupOutcome, Plan, Signals, Stage
 from mixwright.steer.engine import Engine
-from mixwright.steer.policy import DEEPEST, QUIET, EngineOptions, Policy
+from mixwright.steer.policy import DEEPEST, QUIET, Policy
 
 TASKS = ("chain", "count", "gcd", "lcm", "prime", "spell")
 ABLE = {"chain": {"chain@1"}, "gcd": {"gcd@1"}, "spell": {"spell@1"}}

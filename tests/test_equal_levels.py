@@ -19,7 +19,7 @@ SIZES = {("a", 1.0): 40, ("a", 2.0): 8, ("a", 3.0): 2, ("b", 1.0): 5}
 def scene(held: tuple[int, ...] = ()) -> Scene:
     keys = [key for key, size in SIZES.items() for _ in range(size)]
     pool = make_pool([f"{n}" for n in range(len(keys))], [task for task, _ in keys], [level for _, level in keys])
-    return Scene(pool, Ledger(pool, held), Stage("s", "grpo", 1, {"a": 0.5, "b": 0.5}), {})
+    return Scene(pool, Ledger(pool, held), Stage("s", "grpo", 1, {"a": 0.5, "b": 0.5}))
 
 
 def test_levels_of_any_size_are_drawn_equally_and_their_examples_too() -> None:

@@ -24,7 +24,7 @@ def scene(shares: dict[str, float]) -> Scene:
     tasks = [task for task in sorted(shares) for _ in range(20)]
     pool = make_pool([f"{task}#{place}" for place, task in enumerate(tasks)], tasks)
     stage = Stage("s", "sft", 10, {task: share for task, share in shares.items() if share})
-    return Scene(pool, Ledger(pool), stage, {})
+    return Scene(pool, Ledger(pool), stage)
 
 
 def test_a_floor_raises_the_rare_and_scales_the_others_by_hand():

@@ -30,7 +30,7 @@ def scene(levels: int = 2, chance: float = 0.0, reward_range: tuple[float, float
     cells = tuple(Cell("t", float(level), 1, chance, "known") for level in range(levels))
     here = Pool(tuple(map(str, range(levels))), ("t",), np.zeros(levels, np.int32), cells, np.arange(levels, dtype=np.int32))
     options = {"engine": {"reward_range": reward_range}}
-    return Scene(here, Ledger(here), Stage("grpo", "grpo", 10, {"t": 1.0}, options=options), {})
+    return Scene(here, Ledger(here), Stage("grpo", "grpo", 10, {"t": 1.0}, options=options))
 
 
 def monitor(name: str, place: Scene | None = None, **options: Any) -> Any:

@@ -28,7 +28,7 @@ def scene(here, band=(0.1, 0.9), bands=None, **options):
     stage = Stage(
         "s", "grpo", 10, {task: 1 / len(here.tasks) for task in here.tasks}, band, bands=bands or {}, options=options
     )
-    return Scene(here, Ledger(here), stage, {})
+    return Scene(here, Ledger(here), stage)
 
 
 def group(cell, wins, step=0, of=8):

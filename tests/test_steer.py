@@ -23,7 +23,7 @@ from mixwright.steer.task_order import TaskOrder, _tree
 def scene(here=None, band=(0.1, 0.9)) -> Scene:
     here = here or pool()
     stage = Stage("s", "grpo", 10, {task: 1 / len(here.tasks) for task in here.tasks}, band)
-    return Scene(here, Ledger(here), stage, {})
+    return Scene(here, Ledger(here), stage)
 
 
 @settings(deadline=None, max_examples=60)

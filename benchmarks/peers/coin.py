@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.peers._arena import Arena, Learnt
 from benchmarks.peers._rules import Plain
-from mixwright.steer.policy import EngineOptions
+from mixwright.records import EngineOptions
 
 SURVIVORS = EngineOptions().survivors
 

@@ -158,8 +158,7 @@ def scene() -> Scene:
 
     tasks = pool().tasks
     stage = Stage("train", "grpo", 100, {task: 1 / len(tasks) for task in tasks})
-    states = {"add@1": "mastered", "add@2": "reachable", "count@1": "lucky", "spell": "hopeless"}
-    return Scene(pool(), Ledger(pool()), stage, states)
+    return Scene(pool(), Ledger(pool()), stage)
 
 
 def feed(place: Scene, step: int) -> None:

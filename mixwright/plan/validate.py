@@ -10,7 +10,7 @@ from typing import Any
 from mixwright import catalog
 from mixwright.config import MOST_STEPS
 from mixwright.errors import InputError, unknown_name
-from mixwright.records import Cell, Plan, Stage, cell_key, from_data
+from mixwright.records import Cell, EngineOptions, Plan, Stage, cell_key, from_data
 
 
 def validate_plan(plan: Plan, cells: Sequence[Cell]) -> None:
@@ -71,8 +71,6 @@ def _validate_stage(stage: Stage) -> None:
 
 def check_options(owner: str, options: Mapping[str, Any]) -> None:
     """Whether `engine`, or a plug-in by `kind.name`, takes these options. Raises InputError."""
-    from mixwright.steer.policy import EngineOptions
-
     kind, _, name = owner.partition(".")
     if owner == "engine":
         from_data(EngineOptions, dict(options))

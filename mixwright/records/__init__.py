@@ -18,6 +18,7 @@ from mixwright.records.corpus import (
 from mixwright.records.plan import (
     CellPlan,
     CellState,
+    EngineOptions,
     Forecast,
     Measurement,
     Plan,
@@ -62,6 +63,7 @@ __all__ = [
     "ClaimKind",
     "Decision",
     "Effect",
+    "EngineOptions",
     "Example",
     "Forecast",
     "GroupOutcome",

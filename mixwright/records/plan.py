@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from mixwright.errors import InputError, within
 from mixwright.records.corpus import cell_key
+from mixwright.records.serial import from_data
 
 CellState = Literal["unknown", "mastered", "reachable", "hopeless", "lucky"]
 
@@ -119,6 +121,37 @@ class CellPlan:
         return cell_key(self.task, self.level)
 
 
+@dataclass(frozen=True)
+class EngineOptions:
+    """Options of the engine: what `options.engine` of a stage may say."""
+
+    reward_range: tuple[float, float] = (0.0, 1.0)
+    """Reward of a wrong and of a right answer; rewards are mapped to 0..1 by it and clipped."""
+    canaries: int = 16
+    """Fixed items watched per mastered task, never trained on; at most a quarter of a cell."""
+    survivors: float = 0.25
+    """Share of groups that must teach, below which the step is scaled; 0 turns the rule off. It needs a gate."""
+    on_alarm: Literal["tighten", "log"] = "tighten"
+    """What an alarm does: tighten as described, or only write it down."""
+    anchor: float = 0.0
+    """Share of draws that goes to what the model can do, evenly over tasks, 0..0.5; 0 turns it off. Off by default, because
+    the selector `difficulty` alone draws what can be learnt, and equal shares of levels did better on uniform draws."""
+    patience: int = 3
+    """Alarmed inspections in a row before `then`."""
+    then: Literal["nothing", "stop", "restore"] = "nothing"
+    """What follows when tightening did not help."""
+
+    def __post_init__(self) -> None:
+        low, high = self.reward_range
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise InputError("a reward_range of two finite numbers, low < high", repr(self.reward_range), "Correct it.")
+        if not 0 <= self.survivors <= 1:
+            raise InputError("survivors between 0 and 1", repr(self.survivors), "Correct it.")
+        if not 0 <= self.anchor <= 0.5:
+            raise InputError("an anchor between 0 and 0.5 of the draws", repr(self.anchor), "Correct it.")
+        within("engine", vars(self), canaries=(0, 10_000), patience=(1, 1e9))
+
+
 @dataclass(frozen=True, slots=True)
 class Stage:
     """One stretch of training under one objective. Everything in it may be edited by hand."""
@@ -151,6 +184,11 @@ class Stage:
     def band_of(self, task: str) -> tuple[float, float]:
         """Success to aim for in a task: (low, high)."""
         return self.bands.get(task, self.band)
+
+    @property
+    def engine(self) -> EngineOptions:
+        """The engine's options, typed: "0" of a YAML file is a number. Raises InputError for those it lacks."""
+        return from_data(EngineOptions, dict(self.options.get("engine", {})))
 
 
 @dataclass(frozen=True, slots=True)

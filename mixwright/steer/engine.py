@@ -18,14 +18,14 @@ from mixwright.contracts import Controller, Gate, Mixture, Monitor, Selector, St
 from mixwright.errors import InputError
 from mixwright.estimates.intervals import effective_rollouts
 from mixwright.plan.validate import validate_plan
-from mixwright.records import Action, Decision, GroupOutcome, Outcome, PairOutcome, Plan, Signals, from_data
+from mixwright.records import Action, Decision, GroupOutcome, Outcome, PairOutcome, Plan, Signals
 from mixwright.steer.admission import Judge
 from mixwright.steer.band_drift import STALE, Staleness
 from mixwright.steer.canaries import choose_canaries
 from mixwright.steer.checks import check_drawn, checked_weights, plan_digest
 from mixwright.steer.ids import Ids
 from mixwright.steer.ledger import Ledger
-from mixwright.steer.policy import CALM, EngineOptions, Policy
+from mixwright.steer.policy import CALM, Policy
 from mixwright.steer.pool import Pool
 from mixwright.steer.reactions import Reactions
 from mixwright.steer.reserve import Reserve
@@ -54,9 +54,7 @@ class Engine:
         validate_plan(plan, pool.cells)
         self._pool, self._seed, self._number, self._plan = pool, seed, stage, plan_digest(plan, stage)
         self._stage = plan.stages[stage]
-        self._options = from_data(EngineOptions, dict(self._stage.options.get("engine", {})))
-        typed = {"engine": vars(self._options)}  # plug-ins read it too: "0" of a YAML file is a number by now
-        self._stage = replace(self._stage, options={**self._stage.options, **typed})
+        self._options = self._stage.engine
         self._ids = pool.ids if isinstance(pool.ids, Ids) else Ids(pool.ids)
         self._keys = [cell.key for cell in pool.cells]
         self._states = states = dict.fromkeys(self._keys, "unknown") | {cell.key: cell.state for cell in plan.cells}
@@ -68,7 +66,7 @@ class Engine:
         self._decisions: list[Decision] = []
         self._behind, self._last = 0, 0  # steps that the trainer's count is behind the engine's; its last step
         self._start(plan)
-        self._scene = scene = Scene(pool, self._ledger, self._stage, states)
+        self._scene = scene = Scene(pool, self._ledger, self._stage)
         self._staleness = Staleness(scene)
         self._selector: Selector = self._create("selectors", self._stage.selector)
         self._mixture: Mixture | None = self._create("mixtures", self._stage.mixture) if self._stage.mixture else None

@@ -18,13 +18,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mixwright.errors import InputError, within
-from mixwright.records import Action, Alarm, Decision, Signals
+from mixwright.records import Action, Alarm, Decision, EngineOptions, Signals
 
 DEEPEST = 4
 """Tightenings at most: a factor of 16."""
@@ -33,37 +31,6 @@ QUIET = 40
 
 CALM = 10
 """Batches in a row with enough groups that teach after which those with few before them are one line."""
-
-
-@dataclass(frozen=True)
-class EngineOptions:
-    """What `options.engine` of a stage may say."""
-
-    reward_range: tuple[float, float] = (0.0, 1.0)
-    """Reward of a wrong and of a right answer; rewards are mapped to 0..1 by it and clipped."""
-    canaries: int = 16
-    """Fixed items watched per mastered task, never trained on; at most a quarter of a cell."""
-    survivors: float = 0.25
-    """Share of groups that must teach, below which the step is scaled; 0 turns the rule off. A gate needs it: see above."""
-    on_alarm: Literal["tighten", "log"] = "tighten"
-    """What an alarm does: tighten as described, or only write it down."""
-    anchor: float = 0.0
-    """Share of draws that goes to what the model can do, evenly over tasks, 0..0.5; 0 turns it off. Off by default, because
-    the selector `difficulty` alone draws what can be learnt, and equal shares of levels did better on uniform draws."""
-    patience: int = 3
-    """Alarmed inspections in a row before `then`."""
-    then: Literal["nothing", "stop", "restore"] = "nothing"
-    """What follows when tightening did not help."""
-
-    def __post_init__(self) -> None:
-        low, high = self.reward_range
-        if not (math.isfinite(low) and math.isfinite(high) and low < high):
-            raise InputError("a reward_range of two finite numbers, low < high", repr(self.reward_range), "Correct it.")
-        if not 0 <= self.survivors <= 1:
-            raise InputError("survivors between 0 and 1", repr(self.survivors), "Correct it.")
-        if not 0 <= self.anchor <= 0.5:
-            raise InputError("an anchor between 0 and 0.5 of the draws", repr(self.anchor), "Correct it.")
-        within("engine", vars(self), canaries=(0, 10_000), patience=(1, 1e9))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mixwright.records import Stage
@@ -15,7 +14,8 @@ class Scene:
     """What a steering plug-in may read. The engine owns it; plug-ins never write into it."""
 
     pool: Pool
+    """The examples that may be drawn."""
     ledger: Ledger
+    """What the run has shown of them so far."""
     stage: Stage
-    cell_states: Mapping[str, str]
-    """`task@level` -> state when the plan was made; `unknown` when it was never measured."""
+    """The stretch of training that is being steered."""

@@ -128,9 +128,3 @@ def change(seen: Sequence[Seen], values: Sequence[float], starts: Callable[[Seen
     errors = {group.key: starts(group)[1] for group in seen}
     shares = Counter(group.key for group in seen)
     return mean, math.sqrt(error**2 + sum((count / len(seen) * errors[key]) ** 2 for key, count in shares.items()))
-
-
-def reward_range(scene: Scene) -> tuple[float, float]:
-    """Reward of a wrong and of a right answer, as the stage's options say."""
-    low, high = scene.stage.options.get("engine", {}).get("reward_range", (0.0, 1.0))
-    return float(low), float(high)

@@ -33,7 +33,7 @@ from typing import Any
 from mixwright.contracts import Monitor, Scene
 from mixwright.errors import within
 from mixwright.records import Alarm, GroupOutcome, Outcome, PairOutcome, Signals
-from mixwright.steer.monitors._windows import Windows, change, mean_and_error, reward_range
+from mixwright.steer.monitors._windows import Windows, change, mean_and_error
 
 
 class Diversity(Monitor):
@@ -61,7 +61,7 @@ class Diversity(Monitor):
         """Learn the cells and what a right answer earns."""
         self._failed.know(scene)
         self._all.know(scene)
-        self._right = sum(reward_range(scene)) / 2
+        self._right = sum(scene.stage.engine.reward_range) / 2
 
     def observe(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome]) -> None:
         """Keep success of each group, and the different answers of each that failed."""

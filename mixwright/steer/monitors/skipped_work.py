@@ -27,7 +27,7 @@ from typing import Any
 from mixwright.contracts import Monitor, Scene
 from mixwright.errors import within
 from mixwright.records import Alarm, GroupOutcome, Outcome, PairOutcome, Signals
-from mixwright.steer.monitors._windows import Windows, change, mean_and_error, reward_range
+from mixwright.steer.monitors._windows import Windows, change, mean_and_error
 
 
 class SkippedWork(Monitor):
@@ -60,7 +60,7 @@ class SkippedWork(Monitor):
     def begin(self, scene: Scene) -> None:
         """Learn the cells and what a right answer earns."""
         self._windows.know(scene)
-        self._right = sum(reward_range(scene)) / 2
+        self._right = sum(scene.stage.engine.reward_range) / 2
 
     def observe(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome]) -> None:
         """Keep the lengths of each group's successes."""

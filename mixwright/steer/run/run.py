@@ -45,7 +45,7 @@ class RunSteering:
         *,
         beta: float,
         lr_reason: str = "",
-        reward_range: Sequence[float] = (0.0, 1.0),
+        reward_range: Sequence[float],
         objective: str = "grpo",
     ) -> None:
         self.engine, self.pool, self.files, self.objective = engine, pool, files, objective

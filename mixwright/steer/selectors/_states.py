@@ -57,7 +57,7 @@ class CellStates:
         self._task_of = np.array([scene.pool.tasks.index(cell.task) for cell in cells])
         bands = np.array([scene.stage.band_of(cell.task) for cell in cells])
         self.low, self.high = bands[:, 0], bands[:, 1]
-        self._range = scene.stage.options.get("engine", {}).get("reward_range", (0.0, 1.0))
+        self._range = scene.stage.engine.reward_range
         self.state, self.due, self.wait, self.asked, self.turn = np.zeros((len(OWN), len(cells)), dtype=np.int64)
         self._shares = np.array([[pilots], [reviews]])
         self._owed = np.zeros((2, len(scene.pool.tasks)))
