@@ -14,7 +14,7 @@ from trainers_tiny import UNIFORM, make, read, script
 from mixwright import SteeredGRPOTrainer, Steering
 from mixwright.errors import InputError
 from mixwright.records import Action, CellPlan
-from mixwright.trainers.replay import read_tape
+from mixwright.steer.run.replay import read_tape
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*gradient_checkpointing.*:FutureWarning"  # TRL 1.16 still sets transformers' older name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-ActionKind = Literal["weights", "refuse", "coefficient", "lr_factor", "skip_step", "stop", "restore"]
+ActionKind = Literal["refuse", "coefficient", "lr_factor", "skip_step", "stop", "restore"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class Action:
 
     kind: ActionKind
     target: str
-    """What it acts on: `beta`, `lr`, an example id (refuse), a task (weights), a checkpoint (restore)."""
+    """What it acts on: `beta`, `lr`, an example id (refuse), a checkpoint (restore)."""
     value: float | None
     """The new value, where there is one."""
     because: str

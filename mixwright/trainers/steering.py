@@ -18,8 +18,8 @@ from mixwright.records import Cell, Plan, Stage
 from mixwright.runs import read_plan
 from mixwright.steer.pool import Pool
 from mixwright.steer.run.files import SteeringFiles
+from mixwright.steer.run.replay import read_tape
 from mixwright.steer.run.run import RunSteering
-from mixwright.trainers.replay import read_tape
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -49,7 +49,7 @@ def make_trainer(
         InputError: an objective without a trainer, or a field that TRL's config does not know.
     """
     stage = branch.plan.stages[0]
-    from mixwright.trainers.replay import steps_made
+    from mixwright.steer.run.replay import steps_made
     from mixwright.trainers.steering import Steering
 
     steering = Steering(branch.plan, folder, seed, permute_rewards=branch.permute_rewards, replay=source)

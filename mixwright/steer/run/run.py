@@ -13,15 +13,22 @@ from typing import TYPE_CHECKING, Any
 from mixwright.errors import InputError
 from mixwright.records import Action, CanaryOutcome, Decision, GroupOutcome, Outcome, PairOutcome, Signals, cell_key
 from mixwright.steer.pool import Pool
+from mixwright.steer.run.draws import DrawLog
 from mixwright.steer.run.files import AHEAD, SteeringFiles
-from mixwright.steer.run.reasons import NO_BETA, NOT_OURS, stop_instead
 from mixwright.steer.run.step_lines import PER_TASK, UNSCORED, LastLosses, counted, drawn_shares, group_line
 from mixwright.steer.snapshot import MANY
-from mixwright.trainers.sampler import DrawLog
 
 if TYPE_CHECKING:
     from mixwright.steer.engine import Engine
-    from mixwright.trainers.replay import Tape
+    from mixwright.steer.run.replay import Tape
+
+
+NO_BETA = {
+    "grpo": "beta was 0 at the start, so there is no reference model",
+    "sft": "SFT has no KL coefficient",
+    "dpo": "DPO's beta is the temperature of its loss, not a leash: moving it would change what is being optimised",
+}
+"""Why beta cannot be moved."""
 
 
 class RunSteering:
@@ -376,8 +383,6 @@ class RunSteering:
                 self.stop = action.because
                 if action.kind == "restore":  # a running trainer cannot go back
                     self.files.decisions([stop_instead(step, action.target, self.calm())])
-            elif action.kind in NOT_OURS:
-                self.note(step, f"not executed: {action.kind}.{action.target}", NOT_OURS[action.kind])
         self.metrics["steering/lr_factor"] = [self.lr_factor]
         if self.objective == "grpo":
             self.metrics["steering/beta"] = [self.beta]
@@ -385,3 +390,11 @@ class RunSteering:
     def success(self, reward: float) -> float:
         """A reward as success, 0..1."""
         return min(1.0, max(0.0, (reward - self.low) / (self.high - self.low)))
+
+
+def stop_instead(step: int, target: str, name: str) -> Decision:
+    """What is logged where the engine orders a restore: which checkpoint to resume from, relative to output_dir."""
+    reason = f"a running trainer cannot go back: training stops; resume from {name}"
+    if not name:
+        reason = f"training stops; no {target} is left (keep more with save_total_limit)"
+    return Decision(step, "stop instead of restore", target, name or None, reason)

@@ -13,9 +13,10 @@ from typing import Any
 import torch
 from trl.trainer.utils import RepeatSampler
 
+from mixwright.steer.run.draws import DrawLog
 from mixwright.steer.run.run import RunSteering
 from mixwright.trainers.rewards import refuse
-from mixwright.trainers.sampler import DrawLog, SteeredSampler
+from mixwright.trainers.sampler import SteeredSampler
 
 SHARE_DRAWS = 512
 """Draws that the shares are compared on."""
