@@ -46,10 +46,10 @@ class Check(ABC):
 
 
 class Probe(ABC):
-    """Measures the model. Leaves parameters, gradients, train/eval mode and RNG state as it found them."""
+    """Measures the model. Leaves parameters, gradients, train/eval mode and RNG state as it found them.
 
-    PASSES: ClassVar[tuple[str, ...]] = ()
-    """Expensive passes it reads: any of rollouts, logprobs, gradients, hidden. The stage runs each once for all probes."""
+    Expensive passes (rollouts, log-probabilities) are read from `passes`, which makes each once for all probes.
+    """
 
     @abstractmethod
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:

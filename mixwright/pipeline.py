@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from mixwright.config import RunConfig
     from mixwright.corpus import Corpus
     from mixwright.trial.arm_roles import Arms
-    from mixwright.workers.pool import Pool
+    from mixwright.workers.local import Workers
 
 Say = Callable[[str], None]
 """Takes one line for people."""
@@ -96,7 +96,7 @@ def opened(
     folder: RunFolder,
     *,
     base: Path = Path(),
-    pool: Pool | None = None,
+    pool: Workers | None = None,
     whole: bool = False,
     after: Path | None = None,
 ) -> Iterator[Corpus]:
@@ -165,10 +165,10 @@ def check_plan(config: RunConfig, folder: RunFolder, corpus: Corpus) -> Plan:
     return plan
 
 
-def start(config: RunConfig, corpus: Corpus, pool: Pool) -> dict[str, Any]:
+def start(config: RunConfig, corpus: Corpus, pool: Workers) -> dict[str, Any]:
     """The settings of training as the trainer resolves them. Raises InputError for what trainer or tokenizer refuses."""
     from mixwright.trainers.configs import StartJob, resolved_settings
-    from mixwright.workers.pool import Job
+    from mixwright.workers.local import Job
 
     chats = any(corpus.table["chat"].to_pylist())
     job = Job("settings", resolved_settings, StartJob(to_data(config), chats))
@@ -177,11 +177,11 @@ def start(config: RunConfig, corpus: Corpus, pool: Pool) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def workers(config: RunConfig) -> Iterator[Pool]:
+def workers(config: RunConfig) -> Iterator[Workers]:
     """The worker processes that every heavy stage shares."""
-    from mixwright.workers.pool import Pool
+    from mixwright.workers.local import Workers
 
-    with Pool(config.trial.workers) as pool:
+    with Workers(config.trial.workers) as pool:
         yield pool
 
 
@@ -206,11 +206,13 @@ def complaints(observations: Sequence[Observation]) -> list[str]:
     return lines[:COMPLAINTS] + rest
 
 
-def measure(config: RunConfig, folder: RunFolder, pool: Pool, *, base: Path = Path(), say: Say = quiet) -> list[Measurement]:
+def measure(
+    config: RunConfig, folder: RunFolder, pool: Workers, *, base: Path = Path(), say: Say = quiet
+) -> list[Measurement]:
     """Build and measure every starting model; writes measure/<base>.parquet and, all together, before.parquet."""
     from mixwright.learner.bases import bases_of, build_bases
     from mixwright.measure.bases import MeasureJob, base_name, measure_base, pooled
-    from mixwright.workers.pool import Job
+    from mixwright.workers.local import Job
 
     if read_json(folder.manifest, RunManifest).settings.get("use_cpu"):
         say("  on this CPU: float32 without gradient checkpointing; TRL's defaults are for a GPU, about 4 times slower here")
@@ -255,7 +257,7 @@ def plan(config: RunConfig, folder: RunFolder, corpus: Corpus) -> Plan:
     return made
 
 
-def trial(config: RunConfig, folder: RunFolder, pool: Pool, *, base: Path = Path()) -> TrialResult:
+def trial(config: RunConfig, folder: RunFolder, pool: Workers, *, base: Path = Path()) -> TrialResult:
     """Train and compare all arms, paired by seed; writes trial/."""
     from mixwright.learner.bases import bases_of, build_bases
     from mixwright.measure.bases import pooled
@@ -274,7 +276,7 @@ def _arms(config: RunConfig) -> Arms:
     return arms_of(config.trial)
 
 
-def steer(config: RunConfig, folder: RunFolder, pool: Pool, *, base: Path = Path(), say: Say = quiet) -> Path:
+def steer(config: RunConfig, folder: RunFolder, pool: Workers, *, base: Path = Path(), say: Say = quiet) -> Path:
     """Train once under the plan as it stands; returns the branch folder, which a later trial takes over.
 
     A trial's result that speaks of another plan's branch is set aside.
@@ -283,7 +285,7 @@ def steer(config: RunConfig, folder: RunFolder, pool: Pool, *, base: Path = Path
     from mixwright.learner.bases import bases_of, build_bases
     from mixwright.trial.branch import is_complete, train_branch
     from mixwright.trial.jobs import Trial
-    from mixwright.workers.pool import Job
+    from mixwright.workers.local import Job
 
     build_bases(config, folder, pool, base)
     one = replace(config, trial=replace(config.trial, seeds=1))

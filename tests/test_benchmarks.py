@@ -159,7 +159,7 @@ def test_an_error_in_a_run_ends_the_turns(monkeypatch):
 
 def test_the_profile_names_modules_not_folders():
     folder = Path(mixwright.__file__).parent
-    assert module_of(str(folder / "steer" / "_engine.py")) == "mixwright.steer.engine"
+    assert module_of(str(folder / "steer" / "engine.py")) == "mixwright.steer.engine"
     assert module_of(str(folder.parent / ".venv" / "torch" / "nn.py")) == ""
     assert module_of("~") == ""
 

@@ -26,7 +26,7 @@ FALLBACK = {"eos_token_ids"}  # read with a default
 
 
 def trees() -> Iterator[ast.AST]:
-    for path in sorted(FOLDER.glob("*.py")):
+    for path in sorted(FOLDER.rglob("*.py")):
         yield ast.parse(path.read_text(encoding="utf-8"))
 
 
@@ -47,9 +47,9 @@ def ours() -> set[str]:
 def touched() -> set[str]:
     """Attributes read off a trainer: of `trainer`, of `super()`, and of `self` in the trainers' own files."""
     found: set[str] = set()
-    for path, tree in zip(sorted(FOLDER.glob("*.py")), trees(), strict=True):
+    for path, tree in zip(sorted(FOLDER.rglob("*.py")), trees(), strict=True):
         trainers = {"trainer", "theirs", "super()"}
-        trainers |= {"self"} if path.stem in ("grpo", "sft", "dpo", "_rows", "_trainer") else set()
+        trainers |= {"self"} if path.stem in ("grpo", "sft", "dpo", "row_trainer", "steered_trainer") else set()
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and ast.unparse(node.value) in trainers:
                 found.add(node.attr)
@@ -88,7 +88,7 @@ def test_an_attribute_that_is_gone_is_said(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_helper_that_is_gone_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("trl.trainer.utils.RepeatSampler")
-    for name in ("grpo", "_trainer", "_selftest"):
+    for name in ("grpo", "steered_trainer", "checks.selftest"):
         monkeypatch.delitem(sys.modules, f"mixwright.trainers.{name}", raising=False)
     with pytest.raises(InputError, match=f"got TRL {__version__} and transformers .*RepeatSampler"):
         mixwright.SteeredGRPOTrainer  # noqa: B018 - looked up when it is asked for

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mixwright.errors import InputError
-from mixwright.workers.pool import Job, JobFailed, Pool, run_jobs
+from mixwright.workers.local import Job, JobFailed, Workers, run_jobs
 from mixwright.workers.progress import progress_line, report, time_left
 
 
@@ -97,7 +97,7 @@ def test_ctrl_c_stops_all_workers():
 
 
 def test_a_pool_keeps_its_workers_between_batches():
-    with Pool(1) as pool:
+    with Workers(1) as pool:
         first = pool.run([Job("one", whoami, None)], progress=quiet)
         assert pool.run([Job("two", whoami, None)], progress=quiet) == first
         assert pool.run([], progress=quiet) == []
@@ -105,7 +105,7 @@ def test_a_pool_keeps_its_workers_between_batches():
 
 
 def test_a_worker_ends_when_its_parent_is_gone():
-    with Pool(1) as pool:
+    with Workers(1) as pool:
         pool.run([Job("one", double, 1)], progress=quiet)
         (child,) = multiprocessing.active_children()
         pool._workers[0].link.close()  # what the death of the parent does
@@ -116,7 +116,7 @@ def test_a_worker_ends_when_its_parent_is_gone():
 KILLED = """
 import os, signal, test_trial_pool as jobs
 if __name__ == "__main__":
-    with jobs.Pool(1) as pool:
+    with jobs.Workers(1) as pool:
         print(pool.run([jobs.Job("who", jobs.whoami, None)], progress=jobs.quiet)[0][0], flush=True)
         pool.run([jobs.Job("long", jobs.sleep, 600)], progress=jobs.quiet)
 """

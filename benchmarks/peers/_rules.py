@@ -89,7 +89,6 @@ class Engined(Rule):
         self.rate = 1.0
         self._started: Rollouts | None = None
         self._kl: float | None = None
-        self._entropy: float | None = None
 
     def step(self, arena: Arena) -> Learnt:
         """Draw, roll out, judge, carry out what was decided, learn, and look at the canaries when it is time."""
@@ -107,11 +106,11 @@ class Engined(Rule):
         self.count(rollouts, admitted)
         self.totals["skipped"] += skip
         learnt = arena.learn(rollouts, admitted, rate=0.0 if skip else self.rate, beta=self.beta)
-        self._kl, self._entropy = learnt.kl if self.beta else None, learnt.entropy
+        self._kl = learnt.kl if self.beta else None
         return learnt
 
     def _signals(self, arena: Arena, canaries: tuple[CanaryOutcome, ...] = ()) -> Signals:
-        return Signals(arena.steps, self.beta or 0.0, self.rate, kl_nats=self._kl, entropy=self._entropy, canaries=canaries)
+        return Signals(arena.steps, self.beta or 0.0, self.rate, kl_nats=self._kl, canaries=canaries)
 
     def _carry_out(self, actions: Sequence[Action]) -> None:
         """Coefficients and stops; refusals and skipped steps are the caller's."""

@@ -200,7 +200,7 @@ def signals(step: int) -> list[Signals]:
     canaries = tuple(CanaryOutcome(f"add@1#{n}", "add", 1.0, step, float(step < 4), 0.02 * step) for n in range(4))
     return [
         Signals(step, groups=8),
-        Signals(step, beta=0.04, kl_nats=0.3 * step, entropy=0.5, groups=8, refused=3, canaries=canaries),
+        Signals(step, beta=0.04, kl_nats=0.3 * step, groups=8, refused=3, canaries=canaries),
     ]
 
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from mixwright.contracts import Arm, Check, Finding, Grader, Planner, Probe, Section, World
     from mixwright.learner.learner import Learner
 
-PASSES = {"rollouts", "logprobs", "gradients", "hidden"}
 HOSTILE = (
     "",
     " ",
@@ -90,11 +89,8 @@ def check_probe(cls: type[Probe], learner: Learner) -> None:
         learner: any learner; a tiny one will do (`mixwright.learner.tiny.build_tiny`).
     """
     probe = check_plugin(cls)
-    require(set(cls.PASSES) <= PASSES, f"PASSES are among {sorted(PASSES)}")
     corpus = _samples.corpus()
     passes = _samples.passes(learner, corpus)
-    for name in cls.PASSES:
-        getattr(passes, name, None)  # the stage makes the shared passes before the probe runs
     found = {}
     for attempt in range(2):
         before = _model_state(learner.model)

@@ -12,7 +12,7 @@ from mixwright.config import RunConfig
 from mixwright.learner.warmup_rows import warmup_rows
 from mixwright.records import from_data, to_data
 from mixwright.runs import RunFolder
-from mixwright.workers.pool import Job, Pool
+from mixwright.workers.local import Job, Workers
 from mixwright.workers.progress import report
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def bases_of(config: RunConfig, run: RunFolder) -> list[str]:
     return [str(run.path / "bases" / f"base-{place}") for place in range(max(1, config.model.bases))]
 
 
-def build_bases(config: RunConfig, run: RunFolder, pool: Pool, base: Path) -> None:
+def build_bases(config: RunConfig, run: RunFolder, pool: Workers, base: Path) -> None:
     """Build and warm up the tiny bases that are not there yet; nothing to do for given checkpoints.
 
     Args:

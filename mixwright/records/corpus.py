@@ -60,8 +60,6 @@ class Task:
     """Name of a grader (`mixwright list graders`) or `package.module:function`."""
     kind: Literal["verifiable", "text", "preference"] = "verifiable"
     """verifiable: has answers; text: has targets only; preference: has chosen and rejected."""
-    answer_format: str = ""
-    """How answers look, in words or as a skeleton; empty when unknown."""
     share: float = 0.0
     """Share of the corpus's rows, 0..1."""
 

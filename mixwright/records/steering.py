@@ -113,8 +113,6 @@ class Signals:
     """Current factor on the scheduled learning rate."""
     kl_nats: float | None = None
     """Mean KL per token, from the trainer (beta > 0) or from the canaries."""
-    entropy: float | None = None
-    """Mean token entropy, nats."""
     groups: int = 0
     """Groups seen in this generation batch."""
     refused: int = 0

@@ -18,7 +18,7 @@ from mixwright.contracts import Controller, Gate, Mixture, Monitor, Selector, St
 from mixwright.errors import InputError
 from mixwright.estimates.intervals import effective_rollouts
 from mixwright.plan.validate import validate_plan
-from mixwright.records import Action, Decision, GroupOutcome, Outcome, PairOutcome, Plan, Signals
+from mixwright.records import Action, Decision, EngineOptions, GroupOutcome, Outcome, PairOutcome, Plan, Signals
 from mixwright.steer.admission import Judge
 from mixwright.steer.band_drift import STALE, Staleness
 from mixwright.steer.canaries import choose_canaries
@@ -54,7 +54,8 @@ class Engine:
         validate_plan(plan, pool.cells)
         self._pool, self._seed, self._number, self._plan = pool, seed, stage, plan_digest(plan, stage)
         self._stage = plan.stages[stage]
-        self._options = self._stage.engine
+        self.options: EngineOptions = self._stage.engine
+        """The stage's own, typed."""
         self._ids = pool.ids if isinstance(pool.ids, Ids) else Ids(pool.ids)
         self._keys = [cell.key for cell in pool.cells]
         self._states = states = dict.fromkeys(self._keys, "unknown") | {cell.key: cell.state for cell in plan.cells}
@@ -62,7 +63,7 @@ class Engine:
         """Pool indices of the fixed items that are watched and never drawn."""
         self._ledger = Ledger(pool, self.canaries)
         self._order = TaskOrder(2 * len(pool.tasks))  # each task's own draws, then those kept back for it
-        self._policy = Policy(self._options)
+        self._policy = Policy(self.options)
         self._decisions: list[Decision] = []
         self._behind, self._last = 0, 0  # steps that the trainer's count is behind the engine's; its last step
         self._start(plan)
@@ -74,7 +75,7 @@ class Engine:
         self._controllers: list[Controller] = [self._create("controllers", name) for name in self._stage.controllers]
         self._monitors: list[Monitor] = [self._create("monitors", name) for name in self._stage.monitors]
         self._judge = Judge(self._gates, self._keys, states, self._note)
-        self._reserve = Reserve(scene, self._options.anchor)
+        self._reserve = Reserve(scene, self.options.anchor)
         self._reactions = Reactions(self._controllers, self._monitors, self._policy, self._note)
         for steerer in self._steerers().values():
             steerer.begin(scene)
@@ -252,7 +253,7 @@ class Engine:
         """Give the ledger what groups showed, and say once when the band of the start is no longer the band."""
         cells = self._pool.cell_of[found]
         self._staleness.expect(cells, np.array([not group.no_signal for group in groups]))
-        self._ledger.learn(groups, found, self._options.reward_range)
+        self._ledger.learn(groups, found, self.options.reward_range)
         if self._staleness.observe(step, cells):
             told = f"{self._staleness.moved:.0%} of the band changed since the start: a filter made then is stale by now"
             self._note(step, "stale", STALE, self._staleness.moved, told)
@@ -262,7 +263,7 @@ class Engine:
         if not (self._stage.gates or self._stage.controllers or self._stage.monitors):
             return ()
         rng = np.random.default_rng((self._seed, self._number, 2**32))
-        return choose_canaries(self._pool, [states[key] for key in self._keys], self._options.canaries, rng)
+        return choose_canaries(self._pool, [states[key] for key in self._keys], self.options.canaries, rng)
 
     def _remix(self) -> None:
         """Let the mixture move the weights."""

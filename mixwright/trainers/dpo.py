@@ -26,7 +26,6 @@ from mixwright.trainers.checks.compatibility import check_methods
 from mixwright.trainers.checks.refusals import refuse_images, refuse_settings
 from mixwright.trainers.logprobs import only, shown
 from mixwright.trainers.row_trainer import RowTrainer
-from mixwright.trainers.steered_trainer import measured
 from mixwright.trainers.steering import INDEX, Steering, indexed, read_steering
 
 
@@ -95,11 +94,10 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
             head = (run.pool.ids[place], cell.task, cell.level, step)
             pair = PairOutcome(*head, None, chosen, rejected, chosen_base, rejected_base, self.beta)
             pairs.append(replace(pair, loss=self._own_loss(pair.margin)))
-        entropy = measured(self, self.args.gradient_accumulation_steps)[1]
         losses: Any = gather(torch.stack(self._losses))
         self._losses.clear()
         kept = finite(pairs)
-        run.observe_rows(step, kept, len(pairs), pair_line(kept, losses.mean().item()), entropy)
+        run.observe_rows(step, kept, len(pairs), pair_line(kept, losses.mean().item()))
 
     def _begin_steering(self, step: int) -> None:
         self._losses.clear()  # what an interrupted step of an earlier call left behind

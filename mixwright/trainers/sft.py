@@ -21,7 +21,6 @@ from mixwright.trainers.checks.compatibility import check_methods
 from mixwright.trainers.checks.refusals import refuse_images, refuse_settings
 from mixwright.trainers.logprobs import only, shown
 from mixwright.trainers.row_trainer import RowTrainer
-from mixwright.trainers.steered_trainer import measured
 from mixwright.trainers.steering import INDEX, Steering, indexed, read_steering
 
 
@@ -73,9 +72,8 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
             cell, loss = run.pool.cells[run.pool.cell_of[place]], nats / max(1.0, tokens)
             drop = run.losses.drop(place, loss)
             outcomes.append(Outcome(run.pool.ids[place], cell.task, cell.level, step, loss, int(tokens), drop))
-        entropy = measured(self, self.args.gradient_accumulation_steps)[1]
         kept = finite(outcomes)
-        run.observe_rows(step, kept, len(outcomes), loss_line(kept), entropy)
+        run.observe_rows(step, kept, len(outcomes), loss_line(kept))
 
     def _make_canaries(self) -> HeldOutPass | None:
         if self.steered is None:

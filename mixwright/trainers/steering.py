@@ -285,9 +285,8 @@ def make_run(
     seed = args.seed if steering.seed is None else steering.seed
     folder = Path(steering.folder) if steering.folder is not None else Path(args.output_dir) / "steering"
     engine = Engine(plan, pool, seed=seed, stage=place)
-    reward_range = plan.stages[place].engine.reward_range
     files = SteeringFiles(folder, write=main)
-    run = RunSteering(engine, pool, files, beta=beta, lr_reason=lr_reason, reward_range=reward_range, objective=objective)
+    run = RunSteering(engine, pool, files, beta=beta, lr_reason=lr_reason, objective=objective)
     run.patience, run.planned = steering.unscored_batches, isinstance(steering.plan, Plan)
     if steering.replay is not None:
         run.serve(read_tape(Path(steering.replay), pool))

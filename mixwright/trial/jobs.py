@@ -14,7 +14,7 @@ from mixwright.records import Plan, to_data
 from mixwright.runs import RunFolder, read_measurements
 from mixwright.trial.arm_roles import branch_of, null_name, other_seed, role_of
 from mixwright.trial.branch import BranchJob, base_digest, branch_digest, is_complete, train_branch
-from mixwright.workers.pool import Job, Pool, run_jobs
+from mixwright.workers.local import Job, Workers, run_jobs
 
 if TYPE_CHECKING:
     from mixwright.contracts import Branch
@@ -37,7 +37,7 @@ class Trial:
     corpus: Corpus
     bases: Sequence[str]
     """Checkpoint folders or hub names with different last parts."""
-    pool: Pool | None = None
+    pool: Workers | None = None
     """Running workers; None starts own ones for each batch of jobs."""
     progress: Progress | None = None
 

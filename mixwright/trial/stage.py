@@ -19,7 +19,7 @@ from mixwright.trial.arm_roles import Arms, Replan, arms_of, branch_of, idle_abl
 from mixwright.trial.jobs import Trial
 from mixwright.trial.seed_rows import COMPETENCE
 from mixwright.trial.summary import summarise
-from mixwright.workers.pool import Pool
+from mixwright.workers.local import Workers
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
@@ -31,7 +31,7 @@ def run_trial(
     config: RunConfig,
     bases: Sequence[str | Path],
     *,
-    pool: Pool | None = None,
+    pool: Workers | None = None,
     progress: Progress | None = None,
     replan: Replan | None = None,
 ) -> TrialResult:
@@ -46,7 +46,7 @@ def run_trial(
         config: arms, seeds, target, training and measuring.
         bases: starting models, checkpoint folders or hub names with different last parts.
         pool: running workers to use; None starts own ones.
-        progress: as in `Pool.run`.
+        progress: as in `Workers.run`.
         replan: makes the plan of `shuffled_levels`; without it that null is left out.
 
     Raises:

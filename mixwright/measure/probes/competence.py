@@ -12,7 +12,7 @@ Blind spot: a right answer reached by a wrong way counts as right; partial credi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -43,8 +43,6 @@ class Competence(Probe):
     Rows of a cell carry its level; rows of a whole task have level None and exist where a task has levels. Items of a cell
     of fewer than `FEWEST_ITEMS` are judged for dependence among those of all such cells of the task, or the whole task.
     """
-
-    PASSES: ClassVar[tuple[str, ...]] = ("rollouts",)
 
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
         """See the class. Rules of the chance level are chosen on the training split of `corpus`, where it has one."""

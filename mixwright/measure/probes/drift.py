@@ -11,7 +11,7 @@ it is no longer the KL of whole completions.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,6 @@ NEEDS = ("torch", "transformers")
 
 class Drift(Probe):
     """`kl` per cell, per task and over all (`*`); nothing without a starting model. Independent of the trainer's beta."""
-
-    PASSES: ClassVar[tuple[str, ...]] = ("rollouts", "logprobs")
 
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
         """See the class. Raises InputError when the starting model has another tokenizer."""

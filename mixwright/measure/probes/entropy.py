@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,8 +28,6 @@ NEEDS = ("torch", "transformers")
 
 class Entropy(Probe):
     """`entropy` per cell, per task and over all (`*`); the null is the logarithm of the vocabulary."""
-
-    PASSES: ClassVar[tuple[str, ...]] = ("rollouts", "logprobs")
 
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
         """See the class."""

@@ -10,7 +10,7 @@ where nearly every sample has a form of its own, the interval of the entropy is 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +36,6 @@ class Formats(Probe):
     form only, 1 is all forms equally often. The nulls: a form's share among gold answers, the task's accuracy, and the
     entropy of the gold answers' forms.
     """
-
-    PASSES: ClassVar[tuple[str, ...]] = ("rollouts",)
 
     def __init__(self, *, top: int = 5) -> None:
         """`top`: how many forms per task get rows of their own, at least 1."""

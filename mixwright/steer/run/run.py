@@ -40,7 +40,6 @@ class RunSteering:
         files: where lines go.
         beta: the trainer's KL coefficient at the start; 0 means there is no reference model and it cannot be moved.
         lr_reason: why the learning rate cannot be scaled; empty when it can.
-        reward_range: reward of a wrong and of a right answer, as the plan says.
         objective: grpo, sft or dpo.
     """
 
@@ -52,11 +51,10 @@ class RunSteering:
         *,
         beta: float,
         lr_reason: str = "",
-        reward_range: Sequence[float],
         objective: str = "grpo",
     ) -> None:
         self.engine, self.pool, self.files, self.objective = engine, pool, files, objective
-        self.low, self.high = reward_range
+        self.low, self.high = engine.options.reward_range
         self.beta, self.lr_reason = beta, lr_reason
         self.beta_reason = ""
         """Why beta cannot be moved although there is a reference model; empty when it can."""
@@ -102,7 +100,6 @@ class RunSteering:
         rows: int,
         completions: int,
         kl: float | None,
-        entropy: float | None,
     ) -> set[str]:
         """Hand a generation batch of GRPO to the engine and take over what it decides.
 
@@ -112,7 +109,6 @@ class RunSteering:
             rows: rows of the batch, unscorable ones included.
             completions: completions of the batch, unscorable ones included; all are charged.
             kl: nats per token since the last call, if the trainer measured it.
-            entropy: nats per token since the last call.
 
         Returns:
             Example ids whose groups are refused.
@@ -120,7 +116,7 @@ class RunSteering:
         Raises:
             InputError: nothing was scored in `patience` batches in a row.
         """
-        actions = self._decided(groups, self._signals(step, kl_nats=kl, entropy=entropy, groups=len(groups)))
+        actions = self._decided(groups, self._signals(step, kl_nats=kl, groups=len(groups)))
         refused = {action.target for action in actions if action.kind == "refuse"}
         self._mark(refused, rows)
         self.rollouts += completions
@@ -174,9 +170,7 @@ class RunSteering:
         if self.files.write:
             logging.getLogger("mixwright").warning("step %d: %s.", step, because)
 
-    def observe_rows(
-        self, step: int, outcomes: Sequence[Outcome | PairOutcome], rows: int, line: Mapping[str, Any], entropy: float | None
-    ) -> None:
+    def observe_rows(self, step: int, outcomes: Sequence[Outcome | PairOutcome], rows: int, line: Mapping[str, Any]) -> None:
         """Hand a step of SFT or DPO to the engine.
 
         Args:
@@ -184,9 +178,8 @@ class RunSteering:
             outcomes: of examples or pairs; those that overflowed are left out.
             rows: of the step, those that overflowed included.
             line: what they showed, by `loss_line` or `pair_line`.
-            entropy: nats per token since the last call.
         """
-        actions = self._decided(outcomes, self._signals(step, entropy=entropy))
+        actions = self._decided(outcomes, self._signals(step))
         self._count_unscored(step, rows, len(outcomes))
         self._finish(step, actions, self._line(step, outcomes, rows) | dict(line))
         for name in PER_TASK if len(self.pool.tasks) <= MANY else ():

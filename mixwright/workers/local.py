@@ -73,10 +73,10 @@ class _Worker:
 
 
 def run_jobs(jobs: Sequence[Job], *, workers: int = 0, title: str = "", progress: Progress | None = None) -> list[Any]:
-    """Run all jobs in a pool of their own; arguments, result and errors are those of `Pool` and `Pool.run`."""
+    """Run all jobs in a pool of their own; arguments, result and errors are those of `Workers` and `Workers.run`."""
     if not jobs:
         return []
-    with Pool(min(workers or processors(), len(jobs))) as pool:
+    with Workers(min(workers or processors(), len(jobs))) as pool:
         return pool.run(jobs, title=title, progress=progress)
 
 
@@ -85,7 +85,7 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class Pool:
+class Workers:
     """Workers that live as long as the `with` block, for several batches of jobs. All are gone after it (Ctrl-C too).
 
     Args:
@@ -96,7 +96,7 @@ class Pool:
         self._count = workers or processors()
         self._workers: list[_Worker] = []
 
-    def __enter__(self) -> Pool:
+    def __enter__(self) -> Workers:
         try:
             with _environment(ONE_THREAD):
                 for _ in range(self._count):
