@@ -14,23 +14,23 @@ from typing import Any
 import numpy as np
 
 from mixwright.contracts import Scene, Selector
-from mixwright.steer.selectors._passes import Passes
+from mixwright.steer.selectors._epochs import Epochs
 
 
 class EqualLevels(Selector):
-    """Passes through each task's levels, and through each level's examples, in fresh random orders."""
+    """Epochs over each task's levels, and through each level's examples, in fresh random orders."""
 
     def begin(self, scene: Scene) -> None:
         """Start before the first pass of each task and level."""
         pool, ledger = scene.pool, scene.ledger
-        self._cells = Passes(len(pool.tasks), ledger.task_cells)
+        self._cells = Epochs(len(pool.tasks), ledger.task_cells)
         own = [ledger.task_members(task) for task in range(len(pool.tasks))]
         members = {
             int(cell): drawn[pool.cell_of[drawn] == cell]
             for task, drawn in enumerate(own)
             for cell in ledger.task_cells(task)
         }
-        self._rows = Passes(len(pool.cells), lambda cell: members[int(cell)])
+        self._rows = Epochs(len(pool.cells), lambda cell: members[int(cell)])
 
     def pick(self, tasks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """The next level of each task's pass, and the next example of that level's; new passes take seeds from `rng`."""

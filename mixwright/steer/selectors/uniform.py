@@ -14,24 +14,24 @@ from typing import Any
 import numpy as np
 
 from mixwright.contracts import Scene, Selector
-from mixwright.steer.selectors._passes import Passes
+from mixwright.steer.selectors._epochs import Epochs
 
 
 class Uniform(Selector):
-    """Passes through each task's examples in a fresh random order."""
+    """Epochs over each task's examples in a fresh random order."""
 
     def begin(self, scene: Scene) -> None:
         """Start before the first pass of each task."""
-        self._passes = Passes(len(scene.pool.tasks), scene.ledger.task_members)
+        self._epochs = Epochs(len(scene.pool.tasks), scene.ledger.task_members)
 
     def pick(self, tasks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """The next examples of each task's pass; a new pass takes its seed from `rng`."""
-        return self._passes.next(tasks, rng)
+        return self._epochs.next(tasks, rng)
 
     def state(self) -> dict[str, Any]:
         """Seed and place of each task's pass."""
-        return self._passes.state()
+        return self._epochs.state()
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue the passes."""
-        self._passes.restore(state)
+        self._epochs.restore(state)

@@ -1,4 +1,4 @@
-"""Shuffled passes without replacement, one per task: what choosing without a picture of difficulty comes down to."""
+"""Epochs over each task's examples in random orders: what choosing without a picture of difficulty comes down to."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 
-class Passes:
-    """Passes through each task's examples in a fresh random order.
+class Epochs:
+    """Epochs over each task's examples in a fresh random order.
 
     Args:
         tasks: how many.
-        members: pool indices to pass through, by task; the same at every call.
+        members: pool indices, by task; the same at every call.
     """
 
     def __init__(self, tasks: int, members: Callable[[int], np.ndarray]) -> None:
@@ -22,19 +22,19 @@ class Passes:
         self._orders: dict[int, np.ndarray] = {}
 
     def next(self, tasks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """The next examples of each task's pass, int64 of shape (draws,); a new pass takes its seed from `rng`."""
+        """The next examples of each task's epoch, int64 of shape (draws,); a new epoch takes its seed from `rng`."""
         found = np.empty(len(tasks), dtype=np.int64)
         for task in np.unique(tasks):
             places = np.flatnonzero(tasks == task)
             while len(places):
-                ahead = self._pass(task, rng)[: len(places)]
+                ahead = self._rest(task, rng)[: len(places)]
                 found[places[: len(ahead)]] = ahead
                 self._places[task] += len(ahead)
                 places = places[len(ahead) :]
         return found
 
-    def _pass(self, task: int, rng: np.random.Generator) -> np.ndarray:
-        """What is left of the task's pass, or a whole new one."""
+    def _rest(self, task: int, rng: np.random.Generator) -> np.ndarray:
+        """What is left of the task's epoch, or a whole new one."""
         members = self._members(task)
         if self._places[task] in (-1, len(members)):
             self._seeds[task], self._places[task] = int(rng.integers(2**53)), 0
@@ -44,10 +44,10 @@ class Passes:
         return self._orders[task][self._places[task] :]
 
     def state(self) -> dict[str, Any]:
-        """Seed and place of each task's pass."""
+        """Seed and place of each task's epoch."""
         return {"seeds": list(self._seeds), "places": list(self._places)}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue the passes."""
+        """Continue the epochs."""
         self._seeds, self._places = list(state["seeds"]), list(state["places"])
         self._orders = {}
