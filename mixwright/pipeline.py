@@ -14,12 +14,12 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mixwright._checks import check_rows, check_settings, check_warmup
 from mixwright.catalog import create, load
 from mixwright.errors import InputError, some
 from mixwright.manifest import changed_settings, run_settings, settings_file, write_manifest, write_settings
 from mixwright.plan.format_forecast import warnings_of, with_formats
 from mixwright.plan.overrides import with_asked
+from mixwright.preflight import check_rows, check_settings, check_warmup
 from mixwright.records import Measurement, Observation, Plan, RunManifest, TrialResult, to_data
 from mixwright.runs import (
     RunFolder,

@@ -12,12 +12,12 @@ from steer_world import outcome, pool
 from test_engine_guards import SUCCESS, TASKS, planned
 
 from mixwright import catalog
-from mixwright._checks import check_settings
 from mixwright.config import CorpusConfig, PlanConfig, RunConfig
 from mixwright.conformance import _samples
 from mixwright.errors import InputError
 from mixwright.plan.overrides import check_asked
 from mixwright.plan.validate import validate_plan
+from mixwright.preflight import check_settings
 from mixwright.records import Cell, PairOutcome, Plan, Signals, from_data, to_data
 from mixwright.runs import read_plan
 from mixwright.steer.engine import Engine

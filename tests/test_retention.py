@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mixwright._checks import check_settings
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
 from mixwright.conformance import _samples
 from mixwright.corpus import Corpus
@@ -18,6 +17,7 @@ from mixwright.learner.tiny import build_tiny
 from mixwright.measure.bursts import LONGEST, Burst, half_life, watch_bursts
 from mixwright.measure.probes.retention import Retention, rarest
 from mixwright.plan.planners.rare_tasks import RareTasks
+from mixwright.preflight import check_settings
 from mixwright.records import Measurement
 
 ROWS = {"common": np.arange(100), "rare": np.arange(100, 110)}

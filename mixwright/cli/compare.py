@@ -47,10 +47,10 @@ def compare(
     Raises:
         InputError: a checkpoint, the corpus or a protected name cannot be used; nothing is written then.
     """
-    from mixwright._checks import check_items, check_model, check_settings
     from mixwright.corpus import read_corpus
     from mixwright.learner.load import load_learner
     from mixwright.measure.stage import measure_learner
+    from mixwright.preflight import check_items, check_model, check_settings
 
     _check_folder(folder)
     rows = read_corpus(corpus)
