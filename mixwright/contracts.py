@@ -6,6 +6,7 @@ A plug-in is one final class in one file; its `__init__` takes only keyword opti
 
 from __future__ import annotations
 
+import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,8 +26,6 @@ from mixwright.records import (
     Plan,
     Signals,
 )
-from mixwright.steer.pool import Pool as Pool
-from mixwright.steer.scene import Scene as Scene
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,7 +33,16 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.measure.passes import Passes
     from mixwright.runs import RunFolder
+    from mixwright.steer.pool import Pool as Pool
+    from mixwright.steer.scene import Scene as Scene
     from mixwright.verdict.blocks import Block
+
+
+def __getattr__(name: str) -> Any:
+    """`Pool` and `Scene` of mixwright.steer, which plug-ins that steer are handed; imported when they are asked for."""
+    if name not in ("Pool", "Scene"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"mixwright.steer.{name.lower()}"), name)
 
 
 class Check(ABC):

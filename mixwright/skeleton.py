@@ -12,6 +12,11 @@ import re
 MAX_LENGTH = 80
 """Longest skeleton, characters."""
 
+SHARE, ACCURACY = "share:", "accuracy:"
+"""Prefixes of the measurements of the probe `formats`; the form follows."""
+OTHER = "(other forms)"
+"""Their row of all forms beyond the commonest."""
+
 _WINDOW = 240
 """Characters read from each end of a long text: the form of an answer shows where it starts and where it ends."""
 

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mixwright.records import Forecast, Measurement, Plan
+from mixwright.skeleton import ACCURACY, OTHER, SHARE
 
 PUSH = 0.25
 """Nats by which the log-odds of two formats move per optimiser step and unit of difference in accuracy. It goes with the
@@ -26,10 +27,6 @@ UNSURE = 0.3
 """Standard error of `PUSH`, as a share of it; fitted with it."""
 WANDER = 0.1
 """Nats by which the log-odds of equally good formats wander in a step (times the root of steps); fitted with `PUSH`."""
-SHARE, ACCURACY = "share:", "accuracy:"
-"""Prefixes of the rows of the probe `formats`; the form follows."""
-OTHER = "(other forms)"
-"""Their row of all forms beyond the commonest."""
 IN_USE = 0.02
 """Share from which a format is in use: rarer ones are hardly ever sampled, so they are hardly ever rewarded."""
 COVERED = 0.8

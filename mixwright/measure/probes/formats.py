@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from mixwright.contracts import Probe
 from mixwright.errors import within
 from mixwright.estimates.intervals import clustered_share, jackknife, wilson
-from mixwright.plan.format_forecast import ACCURACY, OTHER, SHARE
 from mixwright.records import Example, Interval, Measurement
-from mixwright.skeleton import skeleton
+from mixwright.skeleton import ACCURACY, OTHER, SHARE, skeleton
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus

@@ -13,9 +13,10 @@ from statistics import fmean
 from typing import ClassVar
 
 from mixwright.contracts import Section
-from mixwright.plan.format_forecast import OTHER, SHARE, warnings_of, winner
+from mixwright.plan.format_forecast import warnings_of, winner
 from mixwright.records import Forecast
 from mixwright.runs import RunFolder, read_measurements
+from mixwright.skeleton import OTHER, SHARE
 from mixwright.verdict.blocks import Block, Paragraph, Table
 from mixwright.verdict.evidence import arms, lead, plan_of
 from mixwright.verdict.text import count, percent
