@@ -4,7 +4,7 @@
 #   make test     the tests, the slim install among them
 #   make oldest   the trainers' tests on the oldest TRL and transformers of the declared range
 #   make slow     the tests that take minutes
-#   make tree     write the README's tree anew
+#   make tree     write the tree of docs/architecture.md anew
 
 .DEFAULT_GOAL := demo
 .PHONY: demo announce check test oldest slow tree clean
@@ -42,7 +42,7 @@ slow: $(READY)-dev
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow
 
 tree: $(READY)-dev
-	@$(BIN)/python tests/readme_tree.py
+	@$(BIN)/python tests/source_tree.py
 
 $(READY)-lab: $(PACKAGE) | $(BIN)/python
 	@echo "installing Mixwright into $(VENV) (a few minutes, once)"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
-from readme_tree import ROOT
+from source_tree import ROOT
 
 from benchmarks import levers
 from mixwright.catalog import listing

@@ -1,4 +1,4 @@
-"""The house rules that a machine can check: sizes, borders, docstrings, the README's tree, nothing of one machine."""
+"""The house rules that a machine can check: sizes, borders, docstrings, the two pages' form, nothing of one machine."""
 
 import ast
 import re
@@ -8,22 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from readme_tree import FILES, PACKAGES, ROOT, shown, tree
+from source_tree import OWN, PAGE, ROOT, project_files, shown, tree
 
 from mixwright.catalog import KINDS
 
 FILE_LINES, FUNCTION_LINES, PLUGIN_LINES = 400, 50, 200
-OWN = {Path(name).parts[0] for name in FILES} | set(PACKAGES) | {"README.md", ".gitignore"}
-"""What of the folder is the project's: whoever works in a clone keeps environments, data and runs beside it."""
-BUILT = {"__pycache__", "build", "dist"}
+README_LINES, README_WIDTH = 80, 140
 
 
 def files(*suffixes: str, root: Path = ROOT) -> list[Path]:
-    found: list[Path] = []
-    for own in sorted(OWN):
-        found += sorted((root / own).rglob("*")) or [root / own]
-    found = [path for path in found if path.is_file() and (not suffixes or path.suffix in suffixes)]
-    return [path for path in found if not any(p in BUILT or p.endswith(".egg-info") for p in path.relative_to(root).parts)]
+    return [path for path in project_files(root) if not suffixes or path.suffix in suffixes]
 
 
 SOURCES = files(".py")
@@ -110,20 +104,51 @@ def test_only_trainers_know_trl() -> None:
     assert [name(path) for path in outside if any(module.split(".")[0] == "trl" for module in imported(path))] == []
 
 
-def test_the_readme_shows_the_real_tree() -> None:
+def test_the_architecture_page_shows_the_real_tree() -> None:
     """Every line shown is true and all machinery is shown; a new plug-in may wait for `make tree`: one file, no edit."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    claimed, real = shown(text).splitlines(), tree().splitlines()
+    claimed, real = shown(PAGE.read_text(encoding="utf-8")).splitlines(), tree().splitlines()
     optional = {path.name for path in PLUGINS}
     assert [line for line in claimed if line not in real] == []
     assert [line for line in real if line not in claimed and line.split()[0] not in optional] == []
     assert [line for line in real if len(line.split(maxsplit=1)) < 2] == [], "a comment per file"
 
 
-def test_readme_links_lead_somewhere() -> None:
+def test_the_readme_stays_short() -> None:
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= README_LINES
+    pictures = [line for line in lines if line.startswith("![")]
+    assert [line for line in lines if len(line) > README_WIDTH and line not in pictures] == []
+
+
+def heading_anchors(page: Path) -> set[str]:
+    """Anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_links_lead_somewhere() -> None:
     for page in files(".md"):
-        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8")):
-            assert (page.parent / target).exists(), f"{name(page)} links to {target}"
+        for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", page.read_text(encoding="utf-8")):
+            place = page.parent / target if target else page
+            assert place.exists(), f"{name(page)} links to {target}"
+            assert not anchor or anchor in heading_anchors(place), f"{name(page)} links to {target}#{anchor}"
+
+
+NOT_YET = "does not exist yet"
+
+
+def test_the_architecture_page_names_files_that_exist() -> None:
+    """Of the repository, or in `mixwright/`; a line may say that a place does not exist yet. What runs write is left out."""
+    text = PAGE.read_text(encoding="utf-8").replace(shown(PAGE.read_text(encoding="utf-8")), "")
+    found = [
+        (line, path)
+        for line in text.splitlines()
+        if NOT_YET not in line
+        for path in re.findall(r"`((?:\w+/)*\w+\.py|(?:\w+/)+)`", line)
+        if not path.startswith(("runs/", "trial/steered-"))
+    ]
+    assert len(found) > 50
+    assert [pair for pair in found if not any((top / pair[1]).exists() for top in (ROOT, ROOT / "mixwright"))] == []
 
 
 FOREIGN = re.compile(
@@ -142,17 +167,41 @@ def test_nothing_of_one_machine_is_written_down() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("place", ["venv", "env", ".tox", "site-packages", "data"])
-def test_only_what_is_the_projects_is_held_to_its_rules(place: str, tmp_path: Path) -> None:
-    """An environment under any name, or somebody's data, in the clone."""
-    for path in ("README.md", "mixwright/own.py", f"{place}/lib/python3.11/foreign.py", f"{place}/LICENSE.md"):
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).touch()
+def clone_of(root: Path) -> None:
+    """Make `root` a clone that keeps what stands there now."""
+    for command in (("init", "--quiet"), ("add", "--all")):
+        subprocess.run(["git", *command], cwd=root, check=True)
+
+
+PLACES = ["venv", "env", ".tox", "site-packages", "data"]
+
+
+@pytest.mark.parametrize("place", [*PLACES, "mixwright/venv", "docs/data", "benchmarks/.env"])
+@pytest.mark.skipif(not shutil.which("git"), reason="no git")
+def test_in_a_clone_only_what_git_keeps_is_held_to_the_rules(place: str, tmp_path: Path) -> None:
+    """An environment under any name, or somebody's data, anywhere in the clone; a file that is gone is no file."""
+    made(tmp_path, "README.md", "mixwright/own.py", "mixwright/gone.py")
+    clone_of(tmp_path)
+    (tmp_path / "mixwright" / "gone.py").unlink()
+    made(tmp_path, f"{place}/lib/python3.11/foreign.py", f"{place}/LICENSE.md", "train.py")
     assert files(root=tmp_path) == [tmp_path / "README.md", tmp_path / "mixwright" / "own.py"]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_without_git_only_the_projects_folders_are_held_to_the_rules(place: str, tmp_path: Path) -> None:
+    """An archive that was unpacked, with an environment under any name, or somebody's data, beside its folders."""
+    made(tmp_path, "README.md", "mixwright/own.py", f"{place}/lib/python3.11/foreign.py", f"{place}/LICENSE.md")
+    assert files(root=tmp_path) == [tmp_path / "README.md", tmp_path / "mixwright" / "own.py"]
+
+
+def made(root: Path, *paths: str) -> None:
+    """Make empty files, and their folders."""
+    for path in paths:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).touch()
 
 
 @pytest.mark.skipif(not (shutil.which("git") and (ROOT / ".git").exists()), reason="no clone")
 def test_what_git_keeps_is_the_projects() -> None:
-    """A new folder at the top has to be named in `readme_tree`, or the rules would not hold there."""
-    kept = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
-    assert {Path(path).parts[0] for path in kept} <= OWN
+    """A new folder at the top has to be named in `source_tree`, or the rules would not hold there without git."""
+    assert {path.relative_to(ROOT).parts[0] for path in project_files()} <= OWN
