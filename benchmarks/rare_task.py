@@ -35,7 +35,7 @@ from benchmarks._tables import TOKENS, Data, Model, Training, accuracies
 from benchmarks.peers._workers import spread
 from mixwright.catalog import create
 from mixwright.measure.bursts import Burst, watch_bursts
-from mixwright.records import Interval, Measurement, Plan, Stage
+from mixwright.records import Interval, Measurement, Plan, Stage, TrainingSetup
 from mixwright.steer.engine import Engine
 from mixwright_lab.worlds.tables import Tables
 
@@ -136,7 +136,7 @@ def _under_the_plan(training: Training, data: Data, job: Job) -> dict[str, Any]:
     before = BEFORE * steps // STEPS
     _follow(training, data, plan_of("natural", data, before), job.seed, before)
     found, cost, seconds = probe(model, data, job.rate, job.seed)
-    plan = create("planners", "rare_tasks", {"batch": BATCH}).plan(data.pool.cells, [], found, steps=steps - before)
+    plan = create("planners", "rare_tasks").plan(data.pool.cells, found, TrainingSetup(steps - before, "sft", BATCH))
     training.flops += cost
     training.seconds += seconds
     _follow(training, data, plan, job.seed + 1, steps - before)
@@ -160,7 +160,7 @@ def probe(model: Model, data: Data, rate: float, seed: int) -> tuple[list[Measur
 def plan_of(kind: Kind, data: Data, steps: int) -> Plan:
     """The plan of an arm that needs no measurements: the rows' own shares unless its kind is a planner's name."""
     planner = kind if kind in ("uniform", "temperature") else "proportional"
-    made = create("planners", planner, {"objective": "sft"}).plan(data.pool.cells, [], [], steps=steps)
+    made = create("planners", planner).plan(data.pool.cells, [], TrainingSetup(steps, "sft", BATCH))
     mixture = "floor" if kind == "floor" else None
     return Plan(planner, (Stage("training", "sft", steps, made.stages[0].weights, mixture=mixture),))
 

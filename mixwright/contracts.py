@@ -25,6 +25,7 @@ from mixwright.records import (
     PairOutcome,
     Plan,
     Signals,
+    TrainingSetup,
 )
 
 if TYPE_CHECKING:
@@ -65,16 +66,14 @@ class Probe(ABC):
 
 
 class Planner(ABC):
-    """Pure: same observations, measurements and cells, same plan. Options that make no sense are refused when it is made."""
+    """Pure: same cells, measurements and training, same plan. Options that make no sense are refused when it is made."""
 
     EVIDENCE: ClassVar[tuple[str, ...]] = ()
     """Probes that it cannot plan without; `competence` of every training task."""
 
     @abstractmethod
-    def plan(
-        self, cells: Sequence[Cell], audit: Sequence[Observation], competence: Sequence[Measurement], *, steps: int
-    ) -> Plan:
-        """A plan of `steps` optimiser steps with a `why` for each number. Raises InputError when it lacks evidence."""
+    def plan(self, cells: Sequence[Cell], competence: Sequence[Measurement], training: TrainingSetup) -> Plan:
+        """A plan of this training with a `why` for each number. Raises InputError when it lacks evidence."""
 
 
 class Steerer(ABC):  # noqa: B024 - a parent only: its children have the abstract methods

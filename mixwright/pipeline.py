@@ -10,21 +10,19 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from mixwright.catalog import create, load
+from mixwright.catalog import create
 from mixwright.errors import InputError, some
 from mixwright.manifest import changed_settings, run_settings, settings_file, write_manifest, write_settings
 from mixwright.plan.format_forecast import warnings_of, with_formats
 from mixwright.plan.overrides import with_asked
 from mixwright.preflight import check_rows, check_settings, check_warmup
-from mixwright.records import Measurement, Observation, Plan, RunManifest, TrialResult, to_data
+from mixwright.records import Measurement, Objective, Observation, Plan, RunManifest, TrainingSetup, TrialResult, to_data
 from mixwright.runs import (
     RunFolder,
     read_json,
-    read_list,
     read_measurements,
     read_plan,
     write_json,
@@ -73,7 +71,7 @@ def run(config: RunConfig, folder: RunFolder, *, base: Path = Path(), say: Say =
         if stale(before, folder.corpus / "rows.parquet"):
             say("measure: what the model can do now")
             measure(config, folder, pool, base=base, say=say)
-        if stale(folder.plan, before, folder.audit):
+        if stale(folder.plan, before):
             say("plan: weights, band and levers")
             made = plan(config, folder, corpus)
             for line in warnings_of(read_measurements(before), made.forecast):
@@ -230,23 +228,14 @@ def make_plan(config: RunConfig, folder: RunFolder, corpus: Corpus, competence: 
 
     Args:
         config: the settings.
-        folder: with the measurements and, perhaps, the audit.
+        folder: with the measurements.
         corpus: the run's own, or one that `competence` was measured on.
-        competence: measurements of another corpus than the run's own, which is audited here, too.
+        competence: measurements of another corpus than the run's own.
     """
-    from mixwright.audit.stage import run_audit
-
-    noted = competence is None and folder.audit.exists()
-    observations = read_list(folder.audit, Observation) if noted else run_audit(corpus)
     competence = read_measurements(folder.measurements("before")) if competence is None else competence
-    options = dict(config.plan.options)
-    known = signature(load("planners", config.plan.planner)).parameters
-    run = {"objective": config.train.objective, "batch": config.train.prompts, "leash": config.train.beta > 0}
-    for name, value in run.items():
-        if name in known:
-            options.setdefault(name, value)
-    planner = create("planners", config.plan.planner, options)
-    made = planner.plan(corpus.cells(), observations, competence, steps=config.train.steps)
+    train = config.train
+    training = TrainingSetup(train.steps, cast("Objective", train.objective), train.prompts, kl_penalty=train.beta > 0)
+    made = create("planners", config.plan.planner, dict(config.plan.options)).plan(corpus.cells(), competence, training)
     return with_formats(with_asked(made, config.plan.stage), competence)
 
 

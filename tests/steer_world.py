@@ -13,7 +13,7 @@ from mixwright.contracts import Planner, Pool
 from mixwright.estimates.dependence import dependence, permutation_p
 from mixwright.estimates.intervals import wilson
 from mixwright.plan.validate import validate_plan
-from mixwright.records import Action, Cell, Decision, GroupOutcome, Measurement, Plan, Signals
+from mixwright.records import Action, Cell, Decision, GroupOutcome, Measurement, Plan, Signals, TrainingSetup
 from mixwright.steer.engine import Engine
 from mixwright.steer.pool import make_pool
 
@@ -114,7 +114,7 @@ def train(
 ) -> Run:
     """Steer a learner that does not learn, except that cell `revive[0]` jumps to success `revive[2]` at step `revive[1]`."""
     rng, here = np.random.default_rng((99, seed)), pool()
-    plan = planner.plan(cells(), [], competence(rng), steps=steps)
+    plan = planner.plan(cells(), competence(rng), TrainingSetup(steps))
     validate_plan(plan, here.cells)
     run, success = Run(plan, Engine(plan, here, seed=seed)), dict(SUCCESS)
     for step in range(steps):

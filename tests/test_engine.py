@@ -13,7 +13,7 @@ from steer_world import BLIND, SUCCESS, cells, competence, outcome, pool, stored
 from mixwright.errors import InputError
 from mixwright.plan.planners.difficulty import Difficulty
 from mixwright.plan.planners.proportional import Proportional
-from mixwright.records import Action, CanaryOutcome, GroupOutcome, Outcome, Plan, Signals, Stage
+from mixwright.records import Action, CanaryOutcome, GroupOutcome, Outcome, Plan, Signals, Stage, TrainingSetup
 from mixwright.steer.engine import Engine
 
 IN_BAND = ("chain@2", "spell@2")
@@ -94,7 +94,7 @@ def play(engine, tape_seed, steps, ahead=()):
 @settings(deadline=None, max_examples=12)
 @given(st.integers(0, 2**40), st.integers(0, 12), st.sampled_from(["difficulty", "uniform"]))
 def test_round_trip_continues_exactly(seed, cut, selector):
-    plan = Difficulty().plan(cells(), [], competence(np.random.default_rng(seed)), steps=12)
+    plan = Difficulty().plan(cells(), competence(np.random.default_rng(seed)), TrainingSetup(12))
     plan = replace(plan, stages=(replace(plan.stages[0], selector=selector),))
     whole = Engine(plan, pool(), seed=seed)
     before = play(whole, seed, range(cut))
@@ -110,7 +110,7 @@ def test_round_trip_continues_exactly(seed, cut, selector):
 
 
 def test_untaken_decisions_survive_too():
-    plan = Difficulty().plan(cells(), [], competence(np.random.default_rng(0)), steps=5)
+    plan = Difficulty().plan(cells(), competence(np.random.default_rng(0)), TrainingSetup(5))
     one, other = Engine(plan, pool(), seed=0), Engine(plan, pool(), seed=0)
     one.observe([GroupOutcome("prime@1#0", "prime", 1.0, 0, (0.0,) * 8)], Signals(0))
     other.restore(stored(one.state()))
@@ -118,7 +118,7 @@ def test_untaken_decisions_survive_too():
 
 
 def test_state_of_another_run_is_refused():
-    plan = Difficulty().plan(cells(), [], competence(np.random.default_rng(0)), steps=5)
+    plan = Difficulty().plan(cells(), competence(np.random.default_rng(0)), TrainingSetup(5))
     state = Engine(plan, pool(), seed=0).state()
     edited = replace(plan, stages=(replace(plan.stages[0], weights={"chain": 0.5, "gcd": 0.5}),))
     scaled = replace(plan, stages=(replace(plan.stages[0], options={"engine": {"reward_range": [-1, 1]}}),))
@@ -133,7 +133,7 @@ def test_state_of_another_run_is_refused():
 
 
 def test_state_of_an_earlier_version_is_refused():
-    plan = Difficulty().plan(cells(), [], competence(np.random.default_rng(0)), steps=5)
+    plan = Difficulty().plan(cells(), competence(np.random.default_rng(0)), TrainingSetup(5))
     for missing in ("clock", "answers"):
         state = Engine(plan, pool(), seed=0).state()
         (state if missing == "clock" else state["ledger"]).pop(missing)
@@ -142,7 +142,7 @@ def test_state_of_an_earlier_version_is_refused():
 
 
 def test_canaries_are_mastered_items_that_are_never_drawn():
-    plan = Difficulty().plan(cells(), [], competence(np.random.default_rng(0)), steps=5)
+    plan = Difficulty().plan(cells(), competence(np.random.default_rng(0)), TrainingSetup(5))
     engine, here = Engine(plan, pool(), seed=3), pool()
     keys = [here.cells[here.cell_of[index]].key for index in engine.canaries]
     assert {"chain@1", "spell@1", "gcd@1"} == set(keys)

@@ -18,12 +18,12 @@ from mixwright.pipeline import make_plan
 from mixwright.plan.baseline import shares
 from mixwright.plan.forecast import forecast, room
 from mixwright.plan.validate import validate_plan
-from mixwright.records import Cell, CellPlan
+from mixwright.records import Cell, CellPlan, TrainingSetup
 from mixwright.runs import RunFolder, read_plan, write_json, write_measurements, write_plan
 
 
 def plan_of_world(**options):
-    return create("planners", "difficulty", options).plan(cells(), [], competence(np.random.default_rng(0)), steps=60)
+    return create("planners", "difficulty", options).plan(cells(), competence(np.random.default_rng(0)), TrainingSetup(60))
 
 
 def test_difficulty_names_the_states_and_puts_weight_where_there_is_room():
@@ -54,7 +54,7 @@ def test_weights_by_hand():
     data = [Cell("a", None, 10), Cell("b", None, 10), Cell("c", None, 10)]
     rows = [row("a", None, 0.5, 0.44, 0.56), row("b", None, 0.6, 0.54, 0.66), row("c", None, 0.0, 0.0, 0.02)]
     rows.append(row("b", None, 0.5, 0.4, 0.6, name="pass@1.swapped"))
-    plan = create("planners", "difficulty").plan(data, [], rows, steps=10)
+    plan = create("planners", "difficulty").plan(data, rows, TrainingSetup(10))
     # worth 4 * 0.5 * 0.5 = 1 and, kappa of 0.6 being 0.2 where S is 0.5, 4 * 0.2 * 0.8 = 0.64; 0.94 is shared
     assert plan.stages[0].weights == {"a": 0.5932, "b": 0.3868, "c": 0.02}
 
@@ -62,22 +62,22 @@ def test_weights_by_hand():
 def test_nothing_within_reach_says_so():
     data = [Cell("a", None, 30, 0.0), Cell("b", None, 10, 0.0)]
     rows = [row("a", None, 0.0, 0.0, 0.02), row("b", None, 0.0, 0.0, 0.02)]
-    plan = create("planners", "difficulty").plan(data, [], rows, steps=10)
+    plan = create("planners", "difficulty").plan(data, rows, TrainingSetup(10))
     assert plan.stages[0].weights == {"a": 0.74, "b": 0.26}  # floors, the rest by examples
     assert "no task is within reach" in plan.why["stages.0.weights.a"]
     rows[1] = row("b", None, 0.99, 0.97, 1.0)
-    plan = create("planners", "difficulty").plan(data, [], rows, steps=10)
+    plan = create("planners", "difficulty").plan(data, rows, TrainingSetup(10))
     assert plan.stages[0].weights == {"a": 0.02, "b": 0.98}
 
 
 def test_thin_evidence_is_unknown_and_what_was_not_measured_gets_no_forecast():
     data = [Cell("a", None, 10, 0.0), Cell("b", 1.0, 10, 0.0), Cell("b", 2.0, 10, 0.0)]
     rows = [row("a", None, 0.0, 0.0, 0.3, n=8), row("b", 1.0, 0.5, 0.44, 0.56)]
-    plan = create("planners", "difficulty").plan(data, [], rows, steps=10)
+    plan = create("planners", "difficulty").plan(data, rows, TrainingSetup(10))
     assert [(c.key, c.state) for c in plan.cells] == [("a", "unknown"), ("b@1", "unknown"), ("b@2", "unknown")]
     assert [said.task for said in plan.forecast] == ["a"]
     rows.append(row("b", 1.0, 0.04, 0.04, 0.04, name="pass@1.permutation"))
-    plan = create("planners", "difficulty").plan(data, [], rows, steps=10)
+    plan = create("planners", "difficulty").plan(data, rows, TrainingSetup(10))
     assert [c.state for c in plan.cells] == ["unknown", "reachable", "unknown"]
 
 
@@ -85,7 +85,7 @@ def test_unknown_cells_are_treated_like_reachable_ones():
     data = [Cell("a", None, 10), Cell("b", None, 10)]
     rows = [row("a", None, 0.5, 0.44, 0.56), row("b", None, 0.5, 0.44, 0.56)]
     rows.append(row("b", None, 0.001, 0.001, 0.001, name="pass@1.permutation"))
-    plan = create("planners", "difficulty").plan(data, [], rows, steps=10)
+    plan = create("planners", "difficulty").plan(data, rows, TrainingSetup(10))
     assert [cell.state for cell in plan.cells] == ["unknown", "reachable"]
     assert plan.stages[0].weights == {"a": 0.5, "b": 0.5}
     one, other = plan.forecast
@@ -105,7 +105,7 @@ def test_room_is_that_of_kappa_and_of_what_varies_within_a_prompt():
 def test_measurements_of_an_earlier_version_are_refused_with_the_reason():
     rows = [*competence(np.random.default_rng(0)), row("lcm", 1.0, 0.1, 0.0, 0.2, name="success_above_luck")]
     with pytest.raises(InputError, match=r"earlier version, without dependence.*Measure again"):
-        create("planners", "difficulty").plan(cells(), [], rows, steps=10)
+        create("planners", "difficulty").plan(cells(), rows, TrainingSetup(10))
 
 
 def test_a_cell_of_few_prompts_is_judged_with_its_task():
@@ -115,7 +115,7 @@ def test_a_cell_of_few_prompts_is_judged_with_its_task():
     rows += [row("a", 2.0, 0.5, 0.44, 0.56), row("a", 2.0, 0.1, 0.0, 0.2, 32, "chance")]
     rows += [row("a", None, 0.52, 0.46, 0.58, 280), row("a", None, 0.1, 0.0, 0.2, 35, "chance")]
     rows.append(row("a", 1.0, 0.3, 0.1, 0.5, 35, "pass@1.swapped"))
-    small, large = create("planners", "difficulty").plan(data, [], rows, steps=10).cells
+    small, large = create("planners", "difficulty").plan(data, rows, TrainingSetup(10)).cells
     assert (small.success, small.n, small.chance, small.swapped) == (0.52, 280, 0.2, 0.3)
     assert (large.success, large.n, large.chance, large.swapped) == (0.5, 256, 0.1, None)
 
@@ -138,12 +138,15 @@ def test_forecast_by_hand():
 def test_a_task_that_was_not_measured_is_an_input_error():
     rows = [measured for measured in competence(np.random.default_rng(0)) if measured.task != "lcm"]
     with pytest.raises(InputError, match="measurement of task 'lcm'"):
-        create("planners", "difficulty").plan(cells(), [], rows, steps=10)
+        create("planners", "difficulty").plan(cells(), rows, TrainingSetup(10))
 
 
 def test_baselines_by_hand():
     data = [Cell("a", 1.0, 60, 0.0), Cell("a", 2.0, 20, 0.0), Cell("b", None, 20, 0.0)]
-    got = {name: create("planners", name).plan(data, [], [], steps=5) for name in ("proportional", "uniform", "temperature")}
+    got = {
+        name: create("planners", name).plan(data, [], TrainingSetup(5))
+        for name in ("proportional", "uniform", "temperature")
+    }
     assert got["proportional"].stages[0].weights == {"a": 0.8, "b": 0.2}
     assert got["uniform"].stages[0].weights == {"a": 0.5, "b": 0.5}
     assert got["temperature"].stages[0].weights == {"a": 0.6667, "b": 0.3333}  # sqrt(80) : sqrt(20)
@@ -157,9 +160,9 @@ def test_baselines_by_hand():
             (),
         )
     with pytest.raises(InputError, match="temperature"):
-        create("planners", "temperature", {"temperature": 0.5}).plan(data, [], [], steps=5)
+        create("planners", "temperature", {"temperature": 0.5}).plan(data, [], TrainingSetup(5))
     with pytest.raises(InputError, match="training examples"):
-        create("planners", "uniform").plan([], [], [], steps=5)
+        create("planners", "uniform").plan([], [], TrainingSetup(5))
 
 
 @given(st.dictionaries(st.text(min_size=1), st.floats(0.001, 1e6), min_size=1, max_size=40))

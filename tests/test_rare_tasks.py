@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mixwright.errors import InputError
 from mixwright.plan.planners.rare_tasks import RareTasks
 from mixwright.plan.validate import validate_plan
-from mixwright.records import Cell, Measurement
+from mixwright.records import Cell, Measurement, TrainingSetup
 
 CELLS = [Cell("common", None, 900, 0.0), Cell("middle", None, 80, 0.0), Cell("rare", None, 20, 0.0)]
 
@@ -42,7 +42,7 @@ def measured(
 
 
 def planned(measurements: list[Measurement], steps: int = 200, batch: int = 100, left: float = 0.0):
-    plan = RareTasks(batch=batch, left=left).plan(CELLS, [], measurements, steps=steps)
+    plan = RareTasks(left=left).plan(CELLS, measurements, TrainingSetup(steps, "sft", batch))
     validate_plan(plan, CELLS)
     return plan.stages[0].weights, plan.why
 
@@ -111,9 +111,9 @@ def test_a_task_whose_loss_is_unknown_keeps_its_share():
 
 def test_without_the_probe_it_says_what_is_missing():
     with pytest.raises(InputError, match="Name retention in measure"):
-        RareTasks().plan(CELLS, [], [], steps=10)
+        RareTasks().plan(CELLS, [], TrainingSetup(10))
     with pytest.raises(InputError, match="Correct plan"):
-        RareTasks(batch=0)
+        RareTasks(left=-1.0)
 
 
 @settings(deadline=None, max_examples=60)

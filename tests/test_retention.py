@@ -18,7 +18,7 @@ from mixwright.measure.bursts import LONGEST, Burst, half_life, watch_bursts
 from mixwright.measure.probes.retention import Retention, rarest
 from mixwright.plan.planners.rare_tasks import RareTasks
 from mixwright.preflight import check_settings
-from mixwright.records import Measurement
+from mixwright.records import Measurement, TrainingSetup
 
 ROWS = {"common": np.arange(100), "rare": np.arange(100, 110)}
 SIZES = Burst(steps=20, after=40, batch=8, learning_rate=0.05)
@@ -138,7 +138,7 @@ def test_on_a_language_model_it_measures_what_the_planner_reads():
     assert gain.low > 0
     start = {row.task: row.value for row in found if row.name == "loss"}
     assert start["add"] == pytest.approx(np.log(len(learner.tokenizer)), rel=0.1)
-    plan = RareTasks(batch=4).plan(corpus.cells(), [], found, steps=1000)
+    plan = RareTasks().plan(corpus.cells(), found, TrainingSetup(1000, "sft", 4))
     assert sum(plan.stages[0].weights.values()) == pytest.approx(1)
 
 

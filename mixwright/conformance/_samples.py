@@ -20,6 +20,7 @@ from mixwright.records import (
     PairOutcome,
     Signals,
     Stage,
+    TrainingSetup,
 )
 
 if TYPE_CHECKING:
@@ -216,7 +217,7 @@ def run_folder(place: Path, *, full: bool) -> RunFolder:
         runs.write_json(run.audit, audit())
         runs.write_measurements(run.measurements("before"), [*competence(), *items(0.0)])
         runs.write_measurements(run.measurements("after"), [*competence(), *items(0.2)])
-        runs.write_plan(run.plan, create("planners", "uniform").plan(cells(), audit(), competence(), steps=10))
+        runs.write_plan(run.plan, create("planners", "uniform").plan(cells(), competence(), TrainingSetup(10)))
     return run
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from mixwright.conformance import _samples
 from mixwright.conformance._promises import check_plugin, docstring, require, round_trip, same_randomness, valid_plan
 from mixwright.errors import InputError
-from mixwright.records import Example, Measurement, Observation
+from mixwright.records import Example, Measurement, Observation, TrainingSetup
 
 if TYPE_CHECKING:
     from mixwright.contracts import Arm, Check, Finding, Grader, Planner, Probe, Section, World
@@ -117,19 +117,20 @@ def _model_state(model: Any) -> list[Any]:
 def check_planner(cls: type[Planner]) -> None:
     """Pure; weights are shares of known tasks, each with its why; the plan survives YAML."""
     planner = check_plugin(cls)
-    cells, audit, competence = _samples.cells(), _samples.audit(), _samples.competence()
-    given = copy.deepcopy((cells, audit, competence))
+    cells, competence, training = _samples.cells(), _samples.competence(), TrainingSetup(10)
+    given = copy.deepcopy((cells, competence))
     with same_randomness():
-        plan = planner.plan(cells, audit, competence, steps=10)
-    require((cells, audit, competence) == given, "what it is given is only read")
-    require(cls().plan(cells, audit, competence, steps=10) == plan, "same input, same plan")
+        plan = planner.plan(cells, competence, training)
+    require((cells, competence) == given, "what it is given is only read")
+    require(cls().plan(cells, competence, training) == plan, "same input, same plan")
     valid_plan(plan, {cell.task for cell in cells})
     require(sum(stage.steps for stage in plan.stages) == 10, "the stages have the steps asked for, together")
+    require({stage.objective for stage in plan.stages} == {"grpo"}, "the stages have the objective asked for")
     for place, stage in enumerate(plan.stages):
         for task in stage.weights:
             require(f"stages.{place}.weights.{task}" in plan.why, f"the weight of {task} has its why")
     with contextlib.suppress(InputError):
-        valid_plan(cls().plan(cells, [], [], steps=10), {cell.task for cell in cells})
+        valid_plan(cls().plan(cells, [], training), {cell.task for cell in cells})
 
 
 def check_arm(cls: type[Arm]) -> None:
@@ -137,7 +138,7 @@ def check_arm(cls: type[Arm]) -> None:
     from mixwright.catalog import create
 
     arm = check_plugin(cls)
-    plan = create("planners", "difficulty").plan(_samples.cells(), _samples.audit(), _samples.competence(), steps=10)
+    plan = create("planners", "difficulty").plan(_samples.cells(), _samples.competence(), TrainingSetup(10))
     given = copy.deepcopy(plan)
     with same_randomness():
         branch = arm.branch(plan, _samples.cells())

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 from mixwright.errors import InputError
-from mixwright.records import Cell, Plan, Stage
-
-Objective = Literal["sft", "grpo", "dpo"]
+from mixwright.records import Cell, Plan, Stage, TrainingSetup
 
 
 def task_counts(cells: Sequence[Cell]) -> dict[str, int]:
@@ -34,18 +31,15 @@ def shares(weights: Mapping[str, float]) -> dict[str, float]:
     return rounded
 
 
-def weights_only(
-    planner: str, weights: Mapping[str, float], reasons: Mapping[str, str], objective: Objective, steps: int
-) -> Plan:
+def weights_only(planner: str, weights: Mapping[str, float], reasons: Mapping[str, str], training: TrainingSetup) -> Plan:
     """A plan of one stage with these weights (scaled to shares) and nothing else.
 
     Args:
         planner: name of the planner.
         weights: per task, non-negative.
         reasons: per task, why that weight.
-        objective: which trainer runs it.
-        steps: optimiser steps.
+        training: what it is for.
     """
-    stage = Stage("training", objective, steps, shares(weights))
+    stage = Stage("training", training.objective, training.steps, shares(weights))
     why = {f"stages.0.weights.{task}": reasons[task] for task in weights}
     return Plan(planner, (stage,), why=why | {"stages.0.steps": "asked for", "stages.0.selector": "baseline: no lever"})

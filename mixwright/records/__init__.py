@@ -21,8 +21,10 @@ from mixwright.records.plan import (
     EngineOptions,
     Forecast,
     Measurement,
+    Objective,
     Plan,
     Stage,
+    TrainingSetup,
 )
 from mixwright.records.serial import from_data, to_data
 from mixwright.records.steering import (
@@ -72,6 +74,7 @@ __all__ = [
     "LeverWord",
     "Measurement",
     "Message",
+    "Objective",
     "Observation",
     "Outcome",
     "PairOutcome",
@@ -84,6 +87,7 @@ __all__ = [
     "Stage",
     "Task",
     "Text",
+    "TrainingSetup",
     "TrialResult",
     "cell_key",
     "from_data",

@@ -12,6 +12,7 @@ from mixwright.errors import InputError, within
 from mixwright.records.corpus import cell_key
 from mixwright.records.serial import from_data
 
+Objective = Literal["sft", "grpo", "dpo"]
 CellState = Literal["unknown", "mastered", "reachable", "hopeless", "lucky"]
 
 ROUNDING = 1e-9
@@ -121,6 +122,20 @@ class CellPlan:
         return cell_key(self.task, self.level)
 
 
+@dataclass(frozen=True, slots=True)
+class TrainingSetup:
+    """Training that a plan is made for, as the settings have it."""
+
+    steps: int
+    """Optimiser steps."""
+    objective: Objective = "grpo"
+    """Which trainer runs it."""
+    batch: int = 8
+    """Prompts (GRPO), rows (SFT) or pairs (DPO) per optimiser step."""
+    kl_penalty: bool = True
+    """Whether the trainer's KL coefficient is above 0; DPO's beta is another thing."""
+
+
 @dataclass(frozen=True)
 class EngineOptions:
     """Options of the engine: what `options.engine` of a stage may say."""
@@ -158,7 +173,7 @@ class Stage:
 
     name: str
     """Unique in the plan."""
-    objective: Literal["sft", "grpo", "dpo"]
+    objective: Objective
     """Which trainer runs it."""
     steps: int
     """Optimiser steps."""

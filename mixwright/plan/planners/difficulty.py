@@ -19,10 +19,10 @@ from collections.abc import Sequence
 from mixwright.contracts import Planner
 from mixwright.errors import InputError
 from mixwright.estimates.cell_states import FEW
-from mixwright.plan.baseline import Objective, shares, task_counts
+from mixwright.plan.baseline import shares, task_counts
 from mixwright.plan.cells import plan_cells, reason_of
 from mixwright.plan.forecast import forecast, room
-from mixwright.records import Cell, CellPlan, Measurement, Observation, Plan, Stage
+from mixwright.records import Cell, CellPlan, Measurement, Plan, Stage, TrainingSetup
 
 LEVERS = {
     "selector": "difficulty: draws towards the band from the rewards of the run itself, without extra rollouts",
@@ -43,8 +43,6 @@ class Difficulty(Planner):
         band: success to aim for, (low, high).
         floor: least share of a task; lowered where the tasks are so many that floors would take over a fifth.
         anchor: share that mastered tasks get together.
-        objective: which trainer runs the plan; without rewards (sft) only the guards that need none are used.
-        leash: whether the run has a KL coefficient above 0; without one drift showed no effect and is left out.
     """
 
     EVIDENCE = ("competence",)
@@ -55,34 +53,33 @@ class Difficulty(Planner):
         band: tuple[float, float] = (0.1, 0.9),
         floor: float = 0.02,
         anchor: float = 0.1,
-        objective: Objective = "grpo",
-        leash: bool = True,
     ) -> None:
-        self.band, self.floor, self.anchor, self.leash = (band[0], band[1]), floor, anchor, leash
-        self.objective: Objective = objective
+        self.band, self.floor, self.anchor = (band[0], band[1]), floor, anchor
         if not (0 <= band[0] < band[1] <= 1 and 0 <= floor <= 1 and 0 <= anchor <= 0.8):
             got = f"band {self.band}, floor {floor:g}, anchor {anchor:g}"
             raise InputError("0 <= low < high <= 1, a floor in 0..1, an anchor in 0..0.8", got, "Correct plan.options.")
 
-    def plan(
-        self, cells: Sequence[Cell], audit: Sequence[Observation], competence: Sequence[Measurement], *, steps: int
-    ) -> Plan:
-        """The plan. Raises InputError when a task was not measured, or there are no examples."""
+    def plan(self, cells: Sequence[Cell], competence: Sequence[Measurement], training: TrainingSetup) -> Plan:
+        """The plan; without rewards (SFT, DPO) it has the guards that need none, and drift needs a KL penalty.
+
+        Raises:
+            InputError: a task was not measured, or there are no examples.
+        """
         known = plan_cells(cells, competence, self.band)
         weights, reasons = self._weights(known, task_counts(cells))
-        levers = self.objective == "grpo"
+        levers = training.objective == "grpo"
         stage = Stage(
             "training",
-            self.objective,
-            steps,
+            training.objective,
+            training.steps,
             weights,
             self.band,
             selector="difficulty" if levers else "uniform",
             gates=("too_hard",) if levers else (),
-            controllers=("drift",) if levers and self.leash else (),  # losses fall by moving away: no leash on that
-            monitors=("canary", "displacement") if self.objective == "dpo" else ("canary",),
+            controllers=("drift",) if levers and training.kl_penalty else (),  # no penalty on losses that fall by moving
+            monitors=("canary", "displacement") if training.objective == "dpo" else ("canary",),
         )
-        expected = forecast(known, competence, weights, steps)
+        expected = forecast(known, competence, weights, training.steps)
         why = {f"stages.0.weights.{task}": reason for task, reason in reasons.items()}
         why |= {
             "stages.0.steps": "asked for",

@@ -11,24 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mixwright.contracts import Planner
-from mixwright.plan.baseline import Objective, task_counts, weights_only
-from mixwright.records import Cell, Measurement, Observation, Plan
+from mixwright.plan.baseline import task_counts, weights_only
+from mixwright.records import Cell, Measurement, Plan, TrainingSetup
 
 
 class Proportional(Planner):
-    """Baseline.
+    """Baseline."""
 
-    Args:
-        objective: which trainer runs the plan.
-    """
-
-    def __init__(self, *, objective: Objective = "grpo") -> None:
-        self.objective: Objective = objective
-
-    def plan(
-        self, cells: Sequence[Cell], audit: Sequence[Observation], competence: Sequence[Measurement], *, steps: int
-    ) -> Plan:
+    def plan(self, cells: Sequence[Cell], competence: Sequence[Measurement], training: TrainingSetup) -> Plan:
         """Weights by examples. Raises InputError when there are none."""
         counts = task_counts(cells)
         reasons = {task: f"{count} of {sum(counts.values())} training examples" for task, count in counts.items()}
-        return weights_only("proportional", counts, reasons, self.objective, steps)
+        return weights_only("proportional", counts, reasons, training)

@@ -22,8 +22,8 @@ from statistics import median
 
 from mixwright.contracts import Planner
 from mixwright.errors import InputError
-from mixwright.plan.baseline import Objective, shares, task_counts
-from mixwright.records import Cell, Measurement, Observation, Plan, Stage
+from mixwright.plan.baseline import shares, task_counts
+from mixwright.records import Cell, Measurement, Plan, Stage, TrainingSetup
 
 NO_MIXTURE = "what one task is given another lacks, so a wider model or more steps help then, no mixture will"
 KEPT = (0.1, 1.0)
@@ -41,23 +41,17 @@ class RareTasks(Planner):
     """Weights by need.
 
     Args:
-        objective: which trainer runs the plan.
-        batch: rows per optimiser step of the run to come.
         left: loss that will remain whatever is done (the entropy of the answers), nats per token.
     """
 
     EVIDENCE = ("retention",)
 
-    def __init__(self, *, objective: Objective = "sft", batch: int = 8, left: float = 0.0) -> None:
-        if batch < 1 or not 0 <= left < math.inf:
-            got = f"batch {batch}, left {left:g}"
-            raise InputError("a batch of at least 1 and a finite left of at least 0", got, "Correct plan.options.")
-        self.objective: Objective = objective
-        self.batch, self.left = batch, left
+    def __init__(self, *, left: float = 0.0) -> None:
+        if not 0 <= left < math.inf:
+            raise InputError("a finite left of at least 0", f"{left:g}", "Correct plan.options.")
+        self.left = left
 
-    def plan(
-        self, cells: Sequence[Cell], audit: Sequence[Observation], competence: Sequence[Measurement], *, steps: int
-    ) -> Plan:
+    def plan(self, cells: Sequence[Cell], competence: Sequence[Measurement], training: TrainingSetup) -> Plan:
         """The plan. Raises InputError without measurements of the retention probe, or without examples."""
         counts = task_counts(cells)
         natural = {task: count / sum(counts.values()) for task, count in counts.items()}
@@ -66,25 +60,25 @@ class RareTasks(Planner):
         if not probed:
             remedy = "Name retention in measure.probes (it needs a rare task beside others), or plan with temperature."
             raise InputError("measurements of the probe retention", "none of these tasks", remedy)
-        needs, reasons = self._needs(natural, probed, rows, steps)
+        needs, reasons = self._needs(natural, probed, rows, training)
         total = sum(needs.values())
         scale = min(1.0, (1 - REST) / max(total, 1e-9))
         weights = {task: scale * needs[task] + (1 - scale * total) * share for task, share in natural.items()}
-        needed = f"learning every task needs {total:.0%} of the {steps * self.batch} rows of the run"
+        needed = f"learning every task needs {total:.0%} of the {training.steps * training.batch} rows of the run"
         told = f"{needed}; the rest goes by the data's own shares"
         if total > 1:
             told = f"{needed}, an estimate that may be twice too high: it may not fit; {NO_MIXTURE}"
         if total > CERTAIN:
             told = f"capacity, not frequency, seems to be the limit: {needed}; {NO_MIXTURE}"
-        stage = Stage("training", self.objective, steps, shares(weights))
+        stage = Stage("training", training.objective, training.steps, shares(weights))
         why = {f"stages.0.weights.{task}": f"{reasons[task]}; {_gap(task, rows)}" for task in weights}
         return Plan("rare_tasks", (stage,), why=why | {"stages.0.weights": told, "stages.0.steps": "asked for"})
 
     def _needs(
-        self, natural: Mapping[str, float], probed: Sequence[str], rows: Rows, steps: int
+        self, natural: Mapping[str, float], probed: Sequence[str], rows: Rows, training: TrainingSetup
     ) -> tuple[dict[str, float], dict[str, str]]:
         """Share of the run's rows that each task needs, and why."""
-        size, pace = steps * self.batch, self._pace(probed, rows)
+        size, pace = training.steps * training.batch, self._pace(probed, rows)
         needs, reasons = {}, {}
         for task, share in natural.items():
             loss = max(rows[task, "loss"].value - self.left, 0.0) if (task, "loss") in rows else None
@@ -105,7 +99,7 @@ class RareTasks(Planner):
                     f"{gain.value:.2g} nats [{gain.low:.2g}, {gain.high:.2g}], so frequency is not the limit"
                 )
             else:
-                needs[task] = max(_rows(task, rows, loss) / size, 1 / (self.batch * safe_gap(task, rows)))
+                needs[task] = max(_rows(task, rows, loss) / size, 1 / (training.batch * safe_gap(task, rows)))
                 gain, kept = rows[task, "burst_gain"].value, _kept(task, rows)
                 reasons[task] = (
                     f"{head}; needs {needs[task]:.2%}: {rows[task, 'burst_rows'].value:.0f} rows gained {gain:.2f} of "

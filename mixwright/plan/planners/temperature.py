@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from mixwright.contracts import Planner
 from mixwright.errors import InputError
-from mixwright.plan.baseline import Objective, task_counts, weights_only
-from mixwright.records import Cell, Measurement, Observation, Plan
+from mixwright.plan.baseline import task_counts, weights_only
+from mixwright.records import Cell, Measurement, Plan, TrainingSetup
 
 
 class Temperature(Planner):
@@ -21,20 +21,16 @@ class Temperature(Planner):
 
     Args:
         temperature: 1 is proportional, large is uniform; at least 1.
-        objective: which trainer runs the plan.
     """
 
-    def __init__(self, *, temperature: float = 2.0, objective: Objective = "grpo") -> None:
+    def __init__(self, *, temperature: float = 2.0) -> None:
         if not temperature >= 1:
             raise InputError("a temperature of at least 1", f"{temperature:g}", "Correct plan.options.temperature.")
         self.temperature = temperature
-        self.objective: Objective = objective
 
-    def plan(
-        self, cells: Sequence[Cell], audit: Sequence[Observation], competence: Sequence[Measurement], *, steps: int
-    ) -> Plan:
+    def plan(self, cells: Sequence[Cell], competence: Sequence[Measurement], training: TrainingSetup) -> Plan:
         """Flattened weights. Raises InputError when there are no examples."""
         counts = task_counts(cells)
         weights = {task: count ** (1 / self.temperature) for task, count in counts.items()}
         reasons = {task: f"{count} examples to the power 1/{self.temperature:g}" for task, count in counts.items()}
-        return weights_only("temperature", weights, reasons, self.objective, steps)
+        return weights_only("temperature", weights, reasons, training)

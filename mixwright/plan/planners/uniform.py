@@ -11,24 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mixwright.contracts import Planner
-from mixwright.plan.baseline import Objective, task_counts, weights_only
-from mixwright.records import Cell, Measurement, Observation, Plan
+from mixwright.plan.baseline import task_counts, weights_only
+from mixwright.records import Cell, Measurement, Plan, TrainingSetup
 
 
 class Uniform(Planner):
-    """Baseline.
+    """Baseline."""
 
-    Args:
-        objective: which trainer runs the plan.
-    """
-
-    def __init__(self, *, objective: Objective = "grpo") -> None:
-        self.objective: Objective = objective
-
-    def plan(
-        self, cells: Sequence[Cell], audit: Sequence[Observation], competence: Sequence[Measurement], *, steps: int
-    ) -> Plan:
+    def plan(self, cells: Sequence[Cell], competence: Sequence[Measurement], training: TrainingSetup) -> Plan:
         """Equal weights. Raises InputError when there are no examples."""
         counts = task_counts(cells)
         reasons = dict.fromkeys(counts, f"one of {len(counts)} tasks")
-        return weights_only("uniform", dict.fromkeys(counts, 1.0), reasons, self.objective, steps)
+        return weights_only("uniform", dict.fromkeys(counts, 1.0), reasons, training)
