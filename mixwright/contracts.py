@@ -156,8 +156,8 @@ class Monitor(Steerer):
         """Alarms about what has been observed so far."""
 
 
-Role = Literal["lever", "reference", "null", "ablation"]
-"""What an arm is tried as."""
+Role = Literal["untrained", "plan", "lever", "reference", "null", "ablation"]
+"""What an arm is tried as. One arm is untrained and one is the plan; they also count as a reference and as a lever."""
 
 
 @dataclass(frozen=True)
@@ -180,9 +180,10 @@ class Branch:
 class Arm(ABC):
     """How one branch of a trial trains.
 
-    References are the simple rules that a user could take instead: a lever helps only against each of them. Nulls lack what
-    a lever claims to work by; they run when a lever helps, and are made from that lever's own plan. Ablations are the plan
-    with one part left out: the plan is compared with them, and they are no levers of their own.
+    References are the simple rules that a user could take instead: a lever helps only against each of them; the untrained
+    model is one, and always runs. Nulls lack what a lever claims to work by; they run when a lever helps, and are made from
+    that lever's own plan. Ablations are the plan with one part left out; the plan as it stands, which is a lever, is
+    compared with them, and they are no levers of their own.
     """
 
     ROLE: ClassVar[Role] = "lever"

@@ -272,6 +272,7 @@ def steer(config: RunConfig, folder: RunFolder, pool: Workers, *, base: Path = P
     """
     from mixwright.corpus import Corpus
     from mixwright.learner.bases import bases_of, build_bases
+    from mixwright.trial.arm_roles import the
     from mixwright.trial.branch import is_complete, train_branch
     from mixwright.trial.jobs import Trial
     from mixwright.workers.local import Job
@@ -279,10 +280,10 @@ def steer(config: RunConfig, folder: RunFolder, pool: Workers, *, base: Path = P
     build_bases(config, folder, pool, base)
     one = replace(config, trial=replace(config.trial, seeds=1))
     trial = Trial(folder, one, read_plan(folder.plan), Corpus.load(folder.corpus), bases_of(config, folder))
-    job = trial.arm_jobs(["steered"])[0]
+    job = trial.arm_jobs([the("plan")])[0]
     of_another = folder.result.exists() and not is_complete(folder.branch(job.arm, job.seed), job.digest)
-    log = folder.path / "trial" / "logs" / "steered.0.log"
-    (branch,) = pool.run([Job("steered, seed 0", train_branch, job, log=log)], title="steer")
+    log = folder.path / "trial" / "logs" / f"{job.arm}.0.log"
+    (branch,) = pool.run([Job(f"{job.arm}, seed 0", train_branch, job, log=log)], title="steer")
     if of_another:
         aside = folder.result.with_name("result.earlier.json")
         folder.result.replace(aside)

@@ -32,10 +32,10 @@ PLAN = Plan(
     why={"stages.0.weights.gcd": "reachable"},
 )
 ROLES = {
-    "frozen": "reference",
+    "frozen": "untrained",
     "uniform": "reference",
     "equal_shares": "reference",
-    "steered": "lever",
+    "steered": "plan",
     "without_controllers": "ablation",
     "without_gates": "ablation",
     "without_mixture": "ablation",

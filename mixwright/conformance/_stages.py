@@ -6,12 +6,13 @@ import contextlib
 import copy
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
 from mixwright.conformance import _samples
 from mixwright.conformance._promises import check_plugin, docstring, require, round_trip, same_randomness, valid_plan
+from mixwright.contracts import Role
 from mixwright.errors import InputError
 from mixwright.records import Example, Measurement, Observation, TrainingSetup
 
@@ -148,10 +149,10 @@ def check_arm(cls: type[Arm]) -> None:
     require(
         [s.steps for s in branch.plan.stages] == [s.steps for s in plan.stages], "every arm trains the same number of steps"
     )
-    require(cls.ROLE in ("lever", "reference", "null", "ablation"), "ROLE is lever, reference, null or ablation")
+    require(cls.ROLE in get_args(Role), f"ROLE is one of {', '.join(get_args(Role))}")
     tampers = branch.permute_rewards or branch.shuffle_levels or branch.replays
     require(not tampers or cls.ROLE == "null", "permuted rewards, shuffled levels or replayed draws make an arm a null")
-    require(branch.trains or cls.ROLE == "reference", "an arm that does not train is a reference")
+    require(branch.trains == (cls.ROLE != "untrained"), "the arm that does not train is the untrained one, and no other")
 
 
 def check_section(cls: type[Section], place: Path) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from mixwright import catalog
 from mixwright.config import RunConfig, TrialConfig
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
 
 Replan = Callable[["Corpus", Sequence[Sequence["Measurement"]]], "Plan"]
 """The plan that the run's planner makes of a corpus and of the measurements of each starting model on it."""
-FROZEN = "frozen"
-"""The arm that always runs."""
-PLAIN = "steered"
-"""The lever whose nulls keep their own names, and which ablations are compared with."""
+
+
+COUNTS_AS: dict[Role, str] = {"untrained": "reference", "plan": "lever"}
+"""What the two arms that have a role of their own are tried as."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,29 +40,44 @@ class Arms:
 
 
 def arms_of(config: TrialConfig) -> Arms:
-    """The arms by role; `frozen` is always one.
+    """The arms by role; the untrained one is always one.
 
     Raises:
         InputError: an arm is unknown, one under nulls is none, or an ablation has no plan to be compared with.
     """
-    found: dict[str, list[str]] = {"reference": [FROZEN], "lever": [], "null": [], "ablation": []}
+    found: dict[str, list[str]] = {"reference": [the("untrained")], "lever": [], "null": [], "ablation": []}
     for arm in dict.fromkeys(config.arms):
-        if arm != FROZEN:
-            found[role_of(arm)].append(arm)
+        if (role := role_of(arm)) != "untrained":
+            found[COUNTS_AS.get(role, role)].append(arm)
     for null in dict.fromkeys(config.nulls):
         if (role := role_of(null)) != "null":
-            raise InputError("nulls under trial.nulls", f"{null!r}, a {role}", "Name it under trial.arms.")
+            raise InputError(
+                "nulls under trial.nulls", f"{null!r}, a {COUNTS_AS.get(role, role)}", "Name it under trial.arms."
+            )
         if null not in found["null"]:
             found["null"].append(null)
-    if found["ablation"] and PLAIN not in found["lever"]:
-        remedy = f"Add {PLAIN!r} to trial.arms, or take {found['ablation'][0]!r} away."
-        raise InputError(f"{PLAIN!r} beside what is compared with it", f"{found['ablation'][0]!r} alone", remedy)
+    if found["ablation"] and (plan := the("plan")) not in found["lever"]:
+        remedy = f"Add {plan!r} to trial.arms, or take {found['ablation'][0]!r} away."
+        raise InputError(f"{plan!r} beside what is compared with it", f"{found['ablation'][0]!r} alone", remedy)
     return Arms(*(tuple(found[role]) for role in ("reference", "lever", "null", "ablation")))
 
 
 def role_of(arm: str) -> Role:
     """What an arm is tried as. Raises InputError for an unknown one."""
     return catalog.load("arms", arm).ROLE
+
+
+@functools.cache
+def the(role: Literal["untrained", "plan"]) -> str:
+    """The one arm of that role: the untrained one, or the plan as it stands, whose nulls keep their own names."""
+    (arm,) = (name for name in catalog.listing("arms") if role_of(name) == role)
+    return arm
+
+
+@functools.cache
+def required() -> tuple[str, ...]:
+    """The references without which no lever is said to help: not training, and those that a trial has by default."""
+    return arms_of(TrialConfig()).references
 
 
 def idle_ablations(arms: Arms, plan: Plan, corpus: Corpus) -> tuple[str, ...]:
@@ -76,7 +92,7 @@ def branch_of(arm: str, plan: Plan, corpus: Corpus) -> Branch:
 
 def null_name(null: str, lever: str) -> str:
     """Name of a null's branches: its own for the plan's own lever, with the lever's name for any other."""
-    return null if lever == PLAIN else f"{null}.{lever}"
+    return null if lever == the("plan") else f"{null}.{lever}"
 
 
 def left_out(null: str, plan: Plan, corpus: Corpus, config: RunConfig, bases: int, *, replans: bool) -> str:

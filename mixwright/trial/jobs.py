@@ -44,7 +44,7 @@ class Trial:
     def arm_jobs(self, arms: Sequence[str]) -> list[BranchJob]:
         """One job per arm and seed, seeds outermost: an interrupted trial has whole pairs."""
         branches = {arm: branch_of(arm, self.plan, self.corpus) for arm in arms}
-        planned = {arm: role_of(arm) != "reference" for arm in arms}
+        planned = {arm: role_of(arm) not in ("reference", "untrained") for arm in arms}
         return self._jobs([(arm, branch, planned[arm], "") for arm, branch in branches.items()])
 
     def null_jobs(self, nulls: Sequence[str], lever: str, replan: Replan | None) -> list[BranchJob]:

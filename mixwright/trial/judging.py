@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.judgement import told
 from mixwright.records import Judgement, LeverWord, Proof
+from mixwright.trial.arm_roles import required
 from mixwright.trial.effects import Contrast
-
-REFERENCES = ("frozen", "uniform", "equal_shares")
-"""What a lever must beat: not training, and the two simple rules. Any other reference that runs must be beaten, too."""
 
 
 def judge(lever: str, against: Sequence[Contrast], nulls: Sequence[Contrast] = ()) -> Judgement:
     """The judgement of one lever.
+
+    It must beat not training and the simple rules of `required`; any other reference that runs, too.
 
     helps: improves the primary outcome against every reference, none missing; each contrast at its own 5 %, because all of
     them must hold. harms: worsens it against any, corrected by Holm over them. no change: the whole
@@ -26,7 +26,7 @@ def judge(lever: str, against: Sequence[Contrast], nulls: Sequence[Contrast] = (
         against: its contrasts with the references that ran.
         nulls: its contrasts with its nulls; empty while they did not run.
     """
-    missing = tuple(name for name in REFERENCES if name not in {contrast.against for contrast in against})
+    missing = tuple(name for name in required() if name not in {contrast.against for contrast in against})
     worse = [contrast for contrast in against if contrast.word == "worsens"]
     unbeaten = [contrast for contrast in against if contrast.plain != "improves"]
     word: LeverWord = "cannot tell"

@@ -8,7 +8,7 @@ from mixwright.config import RunConfig
 from mixwright.estimates.judgement import FEWEST_SEEDS
 from mixwright.records import Effect, Judgement, SeedRow, TrialResult
 from mixwright.runs import RunFolder
-from mixwright.trial.arm_roles import FROZEN, PLAIN, Arms
+from mixwright.trial.arm_roles import Arms, the
 from mixwright.trial.effects import RATIO, TO_TARGET, Contrast, Findings, contrasts, effects_of
 from mixwright.trial.judging import judge
 from mixwright.trial.seed_rows import BranchFiles, branch_rows, reached, read_branch, watched
@@ -80,20 +80,20 @@ def _judged(findings: Findings, arms: Arms, of: Mapping[str, Sequence[str]]) -> 
     against itself without one part (its ablations) is a family of its own, from which no judgement follows, so that
     ablations make no word of a lever stricter.
     """
-    first, second = [], []
+    first, second, untrained = [], [], the("untrained")
     for lever in arms.levers:
         first += contrasts(findings, [(lever, name) for name in arms.references], levers=len(arms.levers))
         second += contrasts(findings, [(lever, null) for null in of.get(lever, ())])
-    first += contrasts(findings, [(name, FROZEN) for name in arms.references if name != FROZEN])
+    first += contrasts(findings, [(name, untrained) for name in arms.references if name != untrained])
     ran = dict.fromkeys(null for found in of.values() for null in found)
-    second += contrasts(findings, [(null, FROZEN) for null in ran])
+    second += contrasts(findings, [(null, untrained) for null in ran])
 
     def own(lever: str, found: Sequence[Contrast]) -> list[Contrast]:
         return [contrast for contrast in found if contrast.arm == lever]
 
     judgements = [judge(lever, own(lever, first), own(lever, second)) for lever in arms.levers]
     helping = {judgement.arm for judgement in judgements if judgement.word == "helps"}
-    third = contrasts(findings, [(PLAIN, ablation) for ablation in arms.ablations])
+    third = contrasts(findings, [(the("plan"), ablation) for ablation in arms.ablations])
     made = [effects_of(findings, contrast, helps=contrast.arm in helping) for contrast in (*first, *second)]
     made += [effects_of(findings, contrast, helps=False) for contrast in third]
     return [effect for effects in made for effect in effects], judgements

@@ -19,7 +19,7 @@ from mixwright.trial.arms._bare import proportional_plan
 class Frozen(Arm):
     """The starting model; always an arm, whether the settings name it or not."""
 
-    ROLE: ClassVar[Role] = "reference"
+    ROLE: ClassVar[Role] = "untrained"
 
     def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
         """No training; the plan stands for the objective and the steps that the others take."""
