@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,10 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from steer_world import BLIND, SUCCESS, cells, competence, outcome, pool, stored, train
 
+from mixwright.contracts import Admission, Gate
 from mixwright.errors import InputError
 from mixwright.plan.planners.difficulty import Difficulty
 from mixwright.plan.planners.proportional import Proportional
 from mixwright.records import Action, CanaryOutcome, GroupOutcome, Outcome, Plan, Signals, Stage, TrainingSetup
+from mixwright.steer.admission import Judge
 from mixwright.steer.engine import Engine
 
 IN_BAND = ("chain@2", "spell@2")
@@ -132,13 +135,30 @@ def test_state_of_another_run_is_refused():
             other.restore(state)
 
 
-def test_state_of_an_earlier_version_is_refused():
+@pytest.mark.parametrize(
+    ("version", "told"), [(None, "earlier version, without a number"), (1, "version 1"), (3, "version 3")]
+)
+def test_a_state_of_another_version_is_refused(version: int | None, told: str) -> None:
     plan = Difficulty().plan(cells(), competence(np.random.default_rng(0)), TrainingSetup(5))
-    for missing in ("clock", "answers"):
-        state = Engine(plan, pool(), seed=0).state()
-        (state if missing == "clock" else state["ledger"]).pop(missing)
-        with pytest.raises(InputError, match="earlier version"):
-            Engine(plan, pool(), seed=0).restore(state)
+    state = Engine(plan, pool(), seed=0).state()
+    state.pop("version") if version is None else state.update(version=version)
+    with pytest.raises(
+        InputError, match=rf"expected a state of version 2, got (one of an )?{told}.*Resume with the version"
+    ):
+        Engine(plan, pool(), seed=0).restore(state)
+
+
+def test_a_refusal_says_its_cause_as_a_word() -> None:
+    notes: list[tuple[Any, ...]] = []
+    judge = Judge([Refusing()], ["t@1"], {"t@1": "unknown"}, lambda *fields: notes.append(fields))
+    group = GroupOutcome("a", "t", 1.0, 3, (0.0, 1.0))
+    assert [action.target for action in judge.refusals([group], [0])] == ["a"]
+    assert notes == [(3, "refuse.t@1", None, "refused", "said so", "lucky")]
+
+
+class Refusing(Gate):
+    def admit(self, group: GroupOutcome) -> Admission:
+        return Admission(False, "said so", "lucky")
 
 
 def test_canaries_are_mastered_items_that_are_never_drawn():

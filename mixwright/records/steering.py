@@ -159,3 +159,5 @@ class Decision:
     because: str
     last: int | None = None
     """Last step, where the line is about a stretch of steps that began at `step`."""
+    cause: str = ""
+    """Why, as a word that others may decide by: `Admission.cause` of a refusal; empty where there is none."""

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from mixwright.contracts import Gate
 from mixwright.records import Action, GroupOutcome
 
-Note = Callable[[int, str, Any, Any, str], None]
-"""Writes a decision down: step, what, old, new, because."""
+
+class Note(Protocol):
+    """Writes a decision down."""
+
+    def __call__(self, step: int, what: str, old: Any, new: Any, because: str, cause: str = "") -> None:
+        """Fields of a `Decision`."""
+        ...
 
 
 class Judge:
@@ -45,7 +50,7 @@ class Judge:
         before, refused, held = self._verdicts.get(key, [None, 0, 0])
         if word != before and (before or word == "refused" or self._states[key] == "unknown"):
             since = f"; {before} for {held} groups" if before else ""
-            self._note(group.step, f"refuse.{key}", before, word, answer.reason + since)
+            self._note(group.step, f"refuse.{key}", before, word, answer.reason + since, answer.cause)
         self._verdicts[key] = [word, refused + (not answer.admitted), held + 1 if word == before else 1]
         return None if answer.admitted else Action("refuse", group.example, None, answer.reason)
 

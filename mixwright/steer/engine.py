@@ -18,7 +18,18 @@ from mixwright.contracts import Controller, Gate, Mixture, Monitor, Selector, St
 from mixwright.errors import InputError
 from mixwright.estimates.intervals import effective_rollouts
 from mixwright.plan.validate import validate_plan
-from mixwright.records import Action, Decision, EngineOptions, GroupOutcome, Outcome, PairOutcome, Plan, Signals
+from mixwright.records import (
+    Action,
+    Decision,
+    EngineOptions,
+    GroupOutcome,
+    Outcome,
+    PairOutcome,
+    Plan,
+    Signals,
+    from_data,
+    to_data,
+)
 from mixwright.steer.admission import Judge
 from mixwright.steer.band_drift import STALE, Staleness
 from mixwright.steer.canaries import choose_canaries
@@ -33,6 +44,8 @@ from mixwright.steer.scene import Scene
 from mixwright.steer.snapshot import MANY, snapshot
 from mixwright.steer.task_order import TaskOrder
 
+VERSION = 2
+"""Of a saved state; one that another version saved is refused. Count it up when what a state holds changes."""
 LATE = 2
 """Steps by which signals may come late; training was begun anew when they are further back."""
 
@@ -172,6 +185,7 @@ class Engine:
     def state(self) -> dict[str, Any]:
         """JSON-ready; `restore` on an engine built with the same arguments continues exactly."""
         return {
+            "version": VERSION,
             "made_of": self._made_of(),
             "clock": [self._behind, self._last],
             "ledger": self._ledger.state(),
@@ -180,7 +194,7 @@ class Engine:
             "policy": self._policy.state(),
             "verdicts": self._judge.state(),
             "staleness": self._staleness.state(),
-            "decisions": [[d.step, d.what, d.old, d.new, d.because, d.last] for d in self._decisions],
+            "decisions": [to_data(decision) for decision in self._decisions],
             "plugins": {name: steerer.state() for name, steerer in self._steerers().items()},
         }
 
@@ -190,13 +204,13 @@ class Engine:
         Raises:
             InputError: the state belongs to another seed, stage, pool or set of plug-ins, or to an earlier version.
         """
+        if state.get("version") != VERSION:
+            got = f"version {state['version']}" if "version" in state else "one of an earlier version, without a number"
+            raise InputError(f"a state of version {VERSION}", got, "Resume with the version that saved it, or begin anew.")
         mine, theirs = self._made_of(), state.get("made_of") or {}
         if other := [name for name in mine if theirs.get(name) != mine[name]]:
             expected, got = (", ".join(f"{name} {str(made.get(name))[:200]}" for name in other) for made in (mine, theirs))
             raise InputError(f"the state of this run: {expected}", got, "Resume with the same seed, data and plan.")
-        if "clock" not in state or "answers" not in state["ledger"]:
-            remedy = "Resume with the version that saved it, or begin anew."
-            raise InputError("a state that this version saved", "one of an earlier version", remedy)
         self._behind, self._last = state["clock"]
         self._ledger.restore(state["ledger"])
         self._order.credit = np.array(state["credit"])
@@ -204,7 +218,7 @@ class Engine:
         self._policy.restore(state["policy"])
         self._judge.restore(state["verdicts"])
         self._staleness.restore(state["staleness"])
-        self._decisions = [Decision(*fields) for fields in state["decisions"]]
+        self._decisions = [from_data(Decision, fields) for fields in state["decisions"]]
         for name, steerer in self._steerers().items():
             steerer.restore(state["plugins"][name])
 
@@ -289,6 +303,6 @@ class Engine:
         self._last = signals.step
         return replace(signals, step=signals.step + self._behind)
 
-    def _note(self, step: int, what: str, old: Any, new: Any, because: str) -> None:
+    def _note(self, step: int, what: str, old: Any, new: Any, because: str, cause: str = "") -> None:
         """Write a decision down, at the trainer's step."""
-        self._decisions.append(Decision(step - self._behind, what, old, new, because))
+        self._decisions.append(Decision(step - self._behind, what, old, new, because, cause=cause))

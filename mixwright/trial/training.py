@@ -14,6 +14,7 @@ from mixwright.learner.settings import cheap_settings
 from mixwright.trainers.configs import dpo_config as _dpo_config
 from mixwright.trainers.configs import grpo_config as _grpo_config
 from mixwright.trainers.configs import sft_config as _sft_config
+from mixwright.trainers.rewards import text_of
 
 if TYPE_CHECKING:
     from mixwright.config import RunConfig
@@ -132,8 +133,3 @@ def corpus_reward(corpus: Corpus, grades: TimedGrades) -> Reward:
         return [grades.grade(corpus[row_of[name]], text_of(made)) for name, made in zip(id, completions, strict=True)]
 
     return correct
-
-
-def text_of(completion: Any) -> str:
-    """What the model wrote: TRL gives plain text, or for chat prompts a list of messages."""
-    return completion if isinstance(completion, str) else "".join(str(message["content"]) for message in completion)

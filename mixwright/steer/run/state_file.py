@@ -65,8 +65,6 @@ def _pack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return {ARRAY: _store(value, arrays)}
     if isinstance(value, bytes):
         return {BYTES: _store(np.frombuffer(value, np.uint8), arrays)}
-    if isinstance(value, bytes):
-        return {BYTES: _store(np.frombuffer(value, np.uint8), arrays)}
     if isinstance(value, list | tuple):
         array = _as_array(value) if len(value) >= LONG else None
         if array is None:
@@ -111,8 +109,6 @@ def _unpack(value: Any, archive: Mapping[str, np.ndarray]) -> Any:
         return value
     if LIST in value:
         return archive[value[LIST]].tolist()
-    if BYTES in value:
-        return archive[value[BYTES]].tobytes()
     if BYTES in value:
         return archive[value[BYTES]].tobytes()
     if ARRAY in value:

@@ -117,7 +117,7 @@ class Checkpoints:
                 log.warning("Resuming from %s; passed over: %s.", chosen.name, "; ".join(passed))
             return chosen
         finished = [folder for folder in found if (folder / TRAINER_STATE).exists() and _state_file(folder).exists()]
-        if any(gather_object([bool(finished) or any("made without" in reason for reason in passed)])):
+        if any(gather_object([bool(finished) or any(map(self._unsteered, found))])):
             raise InputError(
                 "a checkpoint that can be resumed",
                 "; ".join(passed)[:600] or "one that is not whole on every process",
@@ -185,10 +185,12 @@ class Checkpoints:
         except (OSError, ValueError, KeyError, TypeError):
             return f"no whole {TRAINER_STATE}: the save was interrupted"
         place = folder if _state_file(folder).exists() or not self._own(folder) else self._staged(step)
+        if self._unsteered(folder):
+            return f"no {_state_file(folder).name}: made without steering"
         try:
             state = read_state(place, NAME, arrays=False)
         except InputError as error:
-            return f"{error.got}: made without steering" if error.got.startswith("no ") else error.got
+            return error.got
         if state.get("step") != step:
             return f"its steering state is of step {state.get('step')}, its {TRAINER_STATE} of step {step}"
         for name, size in state.get("inventory", {}).items():
@@ -262,6 +264,15 @@ class Checkpoints:
         inventory = {str(path.relative_to(folder)): path.stat().st_size for path in files}
         write_text(_state_file(folder), json.dumps(state | {"inventory": inventory}, allow_nan=False))
         shutil.rmtree(staged)
+
+    def _unsteered(self, folder: Path) -> bool:
+        """Whether a checkpoint is whole as TRL's own, and has no steering state."""
+        try:
+            step = json.loads((folder / TRAINER_STATE).read_text(encoding="utf-8"))["global_step"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
+        places = [folder, self._staged(step)] if self._own(folder) else [folder]
+        return not (folder / UNFINISHED).exists() and not any(_state_file(place).exists() for place in places)
 
     def _own(self, folder: Path) -> bool:
         """Whether a checkpoint is one of this run's own output folder."""

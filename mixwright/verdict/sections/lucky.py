@@ -1,7 +1,7 @@
 """Cells that the plan calls lucky: right now and then, and shown not to depend on the prompt.
 
 Source: cells of plan.yaml; decisions.jsonl of every branch of the leading arm.
-Unit: success, S and kappa of the measuring before the run; seeds in which groups of the cell were refused.
+Unit: success, S and kappa of the measuring before the run; seeds in which groups of the cell were refused as lucky.
 Cost: reads one line per decision.
 Blind spot: a guess by the form of the prompt depends on it, and is not lucky by this rule.
 """
@@ -38,11 +38,11 @@ class Lucky(Section):
         for seed, folder in branches:
             for item in json_lines(folder / "decisions.jsonl"):
                 what = str(item.get("what", ""))
-                if what.startswith(REFUSED) and item.get("new") == "refused":
+                if what.startswith(REFUSED) and item.get("new") == "refused" and item.get("cause") == "lucky":
                     refused.setdefault(what.removeprefix(REFUSED), set()).add(seed)
         rows = [_row(cell, len(refused.get(cell.key, ())), len(branches)) for cell in cells]
         text = "Right answers there do not depend on the prompt, so rewards would teach which answer is common."
-        columns = ("cell", "success", "S", "kappa", "at most", "chance level", "refused in seeds")
+        columns = ("cell", "success", "S", "kappa", "at most", "chance level", "refused as lucky in seeds")
         return [Paragraph(text), Table("Cells called lucky before the run", columns, rows, (1, 2, 3, 4, 5, 6))]
 
 
