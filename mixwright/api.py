@@ -123,7 +123,7 @@ def plan(
     settings: PlanConfig | None = None,
     train: TrainConfig | None = None,
 ) -> Plan:
-    """Weights, band and levers with a reason for each number, from what was measured and what the audit sees.
+    """Weights, band and levers with a reason for each number, from what was measured. Pure: no model, no torch.
 
     >>> rows = measure("checkpoint", "train.jsonl", settings=MeasureConfig(items=8, samples=2, probes=("competence",)))
     >>> made = plan("train.jsonl", rows, train=TrainConfig(steps=20))
