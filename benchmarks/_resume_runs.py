@@ -17,11 +17,11 @@ from benchmarks._runs import checksum, rows  # isort: skip
 from datasets import Dataset
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from mixwright import Steering
 from mixwright.config import ModelConfig
 from mixwright.learner.settings import cheap_settings
 from mixwright.learner.tiny import build_tiny
 from mixwright.records import CellPlan, Plan, Stage
-from mixwright.trainers.steering import Steering
 
 TASKS = ("add", "copy", "gcd")
 STATES = ("mastered", "unknown", "hopeless")
@@ -107,7 +107,7 @@ def grpo(model: Path, folder: Path, steered: bool, attempt: int, **settings: Any
     from trl.trainer.grpo_config import GRPOConfig
     from trl.trainer.grpo_trainer import GRPOTrainer
 
-    from mixwright.trainers.grpo import SteeredGRPOTrainer
+    from mixwright import SteeredGRPOTrainer
 
     sizes = {"per_device_train_batch_size": 16, "num_generations": 4, "max_completion_length": TOKENS, "beta": 0.02}
     args = GRPOConfig(**(common(folder) | sizes | settings))
@@ -133,7 +133,7 @@ def sft(model: Path, folder: Path, steered: bool, attempt: int) -> Any:
     from trl.trainer.sft_config import SFTConfig
     from trl.trainer.sft_trainer import SFTTrainer
 
-    from mixwright.trainers.sft import SteeredSFTTrainer
+    from mixwright import SteeredSFTTrainer
 
     args = SFTConfig(**common(folder, per_device_train_batch_size=8, max_length=64))
     given: dict[str, Any] = {
@@ -150,7 +150,7 @@ def dpo(model: Path, folder: Path, steered: bool, attempt: int) -> Any:
     from trl.trainer.dpo_config import DPOConfig
     from trl.trainer.dpo_trainer import DPOTrainer
 
-    from mixwright.trainers.dpo import SteeredDPOTrainer
+    from mixwright import SteeredDPOTrainer
 
     args = DPOConfig(**common(folder, per_device_train_batch_size=8, max_length=64))
     given: dict[str, Any] = {
@@ -171,35 +171,34 @@ KINDS: dict[str, Callable[[Path, Path, bool, int], Any]] = {
 
 
 def slow_saves(seconds: float = 0.03) -> None:
-    """Stretch the moments that a kill would seldom hit: before and after TRL's last file, and the middle of a line."""
-    import transformers
+    """Stretch the moments that a kill would seldom hit, from now on in this process, by what Python tells of opened files.
 
-    from mixwright.steer.run import files
-    from mixwright.trainers.checkpoints import resume
+    They are: before TRL's last file of a checkpoint (which is then half written), before our own there, and the middle of
+    a line. Nothing of TRL or Mixwright is replaced.
+    """
+    inside = False
 
-    write, mark, append = transformers.TrainerState.save_to_json, resume.Checkpoints.mark, files.SteeringFiles._append
+    def stretch(event: str, given: tuple[Any, ...]) -> None:
+        nonlocal inside
+        if inside or event != "open" or not isinstance(given[0], str | os.PathLike) or not isinstance(given[1], str):
+            return
+        path, mode, inside = Path(given[0]), given[1], True
+        try:
+            if path.name == "trainer_state.json" and "w" in mode:
+                path.write_text("{")
+                time.sleep(seconds)
+            elif path.name == ".steering.npz" and "w" in mode:
+                time.sleep(seconds)
+            elif path.suffix == ".jsonl" and path.parent.name == "steering" and "a" in mode:
+                whole = path.stat().st_size if path.exists() else 0
+                with path.open("ab") as file:
+                    file.write(b'{"step": ')
+                time.sleep(seconds)
+                os.truncate(path, whole)
+        finally:
+            inside = False
 
-    def slow_write(self: Any, path: str) -> None:
-        Path(path).write_text("{")
-        time.sleep(seconds)
-        write(self, path)
-
-    def slow_mark(self: Any, step: int) -> None:
-        time.sleep(seconds)
-        mark(self, step)
-
-    def slow_append(self: Any, name: str, lines: Any) -> None:
-        if lines and self.write:
-            whole = (self.folder / name).stat().st_size if (self.folder / name).exists() else 0
-            with (self.folder / name).open("ab") as file:
-                file.write(b'{"step": ')
-            time.sleep(seconds)
-            os.truncate(self.folder / name, whole)
-        append(self, name, lines)
-
-    transformers.TrainerState.save_to_json = slow_write  # type: ignore[method-assign]
-    resume.Checkpoints.mark = slow_mark  # type: ignore[method-assign]
-    files.SteeringFiles._append = slow_append  # type: ignore[method-assign]
+    sys.addaudithook(stretch)
 
 
 def train(kind: str, model: Path, folder: Path, steered: bool, attempt: int) -> None:

@@ -14,7 +14,7 @@ import zlib
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from typing import Any
 
 from datasets import Dataset
@@ -25,18 +25,13 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
+import mixwright
 from benchmarks._turns import Meter
-from mixwright import trainers
+from mixwright import SteeredDPOTrainer, SteeredGRPOTrainer, SteeredSFTTrainer, Steering
 from mixwright.config import ModelConfig
 from mixwright.learner.settings import cheap_settings
 from mixwright.learner.tiny import build_tiny
 from mixwright.records import CellPlan, Plan, Stage
-from mixwright.trainers.canaries.generated import CanaryPass
-from mixwright.trainers.canaries.held_out import HeldOutPass
-from mixwright.trainers.dpo import SteeredDPOTrainer
-from mixwright.trainers.grpo import SteeredGRPOTrainer
-from mixwright.trainers.sft import SteeredSFTTrainer
-from mixwright.trainers.steering import Steering
 
 TASKS = ("add", "copy", "count", "gcd", "lcm", "reverse", "sort", "spell")
 SUCCESS = {0.0: 0.95, 1.0: 0.4, 2.0: 0.03}
@@ -49,7 +44,8 @@ SIZES = {
 GROUP = 8
 """Completions per prompt."""
 BOOKKEEPING, PROBES = "bookkeeping", "probes"
-PASSES = (CanaryPass, HeldOutPass)
+OWNED = ("mixwright.trainers.", "mixwright.steer.run.")
+"""Modules whose classes run beside a trainer; what is called from inside them is charged with them."""
 OBJECTIVES: dict[str, tuple[type, type, type, tuple[str, ...]]] = {
     "grpo": (GRPOTrainer, SteeredGRPOTrainer, GRPOConfig, ("prompt", "answer")),
     "sft": (SFTTrainer, SteeredSFTTrainer, SFTConfig, ("prompt", "completion")),
@@ -152,10 +148,12 @@ def make(case: Case, steer: Steering | None, folder: Path, *, warmup: int = 0, s
 
 
 def own(meter: Meter) -> None:
-    """Charge canary passes to probes and every other class of `mixwright.trainers` to bookkeeping."""
-    meter.own(PROBES, PASSES)
-    kinds: list[type] = []
-    for found in iter_modules(trainers.__path__):
-        module = import_module(f"{trainers.__name__}.{found.name}")
-        kinds += [kind for _, kind in inspect.getmembers(module, inspect.isclass) if kind.__module__ == module.__name__]
-    meter.own(BOOKKEEPING, [kind for kind in kinds if kind not in PASSES], leave=("train",))
+    """Charge canary passes to probes, and every other class of the trainers and of the run beside them to bookkeeping."""
+    kinds: dict[str, list[type]] = {PROBES: [], BOOKKEEPING: []}
+    for found in walk_packages(mixwright.__path__, "mixwright."):
+        if found.name.startswith(OWNED):
+            module = import_module(found.name)
+            made = [kind for _, kind in inspect.getmembers(module, inspect.isclass) if kind.__module__ == found.name]
+            kinds[PROBES if ".canaries." in found.name else BOOKKEEPING] += made
+    meter.own(PROBES, kinds[PROBES])
+    meter.own(BOOKKEEPING, kinds[BOOKKEEPING], leave=("train",))

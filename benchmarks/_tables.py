@@ -17,10 +17,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from mixwright.contracts import Pool
+from mixwright import Engine, Pool, make_pool
 from mixwright.records import Example, Outcome, Signals
-from mixwright.steer.engine import Engine
-from mixwright.steer.pool import make_pool
 from mixwright_lab.worlds.tables import Tables
 
 HEADS, TOKENS = 4, 3

@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks._contaminated import KINDS, WRAPPINGS, pool, shared_ngrams
 from benchmarks._report import Goal, Result, run
-from mixwright.audit.checks.contamination import Contamination
+from mixwright.catalog import create
 from mixwright.corpus import Corpus
 from mixwright.estimates.intervals import share_interval
 from mixwright.records import Interval
@@ -26,7 +26,8 @@ FROM_EVAL = "wrapped in eval"
 
 def found_in(corpus: Corpus) -> set[str]:
     """Ids of held-out rows that an error of the audit lists."""
-    seen = (observation for observation in Contamination().check(corpus) if observation.severity == "error")
+    check = create("checks", "contamination")
+    seen = (observation for observation in check.check(corpus) if observation.severity == "error")
     return {str(pair["eval_id"]) for observation in seen for pair in observation.evidence}
 
 

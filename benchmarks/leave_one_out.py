@@ -29,7 +29,7 @@ from benchmarks._report import Goal, Result, run
 
 # isort: split
 from benchmarks import _outcome as outcome
-from mixwright import pipeline
+from mixwright import api
 from mixwright.config import CorpusConfig, RunConfig
 from mixwright.corpus import read_corpus
 from mixwright.estimates.outcome import ItemScores, change, item_scores
@@ -149,7 +149,7 @@ def measure(quick: bool) -> Result:
         with tempfile.TemporaryDirectory() as place:
             config = settings(case, Path(place), quick=quick)
             folder = RunFolder(Path(place) / "run")
-            pipeline.run(config, folder, say=lambda line, case=case: print(f"{case}: {line}", flush=True))
+            api.run(config, folder, say=lambda line, case=case: print(f"{case}: {line}", flush=True))
             rows += rows_of(case, folder)
             figures[case] = compare([row for row in rows if row["case"] == case])
             result = read_json(folder.result, TrialResult)

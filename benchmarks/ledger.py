@@ -21,12 +21,12 @@ import torch
 from torch.utils.data import WeightedRandomSampler
 
 from benchmarks._report import Result, interval, run
+from mixwright import read_state, write_state
+from mixwright.catalog import create
 from mixwright.contracts import Pool, Scene
 from mixwright.records import Cell, Stage, to_data
 from mixwright.steer.ids import Ids
 from mixwright.steer.ledger import ROW, Ledger
-from mixwright.steer.run.state_file import read_state, write_state
-from mixwright.steer.selectors.difficulty import Difficulty
 from mixwright.steer.task_order import TaskOrder
 
 TASKS, LEVELS, GROUP = 8, 4, 8.0
@@ -61,7 +61,11 @@ class Ours:
         names: Any = Unnamed(size)
         self.pool = Pool(names, tuple(f"task{t}" for t in range(TASKS)), cell_of // LEVELS, cells, cell_of)
         self.ledger, self.seed, self.step = Ledger(self.pool), seed, 0
-        self.selector, self.order, self.weights = Difficulty(), TaskOrder(TASKS), np.full(TASKS, 1 / TASKS)
+        self.selector, self.order, self.weights = (
+            create("selectors", "difficulty"),
+            TaskOrder(TASKS),
+            np.full(TASKS, 1 / TASKS),
+        )
         stage = Stage("train", "grpo", 100, dict.fromkeys(self.pool.tasks, 1 / TASKS))
         self.selector.begin(Scene(self.pool, self.ledger, stage))
 

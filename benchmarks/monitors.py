@@ -13,15 +13,16 @@ rewarding variety do to success on unseen problems (a lint rests on it).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from benchmarks import _monitor_tapes
 from benchmarks._report import Result, interval, run
-from benchmarks.peers._arena import Arena, Rollouts, Settings
+from benchmarks.peers._arena import Arena, Learnt, Rollouts, Settings
 from benchmarks.peers._base import Recipe, base_model
+from benchmarks.peers._gpt import GPT
 from benchmarks.peers._rules import Plain, distinct, pool_of
 from benchmarks.peers._workers import spread
 from mixwright import catalog
@@ -54,15 +55,27 @@ def problems(levels: tuple[int, ...], bias: float = 0.0, count: int = 1200, spli
     return distinct([world.make(i, float(levels[i % len(levels)]), split) for i in range(count)])
 
 
+class Kept(Arena):
+    """Keeps what was learnt from."""
+
+    def __init__(self, examples: Sequence[Example], model: GPT, settings: Settings, seed: int) -> None:
+        super().__init__(examples, model, settings, seed)
+        self.kept: list[Rollouts] = []
+
+    def learn(
+        self, rollouts: Rollouts, admitted: Sequence[bool] | None = None, *, rate: float = 1.0, beta: float | None = None
+    ) -> Learnt:
+        """One update, as of every arena."""
+        self.kept.append(rollouts)
+        return super().learn(rollouts, admitted, rate=rate, beta=beta)
+
+
 def watched(job: tuple[int, str, int]) -> dict[str, Any]:
     """One run of a pool: the steps at which each monitor rang, and easy success every `LOOK` steps."""
     seed, name, steps = job
     levels, bias, settings = POOLS[name]
     examples, easy = problems(levels, bias), problems((1, 2, 3, 4), count=160, split="eval")
-    arena, rule = Arena(examples, base_model(seed, Recipe()), Settings(**settings), seed), Plain(len(examples), seed)
-    kept: list[Rollouts] = []
-    learn = arena.learn
-    arena.learn = lambda rollouts, *rest, **more: (kept.append(rollouts), learn(rollouts, *rest, **more))[1]  # type: ignore
+    arena, rule = Kept(examples, base_model(seed, Recipe()), Settings(**settings), seed), Plain(len(examples), seed)
     pool = pool_of(examples, lambda example: 1 / MODULUS)
     scene = Scene(pool, Ledger(pool), Stage("grpo", "grpo", steps, dict.fromkeys(pool.tasks, 1.0)))
     monitors = {each: catalog.create("monitors", each, {}) for each in (*MONITORS, "canary")}
@@ -79,8 +92,8 @@ def watched(job: tuple[int, str, int]) -> dict[str, Any]:
         if step < steps:
             rule.step(arena)
             for monitor in monitors.values():
-                monitor.observe(step, kept[-1].outcomes(step))
-    late = [style for group in kept[-5].formats + kept[-1].formats for style in group]
+                monitor.observe(step, arena.kept[-1].outcomes(step))
+    late = [style for group in arena.kept[-5].formats + arena.kept[-1].formats for style in group]
     return {"seed": seed, "pool": name, "rings": rings, "easy": seen, "direct": late.count("direct") / len(late)}
 
 

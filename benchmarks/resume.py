@@ -31,8 +31,8 @@ from benchmarks import _resume_runs as runs  # isort: skip
 from tqdm.std import TqdmDefaultWriteLock  # type: ignore[attr-defined]
 from transformers.trainer_utils import get_last_checkpoint
 
+from mixwright import read_state
 from mixwright.estimates.intervals import share_interval
-from mixwright.steer.run.state_file import read_state
 
 TqdmDefaultWriteLock.mp_lock = None  # type: ignore[assignment] # one of all forks: a killed one would keep it for ever
 SEED = 0

@@ -43,8 +43,9 @@ from benchmarks._report import Goal, Result, interval, run
 import numpy as np
 
 from benchmarks import _outcome as outcome
-from benchmarks.peers._arena import Arena, Settings
+from benchmarks.peers._arena import Arena, Rollouts, Settings
 from benchmarks.peers._base import Recipe, base_model
+from benchmarks.peers._gpt import GPT
 from benchmarks.peers._rules import Engined, Plain, Rule, distinct, drive, pool_of
 from benchmarks.peers._workers import spread
 from benchmarks.peers.oracle import Oracle
@@ -53,9 +54,8 @@ from benchmarks.peers.screen import Screen
 from benchmarks.peers.spread import Spread
 from benchmarks.peers.static_band import StaticBand
 from benchmarks.peers.target import Target
-from mixwright.contracts import Pool
+from mixwright import Pool, default_plan
 from mixwright.records import Example, Plan, Stage, to_data
-from mixwright.trainers.steering import default_plan
 from mixwright_lab.worlds.chain import LONGEST, MODULUS, Chain
 
 BASE = Recipe(plain=3, steps=600, styles=(("full", 0.3), ("direct", 0.7)))
@@ -175,6 +175,20 @@ def rule_of(arm: str, arena: Arena, pool: Pool, seed: int) -> Rule:
     return Engined(Plan("rollouts", (stage,)), pool, seed)
 
 
+class Counted(Arena):
+    """Counts the rollouts of traps (True) and of everything else (False)."""
+
+    def __init__(self, examples: Sequence[Example], model: GPT, settings: Settings, seed: int) -> None:
+        super().__init__(examples, model, settings, seed)
+        self.drawn = Counter[bool]()
+
+    def roll(self, indices: Sequence[int], count: int, *, greedy: bool = False) -> Rollouts:
+        """Rollouts, charged and counted."""
+        for index in indices:
+            self.drawn[self.examples[index].level == TRAP] += count
+        return super().roll(indices, count, greedy=greedy)
+
+
 @dataclass(frozen=True)
 class Job:
     """One run."""
@@ -189,19 +203,11 @@ def trained(job: Job) -> Row:
     """One run, with what was seen on the way and every answer to the held-out problems at the end."""
     name, _, labels = job.arm.partition(", ")
     examples, scored = labelled(problems(job.pool, job.seed), labels, job.seed), held_out(job.pool)
-    arena = Arena(examples, base_model(job.seed, BASE), Settings(), job.seed)
+    arena = Counted(examples, base_model(job.seed, BASE), Settings(), job.seed)
     made: Row = {"pool": job.pool, "arm": job.arm, "seed": job.seed}
     if name == "frozen":
         return made | {"charged": 0, "answers": outcome.answers(arena, scored)}
-    pool, drawn, roll = pool_of(examples, chance), Counter[bool](), arena.roll
-    rule = rule_of(name, arena, pool, job.seed)
-
-    def counted(indices: Sequence[int], count: int, *, greedy: bool = False) -> Any:
-        for index in indices:
-            drawn[examples[index].level == TRAP] += count
-        return roll(indices, count, greedy=greedy)
-
-    arena.roll = counted  # type: ignore[method-assign]
+    rule = rule_of(name, arena, pool_of(examples, chance), job.seed)
     target = [example for example in scored if example.level in SCORED]
 
     def look(arena: Arena) -> Row:
@@ -215,7 +221,7 @@ def trained(job: Job) -> Row:
             made["early"] = outcome.answers(arena, scored)
     groups = max(1, rule.totals["groups"])
     books = {"steps": arena.steps, "charged": arena.charged, "teach": rule.totals["teach"] / groups}
-    books |= {"refused": rule.totals["refused"] / groups, "trap_share": drawn[True] / max(1, drawn.total())}
+    books |= {"refused": rule.totals["refused"] / groups, "trap_share": arena.drawn[True] / max(1, arena.drawn.total())}
     return made | books | {"answers": outcome.answers(arena, scored), "seen": seen}
 
 

@@ -2,8 +2,9 @@
 
 from _shared import CONFIG, RUN, write_rows
 
-from mixwright import pipeline
-from mixwright.corpus import read_corpus
+from mixwright import read_corpus
+from mixwright.api import audit
+from mixwright.runs import write_json
 
 write_rows()
 corpus = read_corpus(CONFIG.corpus)
@@ -11,5 +12,7 @@ corpus.save(RUN.corpus)
 
 for cell in corpus.cells():
     print(f"{cell.key}: {cell.count} examples, chance level {cell.chance:.2f} ({cell.rule})")
-for observation in pipeline.audit(corpus, RUN):
+observations = audit(corpus)
+write_json(RUN.audit, observations)
+for observation in observations:
     print(f"{observation.severity}: {observation.check}: {observation.message}")

@@ -2,7 +2,7 @@
 
 from _shared import CONFIG, RUN
 
-from mixwright.corpus import Corpus
+from mixwright import Corpus
 from mixwright.learner.tiny import build_tiny
 from mixwright.learner.warmup import warm_up
 

@@ -2,16 +2,15 @@
 
 from _shared import CONFIG, RUN
 
-from mixwright.corpus import Corpus
-from mixwright.learner.load import load_learner
-from mixwright.measure.stage import measure_learner
+from mixwright import Corpus
+from mixwright.api import measure
 from mixwright.runs import write_measurements
 
-learner = load_learner(str(RUN.path / "bases" / "base-0"))
-found = measure_learner(learner, Corpus.load(RUN.corpus), CONFIG.measure, seed=0)  # measures the held-out split
-write_measurements(RUN.measurements("before"), found.measurements)
+corpus = Corpus.load(RUN.corpus)  # its held-out split is measured
+found = measure(RUN.path / "bases" / "base-0", corpus, settings=CONFIG.measure)
+write_measurements(RUN.measurements("before"), found)
 
-for row in found.measurements:
+for row in found:
     if row.example is None and row.name == "pass@1":
         where = row.task if row.level is None else f"{row.task}@{row.level:g}"
         print(f"{where}: pass@1 {row.value:.2f} [{row.low:.2f}, {row.high:.2f}], {row.null_of} {row.null or 0:.2f}")

@@ -2,13 +2,16 @@
 
 from _shared import CONFIG, RUN
 
-from mixwright import pipeline
-from mixwright.corpus import Corpus
+from mixwright import Corpus
+from mixwright.api import plan
+from mixwright.runs import read_measurements, write_plan
 
-plan = pipeline.plan(CONFIG, RUN, Corpus.load(RUN.corpus))
+measured = read_measurements(RUN.measurements("before"))
+made = plan(Corpus.load(RUN.corpus), measured, settings=CONFIG.plan, train=CONFIG.train)
+write_plan(RUN.plan, made)
 
-for cell in plan.cells:
+for cell in made.cells:
     print(f"{cell.key}: {cell.state}, success {cell.success}")
-for task, weight in plan.stages[0].weights.items():
-    print(f"{task}: {weight:.3f}, because {plan.why[f'stages.0.weights.{task}']}")
+for task, weight in made.stages[0].weights.items():
+    print(f"{task}: {weight:.3f}, because {made.why[f'stages.0.weights.{task}']}")
 print(f"Edit it if you know better: {RUN.plan}")

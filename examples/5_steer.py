@@ -3,11 +3,9 @@
 import numpy as np
 from _shared import CONFIG, RUN
 
-from mixwright.corpus import Corpus
+from mixwright import Corpus, Engine, corpus_pool
 from mixwright.records import GroupOutcome, Signals
 from mixwright.runs import read_plan
-from mixwright.steer.engine import Engine
-from mixwright.steer.pool import corpus_pool
 
 corpus = Corpus.load(RUN.corpus).select(split="train")
 pool, golds = corpus_pool(corpus), [example.answer for example in corpus]

@@ -2,13 +2,12 @@
 
 from _shared import CONFIG, RUN
 
-from mixwright import pipeline
+from mixwright.api import trial
 
 
 def main() -> None:
     """Workers are separate processes, hence the guard below."""
-    with pipeline.workers(CONFIG) as pool:
-        result = pipeline.trial(CONFIG, RUN, pool)
+    result = trial(CONFIG, RUN)
     for effect in result.effects:
         low, high = effect.difference.low, effect.difference.high
         print(f"{effect.name}, {effect.arm} minus {effect.against}: [{low:+.2f}, {high:+.2f}] {effect.word}")

@@ -2,11 +2,11 @@
 
 from _shared import RUN
 
-from mixwright import pipeline
+from mixwright.api import verdict
 from mixwright.records import Claim
 from mixwright.runs import read_list
 
-page = pipeline.verdict(RUN)
+page = verdict(RUN)
 for claim in read_list(RUN.claims, Claim):
     where = f"{claim.task}@{claim.level:g}" if claim.level is not None else claim.task
     print(f"{claim.arm} {where}: {claim.kind}, {claim.before:.2f} -> {claim.after:.2f} ({claim.evidence})")

@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--full", action="store_true", help="12 seeds, 160 steps")
     parser.add_argument("--folder", type=Path, default=None, help="run folder (default runs/demo or runs/demo-full)")
     options = parser.parse_args(arguments)
-    from mixwright import pipeline
+    from mixwright import api
 
     console = Console(highlight=False)
     began = time.monotonic()
@@ -46,12 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for seen in observations:
         if seen.severity == "error":
             say(f"  {seen.severity}: {seen.message}")
-    page = pipeline.run(config, folder, say=say)
+    api.run(config, folder, say=say)
     write_json(folder.path / "audit_neighbouring_seeds.json", observations)
-    page = pipeline.verdict(folder)
-    from mixwright.verdict.stage import summarise
-
-    summarise(folder, console)
+    page = api.verdict(folder, console)
     say("done")
     sys.stdout.write(f"verdict: {page}\n")
     return 0
@@ -67,12 +64,10 @@ def settings(*, full: bool) -> RunConfig:
 
 def neighbouring_seeds(place: Path) -> list[Observation]:
     """What the audit says of gcd items made with Reasoning Gym's seeds 1 (train) and 2 (eval), contamination only."""
-    from mixwright.audit.stage import run_audit
-    from mixwright.corpus import read_corpus
+    from mixwright.api import audit
 
     files = {seed: seeded_file(place, seed) for seed in (1, 2)}
-    corpus = read_corpus(CorpusConfig(train=str(files[1]), eval=str(files[2])))
-    return run_audit(corpus, ["contamination"])
+    return audit(CorpusConfig(train=str(files[1]), eval=str(files[2])), checks=["contamination"])
 
 
 def seeded_file(place: Path, seed: int, *, task: str = "gcd", items: int = ITEMS) -> Path:

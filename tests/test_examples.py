@@ -1,4 +1,4 @@
-"""Every numbered example runs, in order, in one folder, and says what it is there to say."""
+"""Every numbered example runs, in order, in one folder, and says what it is there to say; so do the loops of one's own."""
 
 import runpy
 import sys
@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("[0-9]_*.py"))
+from mixwright import read_state
+
+FOLDER = Path(__file__).parent.parent / "examples"
+EXAMPLES = sorted(FOLDER.glob("[0-9]_*.py"))
 
 
 def test_there_is_one_example_per_stage() -> None:
@@ -37,3 +40,35 @@ def test_the_examples_run_in_order(
     assert "cannot tell" in said["6_trial"]
     assert "verdict: " in said["7_verdict"]
     assert (tmp_path / "verdict.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_an_own_loop_goes_on_exactly_where_it_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(sys, "argv", ["own_loop.py", str(tmp_path)])
+    names = runpy.run_path(str(FOLDER / "own_loop.py"), run_name="__main__")
+    said = capsys.readouterr().out
+    assert "refuse.secret: too hard: 0% right" in said
+    assert "lr_factor: under 25% of the groups teach" in said
+    assert " skipped" in said
+    assert "secret: success 0.0" in said
+    assert {path.name for path in tmp_path.iterdir()} == {"model.pt", "steering.json", "steering.npz"}
+    whole = names["Loop"]()
+    whole.train(names["STEPS"])
+    for mine, other in zip(names["loop"].policy.parameters(), whole.policy.parameters(), strict=True):
+        assert torch.equal(mine, other)
+
+
+def test_late_batches_are_observed_and_those_under_way_survive_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["batched_rollouts.py", str(tmp_path)])
+    names = runpy.run_path(str(FOLDER / "batched_rollouts.py"), run_name="__main__")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith("step 20: weights of step 17, levels [")
+    assert lines[3].startswith("step 40: weights of step 37, levels [")
+    assert len(names["flying"]) == names["AHEAD"]
+    saved = read_state(tmp_path, "steering")
+    assert [len(drawn) for drawn in saved["loop"]["flying"]] == [names["PROMPTS"]] * names["AHEAD"]
+    assert saved["engine"]["ledger"]["draws"] == names["PROMPTS"] * (names["STEPS"] // 2 + names["AHEAD"])

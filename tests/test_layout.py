@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from source_tree import OWN, PAGE, ROOT, project_files, shown, tree
 
+import mixwright
 from mixwright.catalog import KINDS
 
 FILE_LINES, FUNCTION_LINES, PLUGIN_LINES = 400, 50, 200
@@ -102,6 +103,60 @@ def test_the_library_never_imports_the_lab() -> None:
 def test_only_trainers_know_trl() -> None:
     outside = [path for path in PRODUCT if "trainers" not in path.parts and path.parts[-2] != "mixwright_lab"]
     assert [name(path) for path in outside if any(module.split(".")[0] == "trl" for module in imported(path))] == []
+
+
+USERS = [path for path in SOURCES if path.relative_to(ROOT).parts[0] in ("benchmarks", "examples", "mixwright_lab")]
+
+
+def reached_inside(source: str) -> Iterator[str]:
+    """What a source takes of `mixwright` that is not public: modules, names, and members of what it imported."""
+    tree, known = ast.parse(source), set[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found = [(alias.name, alias.name in mixwright.PUBLIC, alias) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            module = node.module or ""
+            names = set(mixwright.__all__) if module == "mixwright" else {alias.name for alias in node.names}
+            offered = names if module in mixwright.PUBLIC else set[str]()
+            found = [
+                (f"{module}.{alias.name}", alias.name in offered or f"{module}.{alias.name}" in mixwright.PUBLIC, alias)
+                for alias in node.names
+            ]
+        else:
+            continue
+        for where, public, alias in found:
+            if where.partition(".")[0] == "mixwright":
+                known.add((alias.asname or alias.name).partition(".")[0])
+                if not public or alias.name.startswith("_"):
+                    yield where
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.endswith("__"):
+            first: ast.expr = node
+            while isinstance(first, ast.Attribute):
+                first = first.value
+            if isinstance(first, ast.Name) and first.id in known:
+                yield ast.unparse(node)
+
+
+def test_examples_benchmarks_and_the_lab_use_public_names_only() -> None:
+    found = [f"{name(path)}: {where}" for path in USERS for where in reached_inside(path.read_text(encoding="utf-8"))]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("from mixwright import Engine, catalog, api\nfrom mixwright.estimates import intervals", []),
+        ("import mixwright\nimport mixwright_lab._x\nfrom mixwright_lab import _x", []),
+        ("from mixwright import pipeline, _PLACES", ["mixwright.pipeline", "mixwright._PLACES"]),
+        ("import mixwright.steer.policy", ["mixwright.steer.policy"]),
+        ("from mixwright.records import _share, Plan", ["mixwright.records._share"]),
+        ("from mixwright.runs import RunFolder as R\nR._x = mine._x", ["R._x"]),
+        ("import mixwright.errors\nmixwright.errors._all", ["mixwright.errors._all"]),
+    ],
+)
+def test_what_is_not_public_is_found(source: str, expected: list[str]) -> None:
+    assert list(reached_inside(source)) == expected
 
 
 def test_the_architecture_page_shows_the_real_tree() -> None:

@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.peers._arena import Arena, Learnt, Rollouts
-from mixwright.contracts import Pool
+from mixwright import Engine, Pool, make_pool
 from mixwright.estimates.cell_states import classify
 from mixwright.estimates.dependence import dependence, permutation_p
 from mixwright.records import Action, CanaryOutcome, Cell, CellPlan, Decision, Example, Interval, Plan, Signals
-from mixwright.steer.engine import Engine
-from mixwright.steer.pool import make_pool
 
 CANARY_EVERY = 20
 """Steps between two canary passes."""

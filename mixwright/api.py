@@ -1,0 +1,216 @@
+"""The stages as functions, for notebooks and scripts: each does what the verb of its name does on the command line.
+
+    from mixwright.api import audit, measure, plan, run, trial, verdict
+
+`audit`, `measure` and `plan` take and return records and write no file; `run`, `trial` and `verdict` work on a run folder.
+A corpus is a `Corpus`, the path or name of examples (all of them, nothing is held out), or a `CorpusConfig`. `run` and
+`trial` start worker processes, so a script calls them under `if __name__ == "__main__":`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mixwright.config import CorpusConfig, MeasureConfig, PlanConfig, RunConfig, TrainConfig
+from mixwright.errors import InputError
+from mixwright.records import Measurement, Observation, Plan, TrialResult
+from mixwright.runs import RunFolder, read_yaml
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from mixwright.corpus import Corpus
+    from mixwright.learner.learner import Learner
+
+__all__ = ["audit", "measure", "plan", "run", "trial", "verdict"]
+
+IN_MEMORY = CorpusConfig("corpus in memory")
+"""Stands in settings for rows that were read already."""
+
+
+def run(
+    config: RunConfig | str | Path,
+    folder: RunFolder | str | Path | None = None,
+    *,
+    say: Callable[[str], None] = lambda line: None,
+) -> Path:
+    """The whole line, corpus to verdict; goes on where an earlier call stopped. Returns the page.
+
+    >>> page = run("run.yaml")
+    >>> page.as_posix()
+    'runs/run/verdict.html'
+
+    Args:
+        config: a settings file, or settings; relative paths start from the file's folder, or from the current one.
+        folder: where everything is written; by default `runs/` and the name of the settings file.
+        say: told what is being done, line by line.
+
+    Raises:
+        InputError: something in the settings or the data, before the folder is made where that can be known.
+    """
+    from mixwright import pipeline
+
+    settings, place, base = _settings(config, folder)
+    return pipeline.run(settings, place, base=base, say=say)
+
+
+def audit(corpus: Corpus | CorpusConfig | str | Path, *, checks: Sequence[str] | None = None) -> list[Observation]:
+    """What is in the data, and what should not be: errors, then warnings, then infos. No model needed.
+
+    >>> for seen in audit("train.jsonl", checks=["duplicates"]):
+    ...     print(seen.severity, seen.task, seen.count, "of", seen.total)
+    info sum 1 of 41
+
+    Args:
+        corpus: what is looked at; contamination needs both splits, so a `CorpusConfig` with `eval`.
+        checks: names of checks; None for all.
+
+    Raises:
+        InputError: data that cannot be read, or an unknown check.
+    """
+    from mixwright.audit.stage import run_audit
+
+    return run_audit(_rows(corpus), checks)
+
+
+def measure(
+    checkpoint: Learner | str | Path,
+    corpus: Corpus | CorpusConfig | str | Path,
+    *,
+    start: Learner | str | Path | None = None,
+    settings: MeasureConfig | None = None,
+    seed: int = 0,
+) -> list[Measurement]:
+    """What a model can do now, per task and level and per item, each number with its interval and its null.
+
+    >>> rows = measure("checkpoint", "train.jsonl", settings=MeasureConfig(items=8, samples=2, probes=("competence",)))
+    >>> [(row.task, row.n) for row in rows if row.name == "pass@1" and row.example is None]
+    [('sum', 16)]
+
+    Args:
+        checkpoint: a folder, a hub name, or a loaded model, which is left as it was.
+        corpus: its held-out rows are measured (all of them when there are none).
+        start: the model that training began with, for drift.
+        settings: probes and sizes; None leaves room for the longest answer, and takes the defaults otherwise.
+        seed: of samples; the same before and after couples the two.
+
+    Raises:
+        InputError: no such model, nothing to grade, or an unknown probe.
+    """
+    from mixwright.cli.init import longest_answer
+    from mixwright.learner.learner import Learner
+    from mixwright.learner.load import load_learner
+    from mixwright.measure.stage import measure_learner
+    from mixwright.preflight import check_items, check_settings
+
+    rows = _rows(corpus)
+    check_items(rows)
+    chosen = settings or MeasureConfig(max_new_tokens=longest_answer(rows))
+    check_settings(RunConfig(IN_MEMORY, measure=chosen), rows)
+    now, first = (
+        model if model is None or isinstance(model, Learner) else load_learner(str(model)) for model in (checkpoint, start)
+    )
+    assert now is not None
+    return list(measure_learner(now, rows, chosen, start=first, seed=seed).measurements)
+
+
+def plan(
+    corpus: Corpus | CorpusConfig | str | Path,
+    measured: Sequence[Measurement],
+    *,
+    settings: PlanConfig | None = None,
+    train: TrainConfig | None = None,
+) -> Plan:
+    """Weights, band and levers with a reason for each number, from what was measured. Pure: no model, no torch.
+
+    >>> rows = measure("checkpoint", "train.jsonl", settings=MeasureConfig(items=8, samples=2, probes=("competence",)))
+    >>> made = plan("train.jsonl", rows, train=TrainConfig(steps=20))
+    >>> made.stages[0].steps, dict(made.stages[0].weights)
+    (20, {'sum': 1.0})
+
+    Args:
+        corpus: what is to be trained on, the one that was measured.
+        measured: what `measure` returned for the model that training begins with.
+        settings: the planner, its options, and what you want otherwise.
+        train: objective, steps, prompts per step and beta are read.
+
+    Raises:
+        InputError: an unknown planner or option, or a planner that lacks what it plans by.
+    """
+    from mixwright import pipeline
+
+    rows = _rows(corpus)
+    config = RunConfig(IN_MEMORY, plan=settings or PlanConfig(), train=train or TrainConfig())
+    return pipeline.make_plan(config, RunFolder("."), rows, measured)
+
+
+def trial(config: RunConfig | str | Path, folder: RunFolder | str | Path | None = None) -> TrialResult:
+    """Try the plan of a run folder against simpler choices, paired by seed; where it helps, against its nulls.
+
+    >>> result = trial("run.yaml")
+    >>> sorted({effect.against for effect in result.effects if effect.arm == "steered"})
+    ['frozen', 'uniform']
+
+    Args:
+        config: as `run` takes them.
+        folder: as `run` takes it; measured and planned already. What is finished is not trained again.
+
+    Raises:
+        InputError: something in the settings, the data or the plan, or a folder without a plan.
+    """
+    from mixwright import pipeline
+
+    settings, place, base = _settings(config, folder)
+    with (
+        pipeline.workers(settings) as pool,
+        pipeline.opened(settings, place, base=base, pool=pool, whole=True, after=place.plan) as corpus,
+    ):
+        pipeline.check_plan(settings, place, corpus)
+        return pipeline.trial(settings, place, pool, base=base)
+
+
+def verdict(folder: RunFolder | str | Path, console: Console | None = None) -> Path:
+    """Judge what a run folder holds: what was learnt, what was damaged, which lever worked. Returns the page. No torch.
+
+    >>> verdict("runs/run").name
+    'verdict.html'
+
+    Args:
+        folder: of a run, or of a comparison of two checkpoints.
+        console: where the first screen of the page is printed, too; None prints nothing.
+
+    Raises:
+        InputError: no run, or a file in it is broken.
+    """
+    from mixwright.verdict.stage import render, summarise
+
+    run = _folder(folder)
+    page = render(run)
+    if console is not None:
+        summarise(run, console)
+    return page
+
+
+def _settings(config: RunConfig | str | Path, folder: RunFolder | str | Path | None) -> tuple[RunConfig, RunFolder, Path]:
+    """Settings, run folder, and the folder that relative paths start from; nothing is made."""
+    if isinstance(config, RunConfig):
+        if folder is None:
+            raise InputError("a folder beside settings that no file names", "none", "Name one: folder='runs/mine'.")
+        return config, _folder(folder), Path()
+    path = Path(config)
+    return read_yaml(path, RunConfig), _folder(folder or Path("runs") / path.stem), path.parent
+
+
+def _folder(folder: RunFolder | str | Path) -> RunFolder:
+    return folder if isinstance(folder, RunFolder) else RunFolder(folder)
+
+
+def _rows(corpus: Corpus | CorpusConfig | str | Path) -> Corpus:
+    """The corpus, read where it is not yet."""
+    from mixwright.corpus import Corpus, read_corpus
+
+    if isinstance(corpus, Corpus):
+        return corpus
+    return read_corpus(corpus if isinstance(corpus, CorpusConfig) else CorpusConfig(str(corpus), eval_share=0.0))
