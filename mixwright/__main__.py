@@ -111,11 +111,12 @@ def audit(
 @app.command()
 def measure(config: Config, folder: Folder = None, as_json: Json = False) -> None:
     """Measure what the model can do now, per task and level, beside its chance level."""
-    from mixwright import pipeline
+    from mixwright.measure.bases import measure_bases
+    from mixwright.opening import opened, workers
 
     settings, run = _load(config, folder)
-    with pipeline.workers(settings) as pool, pipeline.opened(settings, run, base=config.parent, pool=pool):
-        rows = [row for row in pipeline.measure(settings, run, pool, base=config.parent) if row.example is None]
+    with workers(settings) as pool, opened(settings, run, base=config.parent, pool=pool):
+        rows = [row for row in measure_bases(settings, run, pool, base=config.parent) if row.example is None]
     if as_json:
         output.out_json({"measurements": rows})
         return
@@ -141,47 +142,50 @@ def measure(config: Config, folder: Folder = None, as_json: Json = False) -> Non
 @app.command()
 def plan(config: Config, folder: Folder = None, dry_run: DryRun = False) -> None:
     """Decide weights, order, band and levers, with a reason for each number."""
-    from mixwright import pipeline
+    from mixwright.opening import known_corpus, opened
+    from mixwright.plan.stage import make_plan, plan_run
 
     settings, run = _load(config, folder)
     if dry_run:
-        corpus = pipeline.known_corpus(settings, run, base=config.parent)
-        output.out_yaml(pipeline.make_plan(settings, run, corpus))
+        output.out_yaml(make_plan(settings, run, known_corpus(settings, run, base=config.parent)))
         return
-    with pipeline.opened(settings, run, base=config.parent, after=run.measurements("before")) as corpus:
-        pipeline.plan(settings, run, corpus)
+    with opened(settings, run, base=config.parent, after=run.measurements("before")) as corpus:
+        plan_run(settings, run, corpus)
         output.out(str(run.plan))
 
 
 @app.command()
 def steer(config: Config, folder: Folder = None, dry_run: DryRun = False) -> None:
     """Train once under the plan; --dry-run shows what would be drawn."""
-    from mixwright import pipeline
+    from mixwright.cli.dry_run import rehearse
+    from mixwright.opening import check_plan, opened, workers
+    from mixwright.trial.stage import steer_once
 
     settings, run = _load(config, folder)
     if dry_run:
-        output.out_rows(("task", "planned share", "drawn", "of draws"), pipeline.rehearse(settings, run, base=config.parent))
+        output.out_rows(("task", "planned share", "drawn", "of draws"), rehearse(settings, run, base=config.parent))
         return
     with (
-        pipeline.workers(settings) as pool,
-        pipeline.opened(settings, run, base=config.parent, pool=pool, whole=True, after=run.plan) as corpus,
+        workers(settings) as pool,
+        opened(settings, run, base=config.parent, pool=pool, whole=True, after=run.plan) as corpus,
     ):
-        pipeline.check_plan(settings, run, corpus)
-        output.out(str(pipeline.steer(settings, run, pool, base=config.parent, say=output.say)))
+        check_plan(settings, run, corpus)
+        output.out(str(steer_once(settings, run, pool, base=config.parent, say=output.say)))
 
 
 @app.command()
 def trial(config: Config, folder: Folder = None) -> None:
     """Try the plan against simpler choices, paired by seed; where it helps, against its nulls."""
-    from mixwright import pipeline
+    from mixwright.opening import check_plan, opened, workers
+    from mixwright.trial.stage import try_plan
 
     settings, run = _load(config, folder)
     with (
-        pipeline.workers(settings) as pool,
-        pipeline.opened(settings, run, base=config.parent, pool=pool, whole=True, after=run.plan) as corpus,
+        workers(settings) as pool,
+        opened(settings, run, base=config.parent, pool=pool, whole=True, after=run.plan) as corpus,
     ):
-        pipeline.check_plan(settings, run, corpus)
-        result = pipeline.trial(settings, run, pool, base=config.parent)
+        check_plan(settings, run, corpus)
+        result = try_plan(settings, run, pool, base=config.parent)
     output.out_rows(
         ("arm", "against", "number", "difference", "95 % interval", "p", "word"),
         [
@@ -253,6 +257,7 @@ def run(
 ) -> None:
     """Do the whole line, corpus to verdict; continues where it stopped."""
     from mixwright import pipeline
+    from mixwright.cli.dry_run import outline
 
     if init:
         from mixwright.cli.init import write_settings
@@ -265,7 +270,7 @@ def run(
         raise InputError("RUN.YAML", "nothing", "Write one with: mixwright run --init TRAIN.jsonl")
     settings, place = _load(source, folder)
     if dry_run:
-        output.out_rows(("stage", "what would be done"), pipeline.outline(settings, place, base=source.parent))
+        output.out_rows(("stage", "what would be done"), outline(settings, place, base=source.parent))
         return
     pipeline.run(settings, place, base=source.parent, say=lambda line: output.say(one_line(line)))
     _conclude(place)

@@ -99,10 +99,9 @@ def measure(
     Raises:
         InputError: no such model, nothing to grade, or an unknown probe.
     """
-    from mixwright.cli.init import longest_answer
     from mixwright.learner.learner import Learner
     from mixwright.learner.load import load_learner
-    from mixwright.measure.stage import measure_learner
+    from mixwright.measure.stage import longest_answer, measure_learner
     from mixwright.preflight import check_items, check_settings
 
     rows = _rows(corpus)
@@ -139,11 +138,11 @@ def plan(
     Raises:
         InputError: an unknown planner or option, or a planner that lacks what it plans by.
     """
-    from mixwright import pipeline
+    from mixwright.plan.stage import make_plan
 
     rows = _rows(corpus)
     config = RunConfig(IN_MEMORY, plan=settings or PlanConfig(), train=train or TrainConfig())
-    return pipeline.make_plan(config, RunFolder("."), rows, measured)
+    return make_plan(config, RunFolder("."), rows, measured)
 
 
 def trial(config: RunConfig | str | Path, folder: RunFolder | str | Path | None = None) -> TrialResult:
@@ -160,15 +159,16 @@ def trial(config: RunConfig | str | Path, folder: RunFolder | str | Path | None 
     Raises:
         InputError: something in the settings, the data or the plan, or a folder without a plan.
     """
-    from mixwright import pipeline
+    from mixwright.opening import check_plan, opened, workers
+    from mixwright.trial.stage import try_plan
 
     settings, place, base = _settings(config, folder)
     with (
-        pipeline.workers(settings) as pool,
-        pipeline.opened(settings, place, base=base, pool=pool, whole=True, after=place.plan) as corpus,
+        workers(settings) as pool,
+        opened(settings, place, base=base, pool=pool, whole=True, after=place.plan) as corpus,
     ):
-        pipeline.check_plan(settings, place, corpus)
-        return pipeline.trial(settings, place, pool, base=base)
+        check_plan(settings, place, corpus)
+        return try_plan(settings, place, pool, base=base)
 
 
 def verdict(folder: RunFolder | str | Path, console: Console | None = None) -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cli_call import Call, sums, write
 
-from mixwright.pipeline import complaints
+from mixwright.audit.stage import complaints
 from mixwright.records import Observation
 from mixwright.runs import RunFolder, write_json
 from mixwright.verdict.blocks import Fold, Paragraph, Table

@@ -18,7 +18,7 @@ from mixwright.__main__ import app
 from mixwright.config import CorpusConfig, RunConfig, TrainConfig
 from mixwright.errors import InputError
 from mixwright.measure.bases import pooled
-from mixwright.pipeline import opened
+from mixwright.opening import opened
 from mixwright.records import Measurement
 from mixwright.runs import RunFolder, read_plan, read_yaml, write_measurements, write_plan
 
@@ -185,7 +185,7 @@ def test_wrong_settings_are_told_in_one_line(call: Call, text: str) -> None:
 
 
 def test_plan_and_steer_rehearse_without_a_model(call: Call) -> None:
-    from mixwright import pipeline
+    from mixwright.cli.dry_run import rehearse
 
     write("a.jsonl", sums())
     Path("run.yaml").write_text("corpus: {train: a.jsonl, eval_share: 0.25}\ntrain: {steps: 5}\n", encoding="utf-8")
@@ -200,7 +200,7 @@ def test_plan_and_steer_rehearse_without_a_model(call: Call) -> None:
     assert (code, run.plan.exists()) == (0, False)
     assert out.startswith("planner: difficulty")
     assert call("plan", "run.yaml")[0] == 0
-    assert pipeline.rehearse(config, run) == [("sum", "1.000", 40, 40)]
+    assert rehearse(config, run) == [("sum", "1.000", 40, 40)]
     plan = read_plan(run.plan)
     write_plan(run.plan, replace(plan, stages=(replace(plan.stages[0], weights={"summ": 1.0}),)))
     code, _, err = call("steer", "run.yaml", "--dry-run")

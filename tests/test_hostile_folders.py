@@ -11,11 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 from cli_call import Call, sums, write
 
+from mixwright.cli.dry_run import rehearse
 from mixwright.config import CorpusConfig, RunConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.errors import InputError
 from mixwright.manifest import changed_settings
-from mixwright.pipeline import check_plan, opened, rehearse
+from mixwright.opening import check_plan, opened
 from mixwright.records import Plan, Stage
 from mixwright.runs import RunFolder, read_yaml, write_plan
 

@@ -12,6 +12,7 @@ import yaml
 
 from mixwright import pipeline
 from mixwright.__main__ import main
+from mixwright.audit.stage import complaints
 from mixwright.config import CorpusConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.errors import InputError
 from mixwright.records import Observation, RunManifest, TrialResult, to_data
@@ -65,7 +66,7 @@ def test_what_is_wrong_with_the_data_is_said_before_anything_is_measured(
     Path("train.jsonl").write_text("\n".join(rows), encoding="utf-8")
     Path("eval.jsonl").write_text("\n".join(rows[20:]), encoding="utf-8")
     said: list[str] = []
-    monkeypatch.setattr(pipeline, "measure", lambda *_, **__: said.append("measured") or exit(0))
+    monkeypatch.setattr(pipeline, "measure_bases", lambda *_, **__: said.append("measured") or exit(0))
     config = RunConfig(CorpusConfig("train.jsonl", "eval.jsonl"), trial=TrialConfig(workers=1))
     with pytest.raises(SystemExit):
         pipeline.run(config, RunFolder("run"), say=said.append)
@@ -77,7 +78,7 @@ def test_what_is_wrong_with_the_data_is_said_before_anything_is_measured(
 
 def test_a_line_about_the_data_is_bounded_and_leaves_warnings_out() -> None:
     seen = [Observation("c", None, severity, 1, 2, "m" * 9999, "Do it.") for severity in ("info", "warning", "error")]
-    (line,) = pipeline.complaints(seen)
+    (line,) = complaints(seen)
     assert line == f"  error in the data (*): {'m' * 197}... Do it."
 
 

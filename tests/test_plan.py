@@ -14,9 +14,9 @@ from steer_world import cells, competence, row
 from mixwright.catalog import create
 from mixwright.config import CorpusConfig, RunConfig, TrainConfig
 from mixwright.errors import InputError
-from mixwright.pipeline import make_plan
 from mixwright.plan.baseline import shares
 from mixwright.plan.forecast import forecast, room
+from mixwright.plan.stage import make_plan
 from mixwright.plan.validate import validate_plan
 from mixwright.records import Cell, CellPlan, TrainingSetup
 from mixwright.runs import RunFolder, read_plan, write_json, write_measurements, write_plan

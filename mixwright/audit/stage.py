@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING
 
 from mixwright.catalog import create, listing
 from mixwright.records import Observation
+from mixwright.runs import RunFolder, write_json
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
 
+SAID = 200
+"""Characters of one part of a line."""
+COMPLAINTS = 200
+"""Lines about the data; what is beyond is counted."""
 _FIRST = {"error": 0, "warning": 1, "info": 2}
 
 
@@ -23,3 +28,22 @@ def run_audit(corpus: Corpus, names: Sequence[str] | None = None) -> list[Observ
     checks = [create("checks", name) for name in (listing("checks") if names is None else names)]
     seen = [observation for check in checks for observation in check.check(corpus)]
     return sorted(seen, key=lambda observation: _FIRST[observation.severity])
+
+
+def audit_run(corpus: Corpus, folder: RunFolder) -> list[Observation]:
+    """What the checks see in the corpus of a run; writes audit.json."""
+    observations = run_audit(corpus)
+    write_json(folder.audit, observations)
+    return observations
+
+
+def complaints(observations: Sequence[Observation]) -> list[str]:
+    """One line for each thing that makes the data unfit, with its remedy; each part at most `SAID` characters.
+
+    After `COMPLAINTS` lines one that counts the others.
+    """
+    found = [(o.task or "*", o.message, o.remedy) for o in observations if o.severity == "error"]
+    shown = ([part if len(part) <= SAID else part[: SAID - 3] + "..." for part in parts] for parts in found)
+    lines = [f"  error in the data ({task}): {message} {remedy}" for task, message, remedy in shown]
+    rest = [f"  {len(lines) - COMPLAINTS:,} more errors in the data: audit.json"] if len(lines) > COMPLAINTS else []
+    return lines[:COMPLAINTS] + rest

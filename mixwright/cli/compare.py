@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from mixwright.cli.init import longest_answer
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
 from mixwright.errors import InputError, unknown_name
 from mixwright.estimates.outcome import Decoding
@@ -15,7 +14,6 @@ from mixwright.runs import RunFolder, write_measurements
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.measure.stage import MeasureResult
-    from mixwright.pipeline import Say
 
 MEASURED = ("decoding", "items", "samples", "temperature", "max_new_tokens")
 """Settings of measuring that are noted."""
@@ -30,7 +28,7 @@ def compare(
     items: int | None = None,
     protect: Sequence[str] = (),
     decoding: Decoding = "greedy",
-    say: Say,
+    say: Callable[[str], None],
 ) -> None:
     """Measure both checkpoints on the held-out split (all rows when there is none) and write both tables.
 
@@ -49,7 +47,7 @@ def compare(
     """
     from mixwright.corpus import read_corpus
     from mixwright.learner.load import load_learner
-    from mixwright.measure.stage import measure_learner
+    from mixwright.measure.stage import longest_answer, measure_learner
     from mixwright.preflight import check_items, check_model, check_settings
 
     _check_folder(folder)

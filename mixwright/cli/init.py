@@ -17,7 +17,7 @@ from mixwright.errors import InputError, one_line, some
 from mixwright.runs import write_text, yaml_text
 
 if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
+    pass
 
 PLACEHOLDER = "train.jsonl"
 UNKNOWN = "???"
@@ -25,8 +25,6 @@ UNKNOWN = "???"
 PROMPTS = ("prompt", "messages", "text", "chosen")
 """Our names of which one is enough."""
 COMMENT_WIDTH = 110
-SHORTEST, LONGEST = 8, 256
-"""Least and most completion length that is proposed, tokens."""
 WARMUP = WarmupConfig(steps=300)
 """For a tiny model: enough to have something to measure, on short answers."""
 
@@ -72,6 +70,8 @@ def _propose(train: str) -> tuple[RunConfig, list[str]]:
     # naming a grader for each task also makes the completions of prompt/completion rows its answers
     graders = {name: task.grader for name, task in corpus.tasks.items() if task.kind != "preference"}
     config = RunConfig(dataclasses.replace(named, graders=graders))
+    from mixwright.measure.stage import longest_answer
+
     room = longest_answer(corpus)
     config = dataclasses.replace(
         config,
@@ -86,16 +86,6 @@ def _propose(train: str) -> tuple[RunConfig, list[str]]:
 
 def _listed(title: str, parts: list[str]) -> str:
     return f"{title}: {', '.join(parts)}. " if parts else ""
-
-
-def longest_answer(corpus: Corpus) -> int:
-    """Completion length, tokens, that leaves room for the longest answer (one token per character at worst) and an end."""
-    from mixwright.records import plain
-
-    longest = max(
-        (len(plain(example.answer or example.target or "")) for example in itertools.islice(corpus, 5000)), default=0
-    )
-    return max(SHORTEST, min(longest + 1, LONGEST))
 
 
 def _file_columns(train: str) -> list[str]:

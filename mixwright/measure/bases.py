@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixwright.config import RunConfig
-from mixwright.records import Measurement, from_data
-from mixwright.runs import RunFolder, write_measurements, write_table
+from mixwright.learner.bases import bases_of, build_bases
+from mixwright.records import Measurement, RunManifest, from_data, to_data
+from mixwright.runs import RunFolder, read_json, read_measurements, write_measurements, write_table
+from mixwright.workers.local import Job, Workers
 
 if TYPE_CHECKING:
     from mixwright.measure.stage import MeasureResult
@@ -127,3 +129,18 @@ def _mean(rows: Sequence[Measurement]) -> Measurement:
     below = math.sqrt(sum((share * (row.value - row.low)) ** 2 for share, row in zip(shares, rows, strict=True)))
     above = math.sqrt(sum((share * (row.high - row.value)) ** 2 for share, row in zip(shares, rows, strict=True)))
     return replace(rows[0], value=value, low=value - below, high=value + above, n=n)
+
+
+def measure_bases(
+    config: RunConfig, folder: RunFolder, pool: Workers, *, base: Path = Path(), say: Callable[[str], None] = lambda _: None
+) -> list[Measurement]:
+    """Build and measure every starting model; writes measure/<base>.parquet and, all together, before.parquet."""
+    if read_json(folder.manifest, RunManifest).settings.get("use_cpu"):
+        say("  on this CPU: float32 without gradient checkpointing; TRL's defaults are for a GPU, about 4 times slower here")
+    build_bases(config, folder, pool, base)
+    bases, data = bases_of(config, folder), to_data(config)
+    jobs = [Job(f"measure {base_name(b)}", measure_base, MeasureJob(str(folder.path), b, base_name(b), data)) for b in bases]
+    pool.run(jobs, title="measure")
+    rows = pooled([read_measurements(folder.measurements(base_name(b))) for b in bases])
+    write_measurements(folder.measurements("before"), rows)
+    return rows

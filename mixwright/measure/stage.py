@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
 
 
+SHORTEST, LONGEST = 8, 256
+"""Least and most completion length that is proposed, tokens."""
+
+
 @dataclass(frozen=True)
 class MeasureResult:
     """What was measured, and what it cost."""
@@ -30,6 +35,12 @@ class MeasureResult:
     """Greedy completions: example, task, level, prompt, answer, completion, score."""
     rollouts: int
     """Completions that were written, greedy and sampled; they are charged."""
+
+
+def longest_answer(corpus: Corpus) -> int:
+    """Completion length, tokens, that leaves room for the longest answer (one token per character at worst) and an end."""
+    found = (len(plain(example.answer or example.target or "")) for example in itertools.islice(corpus, 5000))
+    return max(SHORTEST, min(max(found, default=0) + 1, LONGEST))
 
 
 def measure_learner(

@@ -4,26 +4,62 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mixwright.config import RunConfig
 from mixwright.errors import InputError
-from mixwright.measure.bases import base_name
+from mixwright.learner.bases import bases_of, build_bases
+from mixwright.measure.bases import base_name, pooled
+from mixwright.plan.stage import make_plan
 from mixwright.plan.validate import validate_plan
-from mixwright.records import Plan, Stage, TrialResult
+from mixwright.records import Measurement, Plan, Stage, TrialResult
 from mixwright.runs import RunFolder, read_plan, write_json
-from mixwright.trial.arm_roles import Arms, Replan, arms_of, branch_of, idle_ablations, left_out, null_name
+from mixwright.trial.arm_roles import Arms, Replan, arms_of, branch_of, idle_ablations, left_out, null_name, the
+from mixwright.trial.branch import is_complete, train_branch
 from mixwright.trial.jobs import Trial
 from mixwright.trial.seed_rows import COMPETENCE
 from mixwright.trial.summary import summarise
-from mixwright.workers.local import Workers
+from mixwright.workers.local import Job, Workers
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.workers.progress import Progress
+
+
+def try_plan(config: RunConfig, folder: RunFolder, pool: Workers, *, base: Path = Path()) -> TrialResult:
+    """Train and compare all arms, paired by seed; writes trial/."""
+
+    def replan(corpus: Corpus, measured: Sequence[Sequence[Measurement]]) -> Plan:
+        return make_plan(config, folder, corpus, pooled(measured))
+
+    build_bases(config, folder, pool, base)
+    return run_trial(folder, config, bases_of(config, folder), pool=pool, replan=replan)
+
+
+def steer_once(
+    config: RunConfig, folder: RunFolder, pool: Workers, *, base: Path = Path(), say: Callable[[str], None] = lambda _: None
+) -> Path:
+    """Train once under the plan as it stands; returns the branch folder, which a later trial takes over.
+
+    A trial's result that speaks of another plan's branch is set aside.
+    """
+    from mixwright.corpus import Corpus
+
+    build_bases(config, folder, pool, base)
+    one = replace(config, trial=replace(config.trial, seeds=1))
+    trial = Trial(folder, one, read_plan(folder.plan), Corpus.load(folder.corpus), bases_of(config, folder))
+    job = trial.arm_jobs([the("plan")])[0]
+    of_another = folder.result.exists() and not is_complete(folder.branch(job.arm, job.seed), job.digest)
+    log = folder.path / "trial" / "logs" / f"{job.arm}.0.log"
+    (branch,) = pool.run([Job(f"{job.arm}, seed 0", train_branch, job, log=log)], title="steer")
+    if of_another:
+        aside = folder.result.with_name("result.earlier.json")
+        folder.result.replace(aside)
+        say(f"the plan was changed since the trial: its result is {aside} now; `mixwright trial` tries this plan")
+    return Path(branch)
 
 
 def run_trial(

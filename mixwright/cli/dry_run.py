@@ -1,0 +1,73 @@
+"""Dry runs of the command line: what `run` would do, and what a steered run would draw. Nothing is written or trained."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mixwright.catalog import listing
+from mixwright.errors import some
+from mixwright.opening import check_plan, known_corpus, start, workers
+from mixwright.records import to_data
+
+if TYPE_CHECKING:
+    from mixwright.config import RunConfig
+    from mixwright.runs import RunFolder
+
+REHEARSED = 100_000
+"""Draws that a rehearsal makes at most."""
+
+
+def rehearse(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> list[Sequence[Any]]:
+    """What a steered run would draw before it has seen anything: (task, planned share, drawn, of draws). Trains nothing.
+
+    Of a long run the first `REHEARSED` draws. Raises InputError as `steer` would.
+    """
+    from mixwright.steer.engine import Engine
+    from mixwright.steer.pool import corpus_pool
+
+    corpus = known_corpus(config, folder, base=base, whole=True)
+    chosen = check_plan(config, folder, corpus)
+    pool = corpus_pool(corpus.select(split="train"))
+    count = min(config.train.prompts * chosen.stages[0].steps, REHEARSED)
+    drawn = Counter(pool.tasks[pool.task_of[index]] for index in Engine(chosen, pool, seed=config.seed).draw(count))
+    weights = chosen.stages[0].weights
+    return [(task, f"{weights.get(task, 0):.3f}", drawn[task], count) for task in pool.tasks]
+
+
+def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> list[tuple[str, str]]:
+    """(stage, what `run` would do), from the data itself; writes nothing. Raises InputError as `run` would."""
+    from mixwright.learner.bases import bases_of
+    from mixwright.trial.arm_roles import arms_of
+
+    corpus = known_corpus(config, folder, base=base, whole=True)
+    with workers(config) as pool:
+        start(config, corpus, pool)
+    train, held_out = (corpus.select(split=name) for name in ("train", "eval"))
+    sizes, steps, bases = config.measure, config.train, len(bases_of(config, folder))
+    items = sum(min(cell.count, sizes.items) for cell in held_out.cells()) if len(held_out) else 0
+    arms, rollouts = arms_of(config.trial), steps.steps * steps.prompts * steps.generations
+    tasks = some([f"{name} ({task.grader})" for name, task in corpus.tasks.items()])
+    asked = "".join(f"; {name}: {to_data(value)}" for name, value in config.plan.stage.items())
+    return [
+        ("corpus", f"{len(train)} training and {len(held_out)} held-out examples; tasks and graders: {tasks}"),
+        ("audit", f"checks: {', '.join(listing('checks'))}"),
+        (
+            "measure",
+            f"{bases} x {items} items, greedy and {sizes.samples} samples: {bases * items * (1 + sizes.samples)} rollouts",
+        ),
+        (
+            "plan",
+            f"planner {config.plan.planner}, {steps.steps} steps of {steps.prompts} groups of {steps.generations}{asked}",
+        ),
+        (
+            "trial",
+            f"references: {', '.join(arms.references)}; levers: {', '.join(arms.levers) or 'none'}; "
+            f"ablations: {', '.join(arms.ablations) or 'none'}; each on "
+            f"{config.trial.seeds} seeds, {rollouts} rollouts a branch (frozen: none), then measured again; only if a lever "
+            f"beats every reference, its nulls: {', '.join(arms.nulls) or 'none'}",
+        ),
+        ("verdict", str(folder.page)),
+    ]

@@ -1,0 +1,114 @@
+"""Opening of a run folder: what can be refused is refused before anything is written; then the folder is locked."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mixwright.errors import InputError
+from mixwright.manifest import changed_settings, run_settings, write_manifest, write_settings
+from mixwright.preflight import check_rows, check_settings, check_warmup
+from mixwright.records import Plan, to_data
+from mixwright.runs import RunFolder, read_plan
+
+if TYPE_CHECKING:
+    from mixwright.config import RunConfig
+    from mixwright.corpus import Corpus
+    from mixwright.workers.local import Workers
+
+
+@contextlib.contextmanager
+def opened(
+    config: RunConfig,
+    folder: RunFolder,
+    *,
+    base: Path = Path(),
+    pool: Workers | None = None,
+    whole: bool = False,
+    after: Path | None = None,
+) -> Iterator[Corpus]:
+    """The run's corpus with the folder locked. Everything that can be refused is refused before the folder is made.
+
+    A folder that was begun with other settings takes the new ones where nothing that was finished rests on them.
+
+    Args:
+        config: the settings.
+        folder: the run folder.
+        base: folder that relative paths in the settings start from.
+        pool: workers that try the settings of training on the trainer, once; None leaves that to the stages.
+        whole: refuse what no trial could come of, too.
+        after: what an earlier stage has to have written.
+
+    Raises:
+        InputError: wrong settings or data, a folder of another run or in use, or an earlier stage that did not run.
+    """
+    if after is not None and not after.exists():
+        remedy = "Run `mixwright plan` first." if after == folder.plan else "Run `mixwright measure` first."
+        raise InputError("a file of an earlier stage", "nothing", remedy, file=after)
+    corpus, held, changed = _known(config, folder, base, whole=whole)
+    fits = held and not changed
+    resolved = {} if fits or pool is None else start(config, corpus, pool)
+    with folder.lock():
+        if not held:
+            corpus.save(folder.corpus)
+        if not fits:
+            seeds = {"run": config.seed, "trial seeds": config.trial.seeds, "bases": config.model.bases}
+            write_manifest(config, folder, corpus, base=base, settings=run_settings(config, resolved), seeds=seeds)
+        write_settings(config, folder)
+        yield corpus
+
+
+def known_corpus(config: RunConfig, folder: RunFolder, *, base: Path = Path(), whole: bool = False) -> Corpus:
+    """The corpus that the folder holds, or that it would hold; nothing is written. Arguments and errors as of `opened`."""
+    return _known(config, folder, base, whole=whole)[0]
+
+
+def _known(config: RunConfig, folder: RunFolder, base: Path, *, whole: bool) -> tuple[Corpus, bool, frozenset[str]]:
+    """The checked corpus, whether it is the one that the folder holds, and the sections of the settings that changed."""
+    from mixwright.corpus import Corpus, read_corpus
+    from mixwright.trial.stage import check_trial
+
+    changed = changed_settings(config, folder, base)
+    held = folder.manifest.exists() and "corpus" not in changed
+    corpus = Corpus.load(folder.corpus) if held else read_corpus(config.corpus, base=base)
+    check_settings(config, corpus)
+    if not held or changed:  # else it was checked when the run began, and a source may be long
+        check_warmup(config, corpus, base)
+    if whole:
+        check_trial(config, corpus)
+        check_rows(config, corpus)
+    return corpus, held, changed
+
+
+def check_plan(config: RunConfig, folder: RunFolder, corpus: Corpus) -> Plan:
+    """plan.yaml, perhaps edited by hand, which must fit the data and the settings. Raises InputError with its name."""
+    from mixwright.trial.stage import check_tried
+
+    plan = read_plan(folder.plan)
+    try:
+        check_tried(config, plan, corpus)
+    except InputError as error:
+        raise error.at(folder.plan) from None
+    return plan
+
+
+def start(config: RunConfig, corpus: Corpus, pool: Workers) -> dict[str, Any]:
+    """The settings of training as the trainer resolves them. Raises InputError for what trainer or tokenizer refuses."""
+    from mixwright.trainers.configs import StartJob, resolved_settings
+    from mixwright.workers.local import Job
+
+    chats = any(corpus.table["chat"].to_pylist())
+    job = Job("settings", resolved_settings, StartJob(to_data(config), chats))
+    (found,) = pool.run([job], progress=lambda done, jobs, left: None)
+    return found
+
+
+@contextlib.contextmanager
+def workers(config: RunConfig) -> Iterator[Workers]:
+    """The worker processes that every heavy stage shares."""
+    from mixwright.workers.local import Workers
+
+    with Workers(config.trial.workers) as pool:
+        yield pool
