@@ -65,11 +65,15 @@ class Entry:
     """One plug-in, known without importing it."""
 
     kind: str
+    """Kind of plug-in: a key of `KINDS`."""
     name: str
+    """Name that settings use: the file's stem, or the entry point's name."""
     module: str
+    """Importable module that holds it."""
     summary: str
     """First line of its docstring; for third parties also the distribution it comes from."""
     docstring: str
+    """The module's whole docstring."""
     needs: tuple[str, ...] = ()
     """Top-level packages it needs beyond core."""
     extra: str = "train"

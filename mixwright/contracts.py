@@ -126,6 +126,7 @@ class Admission(NamedTuple):
     """A gate's answer."""
 
     admitted: bool
+    """Whether the group may change the weights."""
     reason: str
     """Stored for people; also says when a group was admitted for want of evidence."""
     cause: str = ""
@@ -219,6 +220,7 @@ class Finding(ABC):
     """One research claim as a trial on a tiny model, its prediction written before the run."""
 
     CLAIM: ClassVar[str] = ""
+    """The research claim, one sentence."""
     EXPECT: ClassVar[Mapping[str, float]] = {}
     """Name of a number -> least value that counts as reproduced."""
 

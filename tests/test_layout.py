@@ -1,6 +1,7 @@
 """The house rules that a machine can check: sizes, borders, docstrings, the two pages' form, nothing of one machine."""
 
 import ast
+import itertools
 import re
 import shutil
 import subprocess
@@ -74,6 +75,30 @@ def undocumented(path: Path) -> Iterator[str]:
 def test_every_public_name_has_a_docstring() -> None:
     examples = [path for path in SOURCES if path.parent.name == "examples"]
     assert [found for path in [*PRODUCT, *examples] for found in undocumented(path)] == []
+
+
+SAID = [
+    *sorted((ROOT / "mixwright" / "records").glob("*.py")),
+    *(ROOT / "mixwright" / f"{n}.py" for n in ("contracts", "config")),
+]
+"""Where every field is public: what crosses a stage border, what a plug-in is handed, what a user writes in run.yaml."""
+
+
+def unsaid(path: Path) -> Iterator[str]:
+    """Annotated fields of public classes without a docstring under them."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            for field, text in itertools.zip_longest(node.body, node.body[1:]):
+                is_field = isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+                is_text = (
+                    isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant) and isinstance(text.value.value, str)
+                )
+                if is_field and not is_text:
+                    yield f"{name(path)}:{field.lineno} {node.name}.{field.target.id}"
+
+
+def test_every_public_field_has_a_docstring() -> None:
+    assert [found for path in SAID for found in unsaid(path)] == []
 
 
 @pytest.mark.parametrize("path", PLUGINS, ids=name)

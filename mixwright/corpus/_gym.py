@@ -36,9 +36,11 @@ class Part:
     """One part of a specification."""
 
     task: str
+    """Name of the Reasoning Gym task."""
     level: int | None
     """Index of the curriculum's level; None is Reasoning Gym's default configuration."""
     count: int
+    """Examples wanted, at least 1."""
 
     @property
     def key(self) -> str:

@@ -35,6 +35,7 @@ class Place(NamedTuple):
     """Where a row stands."""
 
     file: str
+    """Path, hub name or generator, as the settings give it."""
     line: int | None = None
     """Line of a text file, 1-based."""
     row: int | None = None

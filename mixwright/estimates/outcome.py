@@ -64,6 +64,7 @@ class Change:
     """A change of the outcome and of its parts: success = swapped + dependence."""
 
     success: Estimate
+    """Of success under the declared decoding, after minus before, -1..1."""
     swapped: Estimate
     """Of S: success of the cell's own answers on other prompts."""
     dependence: Estimate

@@ -46,8 +46,11 @@ class Continuation:
     """One sampled row."""
 
     token_ids: list[int] = field(default_factory=list)
+    """As sampled so far; the end token included."""
     logprobs: list[float] = field(default_factory=list)
+    """Nats per token of `token_ids`."""
     finished: bool = False
+    """True once the end token was sampled."""
 
 
 class Learner:

@@ -29,9 +29,13 @@ class Arms:
     """The arms that the settings ask for, by declared role."""
 
     references: tuple[str, ...]
+    """Simple rules that a lever must beat, `frozen` first."""
     levers: tuple[str, ...]
+    """Arms that are judged."""
     nulls: tuple[str, ...]
+    """Arms that run only for a lever that beats every reference."""
     ablations: tuple[str, ...] = ()
+    """Arms that are the plan with one part left out."""
 
     @property
     def first(self) -> tuple[str, ...]:

@@ -28,7 +28,9 @@ class BranchInfo:
     """branch.json: what a finished branch is, so that an interrupted trial can go on."""
 
     arm: str
+    """Name of the arm."""
     seed: int
+    """Training seed, 0-based."""
     base: str
     """Name of the starting model."""
     objective: str
@@ -49,8 +51,11 @@ class BranchFiles:
     """One finished branch, read."""
 
     info: BranchInfo
+    """Its branch.json."""
     before: Sequence[Measurement]
+    """Measurements of its starting model."""
     after: Sequence[Measurement]
+    """Measurements after training."""
     steps: Sequence[Mapping[str, Any]]
     """Lines of steps.jsonl; none without training."""
     progress: Sequence[Mapping[str, Any]]

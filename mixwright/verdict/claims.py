@@ -47,15 +47,19 @@ class Compared:
     """One cell or whole task, compared."""
 
     task: str
+    """Task name."""
     level: float | None
+    """Level of the cell; None for a task without levels, and where `whole` is true."""
     whole: bool
     """A whole task of several levels."""
     change: Change
+    """Of success after minus before, and its parts."""
     swapped: Estimate | None
     """Change of S; None where it was not measured."""
     dependence: Estimate | None
     """Change of D; None where it was not measured."""
     word: ChangeWord
+    """What the change is called."""
     adjusted_p: float | None
     """Of success, after Holm's correction over all that is compared; None for fewer than `FEWEST_ITEMS` items, which are not
     judged."""

@@ -53,7 +53,9 @@ class CellLoss:
     """One protected cell."""
 
     task: str
+    """Task name."""
     level: float | None
+    """Level; None for a task without levels."""
     change: Estimate | None
     """Of success, after minus before; None where fewer than `FEWEST_ITEMS` items were measured on both sides."""
     adjusted_p: float = 1.0
@@ -70,6 +72,7 @@ class GateResult:
     """What the gate says, and why."""
 
     outcome: Outcome
+    """passed, damaged or cannot tell."""
     mean: Estimate | None
     """Mean change over the protected cells that could be compared, each counted once."""
     cells: tuple[CellLoss, ...]
