@@ -1,4 +1,4 @@
-"""The runs that `benchmarks.resume` kills: tiny, over several epochs, saving at each step, with every lever moving."""
+"""Runs that `benchmarks.resume` kills: tiny, over several epochs, saving at each step, with every lever moving."""
 
 from __future__ import annotations
 

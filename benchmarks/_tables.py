@@ -1,4 +1,4 @@
-"""A very small model that learns tables by heart, one layer that reads (first symbol, second symbol, task), and its SFT.
+"""Very small model that memorises tables, one layer that reads (first symbol, second symbol, task), and its SFT.
 
 Rows come from `Engine.draw` and every row's loss goes back into `Engine.observe`, so that mixtures act as they would in a
 trainer. Compute is counted: 6 x parameters x tokens for a training step, 2 x for reading.

@@ -1,4 +1,4 @@
-"""Which answer format takes over under GRPO: how well that is foretold, and what guards make of it.
+"""Benchmark of format forecasts: which answer format takes over under GRPO, and what guards change.
 
 A tiny GPT is taught chain arithmetic in three answer styles (full, verbose, direct) whose shares and label noise are
 crossed, then trained by GRPO, 60 steps of 12 x 8 rollouts on 1 to 4 operations.

@@ -1,4 +1,4 @@
-"""Whether judgements hold where the truth is known: S, D, kappa, states, chance level, intervals, words and the gate.
+"""Benchmark of judgements where the truth is known: S, D, kappa, states, chance level, intervals, words and the gate.
 
 Everything is simulated, with numpy alone: fake learners on cells with known answers, trials of the demo's size in which
 nothing is better, checkpoints with a known loss. The goals were fixed before; each is printed with what came out.

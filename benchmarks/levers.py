@@ -1,4 +1,4 @@
-"""Writes the tables of docs/controllers.md from the committed results: each lever against three references, and each task.
+"""Writer of the tables of docs/controllers.md from the committed results: each lever against three references.
 
 Every figure is greedy success over everything held out (accuracy over all tables for the weights of tasks), in points, with
 the 95 % interval that the benchmark gave it; nothing is typed by hand.

@@ -1,4 +1,4 @@
-"""Does refusing help? Over-hard cells, cells without information, cells of partial skill, with each lever left out in turn.
+"""Benchmark of refusing: over-hard cells, cells without information, cells of partial skill, one lever left out in turn.
 
 A tiny GPT is trained by GRPO, 80 steps of 12 x 8 rollouts. It can do chains of 1 to 6 operations (`able`: a fifth of its
 answers given at once), or of 1 to 3, and could work out 4 to 6 but mostly guesses at once (`lazy`). Pools of 4,000 problems,

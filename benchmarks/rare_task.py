@@ -1,4 +1,4 @@
-"""Rare tasks in a small model: weights from a retention probe, and mixtures, against a model four times as wide.
+"""Benchmark of rare tasks in a small model: weights from a retention probe, and mixtures, against a wider one.
 
 24 tables are learnt by heart (`mixwright_lab/worlds/tables.py`), their frequency a power of their rank. Rare are the three
 least frequent complex ones: 0.77, 0.68 and 0.60 % of the data. Every arm draws through the engine, which is told each row's

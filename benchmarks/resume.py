@@ -1,4 +1,4 @@
-"""Kill -9 at random moments, resume, and compare with the run that nobody killed.
+"""Benchmark of resuming: kill -9 at random moments, resume, and compare with the run that nobody killed.
 
 Each trainer runs once undisturbed. Then the same run is killed at moments drawn evenly over its whole duration, saves
 included, and started again with `resume_from_checkpoint=True` until it ends; five kills to a run. `save_total_limit=1`, so

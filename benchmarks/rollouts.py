@@ -1,4 +1,4 @@
-"""What choosing problems is worth: ours against not training, uniform draws, equal shares of the levels, and other rules.
+"""Benchmark of choosing problems: ours against not training, uniform draws, equal shares of the levels, and other rules.
 
 One small student per seed goes on by GRPO on one of four pools. SFT from scratch has taught it chains of up to 3 operations
 (right 98 % of the time) and partly those of 4 to 6 (right 20 to 35 %: it mostly answers at once); 7 and 8 it has never seen.

@@ -1,4 +1,4 @@
-"""The folder is the registry: a file without a leading underscore is a thing a user can name.
+"""Catalogue of plug-ins, read from the folders: a file without a leading underscore is a thing a user can name.
 
 Listing reads the source (`ast`) and imports nothing; naming imports one file. Third parties add entry points in the group
 `mixwright.<kind>`. Left out on purpose: decorators, and lists to keep.

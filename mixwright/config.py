@@ -1,4 +1,4 @@
-"""What a user writes in `run.yaml`: the settings of one whole run, each with its default.
+"""Settings that a user writes in `run.yaml` for one whole run, each with its default.
 
 `mixwright run --init` writes this file with comments; `runs.read_yaml(path, RunConfig)` reads it.
 """

@@ -1,4 +1,4 @@
-"""What every plug-in promises: one abstract class per kind, each with few methods.
+"""Contracts of the plug-ins: one abstract class per kind, each with few methods.
 
 A plug-in is one final class in one file; its `__init__` takes only keyword options with defaults and stores them.
 `mixwright.conformance` holds the tests of these promises; third parties run them on their own classes.

@@ -1,4 +1,4 @@
-"""The whole flow as a line: corpus -> audit -> measure -> plan -> trial (which steers) -> verdict.
+"""Pipeline of the whole flow, as a line: corpus -> audit -> measure -> plan -> trial (which steers) -> verdict.
 
 Each stage reads records from the run folder and writes its own there, so any stage can be re-run, inspected or hand-edited
 alone; `run` keeps what is there and newer than what it was made from. Nothing is written before the input was checked.

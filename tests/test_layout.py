@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from source_tree import OWN, PAGE, ROOT, project_files, shown, tree
+from source_tree import OWN, PACKAGES, PAGE, ROOT, project_files, shown, summary, tree
 
 import mixwright
 from mixwright.catalog import KINDS
@@ -99,6 +99,32 @@ def unsaid(path: Path) -> Iterator[str]:
 
 def test_every_public_field_has_a_docstring() -> None:
     assert [found for path in SAID for found in unsaid(path)] == []
+
+
+NAMELESS = re.compile(
+    r"(What|How|Which|Why|Where|When|Who|Whether|Any|Every|Everything|Several|Only|One|The|An?|Is|Are|Do|Does|From|Between"
+    r"|Alarms|Allows|Chooses|Decides|Draws|Finds|Gives|Keeps|Makes|Measures|Raises|Reads|Refuses|Says|Shows|Spends|Stops"
+    r"|Takes|Watches|Writes)\b"
+)
+"""First words of a first line that does not name the thing."""
+NAMED = {"arms": {"Lever", "Reference", "Null", "Ablation"}}
+"""Kind -> first words of its plug-ins' first lines, where they are not the kind itself."""
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_first_lines_name_the_thing(package: str) -> None:
+    """First lines say `Selector that draws ...`, not `Draws ...`; `mixwright list` and the tree print them."""
+    paths = [path for path in SOURCES if path.relative_to(ROOT).parts[0] == package]
+    lines = {name(path): (ast.get_docstring(ast.parse(path.read_bytes())) or " ").split("\n")[0] for path in paths}
+    assert {path: line for path, line in lines.items() if NAMELESS.match(line)} == {}
+    assert {path: line for path, line in lines.items() if len(line) > 118 or not line.endswith(".")} == {}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_first_lines_of_plugins_begin_with_their_kind(kind: str) -> None:
+    folder = ROOT.joinpath(*KINDS[kind].package.split("."))
+    first = {name(path): summary(path).split()[0].strip(":") for path in PLUGINS if path.parent == folder}
+    assert {path: word for path, word in first.items() if word not in NAMED.get(kind, {kind.title()[:-1]})} == {}
 
 
 @pytest.mark.parametrize("path", PLUGINS, ids=name)

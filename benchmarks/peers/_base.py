@@ -1,4 +1,4 @@
-"""Where every arm of a seed starts: a tiny GPT taught chain arithmetic by SFT from scratch, kept on disk between arms."""
+"""Starting model of every arm of a seed: a tiny GPT trained by SFT on chain arithmetic, kept on disk between arms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways to spend rollouts: what every rule promises, uniform choice, and our engine with all of its actions carried out."""
+"""Rules that spend rollouts: what every rule promises, uniform choice, and our engine with all of its actions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refuses groups by a coin: what refusing is worth when nothing is known of the cells, on uniform draws.
+"""Rule that refuses groups by a coin: what refusing is worth when nothing is known of the cells, on uniform draws.
 
 As under a gate, a refused group has no advantage, and where the share of groups that teach falls under `SURVIVORS` the step
 is made smaller, or skipped.

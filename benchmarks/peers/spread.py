@@ -1,4 +1,4 @@
-"""Draws by p(1 - p) of raw success: the spread of rewards, whatever it comes from.
+"""Rule that draws by p(1 - p) of raw success: the spread of rewards, whatever it comes from.
 
 Each cell's success is an exponential mean over its groups; cells are drawn in proportion to p(1 - p), problems at random,
 and a small share of draws goes anywhere.

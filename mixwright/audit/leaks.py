@@ -1,4 +1,4 @@
-"""Everything of the eval split that was found in train, for every check that asks: looked for once per corpus."""
+"""Search for the eval split in train, made once per corpus for every check that asks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any two checkpoints, whoever trained them, measured on one corpus: `mixwright verdict BEFORE AFTER --corpus C`."""
+"""Comparison of two checkpoints, whoever trained them, on one corpus: `mixwright verdict BEFORE AFTER --corpus C`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mixwright run --init`: a run.yaml with every setting, its default, and the comment that config.py gives it."""
+"""Writer of `mixwright run --init`: a run.yaml with every setting, its default, and the comment that config.py gives it."""
 
 from __future__ import annotations
 

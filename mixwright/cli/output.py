@@ -1,4 +1,4 @@
-"""What the command line writes: results to stdout, everything else to stderr, data never as terminal codes."""
+"""Output of the command line: results to stdout, everything else to stderr, data never as terminal codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every kind of plug-in promises, and the tools to say which promise was broken."""
+"""Promises that every kind of plug-in makes, and the tools to say which promise was broken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the columns of a row mean: TRL's names, the usual other names, and the user's mapping.
+"""Meaning of a row's columns: TRL's names, the usual other names, and the user's mapping.
 
 Recognised as TRL does: prompt; prompt + completion; `text`; `messages` (and from/value `conversations`); chosen + rejected,
 the prompt beside them or their common beginning. The last assistant turn of `messages` is what is taught.

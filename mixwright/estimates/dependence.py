@@ -1,4 +1,4 @@
-"""Does an answer depend on its prompt? Success, its part that any prompt's answer would earn (S), and the rest (D, kappa).
+"""Dependence of answers on their prompts: success, the part that any prompt's answer would earn (S), the rest (D).
 
 S, the *swapped success*, is the mean grade of the answers to one prompt of a cell on another prompt of it, over all ordered
 pairs of different prompts. Dependence D = success - S; kappa = D / (1 - S), the share of the room above S that is used. A

@@ -1,4 +1,4 @@
-"""What a change may be called: sign first, then "no change", else "cannot tell". Trial, claims and page use these words.
+"""Words for a change: its sign first, then "no change", else "cannot tell"; trial, claims and page use them.
 
 Success alone can be won by giving the commonest answer more often, so *improves* needs the change of success and the change
 of dependence on the prompt (D) above 0, each; a change of D alone below 0 is told as well. Of several changes that are

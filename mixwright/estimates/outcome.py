@@ -1,4 +1,4 @@
-"""The primary outcome: success under the declared decoding over all held-out items, mean over tasks, with its parts.
+"""Primary outcome: success under the declared decoding over all held-out items, mean over tasks, with its parts.
 
 Read from the measurements of single items, which hold everything: success, S (pseudo-values, see `dependence`) and what the
 chance rule earns. Nothing is left out by the state of a cell, so that no lever can move what is counted.

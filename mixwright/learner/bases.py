@@ -1,4 +1,4 @@
-"""The models a run starts from: given checkpoints as they are, or tiny ones built and warmed up here, in parallel."""
+"""Starting models of a run: given checkpoints as they are, or tiny ones built and warmed up here, in parallel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A causal language model with its tokenizer: sample completions, read log-probabilities, save.
+"""Class `Learner`, a causal language model with its tokenizer: it samples, reads log-probabilities, and is saved.
 
 Left out on purpose: training (trainers/ and warmup.py) and judging (graders/).
 """

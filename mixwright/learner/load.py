@@ -1,4 +1,4 @@
-"""Loading a model: a folder or a hub name, safetensors only, no code from the checkpoint."""
+"""Loader of models: a folder or a hub name, safetensors only, no code from the checkpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The SFT that a tiny model gets before anything is measured: a short bare-torch loop.
+"""Warm-up SFT of a tiny model before anything is measured: a short bare-torch loop.
 
 Left out on purpose: everything a real checkpoint needs. Those are trained through TRL (trainers/).
 """

@@ -1,4 +1,4 @@
-"""What a tiny model is taught before anything is measured, and how often each example of it. Needs no torch."""
+"""Rows of a tiny model's warm-up SFT, and how often each is drawn. Needs no torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The experiment behind the retention probe: a burst on one task, then other tasks only, read against a run without it.
+"""Experiment behind the retention probe: a burst on one task, then other tasks only, read against a run without it.
 
 Works on any torch module through a function that gives the loss of numbered rows, so that other loops can use it too.
 Every branch starts from a copy of the model with a fresh optimiser: the state of a run's own optimiser makes short bursts

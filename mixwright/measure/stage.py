@@ -1,4 +1,4 @@
-"""The measure stage: every probe of the configuration over one set of shared passes."""
+"""Stage that runs every probe of the configuration over one set of shared passes."""
 
 from __future__ import annotations
 

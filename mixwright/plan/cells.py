@@ -1,4 +1,4 @@
-"""From measurements to what a plan thinks of each cell."""
+"""Cells of a plan, made from measurements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan expects of each task: a simple rule, written down before the run and scored after it.
+"""Forecast per task by a simple rule, written down before the run and scored after it.
 
 A reachable or unknown cell moves by its room x (1 - exp(-s / 40)); room is k(1 - k) of its kappa k, times the share of
 the variance of rewards that lies within a prompt, and s is the number of steps' worth of draws it gets (steps x its

@@ -1,4 +1,4 @@
-"""Which answer format takes over, said before the run from two numbers per format: its share and how often it is right.
+"""Forecast of the answer format that takes over, from two numbers per format: its share and how often it is right.
 
 Rewards push each format up in proportion to its accuracy above the mean: replicator dynamics, the race that Zhao et al. 2025
 (arXiv 2504.07912) show under reinforcement learning. The log-odds of two formats then move in a line, by `PUSH` x the

@@ -1,4 +1,4 @@
-"""Does a plan fit the data it is to steer? Used wherever a plan meets a corpus: CLI, trainers, trial, engine."""
+"""Validation of a plan against the data it is to steer, wherever the two meet: CLI, trainers, trial, engine."""
 
 from __future__ import annotations
 

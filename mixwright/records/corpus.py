@@ -1,4 +1,4 @@
-"""What the data holds: examples, tasks, cells, and what a check saw in them."""
+"""Records of the data: examples, tasks, cells, and what a check saw in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was measured, and what is planned from it."""
+"""Records of measurements, and of the plan that is made from them."""
 
 from __future__ import annotations
 

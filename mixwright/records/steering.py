@@ -1,4 +1,4 @@
-"""What a training run shows, and what is done about it."""
+"""Records of a training run: outcomes, alarms, actions and decisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run was, what a trial found, what is claimed."""
+"""Records of a run as a whole: its manifest, the results of its trial, and claims."""
 
 from __future__ import annotations
 

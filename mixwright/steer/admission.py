@@ -1,4 +1,4 @@
-"""Which groups of a batch may teach: the gates' answers, and what is written down about them."""
+"""Admission of a batch's groups: the gates' answers, and what is written down about them."""
 
 from __future__ import annotations
 

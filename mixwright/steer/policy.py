@@ -1,4 +1,4 @@
-"""What the engine does about alarms and about steps that few groups survive: the whole policy, in one place.
+"""Policy of the engine about alarms and about steps with few informative groups, in one place.
 
 - **Few survivors.** A refused group has zero advantage, but Adam's momentum still moves the weights, and the few groups left
   are rescaled to a full step. So in a batch where the share of groups that are admitted and carry signal is under

@@ -1,4 +1,4 @@
-"""The pool of examples a run may draw, from a corpus or from the columns of a dataset."""
+"""Pool of the examples a run may draw, from a corpus or from the columns of a dataset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done about a step's signals: controllers, then monitors, then the policy, as one list of actions."""
+"""Reactions to a step's signals: controllers, then monitors, then the policy, as one list of actions."""
 
 from __future__ import annotations
 

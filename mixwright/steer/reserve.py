@@ -1,4 +1,4 @@
-"""Draws kept back for what the model can do, whatever the selector and the weights say: the anchor share.
+"""Reserve of draws for rehearsal of what the model can do, whatever the selector and the weights say.
 
 It is a fixed share of draws, even over the tasks that have something to offer. Its draws are extra leaves of the task order,
 so they are spread as evenly as tasks are.

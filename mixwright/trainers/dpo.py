@@ -1,4 +1,4 @@
-"""DPO as in TRL, steered: which pairs are drawn, and whether the chosen answers gain or only the rejected ones lose.
+"""Trainer for DPO as in TRL, steered: which pairs are drawn, and whether chosen answers gain or only rejected ones lose.
 
 With `steering=None` it is TRL's own trainer, bit for bit. With steering, row numbers are attached before TRL prepares the
 data, the sampler draws, and log-probabilities of chosen and rejected completions are read off the forward passes that TRL

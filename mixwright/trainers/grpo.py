@@ -1,4 +1,4 @@
-"""GRPO as in TRL, steered: which rows are drawn, which groups may teach, and how hard the run is held back.
+"""Trainer for GRPO as in TRL, steered: which rows are drawn, which groups may change the weights, and the KL penalty.
 
 With `steering=None` it is TRL's own trainer, bit for bit. With steering, four methods are extended through `super()`:
 the sampler draws, the rewards are seen, refused or permuted, the advantages are checked, the log gets our numbers.

@@ -1,4 +1,4 @@
-"""What a group earned and showed, refusing it, and permuting it. Pure functions of reward tables and texts, no trainer."""
+"""Rewards of a group: read, refused, and permuted. Pure functions of reward tables and texts, no trainer."""
 
 # ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
 

@@ -1,4 +1,4 @@
-"""What a user says about steering, and what is built from it: plan, pool and run."""
+"""Class `Steering`, what a user says about steering, and what is built from it: plan, pool and run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which arms a trial has: references, levers, ablations of the plan, and the nulls that are run for a lever that helps."""
+"""Roles of a trial's arms: references, levers, ablations of the plan, and the nulls that run for a lever that helps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From measured items and seed rows to effects: one arm against another on the outcomes, paired by seed and item. Pure."""
+"""Effects from measured items and seed rows: one arm against another, paired by seed and item. Pure."""
 
 from __future__ import annotations
 

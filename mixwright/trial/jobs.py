@@ -1,4 +1,4 @@
-"""The jobs of a trial: which branches there are, what each starts from, and which of them are finished already."""
+"""Jobs of a trial: which branches there are, what each starts from, and which of them are finished already."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the files of a finished branch to its numbers: one `SeedRow` each. Reads files only; needs no torch."""
+"""Seed rows of a finished branch, read from its files: one `SeedRow` per number. Needs no torch."""
 
 from __future__ import annotations
 

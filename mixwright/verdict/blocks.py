@@ -1,4 +1,4 @@
-"""What a section can show, as plain data: the page and the terminal render the same blocks.
+"""Blocks that a section can show, as plain data: the page and the terminal render the same ones.
 
 Strings in blocks are raw text from anywhere; escaping is the renderers' task and happens in one place each.
 """

@@ -1,4 +1,4 @@
-"""What is claimed of each cell and each whole task under the declared decoding: before against after, paired.
+"""Claims about each cell and each whole task under the declared decoding: before against after, paired.
 
 The words are those of `estimates/judgement.py`. *Learnt* asks for more: success after must lie above the chance level, like
 with like, since a rise up to what a rule without the skill earns is no skill. Every significant fall is *damaged*, however

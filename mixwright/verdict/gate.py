@@ -1,4 +1,4 @@
-"""The gate: a checkpoint passes when it is shown not to have lost what was protected, not when no loss was shown.
+"""Gate on a checkpoint: it passes when it is shown not to have lost what was protected, not when no loss was shown.
 
 Non-inferiority: the lower end of the protected cells' mean change lies above `MARGIN`, no protected cell has a
 significant loss (Holm over them), and no cell's lower end lies under `CELL_MARGIN`. Else something is damaged, or the

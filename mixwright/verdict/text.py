@@ -1,4 +1,4 @@
-"""Numbers and strings as people read them; hostile characters made visible."""
+"""Formatting of numbers and strings for people; hostile characters are made visible."""
 
 from __future__ import annotations
 

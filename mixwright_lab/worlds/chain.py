@@ -1,4 +1,4 @@
-"""Chain arithmetic: a start number and 1 to 8 operations, all modulo 16; the level is the number of operations.
+"""World of chain arithmetic: a start number, 1 to 8 operations, all modulo 16; the level is the number of operations.
 
 The answer can be worked out in the open (every running value, or every one after a mark) or given at once, so that the same
 problem has several answer formats of different difficulty. Every step is one table look-up: a small model learns a length by

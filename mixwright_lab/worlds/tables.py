@@ -1,4 +1,4 @@
-"""Random tables: a task is a function of one symbol (simple) or of two (complex) that can only be learnt by heart.
+"""World of random tables: a task is a function of one symbol or of two that can only be memorised.
 
 Simple and complex tasks alternate in rank, and a task's share falls as a power of its rank, so that being rare and being
 complex are crossed. The answer to `f07(3, 5) ~12` is the entry of table 7 at 3 (simple) or at 3 and 5 (complex). The number

@@ -1,4 +1,4 @@
-"""Which forms the answers take, how often each, and how right each is.
+"""Probe of answer formats: which there are, how often each is used, and how often each is right.
 
 Source: concentration of answer formats under reinforcement learning (2504.07912).
 Unit: share

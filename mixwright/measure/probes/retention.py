@@ -1,4 +1,4 @@
-"""How long a rare task's gain lasts while others are trained: a short burst on it, then common tasks only.
+"""Probe of how long a rare task's gain lasts while others are trained: a short burst on it, then common tasks only.
 
 On a copy of the model, against a copy without the burst: what the burst gained (nats per token), the share of the gain that
 is left after n steps on other tasks, and the half-life of the gain in steps. Also the held-out loss of every task, and how

@@ -1,4 +1,4 @@
-"""Spends the run where dependence on the prompt leaves room: weights, band and guards from what was measured.
+"""Planner that sets weights, band and guards by how much dependence on the prompt each cell can still gain.
 
 Each cell (task x level) is mastered, hopeless, lucky, reachable or unknown (`mixwright/estimates/cell_states.py`). A
 task's worth is the room of its best reachable or unknown cell, softly weighed by kappa, less where the cell has few

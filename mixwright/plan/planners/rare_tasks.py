@@ -1,4 +1,4 @@
-"""Gives each task the rows that learning it takes, as a retention probe shows, and says when frequency is not the limit.
+"""Planner that gives each task the rows that learning it takes, by a retention probe, or says that more do not help.
 
 Rows needed by a probed task: rows of its burst x loss / gain of the burst, divided by the share of the gain that was left in
 the last two readings. Other tasks: their loss at the median rows per nat of the probed ones (those whose burst did not learn

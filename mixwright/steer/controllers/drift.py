@@ -1,4 +1,4 @@
-"""Keeps the model near where it started: moves beta, or the learning rate, when the KL leaves a dead band.
+"""Controller that keeps the model near its start: it moves beta, or the learning rate, when the KL leaves a dead band.
 
 The KL (nats per token, from the trainer when beta > 0, else from the canaries) is smoothed. Above `target` x `dead_band`
 beta is multiplied by `factor`; below `target` / `dead_band` it is divided by it, at most back to where it began. Where

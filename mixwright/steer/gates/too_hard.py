@@ -1,4 +1,4 @@
-"""Refuses groups of cells that are hardly ever right, and most groups of cells whose answers do not depend on the prompt.
+"""Gate that refuses groups of cells hardly ever right, and most of cells whose answers do not depend on the prompt.
 
 A cell is refused when the upper end of the one-sided 95 % Wilson interval of its success lies under `floor` (default: the
 lower edge of the task's band), on the cell's lasting evidence (about 64 groups, older ones fading, rollouts of one prompt

@@ -1,4 +1,4 @@
-"""Alarms when fixed items that the model could do are lost, beyond what chance explains.
+"""Monitor of fixed items that the model could do: alarms when they are lost beyond what chance explains.
 
 The first result of each item is its start. Per task, the fall is the mean of start minus now over the same items; an
 alarm is raised when it exceeds `errors` standard errors of that mean, and `least`. Pairing by item takes the difficulty

@@ -1,4 +1,4 @@
-"""The files a steered run leaves: decisions.jsonl, steps.jsonl, draws.parquet, proof.json."""
+"""Files that a steered run leaves: decisions.jsonl, steps.jsonl, draws.parquet, proof.json."""
 
 from __future__ import annotations
 

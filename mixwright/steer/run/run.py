@@ -1,4 +1,4 @@
-"""What lives beside a trainer: the engine, the draws, the coefficients, and the files of one run. Knows no TRL.
+"""Run beside a trainer: the engine, the draws, the coefficients, and the files of one run. Knows no TRL.
 
 A trainer hands in outcomes and asks for rows; what the engine answers becomes coefficients here, which the trainer reads.
 """

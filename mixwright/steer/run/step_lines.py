@@ -1,4 +1,4 @@
-"""What a line of steps.jsonl says of groups, losses or pairs, and the last loss of every example. Pure, no trainer.
+"""Lines of steps.jsonl about groups, losses or pairs, and the last loss of every example. Pure, no trainer.
 
 Losses and margins are never told as success: a line of SFT has `losses` and `drop`, one of DPO log-ratios and margins.
 """

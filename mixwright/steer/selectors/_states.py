@@ -1,4 +1,4 @@
-"""What a cell is for the run that draws from it: unknown, active, mastered, review, deferred or lucky, and when it is tried.
+"""States of a cell in the run that draws from it: unknown, active, mastered, review, deferred or lucky, and its trials.
 
     unknown   fewer than `LEAST` rollouts; drawn like active
     active    not shown to be outside the band: drawn by its posterior

@@ -1,4 +1,4 @@
-"""Null: the lever on a picture of difficulty that is none: levels are permuted within each task before cells are measured.
+"""Null: the lever with false levels: they are permuted within each task before cells are measured.
 
 Source: permutation of the labels that a method reads (permutation tests); the selection literature's shuffled scores.
 Unit: one branch per seed; one permutation for the whole trial, among training and among held-out rows separately.

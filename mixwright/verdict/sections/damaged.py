@@ -1,4 +1,4 @@
-"""What the model lost, with intervals, and what these items cannot tell.
+"""Section of what the model lost, with intervals, and of what these items cannot tell.
 
 Source: before and after of the leading arm, paired by item and seed (claims.json).
 Unit: success under the declared decoding in percent, differences in points with 95 % interval.

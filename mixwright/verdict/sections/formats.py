@@ -1,4 +1,4 @@
-"""Which answer format the plan expected to take over, and which did.
+"""Section of the answer format that the plan expected to take over, and of the one that did.
 
 Source: forecasts of `share:<form>` in plan.yaml; the same rows after the run, of every seed of the leading arm.
 Unit: share of sampled completions in percent; the expected range holds 80 %.

@@ -1,4 +1,4 @@
-"""What the model can do now that it could not do before, with intervals.
+"""Section of what the model can do now that it could not do before, with intervals.
 
 Source: before and after of the leading arm, paired by item and seed (claims.json).
 Unit: success under the declared decoding in percent, differences in points with 95 % interval.

@@ -1,4 +1,4 @@
-"""Cells that the plan calls lucky: right now and then, and shown not to depend on the prompt.
+"""Section of cells that the plan calls lucky: right now and then, and shown not to depend on the prompt.
 
 Source: cells of plan.yaml; decisions.jsonl of every branch of the leading arm.
 Unit: success, S and kappa of the measuring before the run; seeds in which groups of the cell were refused as lucky.

@@ -1,4 +1,4 @@
-"""What has to be known to read or repeat this run: settings that matter, versions, seeds, input hashes.
+"""Section of what has to be known to read or repeat this run: settings, versions, seeds, input hashes.
 
 Source: manifest.json.
 Unit: as each setting has it.

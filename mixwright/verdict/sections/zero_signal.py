@@ -1,4 +1,4 @@
-"""Groups that could teach nothing: all rewards equal, every advantage zero.
+"""Section of groups without signal: all rewards equal, every advantage zero.
 
 Source: steps.jsonl of every branch.
 Unit: share of groups per window of steps, mean over seeds with 95 % t interval.
