@@ -35,7 +35,7 @@ SHARES = (
 )
 """Of the commonest, the middle and the rarest style."""
 NOISE = ((0.0, 0.1, 0.2, 0.3), (0.0, 0.1, 0.2), (0.0, 0.0, 0.1))
-"""Label noise per running value to draw from, for the same three: the commonest style is often the one trained on most noise."""
+"""Label noise per running value to draw from, for the same three: the commonest style is often the noisiest."""
 GUARDED: Mapping[str, tuple[tuple[float, float, float], tuple[float, float, float]]] = {
     "even": ((0.4, 0.4, 0.2), (0.05, 0.05, 0.0)),
     "minority is better": ((0.62, 0.28, 0.10), (0.25, 0.0, 0.0)),

@@ -103,7 +103,7 @@ def recorded(folder: Path, attempt: int) -> Callable[..., list[float]]:
 
 
 def grpo(model: Path, folder: Path, steered: bool, attempt: int, **settings: Any) -> Any:
-    """GRPO with a leash (beta > 0)."""
+    """GRPO with a KL penalty (beta > 0)."""
     from trl.trainer.grpo_config import GRPOConfig
     from trl.trainer.grpo_trainer import GRPOTrainer
 

@@ -117,7 +117,7 @@ class Training:
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=self.rate, weight_decay=0.0, fused=True)
 
     def learn(self, data: Data, draw: Callable[[], Sequence[int]], steps: int, engine: Engine | None = None) -> None:
-        """Take `steps` steps on what `draw` gives; the engine, if any, is told each row's loss."""
+        """Take `steps` steps on what `draw` gives; the engine, if any, is given each row's loss."""
         begun = time.process_time()
         last: dict[int, float] = {}
         for _ in range(steps):

@@ -94,7 +94,7 @@ def gate_passed(row: Row) -> float:
 
 
 def goals_of_cells(rows: Sequence[Row]) -> list[Goal]:
-    """S, D, kappa and states; blind spots are told beside, not here."""
+    """S, D, kappa and states; blind spots are reported beside, not here."""
     known = [row for row in rows if row["kind"] != "blind spot" and row["prompts"] >= min(cells.PROMPTS)]
     many = [row for row in known if row["prompts"] >= 100]
     found = [

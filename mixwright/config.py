@@ -77,15 +77,15 @@ class WarmupConfig:
     learning_rate: Rate = 3e-3
     """Peak learning rate of AdamW, above 0."""
     cells: Mapping[str, Amount] = field(default_factory=dict)
-    """`task@level` (or `task`) -> weight of what is taught; empty teaches the whole training split."""
+    """`task@level` (or `task`) -> weight of its warm-up rows, 0 or more; empty draws all of them evenly."""
     source: Place | None = None
-    """What is taught, in the forms of `corpus.train`; prompts of the run's own corpus are left out, so that they are new to
-    the model when the run begins. None teaches the run's training split itself."""
+    """Rows of the warm-up SFT, in the forms of `corpus.train`; prompts of the run's own corpus are left out, so that they
+    are new to the model when the run begins. None takes the run's training split itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """The model that is being taught."""
+    """The model that is trained."""
 
     path: Place = "tiny:"
     """Checkpoint folder or hub name, or `tiny:` for a small Llama built here."""
@@ -99,7 +99,7 @@ class ModelConfig:
     """Attention heads of a tiny model."""
     vocabulary: Annotated[int, Ge(259), _most(1_000_000, "no tokenizer has more entries")] = 512
     """BPE entries of a tiny model; digits are always single, and bytes and special tokens take 259."""
-    bases: Annotated[Count, _most(1000, "each is built, taught and measured")] = 1
+    bases: Annotated[Count, _most(1000, "each is built, trained and measured")] = 1
     """Different tiny starting models; trial seed s uses base s mod bases."""
     warmup: WarmupConfig | None = None
     """SFT before anything is measured, for tiny models only; None leaves their random weights as they are."""

@@ -134,11 +134,11 @@ class Admission(NamedTuple):
 
 
 class Gate(Steerer):
-    """Decides which groups may teach, on the cell's evidence, never on one group alone. Sees refused groups too."""
+    """Decides which groups may change the weights, on the cell's evidence, never on one group; sees refused ones too."""
 
     @abstractmethod
     def admit(self, group: GroupOutcome) -> Admission:
-        """Whether the group may teach, and why."""
+        """Whether the group may change the weights, and why."""
 
 
 class Controller(Steerer):

@@ -57,7 +57,7 @@ def run(config: RunConfig, folder: RunFolder, *, base: Path = Path(), say: Say =
         config: the settings.
         folder: where everything is written; a stage whose output is there and up to date is not done again.
         base: folder that relative paths in the settings start from.
-        say: told what is being done.
+        say: called with what is being done.
 
     Raises:
         InputError: something in the settings or the data; before the folder is made where that can be known.

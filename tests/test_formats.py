@@ -1,4 +1,4 @@
-"""The race of formats: forecast by hand, scored, watched, and told without harm."""
+"""Forecasts of answer formats: by hand, scored, watched, and counted without harm."""
 
 import json
 import math
@@ -34,7 +34,7 @@ from mixwright.verdict.stage import render
 HOSTILE = "<script>alert(1)</script>\x1b[31m[bold]`{task}`"
 
 
-# the race
+# the forecast
 
 
 def test_two_formats_cross_where_the_formula_says() -> None:
@@ -74,9 +74,11 @@ def test_shares_stay_shares(shares: list[float], pushed: float, random) -> None:
 
 
 @given(SHARES, st.floats(0.0, 20.0), st.floats(0.0, 20.0), st.randoms())
-def test_a_race_goes_on_where_it_stopped(shares: list[float], one: float, two: float, random) -> None:
+def test_a_projection_goes_on_where_it_stopped(shares: list[float], one: float, two: float, random) -> None:
     accuracies = [random.random() for _ in shares]
-    assert projected_shares(projected_shares(shares, accuracies, one), accuracies, two) == pytest.approx(projected_shares(shares, accuracies, one + two))
+    assert projected_shares(projected_shares(shares, accuracies, one), accuracies, two) == pytest.approx(
+        projected_shares(shares, accuracies, one + two)
+    )
 
 
 def test_overlapping_ranges_are_undecided_and_ties_have_no_winner() -> None:
@@ -108,14 +110,16 @@ PLAN = Plan("p", (Stage("s", "grpo", 40, {"t": 1.0}), Stage("sft", "sft", 100, {
 
 def test_the_plan_says_shares_before_the_run_with_reasons() -> None:
     said = with_formats(PLAN, rows("t", {"a": (0.7, 0.2), "b": (0.29, 0.6), "rare": (0.01, 0.9)}))
-    ends = dict(zip("ab", projected_shares([0.7, 0.29], [0.2, 0.6], PUSH * 40), strict=True))  # steps of GRPO only; not the unused form
+    ends = dict(
+        zip("ab", projected_shares([0.7, 0.29], [0.2, 0.6], PUSH * 40), strict=True)
+    )  # steps of GRPO only; not the unused form
     assert {f.name: f.expected for f in said.forecast} == {f"share:{k}": pytest.approx(v, abs=1e-4) for k, v in ends.items()}
     assert "level with 'a' at step" in said.why["forecast.0.expected"]
     assert "'b' wins" in said.why["forecast.0.expected"]
     assert with_formats(replace(PLAN, stages=PLAN.stages[1:]), rows("t", {"a": (0.7, 0.2), "b": (0.3, 0.6)})).forecast == ()
 
 
-def test_content_is_no_race() -> None:
+def test_content_has_no_forecast() -> None:
     assert formats_of(rows("t", {"a": (0.2, 0.2), "b": (0.2, 0.6), OTHER: (0.6, 0.3)})) == {}
     assert formats_of(rows("t", {"a": (1.0, 0.2)})) == {}
     signs = [replace(row, null=0.5) for row in rows("t", {"9": (0.7, 0.1), "-9": (0.3, 0.2)})]
@@ -158,10 +162,10 @@ def folder(place: Path, after: dict[str, tuple[float, float]], form: str = "b") 
 
 def test_the_verdict_scores_the_winner(tmp_path: Path) -> None:
     text, table = FormatsSection().blocks(folder(tmp_path, {"a": (0.1, 0.2), "b": (0.9, 0.6)}))
-    assert "came in 1 of 1 runs; a guess would have 0.5" in text.text  # type: ignore[union-attr]
-    assert [row[1::4] for row in table.rows] == [("b", "foretold, won 1 of 1"), ("a", "")]  # type: ignore[union-attr]
+    assert "became the commonest in 1 of 1 runs; a guess would be right in 0.5" in text.text  # type: ignore[union-attr]
+    assert [row[1::4] for row in table.rows] == [("b", "predicted, won 1 of 1"), ("a", "")]  # type: ignore[union-attr]
     missed, _ = FormatsSection().blocks(folder(tmp_path, {"a": (0.9, 0.2), "b": (0.1, 0.6)}))
-    assert "came in 0 of 1 runs" in missed.text  # type: ignore[union-attr]
+    assert "became the commonest in 0 of 1 runs" in missed.text  # type: ignore[union-attr]
 
 
 def test_hostile_format_names_do_no_harm(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def compare(
         items: measured per cell; None takes what the gate needs.
         protect: tasks and cells that the gate will be asked about; empty where it chooses.
         decoding: how the model will be used.
-        say: told what is being done.
+        say: called with what is being done.
 
     Raises:
         InputError: a checkpoint, the corpus or a protected name cannot be used; nothing is written then.

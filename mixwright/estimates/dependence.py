@@ -5,7 +5,7 @@ pairs of different prompts. Dependence D = success - S; kappa = D / (1 - S), the
 model that says the same to every prompt, or answers at random, has D = 0 whatever its success is; a perfect one has kappa
 1. S is a U-statistic of degree two: its jackknife pseudo-values have exactly the mean S, so that success, S and D of an
 item add up, and means over seeds, cells and tasks are those of the pseudo-values. What D cannot see is a guess that reads
-the form of the prompt (a template, a sub-group): that is dependence, and is told as such.
+the form of the prompt (a template, a sub-group): that is dependence, and counts as such.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from mixwright.records import Example
 
 
 class Exact(Grader):
-    """White space at both ends is dropped and runs of it count as one space; case matters unless told otherwise.
+    """White space at both ends is dropped and runs of it count as one space; case matters unless set otherwise.
 
     Args:
         ignore_case: compare after case folding.

@@ -28,7 +28,7 @@ Losses = Callable[[nn.Module, np.ndarray], Float[Tensor, " rows"]]
 WARM = 5
 """Steps over which each branch's learning rate rises: Adam's first steps are as long as its later ones."""
 LONGEST = 10.0
-"""A half-life longer than this many times the steps watched is told as that."""
+"""A half-life longer than this many times the steps watched is reported as that."""
 
 
 @dataclass(frozen=True)

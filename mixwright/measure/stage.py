@@ -49,7 +49,7 @@ def measure_learner(
         config: probes and sizes.
         start: the model that training began with, for drift.
         seed: of samples and probes; one seed before and after couples the two.
-        progress: told the name of each probe before it runs.
+        progress: called with the name of each probe before it runs.
 
     Raises:
         InputError: unknown probe, nothing to grade, prompts too long, or a starting model with another tokenizer.

@@ -89,7 +89,7 @@ MEANING = {
     "mastered": "over the band: nothing to learn here, something to lose",
     "reachable": "answers depend on their prompts: rewards carry signal",
     "hopeless": "hardly ever right: rewards carry no signal",
-    "lucky": "the answers do not depend on their prompts: rewards would teach the commonest answer",
+    "lucky": "the answers do not depend on their prompts: rewards would reinforce the commonest answer",
 }
 
 

@@ -4,7 +4,7 @@ A reachable or unknown cell moves by its room x (1 - exp(-s / 40)); room is k(1 
 the variance of rewards that lies within a prompt, and s is the number of steps' worth of draws it gets (steps x its
 task's weight, split over the task's cells by their room): slow near S, slow near the top, and at most the room within one
 run. Other cells stay. The 80 % range starts at no gain, ends at twice the gain, and is widened on both sides by the
-sampling error of two measurements and by 2 points. The 40 comes from pilots on chain arithmetic (0.80 to 0.92 in 80
+sampling error of two measurements and by 2 points. The 40 comes from first runs on chain arithmetic (0.80 to 0.92 in 80
 steps); how well it transfers is what the score will show.
 """
 

@@ -5,9 +5,9 @@ Rewards push each format up in proportion to its accuracy above the mean: replic
 difference of their accuracies per step, and cross at step ln(share_j / share_i) / (PUSH x (accuracy_i - accuracy_j)): a rare
 format wins if it is right more often and the run is long enough. Left out: accuracies that move, and lengths.
 
-Scored on 20 mixes of three formats (`benchmarks.formats`): 17 winners predicted, all of the 14 that it called decided; chance
-is 1 in 3, share alone 13, accuracy alone 16, share x accuracy 17. So it is not shown to beat the two simple rules; what it
-adds is a step, a range and "undecided". The 80 % ranges held 43 of 60 shares.
+Scored on 20 mixes of three formats (`benchmarks.formats`): 17 winners predicted, all of the 14 that it called decided;
+chance is 1 in 3, share alone 13, accuracy alone 16, share x accuracy 17. So it is not shown to beat the two simple rules;
+what it adds is a step, a range and "undecided". The 80 % ranges held 43 of 60 shares.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def warnings_of(rows: Sequence[Measurement], forecasts: Iterable[Forecast]) -> l
         if said in choices and best is not None and _worse(choices[said], best):
             found.append(
                 f"{task}: format {said!r} (right {choices[said].accuracy:.0%}) is expected to crowd out {best.form!r} "
-                f"(right {best.accuracy:.0%}, share {best.share:.0%}). To keep that, start with beta > 0 or teach it by SFT."
+                f"(right {best.accuracy:.0%}, share {best.share:.0%}). To keep that, start with beta > 0 or train it by SFT."
             )
     return found + _unused(rows)
 
@@ -184,7 +184,7 @@ def _unused(rows: Sequence[Measurement]) -> list[str]:
     }
     return [
         f"{row.task}: gold answers look like {row.name.removeprefix(SHARE)!r}, {row.value:.1%} of samples do. If that is "
-        "wanted, rewards will hardly ever find it: teach it by SFT first."
+        "wanted, rewards will hardly ever reach it: train it by SFT first."
         for row in rows
         if row.name.startswith(SHARE) and row.null is not None and row.null >= 0.5 and row.value < IN_USE
         if row.name != SHARE + OTHER and right.get(row.task, 0.0) < RIGHT

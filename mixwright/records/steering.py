@@ -47,7 +47,8 @@ class GroupOutcome:
     formats: tuple[str, ...] = ()
     """Answer skeleton of each completion."""
     answers: tuple[str, ...] = ()
-    """Final answer of each completion, normalised and bounded (`mixwright.final_answer`); empty when nobody told."""
+    """Final answer of each completion, normalised and bounded (`mixwright.final_answer`); empty when the trainer did not
+    say."""
 
     @property
     def no_signal(self) -> bool:

@@ -23,7 +23,7 @@ class Reserve:
 
     Args:
         scene: pool, evidence and band.
-        anchor: share of draws for what can be done, always.
+        anchor: rehearsal share, the share of draws for what can be done, 0..0.5.
     """
 
     def __init__(self, scene: Scene, anchor: float) -> None:

@@ -32,7 +32,7 @@ from mixwright.trainers.steering import INDEX, Steering, indexed, read_steering
 class SteeredDPOTrainer(RowTrainer, DPOTrainer):
     """TRL's `DPOTrainer` with one more argument.
 
-    A pair's own loss is told for `loss_type="sigmoid"` alone, without weighting and with the reverse KL; for all other
+    A pair's own loss is given for `loss_type="sigmoid"` alone, without weighting and with the reverse KL; for all other
     losses it is None and only the step's loss is kept, as TRL makes it. With `ld_alpha` log-probabilities are TRL's: tokens
     past the length of the shorter completion count `ld_alpha`. With `sync_ref_model` log-ratios are to the reference of the
     moment.

@@ -103,7 +103,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
             rows = self._refused_rows[rank * local : (rank + 1) * local]
             self._refused_rows = None
             if bool((output["advantages"][rows] != 0).any()):
-                raise RuntimeError("a refused group has advantages other than 0; stopped before it could teach")
+                raise RuntimeError("a refused group has advantages other than 0; stopped before a step was taken on it")
         return output
 
     def _generated(self, rows: Any) -> Any:

@@ -79,7 +79,7 @@ def group_outcomes(
         pool: what the rows belong to.
         rows: pool index of each group.
         totals: reward of each completion, groups one after another.
-        lengths: tokens of each completion; empty where nobody told.
+        lengths: tokens of each completion; empty where the trainer did not say.
         seen: form and final answer of each completion.
         step: optimiser steps done.
     """

@@ -193,7 +193,7 @@ def _outcome(branch: BranchFiles, decoding: Decoding) -> dict[str, tuple[float |
 
 
 def _mechanism(branch: BranchFiles) -> dict[str, tuple[float | None, str]]:
-    """What was drawn and how much of it could teach, as shares of all groups of all cells: no outcome."""
+    """What was drawn and how much of it was informative, as shares of all groups of all cells: no outcome."""
     groups = sum(line.get("groups", 0) for line in branch.steps)
     if not groups or branch.info.objective != "grpo":
         return {}

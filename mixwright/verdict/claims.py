@@ -169,7 +169,7 @@ def _claim(part: Compared, sides: Sides, decoding: Decoding, arm: str) -> Claim:
 
 
 def _why(part: Compared, chance: float) -> str:
-    """Why nothing is told of a part that was measured."""
+    """Why nothing is claimed about a part that was measured."""
     moved = part.change.success
     if moved.low > 0 and not part.above:
         level = percent(chance) if math.isfinite(chance) else "not measured"

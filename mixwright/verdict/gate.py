@@ -84,7 +84,7 @@ class GateResult:
     others: tuple[CellLoss, ...] = ()
     """Cells that were not protected and fell significantly."""
     named: bool = False
-    """The user said what matters: other cells are told, and do not fail."""
+    """The user said what matters: other cells are reported, and do not fail."""
     needed: int | None = None
     """Items per cell that would pass an unharmed checkpoint in `POWER` of cases; None where items cannot help."""
 
@@ -294,7 +294,7 @@ def _cell(cell: CellLoss) -> str:
 
 def _others(result: GateResult) -> list[str]:
     """Cells that nobody protected and that fell."""
-    told = "told only, since others were named" if result.named else "not protected, and damaged"
+    told = "reported only, since others were named" if result.named else "not protected, and damaged"
     return [f"{_cell(cell)} ({told})" for cell in result.others]
 
 

@@ -110,7 +110,9 @@ def _equal_sides(corpus: Corpus, train: np.ndarray) -> list[Observation]:
     if not len(rows):
         return []
     shown = tuple(corpus.table.select(["id", "source"]).take(rows[:PAIRS]).to_pylist())
-    text = f"{len(rows)} of {len(paired)} preference pairs have equal sides and teach nothing." + listed(len(rows))
+    text = f"{len(rows)} of {len(paired)} preference pairs have equal sides, so their loss has no gradient." + listed(
+        len(rows)
+    )
     null = "none: one side is preferred"
     return [Observation("duplicates", None, "warning", len(rows), len(paired), text, "Drop them.", null, shown)]
 

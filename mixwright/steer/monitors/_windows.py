@@ -20,7 +20,7 @@ from mixwright.records import GroupOutcome, cell_key
 from mixwright.steer.scene import Scene
 
 CELLS = 16
-"""Levels of a task, at most, that are told apart."""
+"""Levels of a task, at most, that are kept apart."""
 
 
 class Seen(NamedTuple):
@@ -29,7 +29,7 @@ class Seen(NamedTuple):
     entry: Any
     """What it showed."""
     start: Any
-    """What the first groups of its cell showed, as `summary` told it."""
+    """What the first groups of its cell showed, as `summary` gave it."""
     key: str
     """Its cell."""
 

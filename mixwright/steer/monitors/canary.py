@@ -13,7 +13,8 @@ alarms, from 0.01, ends 15 points under not training (6 to 22) where beta alone 
 with items that had been measured as mastered; chosen without a measurement, among rows most of
 which the model cannot do, they raised no alarm in 20 of 20 runs that lost 52 points.
 
-Source: backward transfer measured while it can still be stopped; pilots lost most within 40 steps.
+Source: backward transfer measured while it can still be stopped; our first runs lost most
+    within 40 steps.
 Unit: success, 0..1, greedy answers.
 Cost: 16 greedy rollouts per mastered task and pass (default), none between passes; the items are never trained on.
 Blind spot: sees only what it holds; a skill without a canary can be lost unseen, and greedy answers hide a lost variety.

@@ -28,7 +28,7 @@ class Damaged(Section):
     TITLE: ClassVar[str] = "Damaged"
 
     def blocks(self, run: RunFolder) -> list[Block]:
-        """The largest losses, what cannot be told, what is unchanged, and what the words were corrected for."""
+        """The largest losses, what these items cannot tell, what is unchanged, and what the words were corrected for."""
         claims = claims_of(run)
         if not claims:
             return []

@@ -3,7 +3,7 @@
 Source: manifest.json.
 Unit: as each setting has it.
 Cost: reads one small file.
-Blind spot: what the manifest was not told, such as the machine's own settings.
+Blind spot: what the manifest does not hold, such as the machine's own settings.
 """
 
 from __future__ import annotations
