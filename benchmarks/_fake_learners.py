@@ -1,7 +1,7 @@
 """Learners of which everything is known, on cells whose gold answers are drawn from a known distribution.
 
 An answer is a whole number. A learner answers each prompt `SAMPLES` times. Its true success, S and kappa follow from its
-numbers, so that bias and coverage can be told.
+numbers, so that bias and coverage can be counted.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ SHARES = (
 )
 """Of the commonest, the middle and the rarest style."""
 NOISE = ((0.0, 0.1, 0.2, 0.3), (0.0, 0.1, 0.2), (0.0, 0.0, 0.1))
-"""Label noise per running value to draw from, for the same three: the commonest style is often the worst taught."""
+"""Label noise per running value to draw from, for the same three: the commonest style is often the noisiest."""
 GUARDED: Mapping[str, tuple[tuple[float, float, float], tuple[float, float, float]]] = {
     "even": ((0.4, 0.4, 0.2), (0.05, 0.05, 0.0)),
     "minority is better": ((0.62, 0.28, 0.10), (0.25, 0.0, 0.0)),
@@ -110,7 +110,7 @@ def recipe_of(shares: Sequence[float], noise: Sequence[float]) -> Recipe:
 
 
 def mix(seed: int) -> Recipe:
-    """A drawn mix: which style is common, which rare, and how noisy each was taught."""
+    """A drawn mix: which style is common, which rare, and how noisy each is in the SFT data."""
     rng = np.random.default_rng((seed, 5))
     places, shares = rng.permutation(len(STYLES)), SHARES[rng.integers(len(SHARES))]
     noise = [rng.choice(choices) for choices in NOISE]
@@ -153,19 +153,19 @@ def foretell(rollouts: Rollouts) -> dict[str, Any]:
     """The product's forecast and its nulls, from the rows that its probe writes."""
     gold = Counter(["direct"])
     rows = format_rows("chain", np.array(rollouts.formats, dtype=object), rollouts.rewards, gold, 5)
-    runners = formats_of(rows).get("chain", [])
-    if not runners:
+    choices = formats_of(rows).get("chain", [])
+    if not choices:
         return {}
-    said = foresee("chain", runners, STEPS)
-    most = runners[0]
+    said = foresee("chain", choices, STEPS)
+    most = choices[0]
     return {
         "race": said[0].name.partition(":")[2],
         "said": winner(said),
         "share": most.form,
-        "accuracy": max(runners, key=lambda r: r.accuracy).form,
-        "share x accuracy": max(runners, key=lambda r: r.share * r.accuracy).form,
+        "accuracy": max(choices, key=lambda r: r.accuracy).form,
+        "share x accuracy": max(choices, key=lambda r: r.share * r.accuracy).form,
         "expected": {f.name.partition(":")[2]: [f.before, f.expected, f.low, f.high] for f in said},
-        "crossing": {r.form: c if math.isfinite(c := crossing(r, most)) else None for r in runners[1:]},
+        "crossing": {r.form: c if math.isfinite(c := crossing(r, most)) else None for r in choices[1:]},
     }
 
 

@@ -1,4 +1,4 @@
-"""The outcome of a run in the arena: success on all held-out problems, of every level, with its parts S and D.
+"""Outcome of a run in the arena: success on all held-out problems, of every level, with its parts S and D.
 
 What a student answers is kept whole (a letter per answer), so that success, S, D and every interval can be worked out again
 from a committed row. A level counts once: the mean over levels is the primary outcome, under greedy decoding.

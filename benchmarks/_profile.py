@@ -1,4 +1,4 @@
-"""Where bookkeeping spends its CPU time: cProfile over the steps of one run, our functions only, named by module.
+"""Profile of where bookkeeping spends its CPU time: cProfile over one run's steps, our functions only, named by module.
 
 The profiler's own cost lies on every Python call, so small functions look up to twice as dear as they are.
 """

@@ -1,4 +1,4 @@
-"""What every benchmark shares: its command line, what it ran on, its intervals, and where its result goes.
+"""Parts that every benchmark shares: its command line, what it ran on, its intervals, and where its result goes.
 
 The last line printed is one JSON object (name, value or ratio, low, high, seeds, unit, quick, goals). A full run also writes
 `results/NAME.json` with the raw rows, the versions, the processor, the commit and whether the tree differed from it; a

@@ -1,4 +1,4 @@
-"""The runs that `benchmarks.resume` kills: tiny, over several epochs, saving at each step, with every lever moving."""
+"""Runs that `benchmarks.resume` kills: tiny, over several epochs, saving at each step, with every lever moving."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def recorded(folder: Path, attempt: int) -> Callable[..., list[float]]:
 
 
 def grpo(model: Path, folder: Path, steered: bool, attempt: int, **settings: Any) -> Any:
-    """GRPO with a leash (beta > 0)."""
+    """GRPO with a KL penalty (beta > 0)."""
     from trl.trainer.grpo_config import GRPOConfig
     from trl.trainer.grpo_trainer import GRPOTrainer
 

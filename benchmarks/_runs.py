@@ -1,4 +1,4 @@
-"""Training runs to measure on: made-up tasks whose rows all cost the same, two model sizes, TRL's and the steered trainers.
+"""Training runs to measure on: made-up tasks whose rows all cost the same, two model sizes, TRL's trainers and ours.
 
 Every prompt has the same number of tokens and every completion is as long as allowed, so that a step costs the same
 whichever rows are drawn. Rewards come from a checksum of the text, right as often as the level says: the engine has

@@ -1,4 +1,4 @@
-"""A very small model that learns tables by heart, one layer that reads (first symbol, second symbol, task), and its SFT.
+"""Very small model that memorises tables, one layer that reads (first symbol, second symbol, task), and its SFT.
 
 Rows come from `Engine.draw` and every row's loss goes back into `Engine.observe`, so that mixtures act as they would in a
 trainer. Compute is counted: 6 x parameters x tokens for a training step, 2 x for reading.
@@ -117,7 +117,7 @@ class Training:
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=self.rate, weight_decay=0.0, fused=True)
 
     def learn(self, data: Data, draw: Callable[[], Sequence[int]], steps: int, engine: Engine | None = None) -> None:
-        """Take `steps` steps on what `draw` gives; the engine, if any, is told each row's loss."""
+        """Take `steps` steps on what `draw` gives; the engine, if any, is given each row's loss."""
         begun = time.process_time()
         last: dict[int, float] = {}
         for _ in range(steps):

@@ -1,4 +1,4 @@
-"""Several training runs that take turns, one optimiser step at a time, and a meter of whose code the CPU time goes to.
+"""Turns of several training runs, one optimiser step at a time, and a meter of whose code the CPU time goes to.
 
 Two runs one after the other differ by what else the machine does meanwhile, often by more than 1 %. Runs that take turns
 see the same minutes. Each run trains in a thread of its own, and only the one whose turn it is moves, so that the CPU time

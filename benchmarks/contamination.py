@@ -1,4 +1,4 @@
-"""Are copies found however they are wrapped, and is anything else called a leak: eight wrappings, four kinds of text.
+"""Benchmark of contamination checks: copies found in eight wrappings and four kinds of text, and false finds.
 
 Known pools: held-out rows of which some stand in train behind a wrapping, and pools in which nothing does. Beside the audit,
 in the same run, plain overlap of runs of words. The goals were fixed before; each is printed with what came out.

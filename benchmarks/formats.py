@@ -1,13 +1,13 @@
-"""Which answer format takes over under GRPO: how well that is foretold, and what guards make of it.
+"""Benchmark of format forecasts: which answer format takes over under GRPO, and what guards change.
 
-A tiny GPT is taught chain arithmetic in three answer styles (full, verbose, direct) whose shares and label noise are
-crossed, then trained by GRPO, 60 steps of 12 x 8 rollouts on 1 to 4 operations.
+A tiny GPT is trained by SFT on chain arithmetic in three answer styles (full, verbose, direct) whose shares and label noise
+are crossed, then trained by GRPO, 60 steps of 12 x 8 rollouts on 1 to 4 operations.
 
 1. Forecast, without a guard: 20 mixes, one model each. Before the run 64 held-out problems x 8 samples are measured
    (charged), the product's forecast is made from these rows alone, and it is scored against the commonest style after the
-   last step. Beside it stand share alone, accuracy alone, share x accuracy (the race after one step), chance, 1/3, and the
-   null "always full": the style that wins most often, whatever the mix. Whether the forecast beats it is told by the mixes
-   in which only one of the two is right (exact one-sided McNemar test). The headline is the hit rate over all mixes;
+   last step. Beside it stand share alone, accuracy alone, share x accuracy (the forecast after one step), chance, 1/3, and
+   the null "always full": the style that wins most often, whatever the mix. Whether the forecast beats it is decided by the
+   mixes in which only one of the two is right (exact one-sided McNemar test). The headline is the hit rate over all mixes;
    where the product says "undecided", its expected winner counts. It is 17 of 20 in the committed rows, and was 16 in a
    run of an earlier version; the null has 13. So the forecast is a hint, and is not shown to beat the null.
 2. Guards: 3 mixes x 5 seeds, paired. pass@k on held-out problems (64 x 16 samples), normalised entropy of the styles, and
@@ -71,7 +71,7 @@ def scores(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def against(race: Sequence[bool], null: Sequence[bool]) -> dict[str, Any]:
-    """The forecast against the null, by which mixes each foretold.
+    """The forecast against the null, by which mixes each predicted.
 
     The binomial p takes the null's rate as known, which it is not: it comes from the same mixes. The paired p does not.
     """

@@ -1,4 +1,4 @@
-"""Whether judgements hold where the truth is known: S, D, kappa, states, chance level, intervals, words and the gate.
+"""Benchmark of judgements where the truth is known: S, D, kappa, states, chance level, intervals, words and the gate.
 
 Everything is simulated, with numpy alone: fake learners on cells with known answers, trials of the demo's size in which
 nothing is better, checkpoints with a known loss. The goals were fixed before; each is printed with what came out.
@@ -94,7 +94,7 @@ def gate_passed(row: Row) -> float:
 
 
 def goals_of_cells(rows: Sequence[Row]) -> list[Goal]:
-    """S, D, kappa and states; blind spots are told beside, not here."""
+    """S, D, kappa and states; blind spots are reported beside, not here."""
     known = [row for row in rows if row["kind"] != "blind spot" and row["prompts"] >= min(cells.PROMPTS)]
     many = [row for row in known if row["prompts"] >= 100]
     found = [

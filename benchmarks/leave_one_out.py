@@ -1,4 +1,4 @@
-"""Real GRPO through TRL with each part of the plan left out in turn: what gates, selector, weights and drift are worth.
+"""Benchmark of each part of the plan left out in turn, in real GRPO through TRL: gates, selector, weights and drift.
 
     refusing  the demo's eight Reasoning Gym families with the demo's plan (selector difficulty, gate too_hard, planned
               weights), and a ninth task without information: gcd problems whose answers were permuted among the rows.

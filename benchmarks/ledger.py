@@ -1,4 +1,4 @@
-"""The ledger at scale: bytes per example, draws and updates per second, and snapshots, against torch's own sampler.
+"""Benchmark of the ledger at scale: bytes per example, draws and updates per second, and snapshots, against torch.
 
 Ours draws a batch by difficulty (task, cell, of eight candidates the one drawn the longest ago) and takes in what each draw
 showed before the next batch. `WeightedRandomSampler` draws rows by given weights; weights that change need a new call per

@@ -1,4 +1,4 @@
-"""Writes the tables of docs/controllers.md from the committed results: each lever against three references, and each task.
+"""Writer of the tables of docs/controllers.md from the committed results: each lever against three references.
 
 Every figure is greedy success over everything held out (accuracy over all tables for the weights of tasks), in points, with
 the 95 % interval that the benchmark gave it; nothing is typed by hand.
@@ -58,7 +58,7 @@ def trl(arm: str, case: str) -> tuple[str, tuple[str, str, str, str]]:
     return f"leave_one_out/{case}", (arm, "frozen", "uniform", "equal_shares")
 
 
-SELECTOR, GATE = "selector `difficulty`", "gate `too_hard`, with survivors"
+SELECTOR, GATE = "selector `difficulty`", "gate `too_hard`, with `survivors`"
 WITH_DRIFT = "default, beta and drift"
 LEVERS: Sequence[Lever] = (
     Lever(
@@ -75,7 +75,7 @@ LEVERS: Sequence[Lever] = (
     Lever("a rising target (AdaRFT)", "wide pool, one pass", *rollouts("target"), "gone", ""),
     Lever("a band fixed at the start", "wide pool, one pass", *rollouts("static_band"), "gone", ""),
     Lever(GATE, "over-hard pool, alone", *overhard("gate alone", "hard"), "on (GRPO)", "rows are drawn evenly"),
-    Lever(GATE, "the same without survivors", *overhard("gate alone, no survivors", "hard"), "", "never without"),
+    Lever(GATE, "the same without `survivors`", *overhard("gate alone, no survivors", "hard"), "", "never without"),
     Lever(
         GATE, "half the rows without information", *overhard("gate alone", "blind"), "", "costs what a constant answer earns"
     ),
@@ -114,7 +114,11 @@ LEVERS: Sequence[Lever] = (
         "what is mastered was measured",
     ),
     Lever(
-        "`anchor` share of 25 %", "over-hard pool, alone", *overhard("anchor alone", "hard"), "off", "draws are not chosen"
+        "rehearsal (`anchor`) of 25 %",
+        "over-hard pool, alone",
+        *overhard("anchor alone", "hard"),
+        "off",
+        "draws are not chosen",
     ),
     Lever("mixture `floor`", "24 tables, SFT", *tables("floor"), "off", "weights are yours and must not be 0"),
     Lever("planner `temperature`", "24 tables, SFT", *tables("temperature"), "on request", ""),

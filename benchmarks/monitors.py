@@ -1,4 +1,4 @@
-"""When do the monitors ring, and is anything wrong when they do: bare GRPO runs on chain arithmetic, watched, not steered.
+"""Benchmark of the monitors' alarms on bare GRPO runs on chain arithmetic, watched and not steered.
 
 Pools: `hardbias` (8 operations, the answer is 0 in 15 %: a shortcut), `hard` (8 operations, chance 1/16), `hard_grpo` (the
 same with each response's loss divided by its own length), `permuted` (medium pool, rewards permuted in each group: a broken

@@ -1,4 +1,4 @@
-"""Does refusing help? Over-hard cells, cells without information, cells of partial skill, with each lever left out in turn.
+"""Benchmark of refusing: over-hard cells, cells without information, cells of partial skill, one lever left out in turn.
 
 A tiny GPT is trained by GRPO, 80 steps of 12 x 8 rollouts. It can do chains of 1 to 6 operations (`able`: a fifth of its
 answers given at once), or of 1 to 3, and could work out 4 to 6 but mostly guesses at once (`lazy`). Pools of 4,000 problems,
@@ -15,7 +15,7 @@ the same for all arms of a seed:
 The primary outcome is greedy success on held-out problems of every level of that world, each counted once, what the pool
 lacks too (`benchmarks/_outcome.py`). References: `frozen` (not trained), `uniform` (every row alike, no lever), `equal
 shares` of tasks and levels. `default` is the plan that a trainer makes by itself, with nothing measured before (selector
-difficulty, gate too_hard, survivors, canaries); `no X` is that plan without X; `X alone` is X on uniform draws. To train
+difficulty, gate too_hard, `survivors`, canaries); `no X` is that plan without X; `X alone` is X on uniform draws. To train
 less is a lever, too: a lower learning rate, or a coin that refuses as many groups as the gate did in an earlier run.
 Canaries are charged on top of the 7,680 rollouts of training, and listed. Intervals are not corrected for their number.
 Seeds 30 to 37 (20 seeds, 30 to 49, without levels) were fixed before the run. Pools and rates were chosen on seeds from 100
@@ -281,13 +281,13 @@ def pairs_of(arms: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def first_pairs(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """What can be told of both runs together: arms of the first one that are the same here."""
+    """What can be said of both runs together: arms of the first one that are the same here."""
     arms = {row["arm"] for row in rows} & {*REFERENCES, *PARTS}
     return [pair for pair in pairs_of([arm for arm in ARMS if arm in arms]) if "default" in pair or "gate alone" in pair]
 
 
 def mechanism(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Per arm: shares of groups that teach and that were refused, steps skipped, canaries charged."""
+    """Per arm: shares of informative and of refused groups, steps skipped, canaries charged."""
     found: dict[str, Any] = {}
     for arm in dict.fromkeys(row["arm"] for row in rows if "groups" in row):
         mine = [row for row in rows if row["arm"] == arm]
@@ -354,7 +354,7 @@ def measure(quick: bool) -> Result:
 
 
 def base(seed: int) -> None:
-    """Teach the students of a seed; they stay on disk."""
+    """Train the students of a seed; they stay on disk."""
     for recipe in (ABLE, LAZY):
         base_model(seed, recipe)
 

@@ -1,4 +1,4 @@
-"""What steering costs: CPU time of training steps with steering on against off, bookkeeping apart from probes.
+"""Benchmark of steering's cost: CPU time of training steps with steering on against off, probes apart.
 
 Three runs take turns step by step: TRL's own trainer, steering without canaries, steering with canaries at their default
 interval. Two answers: the share of a step that passes inside our functions (direct: precise, but blind to what steering

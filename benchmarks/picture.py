@@ -1,4 +1,4 @@
-"""Draws docs/controllers.png from the committed results: what each lever was worth, with 95 % intervals.
+"""Painter of docs/controllers.png from the committed results: each lever's worth, with 95 % intervals.
 
 python -m benchmarks.picture
 """

@@ -1,7 +1,7 @@
-"""Rare tasks in a small model: weights from a retention probe, and mixtures, against a model four times as wide.
+"""Benchmark of rare tasks in a small model: weights from a retention probe, and mixtures, against a wider one.
 
-24 tables are learnt by heart (`mixwright_lab/worlds/tables.py`), their frequency a power of their rank. Rare are the three
-least frequent complex ones: 0.77, 0.68 and 0.60 % of the data. Every arm draws through the engine, which is told each row's
+24 tables are memorised (`mixwright_lab/worlds/tables.py`), their frequency a power of their rank. Rare are the three
+least frequent complex ones: 0.77, 0.68 and 0.60 % of the data. Every arm draws through the engine, which is given each row's
 loss where a mixture listens. The primary outcome is the accuracy over all tasks: the mean over the 24 tables, every entry of
 each; the rare and the common accuracy are parts of it, and mechanisms.
 
@@ -95,7 +95,7 @@ COMPARED = (
     *((HALF[0], HALF[1]), (NARROW[2], NARROW[0]), (NARROW[2], NARROW[1])),
     *((UNIFORM, NATURAL), (WIDE_UNIFORM, WIDE), (NARROW[1], NARROW[0]), (UNIFORM, NARROW[1])),
 )
-"""Paired differences that are told."""
+"""Paired differences that are reported."""
 
 
 @dataclass(frozen=True)

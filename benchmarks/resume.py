@@ -1,4 +1,4 @@
-"""Kill -9 at random moments, resume, and compare with the run that nobody killed.
+"""Benchmark of resuming: kill -9 at random moments, resume, and compare with the run that nobody killed.
 
 Each trainer runs once undisturbed. Then the same run is killed at moments drawn evenly over its whole duration, saves
 included, and started again with `resume_from_checkpoint=True` until it ends; five kills to a run. `save_total_limit=1`, so
@@ -39,7 +39,7 @@ SEED = 0
 KILLS = 5
 """Per run."""
 PATIENCE, HUNG = 180.0, -1000
-"""Seconds that an attempt which nobody kills may take, and the exit status told when it takes longer."""
+"""Seconds that an attempt which nobody kills may take, and the exit status reported when it takes longer."""
 FILES = ("decisions.jsonl", "steps.jsonl", "draws.parquet", "proof.json")
 CLOCKS = ("runtime", "per_second", "step_time", "flos", "train_loss", "num_tokens")
 """What a log line says of time, or of this attempt alone (TRL's SFT and DPO count tokens anew when resumed)."""

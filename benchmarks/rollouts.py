@@ -1,7 +1,8 @@
-"""What choosing problems is worth: ours against not training, uniform draws, equal shares of the levels, and other rules.
+"""Benchmark of choosing problems: ours against not training, uniform draws, equal shares of the levels, and other rules.
 
-One small student per seed goes on by GRPO on one of four pools. SFT from scratch has taught it chains of up to 3 operations
-(right 98 % of the time) and partly those of 4 to 6 (right 20 to 35 %: it mostly answers at once); 7 and 8 it has never seen.
+One small student per seed goes on by GRPO on one of four pools. SFT from scratch has trained it on chains of up to 3
+operations (right 98 % of the time) and partly on those of 4 to 6 (right 20 to 35 %: it mostly answers at once); 7 and 8 it
+has never seen.
 
     wide     90 % of the problems lie outside the band: 45 % of 1 to 3 operations, 45 % of 7 or 8; 10 % of 4 to 6;
              19,200 rollouts, which are one pass of uniform draws
@@ -170,7 +171,7 @@ def rule_of(arm: str, arena: Arena, pool: Pool, seed: int) -> Rule:
     if arm in ("uniform", "refill", "screen"):
         return {"uniform": Plain, "refill": Refill, "screen": Screen}[arm](size, seed)
     if arm == "default":
-        return Engined(default_plan(pool, "grpo", 1000, leash=False), pool, seed, canary_every=10)
+        return Engined(default_plan(pool, "grpo", 1000, kl_penalty=False), pool, seed, canary_every=10)
     stage = Stage("training", "grpo", 1000, {"chain": 1.0}, BAND, selector=SELECTORS[arm])
     return Engined(Plan("rollouts", (stage,)), pool, seed)
 
@@ -341,7 +342,7 @@ def packed(rows: Sequence[Row]) -> list[Row]:
 
 
 def base(seed: int) -> None:
-    """Teach the base of a seed; it stays on disk."""
+    """Train the base of a seed; it stays on disk."""
     base_model(seed, BASE)
 
 

@@ -1,4 +1,4 @@
-"""What the numbered examples share: a made-up task file, small settings, and the run folder they all write to."""
+"""Parts that the numbered examples share: a made-up task file, small settings, and the run folder they all write to."""
 
 import json
 import random

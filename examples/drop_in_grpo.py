@@ -1,4 +1,4 @@
-"""A GRPO script as in TRL's documentation, steered by two added lines.
+"""Script for GRPO as in TRL's documentation, steered by two added lines.
 
 The two are marked `# mixwright`. It runs on a CPU in seconds and needs no network: the model is a new one of 30,000
 parameters, the data are made here. Afterwards `runs/drop_in_grpo/steering/` holds what was decided, what each batch showed,

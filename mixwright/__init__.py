@@ -1,4 +1,4 @@
-"""Decide what a language model trains on, and prove what that did to it.
+"""Package that decides what a language model is trained on, and proves what that did to it.
 
 Public and stable are the names in `__all__` here and the modules in `PUBLIC`, without their names that begin with an
 underscore; everything else may change without notice. Plug-ins are made by name, with `mixwright.catalog.create`.

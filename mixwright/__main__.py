@@ -1,4 +1,4 @@
-"""The command line: one verb per stage, in the order of the flow.
+"""Command line of one verb per stage, in the order of the flow.
 
 Results go to stdout, everything else to stderr. Exit code 0: fine; 1: something in your input; 2: a bug of ours;
 3: `verdict --gate` found damage, or `audit --fail-on` found what it is to fail on; 4: the gate cannot tell.

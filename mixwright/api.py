@@ -1,4 +1,4 @@
-"""The stages as functions, for notebooks and scripts: each does what the verb of its name does on the command line.
+"""Stages as functions, for notebooks and scripts: each does what the verb of its name does on the command line.
 
     from mixwright.api import audit, measure, plan, run, trial, verdict
 

@@ -1,4 +1,4 @@
-"""The folder is the registry: a file without a leading underscore is a thing a user can name.
+"""Catalogue of plug-ins, read from the folders: a file without a leading underscore is a thing a user can name.
 
 Listing reads the source (`ast`) and imports nothing; naming imports one file. Third parties add entry points in the group
 `mixwright.<kind>`. Left out on purpose: decorators, and lists to keep.
@@ -65,11 +65,15 @@ class Entry:
     """One plug-in, known without importing it."""
 
     kind: str
+    """Kind of plug-in: a key of `KINDS`."""
     name: str
+    """Name that settings use: the file's stem, or the entry point's name."""
     module: str
+    """Importable module that holds it."""
     summary: str
     """First line of its docstring; for third parties also the distribution it comes from."""
     docstring: str
+    """The module's whole docstring."""
     needs: tuple[str, ...] = ()
     """Top-level packages it needs beyond core."""
     extra: str = "train"

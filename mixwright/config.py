@@ -1,4 +1,4 @@
-"""What a user writes in `run.yaml`: the settings of one whole run, each with its default.
+"""Settings that a user writes in `run.yaml` for one whole run, each with its default.
 
 `mixwright run --init` writes this file with comments; `runs.read_yaml(path, RunConfig)` reads it.
 """
@@ -73,31 +73,36 @@ class WarmupConfig:
     steps: Annotated[NoneOrMore, Steps] = 1500
     """Optimiser steps."""
     batch_size: Annotated[Count, Rows] = 64
+    """Examples per optimiser step."""
     learning_rate: Rate = 3e-3
+    """Peak learning rate of AdamW, above 0."""
     cells: Mapping[str, Amount] = field(default_factory=dict)
-    """`task@level` (or `task`) -> weight of what is taught; empty teaches the whole training split."""
+    """`task@level` (or `task`) -> weight of its warm-up rows, 0 or more; empty draws all of them evenly."""
     source: Place | None = None
-    """What is taught, in the forms of `corpus.train`; prompts of the run's own corpus are left out, so that they are new to
-    the model when the run begins. None teaches the run's training split itself."""
+    """Rows of the warm-up SFT, in the forms of `corpus.train`; prompts of the run's own corpus are left out, so that they
+    are new to the model when the run begins. None takes the run's training split itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """The model that is being taught."""
+    """The model that is trained."""
 
     path: Place = "tiny:"
     """Checkpoint folder or hub name, or `tiny:` for a small Llama built here."""
     adapter: Place | None = None
-    """PEFT adapter folder to load on top."""
+    """PEFT adapter folder to load on top; None loads none."""
     width: Annotated[Count, Wide] = 64
+    """Hidden size of a tiny model; a multiple of twice `heads`."""
     depth: Annotated[Count, _most(256, "no model has more layers")] = 4
+    """Layers of a tiny model."""
     heads: Annotated[Count, _most(256, "no model has more of them")] = 4
+    """Attention heads of a tiny model."""
     vocabulary: Annotated[int, Ge(259), _most(1_000_000, "no tokenizer has more entries")] = 512
     """BPE entries of a tiny model; digits are always single, and bytes and special tokens take 259."""
-    bases: Annotated[Count, _most(1000, "each is built, taught and measured")] = 1
+    bases: Annotated[Count, _most(1000, "each is built, trained and measured")] = 1
     """Different tiny starting models; trial seed s uses base s mod bases."""
     warmup: WarmupConfig | None = None
-    """For tiny models only."""
+    """SFT before anything is measured, for tiny models only; None leaves their random weights as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +114,15 @@ class MeasureConfig:
     samples: Annotated[Count, _most(10_000, "the samples of an item are in memory together")] = 8
     """Sampled completions per item (k of pass@k)."""
     temperature: Temperature = 1.0
+    """Sampling temperature of the sampled completions; greedy decoding does not read it."""
     max_new_tokens: Annotated[Count, Tokens] = 8
+    """Longest completion, tokens; longer ones are cut and graded as they are."""
     decoding: Literal["greedy", "sampled"] = "greedy"
     """The declared decoding: how the model will be used, and what the primary outcome is read from."""
     probes: tuple[str, ...] = ("competence", "formats", "entropy", "drift")
+    """Probes that measure before and after, by name (`mixwright list probes`)."""
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Of the probes, by name: `retention: {learning_rate: 1e-4}`."""
+    """Keyword arguments per probe, by name: `retention: {learning_rate: 1e-4}`."""
     grader_seconds: Amount = 10.0
     """Longest that a grader may take for one answer, in measuring and in trials, seconds; 0 sets no limit."""
     slow_grader: Literal["wrong", "stop"] = "wrong"
@@ -123,11 +131,12 @@ class MeasureConfig:
 
 @dataclass(frozen=True, slots=True)
 class PlanConfig:
-    """Who plans."""
+    """Which planner makes the plan, and what is changed in it."""
 
     planner: str = "difficulty"
+    """Planner that makes plan.yaml, by name (`mixwright list planners`)."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Of the planner."""
+    """Keyword arguments of the planner."""
     stage: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the plan's stages that you want otherwise: mixture, selector, gates, controllers, monitors, options."""
 
@@ -139,13 +148,17 @@ class TrainConfig:
     objective: str = "grpo"
     """grpo, sft or dpo."""
     steps: Annotated[Count, Steps] = 60
+    """Optimiser steps of every arm."""
     prompts: Annotated[Count, Rows] = 8
     """Prompts (groups) per step."""
     generations: Annotated[int, Ge(2), Rows] = 8
     """Completions per prompt (TRL's num_generations)."""
     max_new_tokens: Annotated[Count, Tokens] = 8
+    """Longest completion in GRPO's rollouts, tokens."""
     learning_rate: Annotated[float, Ge(0), Le(10)] = 5e-4
+    """Learning rate of the optimiser, constant over the run; 0 changes no weights."""
     temperature: Temperature = 1.0
+    """Sampling temperature of GRPO's rollouts."""
     beta: Amount = 0.0
     """KL coefficient of GRPO; 0 loads no reference model. DPO's beta is another thing and stands in `settings`."""
     canary_every: NoneOrMore = 20
@@ -165,6 +178,7 @@ class TrialConfig:
     nulls: tuple[str, ...] = ("shuffled_levels", "replayed", "permuted")
     """Run for a lever that beats every reference, and for no other."""
     seeds: Annotated[Count, _most(1000, "every arm is trained on each; intervals gain little beyond 30")] = 8
+    """Training runs per arm, paired over arms by seed: 0 to `seeds` - 1. Fewer than 5 are inconclusive."""
     workers: Annotated[int, Ge(0), Le(1024)] = 0
     """Processes of one thread each; 0 takes one per CPU core."""
     target: Amount = 0.1
@@ -180,9 +194,16 @@ class RunConfig:
     """One whole run: corpus to verdict."""
 
     corpus: CorpusConfig
+    """Where the examples come from."""
     model: ModelConfig = field(default_factory=ModelConfig)
+    """The model that is trained."""
     measure: MeasureConfig = field(default_factory=MeasureConfig)
+    """How much is measured before and after."""
     plan: PlanConfig = field(default_factory=PlanConfig)
+    """Which planner makes the plan, and what is changed in it."""
     train: TrainConfig = field(default_factory=TrainConfig)
+    """How the model is trained; the same for every arm."""
     trial: TrialConfig = field(default_factory=TrialConfig)
+    """Which arms are tried, on how many seeds."""
     seed: Annotated[int, Ge(0), Lt(2**31)] = 0
+    """First random seed of the run: all draws, samples and training seeds are derived from it."""

@@ -1,4 +1,4 @@
-"""What every plug-in promises: one abstract class per kind, each with few methods.
+"""Contracts of the plug-ins: one abstract class per kind, each with few methods.
 
 A plug-in is one final class in one file; its `__init__` takes only keyword options with defaults and stores them.
 `mixwright.conformance` holds the tests of these promises; third parties run them on their own classes.
@@ -126,6 +126,7 @@ class Admission(NamedTuple):
     """A gate's answer."""
 
     admitted: bool
+    """Whether the group may change the weights."""
     reason: str
     """Stored for people; also says when a group was admitted for want of evidence."""
     cause: str = ""
@@ -133,11 +134,11 @@ class Admission(NamedTuple):
 
 
 class Gate(Steerer):
-    """Decides which groups may teach, on the cell's evidence, never on one group alone. Sees refused groups too."""
+    """Decides which groups may change the weights, on the cell's evidence, never on one group; sees refused ones too."""
 
     @abstractmethod
     def admit(self, group: GroupOutcome) -> Admission:
-        """Whether the group may teach, and why."""
+        """Whether the group may change the weights, and why."""
 
 
 class Controller(Steerer):
@@ -219,6 +220,7 @@ class Finding(ABC):
     """One research claim as a trial on a tiny model, its prediction written before the run."""
 
     CLAIM: ClassVar[str] = ""
+    """The research claim, one sentence."""
     EXPECT: ClassVar[Mapping[str, float]] = {}
     """Name of a number -> least value that counts as reproduced."""
 

@@ -1,4 +1,4 @@
-"""The one exception for "you can fix this": printed without a traceback, exit code 1."""
+"""Exception for what the user can fix: printed without a traceback, exit code 1."""
 
 from __future__ import annotations
 

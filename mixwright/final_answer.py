@@ -1,4 +1,4 @@
-r"""The final answer of a completion: `3 15 0 # 0` gives `0`, `so \boxed{1/2}.` gives `1/2`.
+r"""Reader of a completion's final answer: `3 15 0 # 0` gives `0`, `so \boxed{1/2}.` gives `1/2`.
 
 One implementation for whatever compares answers without knowing the gold one: monitors, through the trainers. It is generic:
 it knows no task, and graders never use it. Left out on purpose: whether `1/2` is `0.5`.

@@ -1,4 +1,4 @@
-"""What is noted in a run folder about the run as a whole, and whether other settings may go on in it."""
+"""Manifest of a run folder: notes on the run as a whole, and whether other settings may go on in it."""
 
 from __future__ import annotations
 

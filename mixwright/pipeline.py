@@ -1,4 +1,4 @@
-"""The whole flow as a line: corpus -> audit -> measure -> plan -> trial (which steers) -> verdict.
+"""Pipeline of the whole flow, as a line: corpus -> audit -> measure -> plan -> trial (which steers) -> verdict.
 
 Each stage reads records from the run folder and writes its own there, so any stage can be re-run, inspected or hand-edited
 alone; `run` keeps what is there and newer than what it was made from. Nothing is written before the input was checked.
@@ -32,7 +32,7 @@ def run(config: RunConfig, folder: RunFolder, *, base: Path = Path(), say: Calla
         config: the settings.
         folder: where everything is written; a stage whose output is there and up to date is not done again.
         base: folder that relative paths in the settings start from.
-        say: told what is being done.
+        say: called with what is being done.
 
     Raises:
         InputError: something in the settings or the data; before the folder is made where that can be known.

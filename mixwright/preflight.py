@@ -1,4 +1,4 @@
-"""Everything that can be refused from settings and data alone, before a run folder is made or a model is loaded."""
+"""Refusals from settings and data alone, before a run folder is made or a model is loaded."""
 
 from __future__ import annotations
 

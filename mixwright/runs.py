@@ -1,4 +1,4 @@
-"""The run folder: where each stage reads and writes its records, so that any stage can be re-run or hand-edited alone.
+"""Run folder: where each stage reads and writes its records, so that any stage can be re-run or hand-edited alone.
 
 Layout:
     manifest.json  corpus/  audit.json  measure/<name>.parquet  plan.yaml

@@ -1,4 +1,4 @@
-"""The form of an answer without its content: `12 + 5 = 17` becomes `9 + 9 = 9`.
+"""Skeleton of an answer, its form without its content: `12 + 5 = 17` becomes `9 + 9 = 9`.
 
 One implementation for the whole flow (audit, measure, monitors), so that a form seen in the data, in completions and
 during the run has one name. Left out on purpose: meaning, and the length of words and numbers.

@@ -1,4 +1,4 @@
-"""A time limit for code of the user's that may hang: graders and reward functions.
+"""Time limit for code of the user's that may hang: graders and reward functions.
 
 In the main thread two timers of the system interrupt it, one by the clock and one by this process's CPU time: code that sets
 an alarm of its own (math-verify does) takes over the first and not the second. Python notices them between two of its

@@ -1,1 +1,1 @@
-"""The laboratory: claims tried on tiny models, generated tasks, the demo. Imports mixwright, never the other way."""
+"""Laboratory: claims tried on tiny models, generated tasks, the demo. It imports mixwright, never the other way."""

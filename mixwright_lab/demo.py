@@ -1,4 +1,4 @@
-"""The main job on real input: Reasoning Gym tasks, a tiny model, a lever against three references, one verdict page.
+"""Demo of the main job on real input: Reasoning Gym tasks, a tiny model, a lever against three references, one page.
 
 `make demo` runs it with 8 seeds; `FULL=1` takes 12 seeds and more steps. Everything but the first act is what
 `mixwright run mixwright_lab/demo.yaml` does.

@@ -72,7 +72,7 @@ def test_answers_of_partial_skill_are_right_and_half_of_them_are_0():
 
 def test_the_default_arm_is_the_plan_that_a_trainer_makes():
     pool = pool_of(overhard.examples_of("blind", 3)[::20], lambda _: 1 / 16)
-    (own,) = default_plan(pool, "grpo", overhard.STEPS, leash=False).stages
+    (own,) = default_plan(pool, "grpo", overhard.STEPS, kl_penalty=False).stages
     (made,) = overhard.plan_of(overhard.DEFAULT, pool).stages
     for name in ("selector", "gates", "controllers", "monitors", "mixture"):
         assert getattr(made, name) == getattr(own, name), name

@@ -127,7 +127,7 @@ def test_static_band_is_chosen_once_by_a_charged_measurement_edges_included(monk
     assert len({example.level for example in where.learnt.examples}) == 1  # never empty
 
 
-def test_a_coin_refuses_its_share_and_steps_follow_the_survivors():
+def test_a_coin_refuses_its_share_and_steps_follow_the_informative_groups():
     where = arena()
     rule = Coin(40, 0, 0.5)
     for _ in range(50):

@@ -1,4 +1,4 @@
-"""The leash and the canaries alone, against hand values and their stated error rates."""
+"""The KL penalty and the canaries alone, against hand values and their stated error rates."""
 
 from __future__ import annotations
 

@@ -192,12 +192,12 @@ def groups(*wins, cell="chain@2", step=0):
     return [GroupOutcome(f"{cell}#{i}", task, float(level), step, (1.0,) * w + (0.0,) * (8 - w)) for i, w in enumerate(wins)]
 
 
-def test_few_survivors_scale_or_skip_the_step_and_it_is_restored():
+def test_few_informative_groups_scale_or_skip_the_step_and_it_is_restored():
     engine = Engine(stage(gates=("too_hard",)), pool(), seed=0)
     (scaled,) = engine.observe(groups(4, 8, 8, 8, 8, 8, 8, 8), Signals(0))
     assert (scaled.kind, scaled.value) == ("lr_factor", 0.5)  # 1 of 8 is half of 25 %
     (skipped,) = [a for a in engine.observe(groups(8, 8, 8, 8), Signals(1)) if a.kind == "skip_step"]
-    assert "0 of 4 groups teach" in skipped.because
+    assert "0 of 4 groups are informative" in skipped.because
     (restored,) = engine.observe(groups(4, 4), Signals(2)) or [None]
     assert restored is None  # already told when the step was skipped: the factor stands at 1
     engine.observe(groups(4, 8, 8, 8, 8, 8, 8, 8), Signals(3))
@@ -236,7 +236,10 @@ def test_a_stretch_that_few_groups_survive_is_one_line_however_long():
     other.finish()
     first, second = [d for d in other.take_decisions() if d.what == "lr_factor"]
     assert (first.step, first.last, first.old, first.new) == (1, 29, 1.0, 0.25)
-    assert first.because == "under 25% of the groups teach in 15 batches, steps 1 to 29: learning rate times 0.25 to 0.5"
+    assert (
+        first.because
+        == "under 25% of the groups are informative in 15 batches, steps 1 to 29: learning rate times 0.25 to 0.5"
+    )
     assert (second.step, second.last) == (41, 49)
 
 

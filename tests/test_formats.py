@@ -1,4 +1,4 @@
-"""The race of formats: forecast by hand, scored, watched, and told without harm."""
+"""Forecasts of answer formats: by hand, scored, watched, and counted without harm."""
 
 import json
 import math
@@ -15,11 +15,11 @@ from mixwright.measure.probes.formats import format_rows
 from mixwright.plan.format_forecast import (
     OTHER,
     PUSH,
-    Runner,
+    FormatShare,
     crossing,
     foresee,
     formats_of,
-    race,
+    projected_shares,
     warnings_of,
     winner,
     with_formats,
@@ -34,28 +34,28 @@ from mixwright.verdict.stage import render
 HOSTILE = "<script>alert(1)</script>\x1b[31m[bold]`{task}`"
 
 
-# the race
+# the forecast
 
 
 def test_two_formats_cross_where_the_formula_says() -> None:
-    minority, majority = Runner("a", 0.28, 0.46), Runner("b", 0.62, 0.12)
+    minority, majority = FormatShare("a", 0.28, 0.46), FormatShare("b", 0.62, 0.12)
     when = crossing(minority, majority)
     assert when == pytest.approx(math.log(0.62 / 0.28) / (PUSH * 0.34))
-    before, at, after = (race([0.28, 0.62], [0.46, 0.12], PUSH * steps) for steps in (when - 1, when, when + 1))
+    before, at, after = (projected_shares([0.28, 0.62], [0.46, 0.12], PUSH * steps) for steps in (when - 1, when, when + 1))
     assert before[0] < before[1]
     assert at == pytest.approx([0.5, 0.5])
     assert after[0] > after[1]
 
 
 def test_one_step_by_hand() -> None:
-    first, second = race([0.25, 0.75], [1.0, 0.0], math.log(3))  # 0.25 x 3 against 0.75 x 1
+    first, second = projected_shares([0.25, 0.75], [1.0, 0.0], math.log(3))  # 0.25 x 3 against 0.75 x 1
     assert (first, second) == pytest.approx((0.5, 0.5))
 
 
 def test_who_leads_or_does_not_gain_never_crosses() -> None:
-    assert crossing(Runner("a", 0.6, 0.1), Runner("b", 0.4, 0.9)) == 0.0
-    assert crossing(Runner("a", 0.4, 0.5), Runner("b", 0.6, 0.5)) == math.inf
-    assert crossing(Runner("a", 0.4, 0.4), Runner("b", 0.6, 0.5)) == math.inf
+    assert crossing(FormatShare("a", 0.6, 0.1), FormatShare("b", 0.4, 0.9)) == 0.0
+    assert crossing(FormatShare("a", 0.4, 0.5), FormatShare("b", 0.6, 0.5)) == math.inf
+    assert crossing(FormatShare("a", 0.4, 0.4), FormatShare("b", 0.6, 0.5)) == math.inf
 
 
 SHARES = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=6).filter(lambda shares: sum(shares) > 1e-3)
@@ -64,30 +64,32 @@ SHARES = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=6).filter(lambda sha
 @given(SHARES, st.floats(0.0, 1000.0), st.randoms())
 def test_shares_stay_shares(shares: list[float], pushed: float, random) -> None:
     accuracies = [random.random() for _ in shares]
-    ends = race(shares, accuracies, pushed)
+    ends = projected_shares(shares, accuracies, pushed)
     assert sum(ends) == pytest.approx(1)
     assert all(0 <= end <= 1 for end in ends)
     assert all(end == 0 for share, end in zip(shares, ends, strict=True) if share == 0)
     total = sum(shares)
-    assert race(shares, accuracies, 0.0) == pytest.approx([share / total for share in shares])
-    assert race(shares, [0.3] * len(shares), pushed) == pytest.approx([share / total for share in shares])
+    assert projected_shares(shares, accuracies, 0.0) == pytest.approx([share / total for share in shares])
+    assert projected_shares(shares, [0.3] * len(shares), pushed) == pytest.approx([share / total for share in shares])
 
 
 @given(SHARES, st.floats(0.0, 20.0), st.floats(0.0, 20.0), st.randoms())
-def test_a_race_goes_on_where_it_stopped(shares: list[float], one: float, two: float, random) -> None:
+def test_a_projection_goes_on_where_it_stopped(shares: list[float], one: float, two: float, random) -> None:
     accuracies = [random.random() for _ in shares]
-    assert race(race(shares, accuracies, one), accuracies, two) == pytest.approx(race(shares, accuracies, one + two))
+    assert projected_shares(projected_shares(shares, accuracies, one), accuracies, two) == pytest.approx(
+        projected_shares(shares, accuracies, one + two)
+    )
 
 
 def test_overlapping_ranges_are_undecided_and_ties_have_no_winner() -> None:
-    clear = foresee("t", [Runner("a", 0.3, 0.8, 0.01, 0.01), Runner("b", 0.7, 0.2, 0.01, 0.01)], 40)
+    clear = foresee("t", [FormatShare("a", 0.3, 0.8, 0.01, 0.01), FormatShare("b", 0.7, 0.2, 0.01, 0.01)], 40)
     assert winner(clear) == "a"
     assert [forecast.name for forecast in clear] == ["share:a", "share:b"]
     assert all(forecast.low <= forecast.expected <= forecast.high for forecast in clear)
-    noisy = foresee("t", [Runner("a", 0.3, 0.8, 0.1, 0.4), Runner("b", 0.7, 0.2, 0.1, 0.4)], 40)
+    noisy = foresee("t", [FormatShare("a", 0.3, 0.8, 0.1, 0.4), FormatShare("b", 0.7, 0.2, 0.1, 0.4)], 40)
     assert winner(noisy) is None
-    assert winner(foresee("t", [Runner("a", 0.5, 0.5), Runner("b", 0.5, 0.5)], 40)) is None
-    assert winner(foresee("t", [Runner(OTHER, 0.9, 0.9), Runner("b", 0.1, 0.1)], 40)) is None
+    assert winner(foresee("t", [FormatShare("a", 0.5, 0.5), FormatShare("b", 0.5, 0.5)], 40)) is None
+    assert winner(foresee("t", [FormatShare(OTHER, 0.9, 0.9), FormatShare("b", 0.1, 0.1)], 40)) is None
 
 
 def rows(task: str, forms: dict[str, tuple[float, float]], width: float = 0.01, null: float = 0.0) -> list[Measurement]:
@@ -108,14 +110,16 @@ PLAN = Plan("p", (Stage("s", "grpo", 40, {"t": 1.0}), Stage("sft", "sft", 100, {
 
 def test_the_plan_says_shares_before_the_run_with_reasons() -> None:
     said = with_formats(PLAN, rows("t", {"a": (0.7, 0.2), "b": (0.29, 0.6), "rare": (0.01, 0.9)}))
-    ends = dict(zip("ab", race([0.7, 0.29], [0.2, 0.6], PUSH * 40), strict=True))  # steps of GRPO only; not the unused form
+    ends = dict(
+        zip("ab", projected_shares([0.7, 0.29], [0.2, 0.6], PUSH * 40), strict=True)
+    )  # steps of GRPO only; not the unused form
     assert {f.name: f.expected for f in said.forecast} == {f"share:{k}": pytest.approx(v, abs=1e-4) for k, v in ends.items()}
     assert "level with 'a' at step" in said.why["forecast.0.expected"]
     assert "'b' wins" in said.why["forecast.0.expected"]
     assert with_formats(replace(PLAN, stages=PLAN.stages[1:]), rows("t", {"a": (0.7, 0.2), "b": (0.3, 0.6)})).forecast == ()
 
 
-def test_content_is_no_race() -> None:
+def test_content_has_no_forecast() -> None:
     assert formats_of(rows("t", {"a": (0.2, 0.2), "b": (0.2, 0.6), OTHER: (0.6, 0.3)})) == {}
     assert formats_of(rows("t", {"a": (1.0, 0.2)})) == {}
     signs = [replace(row, null=0.5) for row in rows("t", {"9": (0.7, 0.1), "-9": (0.3, 0.2)})]
@@ -158,10 +162,10 @@ def folder(place: Path, after: dict[str, tuple[float, float]], form: str = "b") 
 
 def test_the_verdict_scores_the_winner(tmp_path: Path) -> None:
     text, table = FormatsSection().blocks(folder(tmp_path, {"a": (0.1, 0.2), "b": (0.9, 0.6)}))
-    assert "came in 1 of 1 runs; a guess would have 0.5" in text.text  # type: ignore[union-attr]
-    assert [row[1::4] for row in table.rows] == [("b", "foretold, won 1 of 1"), ("a", "")]  # type: ignore[union-attr]
+    assert "became the commonest in 1 of 1 runs; a guess would be right in 0.5" in text.text  # type: ignore[union-attr]
+    assert [row[1::4] for row in table.rows] == [("b", "predicted, won 1 of 1"), ("a", "")]  # type: ignore[union-attr]
     missed, _ = FormatsSection().blocks(folder(tmp_path, {"a": (0.9, 0.2), "b": (0.1, 0.6)}))
-    assert "came in 0 of 1 runs" in missed.text  # type: ignore[union-attr]
+    assert "became the commonest in 0 of 1 runs" in missed.text  # type: ignore[union-attr]
 
 
 def test_hostile_format_names_do_no_harm(tmp_path: Path) -> None:

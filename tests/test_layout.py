@@ -1,6 +1,7 @@
 """The house rules that a machine can check: sizes, borders, docstrings, the two pages' form, nothing of one machine."""
 
 import ast
+import itertools
 import re
 import shutil
 import subprocess
@@ -8,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from source_tree import OWN, PAGE, ROOT, project_files, shown, tree
+from source_tree import OWN, PACKAGES, PAGE, ROOT, project_files, shown, summary, tree
 
 import mixwright
 from mixwright.catalog import KINDS
@@ -74,6 +75,56 @@ def undocumented(path: Path) -> Iterator[str]:
 def test_every_public_name_has_a_docstring() -> None:
     examples = [path for path in SOURCES if path.parent.name == "examples"]
     assert [found for path in [*PRODUCT, *examples] for found in undocumented(path)] == []
+
+
+SAID = [
+    *sorted((ROOT / "mixwright" / "records").glob("*.py")),
+    *(ROOT / "mixwright" / f"{n}.py" for n in ("contracts", "config")),
+]
+"""Where every field is public: what crosses a stage border, what a plug-in is handed, what a user writes in run.yaml."""
+
+
+def unsaid(path: Path) -> Iterator[str]:
+    """Annotated fields of public classes without a docstring under them."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            for field, text in itertools.zip_longest(node.body, node.body[1:]):
+                is_field = isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+                is_text = (
+                    isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant) and isinstance(text.value.value, str)
+                )
+                if is_field and not is_text:
+                    yield f"{name(path)}:{field.lineno} {node.name}.{field.target.id}"
+
+
+def test_every_public_field_has_a_docstring() -> None:
+    assert [found for path in SAID for found in unsaid(path)] == []
+
+
+NAMELESS = re.compile(
+    r"(What|How|Which|Why|Where|When|Who|Whether|Any|Every|Everything|Several|Only|One|The|An?|Is|Are|Do|Does|From|Between"
+    r"|Alarms|Allows|Chooses|Decides|Draws|Finds|Gives|Keeps|Makes|Measures|Raises|Reads|Refuses|Says|Shows|Spends|Stops"
+    r"|Takes|Watches|Writes)\b"
+)
+"""First words of a first line that does not name the thing."""
+NAMED = {"arms": {"Lever", "Reference", "Null", "Ablation"}}
+"""Kind -> first words of its plug-ins' first lines, where they are not the kind itself."""
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_first_lines_name_the_thing(package: str) -> None:
+    """First lines say `Selector that draws ...`, not `Draws ...`; `mixwright list` and the tree print them."""
+    paths = [path for path in SOURCES if path.relative_to(ROOT).parts[0] == package]
+    lines = {name(path): (ast.get_docstring(ast.parse(path.read_bytes())) or " ").split("\n")[0] for path in paths}
+    assert {path: line for path, line in lines.items() if NAMELESS.match(line)} == {}
+    assert {path: line for path, line in lines.items() if len(line) > 118 or not line.endswith(".")} == {}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_first_lines_of_plugins_begin_with_their_kind(kind: str) -> None:
+    folder = ROOT.joinpath(*KINDS[kind].package.split("."))
+    first = {name(path): summary(path).split()[0].strip(":") for path in PLUGINS if path.parent == folder}
+    assert {path: word for path, word in first.items() if word not in NAMED.get(kind, {kind.title()[:-1]})} == {}
 
 
 @pytest.mark.parametrize("path", PLUGINS, ids=name)

@@ -51,10 +51,10 @@ def sourced(lint: Lint | None, name: str) -> str:
 MIXED = [group(("# 9", "9 # 9"), (3, 9))] * 4
 
 
-def test_several_formats_without_a_leash() -> None:
+def test_several_formats_without_a_kl_penalty() -> None:
     said = sourced(formats(replace(CALM, beta=0.0), MIXED), "formats")
     assert "2 formats ('# 9' 50%, '9 # 9' 50%)" in said
-    assert formats(CALM, MIXED) is None  # a leash
+    assert formats(CALM, MIXED) is None  # a KL penalty
     assert formats(replace(CALM, beta=0.0), [group(("# 9",) * 19 + ("9 # 9",))]) is None  # 5 % are no second format
     assert formats(replace(CALM, beta=0.0), [group(("# 9",) * 8), group(("9 # 9",) * 8, task="u")]) is None  # one per task
     assert formats(replace(CALM, beta=0.0), [group(())]) is None  # nobody told

@@ -42,7 +42,7 @@ def test_difficulty_names_the_states_and_puts_weight_where_there_is_room():
     assert blind.chance == 0.3
     weights = plan.stages[0].weights
     assert weights["chain"] > weights["spell"] > weights["gcd"] > weights["prime"] == weights["count"] == 0.02
-    assert weights["gcd"] == pytest.approx(0.02 + 0.1, abs=1e-4)  # the floor and the whole anchor
+    assert weights["gcd"] == pytest.approx(0.02 + 0.1, abs=1e-4)  # the floor and the whole rehearsal share
     assert "lucky" in plan.why["stages.0.weights.count"]
     for task in weights:
         assert plan.why[f"stages.0.weights.{task}"]

@@ -9,7 +9,7 @@ from test_selectors import group, pool, scene
 
 from mixwright.records import CellPlan, GroupOutcome, Plan, Signals, Stage
 from mixwright.steer.engine import Engine
-from mixwright.steer.selectors._states import LONGEST, PILOT, CellStates
+from mixwright.steer.selectors._states import LONGEST, RETRIED, CellStates
 
 
 def states(here, band=(0.1, 0.9)):
@@ -67,7 +67,7 @@ def test_a_lucky_cell_is_told_by_its_answers_and_seldom_comes_back_while_nothing
     for _ in range(60):
         place, kept, step = blind_cell()
         returned += "active" in [learnt(kept, place, index, step) for index in rng.integers(80, size=8)]
-    assert returned / 60 < 0.35  # four pilots, each by itself: one of its two prompts is right in half of all cases
+    assert returned / 60 < 0.35  # four re-evaluations, each by itself: one of its two prompts is right in half of all cases
 
 
 def test_a_lucky_cell_comes_back_when_it_is_learnt_and_its_answers_are_forgotten():
@@ -99,7 +99,7 @@ def serve(kept, place, step, draws=8):
     return [int(cell) for cell in cells if cell >= 0]
 
 
-def test_a_deferred_cell_is_piloted_at_rising_intervals_and_found_when_it_becomes_reachable():
+def test_a_deferred_cell_is_re_evaluated_at_rising_intervals_and_found_when_it_becomes_reachable():
     place, kept = states(pool(levels=(1.0,)))
     for step in range(3):
         show(kept, place, 0, 0, step)
@@ -107,7 +107,7 @@ def test_a_deferred_cell_is_piloted_at_rising_intervals_and_found_when_it_become
     pilots = []
     for step in range(3, 400):
         if served := serve(kept, place, step):
-            assert len(served) <= PILOT
+            assert len(served) <= RETRIED
             pilots.append(step)
             for _ in served:
                 show(kept, place, 0, 0, step)
@@ -119,13 +119,13 @@ def test_a_deferred_cell_is_piloted_at_rising_intervals_and_found_when_it_become
         for _ in serve(kept, place, step):
             show(kept, place, 0, 3, step)
     assert kept.named() == {"t@1": "active"}
-    assert kept.evidence.tries[0] <= 8 * (PILOT + 1)  # all the failures of another model are forgotten
+    assert kept.evidence.tries[0] <= 8 * (RETRIED + 1)  # all the failures of another model are forgotten
 
 
 @settings(deadline=None, max_examples=25)
 @given(st.lists(st.integers(0, 8), min_size=2, max_size=12), st.integers(0, 1000))
-def test_no_cell_starves_and_pilots_keep_to_their_share(success, seed):
-    """Whatever cells show, each is drawn again within a bound, and pilots and reviews take no more than their shares."""
+def test_no_cell_starves_and_re_evaluations_keep_to_their_share(success, seed):
+    """Whatever cells show, each is drawn again within a bound, re-evaluations and reviews take no more than their shares."""
     levels = [float(number + 1) for number in range(len(success))]
     here = pool(levels=tuple(levels))
     plan = Plan("p", (Stage("s", "grpo", 500, {"t": 1.0}, selector="difficulty", options={}),))

@@ -94,7 +94,7 @@ def test_a_refused_group_has_advantage_zero_and_others_do_not(tmp_path: Path, sc
     assert [line["refused"] for line in steps] == [sum(g.example == b[1].example for g in b) for b in seen]
 
 
-def test_a_step_without_survivors_moves_nothing(tmp_path: Path) -> None:
+def test_a_step_without_informative_groups_moves_nothing(tmp_path: Path) -> None:
     trainer = make(SteeredGRPOTrainer, tmp_path, {"max_steps": 4}, steering=Steering(UNIFORM))
     script(trainer, lambda groups: [Action("skip_step", "step", None, "test")] if trainer.state.global_step == 2 else [])
     values: list[torch.Tensor] = []

@@ -133,7 +133,7 @@ def test_anchors_are_carried_out_by_the_draws_and_alarms_leave_them_alone(tmp_pa
     assert [sum(pair) for pair in zip(letters[::2], letters[1::2], strict=True)] == [0.25] * 6  # one of eight draws
 
 
-def test_the_default_plan_has_no_leash_where_there_is_no_coefficient_to_move(tmp_path: Path) -> None:
+def test_the_default_plan_has_no_kl_penalty_where_there_is_no_coefficient_to_move(tmp_path: Path) -> None:
     for beta, controllers in ((0.0, []), (0.01, ["controllers.drift"])):
         pool = pool_of(indexed(rows(), "grpo"), Steering())
         args = grpo_config(tmp_path / str(beta))

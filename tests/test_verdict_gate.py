@@ -260,7 +260,7 @@ def test_damage_elsewhere_fails_unless_the_user_named_what_matters() -> None:
     assert any("not protected, and damaged" in line for line in lines(found))
     told = check(*sides, [("safe", None)], named=True)
     assert (told.outcome, told.code()) == ("passed", 0)
-    assert any(line.startswith("other") and "told only" in line for line in lines(told))
+    assert any(line.startswith("other") and "reported only" in line for line in lines(told))
 
 
 def test_skill_that_gave_way_to_the_commonest_answer_is_damage() -> None:

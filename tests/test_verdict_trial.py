@@ -119,7 +119,7 @@ def test_shares_are_compared_over_seeds(tmp_path: Path) -> None:
     }
     found = np.array([values["steered", seed] - values["uniform", seed] for seed in range(5)])  # type: ignore[operator]
     half = 2.776445 * found.std(ddof=1) / 5**0.5
-    row = next(row for row in blocks[1].rows if row[:2] == ("share of groups that teach", "uniform"))
+    row = next(row for row in blocks[1].rows if row[:2] == ("share of informative groups", "uniform"))
     assert row[4] == f"{points(found.mean())} {between(found.mean() - half, found.mean() + half)}"
 
 

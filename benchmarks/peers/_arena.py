@@ -1,4 +1,4 @@
-"""A small bare GRPO loop: rollouts are charged as they are made, and a step is learnt from those that are handed in."""
+"""Arena of a small bare GRPO loop: rollouts are charged as they are made, and a step uses those that are handed in."""
 
 # ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
 

@@ -1,4 +1,4 @@
-"""Where every arm of a seed starts: a tiny GPT taught chain arithmetic by SFT from scratch, kept on disk between arms."""
+"""Starting model of every arm of a seed: a tiny GPT trained by SFT on chain arithmetic, kept on disk between arms."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SOURCES = (Path(chain.__file__), Path(__file__), Path(__file__).with_name("_gpt.
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a base model was taught."""
+    """What a base model was trained on."""
 
     levels: tuple[tuple[int, float], ...] = ((1, 1.0), (2, 1.0), (3, 1.0), (4, 1.0), (5, 0.5), (6, 0.5))
     """Operations and relative share of problems of that length."""
@@ -42,7 +42,7 @@ class Recipe:
 
 
 def base_model(seed: int, recipe: Recipe) -> GPT:
-    """The base of a seed and recipe, taught now or read from the folder for temporary files."""
+    """The base of a seed and recipe, trained now or read from the folder for temporary files."""
     torch.manual_seed(seed)
     model = GPT(recipe.width)
     path = _place(seed, recipe)

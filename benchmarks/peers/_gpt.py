@@ -1,4 +1,4 @@
-"""A tiny GPT over the words of chain arithmetic, and its sampler: one prefill per prompt, then a token at a time."""
+"""Tiny GPT over the words of chain arithmetic, and its sampler: one prefill per prompt, then a token at a time."""
 
 # ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
 

@@ -1,4 +1,4 @@
-"""Ways to spend rollouts: what every rule promises, uniform choice, and our engine with all of its actions carried out."""
+"""Rules that spend rollouts: what every rule promises, uniform choice, and our engine with all of its actions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Rule(ABC):
 
     def __init__(self) -> None:
         self.totals: Counter[str] = Counter()
-        """Groups that were learnt from, those of them that teach (admitted, rewards differ) and those refused."""
+        """Groups that were learnt from, those of them that are informative (admitted, rewards differ) and those refused."""
 
     @abstractmethod
     def step(self, arena: Arena) -> Learnt:

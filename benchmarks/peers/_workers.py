@@ -1,4 +1,4 @@
-"""Many one-thread runs on few cores: each job in a fresh process of a small pool, answers in the order of the jobs."""
+"""Workers for many one-thread runs: each job in a fresh process of a small pool, answers in the order of the jobs."""
 
 from __future__ import annotations
 

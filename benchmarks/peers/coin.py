@@ -1,6 +1,6 @@
-"""Refuses groups by a coin: what refusing is worth when nothing is known of the cells, on uniform draws.
+"""Rule that refuses groups by a coin: what refusing is worth when nothing is known of the cells, on uniform draws.
 
-As under a gate, a refused group has no advantage, and where the share of groups that teach falls under `SURVIVORS` the step
+As under a gate, a refused group has no advantage, and where the share of informative groups falls under `SURVIVORS` the step
 is made smaller, or skipped.
 
 Source: a null; the share is that of the gate which it stands beside.
@@ -21,12 +21,12 @@ SURVIVORS = EngineOptions().survivors
 
 
 class Coin(Plain):
-    """Uniform draws, of which a share may not teach.
+    """Uniform draws, of which a share is refused.
 
     Args:
         examples: how many the pool has.
         seed: of the order and of the coin.
-        share: of groups that are refused; 0 leaves the rule for few survivors alone.
+        share: of groups that are refused; 0 leaves only the rule for few informative groups.
     """
 
     def __init__(self, examples: int, seed: int, share: float) -> None:

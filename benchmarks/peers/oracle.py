@@ -1,4 +1,4 @@
-"""What perfect knowledge would buy: draws by the true pass rate of each level now, measured outside the charge.
+"""Rule with perfect knowledge: draws by the true pass rate of each level now, measured outside the charge.
 
 Every `EVERY` steps each cell's success is measured on fresh samples that nobody pays for; a cell whose success u above
 its chance level lies in the band is drawn in proportion to u(1 - u), any other never.

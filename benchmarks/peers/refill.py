@@ -1,4 +1,4 @@
-"""Filter and refill: draw prompts until enough groups have different rewards; the others are thrown away, and charged.
+"""Rule that draws until enough groups have different rewards; the others are thrown away, and charged.
 
 Source: DAPO 2503.14476 (dynamic sampling).
 Unit: none.

@@ -1,4 +1,4 @@
-"""Screen, then commit: a few rollouts of each candidate, and the rest of the group only where those differ.
+"""Rule that screens, then commits: a few rollouts of each candidate, and the rest of the group only where those differ.
 
 Source: SPEED 2506.09016 (its code: keep prompts with spread among the first rollouts, then n_continue more).
 Unit: none.

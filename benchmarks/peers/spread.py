@@ -1,4 +1,4 @@
-"""Draws by p(1 - p) of raw success: the spread of rewards, whatever it comes from.
+"""Rule that draws by p(1 - p) of raw success: the spread of rewards, whatever it comes from.
 
 Each cell's success is an exponential mean over its groups; cells are drawn in proportion to p(1 - p), problems at random,
 and a small share of draws goes anywhere.
@@ -6,7 +6,7 @@ and a small share of draws goes anywhere.
 Source: LILO 2502.12272 (learnability), as it is used where nobody asks what luck gives.
 Unit: none.
 Cost: none beyond the rollouts learnt from.
-Blind spot: rewards that are right by luck half the time have the largest spread of all, and teach nothing.
+Blind spot: rewards that are right by luck half the time have the largest spread of all, and no skill behind them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Only levels that were inside the band when the run began: a filter computed once, from a measurement that is charged.
+"""Rule of a fixed filter: only levels inside the band when the run began, by a measurement that is charged.
 
 Inside is decided by success on `ITEMS` problems of each level, and never again. Where no level is inside, the one nearest to
 the band's middle is kept. Problems come in shuffled passes.

@@ -1,4 +1,4 @@
-"""Draws near a target difficulty that rises while rewards are high and falls while they are low: AdaRFT.
+"""Rule of AdaRFT: draws near a target difficulty that rises while rewards are high and falls while they are low.
 
 Levels are ranked from 0, the lowest, to 1, the highest. After each batch T <- clip(T + RATE x tanh(SHARPNESS x (mean
 reward - WANTED)), 0, 1). A draw takes the level nearest to T plus normal noise of width `NOISE`, and a random problem of it:

@@ -1,4 +1,4 @@
-"""One task of the eval split beside the train rows it is compared with, and what chance alone would put in both."""
+"""Comparison of one task's eval rows with train rows, and of the overlap with what chance alone would give."""
 
 from __future__ import annotations
 

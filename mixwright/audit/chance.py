@@ -1,4 +1,4 @@
-"""How many prompts two samples of a task share by chance: the null of every overlap.
+"""Null of every overlap: the number of prompts that two samples of a task share by chance.
 
 A task's prompts are a template (words most of them have) with slots. Prompts agree by chance when their shapes agree
 and each slot happens to hold the same word or number. How often a slot repeats itself is estimated from the data, per

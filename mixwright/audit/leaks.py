@@ -1,4 +1,4 @@
-"""Everything of the eval split that was found in train, for every check that asks: looked for once per corpus."""
+"""Search for the eval split in train, made once per corpus for every check that asks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ class Leaks:
     rows: tuple[Row, ...]
     """The held-out rows that the following were looked for."""
     sought: WrappedIndex
+    """Index of the texts of `rows`, which finds copies with text around them."""
     index: NearIndex
+    """Index of the prompts of `rows`, which finds near-duplicates."""
     wrapped: dict[int, tuple[int, bool, bool]]
     """Position in `rows` -> number of a train row that holds it or (False) is held by it, and whether the answers agree."""
     near: dict[int, int]

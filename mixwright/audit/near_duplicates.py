@@ -1,4 +1,4 @@
-"""Near-duplicates of held-out prompts: the same numbers, the same answer, nearly the same words in the same order.
+"""Index of near-duplicates: the same numbers, the same answer, nearly the same words in the same order.
 
 Compared are runs of three words; runs that many held-out prompts of a task share are its template and do not count.
 Exact over short prompts; of long ones the 64 smallest hashes stand for all (a bottom-k sketch of the Jaccard similarity).

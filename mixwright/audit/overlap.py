@@ -1,4 +1,4 @@
-"""Which held-out rows stand in train too: by 64-bit fingerprints, whatever the tasks are called.
+"""Overlap of the splits: held-out rows that stand in train too, by 64-bit fingerprints, whatever their task.
 
 Left out on purpose: judging. An overlap is a leak or chance only beside its null.
 """

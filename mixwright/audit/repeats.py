@@ -25,6 +25,7 @@ class NearRepeats:
     """What was found in one task."""
 
     task: str
+    """Task name."""
     looked: int
     """Rows looked for."""
     pairs: list[tuple[int, int]]

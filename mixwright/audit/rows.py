@@ -44,7 +44,9 @@ class Row(NamedTuple):
     number: int
     """Position in the corpus."""
     task: str
+    """Task name."""
     split: str
+    """train or eval."""
     prompt: str
     """The prompt; of rows without one, the text itself."""
     answer: str

@@ -1,4 +1,4 @@
-"""Rows made from one template: how often two of them are the same, or nearly, where nobody copied anything.
+"""Null for rows made from one template: how often two of them are alike where nobody copied anything.
 
 A generator with many templates writes prompts whose wording is alike; numbers and names then agree far more often than
 between any two prompts. So agreement is counted among rows of train that are worded alike. Where rows that are worded alike

@@ -1,4 +1,4 @@
-"""The audit stage: every catalogued check over one corpus, errors first."""
+"""Stage that runs every catalogued check over one corpus, errors first."""
 
 from __future__ import annotations
 

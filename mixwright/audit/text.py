@@ -1,4 +1,4 @@
-"""Text as it is compared: what changes no question is folded away, what may be another question stays.
+"""Text normalised for comparison: changes that alter no question are folded away, all others stay.
 
 Folded: invisible characters, full-width and other compatibility forms, digits of other scripts, case of prose, runs of
 space, quotes, marks that end a clause. Kept: case and quotes in code, single letters (variables), primes and factorials,

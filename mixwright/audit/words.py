@@ -1,4 +1,4 @@
-"""Runs of three words, and how alike two prompts are by them.
+"""Runs of three words, and the similarity of two prompts by them.
 
 Exact over short prompts; of long ones the 64 smallest hashes stand for all (a bottom-k sketch of the Jaccard similarity).
 """

@@ -1,4 +1,4 @@
-"""Copies with text around them: a held-out prompt inside a longer training text, or a training prompt inside a held-out one.
+"""Index of copies with text around them: a held-out prompt inside a longer training text, or the other way round.
 
 A copy is the same words, numbers and signs in the same order, without a gap, and ends where the other ends: `12 + 35` does
 not stand in `12 + 35 * 2`. Runs of three words that many held-out prompts of a task have are its template; a template around

@@ -1,1 +1,1 @@
-"""Command line: what its verbs need beyond the pipeline. Nothing below imports it."""
+"""Command line verbs' needs beyond the pipeline. Nothing below imports it."""

@@ -1,4 +1,4 @@
-"""Any two checkpoints, whoever trained them, measured on one corpus: `mixwright verdict BEFORE AFTER --corpus C`."""
+"""Comparison of two checkpoints, whoever trained them, on one corpus: `mixwright verdict BEFORE AFTER --corpus C`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def compare(
         items: measured per cell; None takes what the gate needs.
         protect: tasks and cells that the gate will be asked about; empty where it chooses.
         decoding: how the model will be used.
-        say: told what is being done.
+        say: called with what is being done.
 
     Raises:
         InputError: a checkpoint, the corpus or a protected name cannot be used; nothing is written then.

@@ -1,4 +1,4 @@
-"""`mixwright run --init`: a run.yaml with every setting, its default, and the comment that config.py gives it."""
+"""Writer of `mixwright run --init`: a run.yaml with every setting, its default, and the comment that config.py gives it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 import dataclasses
 import itertools
 import os
+import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -104,7 +105,8 @@ def _lines(record: Any, depth: int) -> Iterator[str]:
     for field in dataclasses.fields(record):
         value = getattr(record, field.name)
         comment = comments.get(field.name) or (_summary(value) if dataclasses.is_dataclass(value) else "")
-        for line in textwrap.wrap(" ".join(comment.split()), COMMENT_WIDTH - len(indent)):
+        comment = re.sub(r"\bNone\b", "null", " ".join(comment.split()))  # as YAML writes it
+        for line in textwrap.wrap(comment, COMMENT_WIDTH - len(indent)):
             yield f"{indent}# {line}"
         if dataclasses.is_dataclass(value):
             yield f"{indent}{field.name}:"

@@ -1,4 +1,4 @@
-"""What the command line writes: results to stdout, everything else to stderr, data never as terminal codes."""
+"""Output of the command line: results to stdout, everything else to stderr, data never as terminal codes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PAIRS = 3
 def out(text: str) -> None:
     """A result, to stdout."""
     sys.stdout.write(text + "\n")
-    sys.stdout.flush()  # a full disk is told here, and not while the program leaves
+    sys.stdout.flush()  # a full disk shows here, and not while the program leaves
 
 
 def say(text: str) -> None:

@@ -1,4 +1,4 @@
-"""What `mixwright list` and `mixwright explain` print: plug-ins as their files describe them; none is imported."""
+"""Output of `mixwright list` and `mixwright explain`: plug-ins as their files describe them; none is imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The promises of `mixwright.contracts` as tests: one check function per kind, for our plug-ins and for yours.
+"""Tests of the promises of `mixwright.contracts`: one check function per kind, for our plug-ins and for yours.
 
     from mixwright.conformance import check_selector
     def test_mine(): check_selector(MySelector)

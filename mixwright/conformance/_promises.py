@@ -1,4 +1,4 @@
-"""What every kind of plug-in promises, and the tools to say which promise was broken."""
+"""Promises that every kind of plug-in makes, and the tools to say which promise was broken."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def same_randomness() -> Iterator[None]:
 
 
 def valid_plan(plan: Plan, tasks: set[str]) -> None:
-    """Weights are shares of `tasks` that sum to 1; the plan survives YAML unchanged."""
+    """Weights are shares of `tasks` that sum to 1; the plan comes back from YAML unchanged."""
     import yaml
 
     require(bool(plan.stages), "a plan has a stage")
@@ -70,10 +70,12 @@ def valid_plan(plan: Plan, tasks: set[str]) -> None:
         require(set(stage.weights) <= tasks, "weights are about known tasks")
         require(all(weight >= 0 for weight in stage.weights.values()), "weights are not negative")
         require(math.isclose(sum(stage.weights.values()), 1, abs_tol=1e-3), "weights sum to 1")
-    require(from_data(Plan, yaml.safe_load(yaml.safe_dump(to_data(plan)))) == plan, "the plan survives YAML")
+    require(
+        from_data(Plan, yaml.safe_load(yaml.safe_dump(to_data(plan)))) == plan, "the plan comes back from YAML unchanged"
+    )
 
 
 def round_trip(record: Any) -> None:
-    """The record survives JSON unchanged."""
+    """The record comes back from JSON unchanged."""
     data = json.loads(json.dumps(to_data(record), allow_nan=False))
-    require(to_data(from_data(type(record), data)) == data, f"{type(record).__name__} survives JSON")
+    require(to_data(from_data(type(record), data)) == data, f"{type(record).__name__} comes back from JSON unchanged")

@@ -116,7 +116,7 @@ def _model_state(model: Any) -> list[Any]:
 
 
 def check_planner(cls: type[Planner]) -> None:
-    """Pure; weights are shares of known tasks, each with its why; the plan survives YAML."""
+    """Pure; weights are shares of known tasks, each with its why; the plan comes back from YAML unchanged."""
     planner = check_plugin(cls)
     cells, competence, training = _samples.cells(), _samples.competence(), TrainingSetup(10)
     given = copy.deepcopy((cells, competence))

@@ -1,4 +1,4 @@
-"""The corpus: read from files, hub or generator into rows of examples in Arrow, with tasks, graders and cells."""
+"""Corpus of examples, read from files, hub or generator into Arrow rows, with tasks, graders and cells."""
 
 from mixwright.corpus.corpus import GENERATED, Corpus, read_corpus, read_source, texts
 

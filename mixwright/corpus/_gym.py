@@ -36,9 +36,11 @@ class Part:
     """One part of a specification."""
 
     task: str
+    """Name of the Reasoning Gym task."""
     level: int | None
     """Index of the curriculum's level; None is Reasoning Gym's default configuration."""
     count: int
+    """Examples wanted, at least 1."""
 
     @property
     def key(self) -> str:
@@ -132,7 +134,7 @@ def _example(part: Part, item: dict[str, Any], split: str, index: int, seed: int
         raise InputError(
             "a task with one right answer",
             f"{part.task}, whose items have none (many answers are right)",
-            "Leave it out: it can be neither taught nor graded by its answer.",
+            "Leave it out: it can be neither a target nor graded by its answer.",
         )
     return Example(
         id=f"{part.key}-{split}-{index}",
@@ -208,7 +210,7 @@ def maker(task: str, level: int | None) -> Callable[[int], dict[str, Any]]:
 
 
 def _configuration(task: str, level: int) -> Any:
-    """The configuration of one level without the easier ones, which Reasoning Gym includes unless told otherwise."""
+    """The configuration of one level without the easier ones, which Reasoning Gym includes unless set otherwise."""
     from reasoning_gym.coaching.base_curriculum import DefaultCurriculumContext, RangeAttributeMode
     from reasoning_gym.factory import CURRICULA, create_curriculum
 

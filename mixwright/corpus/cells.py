@@ -1,4 +1,4 @@
-"""Cells of the training data, each with its chance level: what somebody without the skill would score."""
+"""Cells of the training data, each with its chance level: the success of the best rule without the skill."""
 
 from __future__ import annotations
 

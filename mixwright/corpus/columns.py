@@ -1,7 +1,7 @@
-"""What the columns of a row mean: TRL's names, the usual other names, and the user's mapping.
+"""Meaning of a row's columns: TRL's names, the usual other names, and the user's mapping.
 
 Recognised as TRL does: prompt; prompt + completion; `text`; `messages` (and from/value `conversations`); chosen + rejected,
-the prompt beside them or their common beginning. The last assistant turn of `messages` is what is taught.
+the prompt beside them or their common beginning. The last assistant turn of `messages` is the target.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ def _unicode(value: str, name: str, place: Place) -> str:
 
 
 def _turns(messages: Text, place: Place) -> tuple[Text, Text | None]:
-    """Prompt and target of a conversation: the last assistant turn is taught."""
+    """Prompt and target of a conversation: the last assistant turn is the target."""
     if isinstance(messages, str):
         raise place.error(
             "a list of chat messages",

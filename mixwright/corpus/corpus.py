@@ -1,4 +1,4 @@
-"""The corpus: rows of examples in Arrow, the tasks they belong to, and the graders that judge them."""
+"""Class `Corpus`: rows of examples in Arrow, the tasks they belong to, and the graders that judge them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which row is which: ids by content, splits by prompt. Keeps 16 bytes per row while the rows stream by."""
+"""Identity of rows: ids by content, splits by prompt; 16 bytes per row are kept while the rows stream by."""
 
 from __future__ import annotations
 

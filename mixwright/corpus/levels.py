@@ -1,4 +1,4 @@
-"""Many-valued levels in a few bins: a level of its own for every row has no cell that could be judged."""
+"""Bins of many-valued levels: a level of its own for every row has no cell that could be judged."""
 
 from __future__ import annotations
 

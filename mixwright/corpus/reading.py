@@ -1,4 +1,4 @@
-"""Raw rows out of files, `datasets` folders and hub names, each with the place it stands in.
+"""Readers of raw rows from files, `datasets` folders and hub names, each row with the place it stands in.
 
 Left out on purpose: what the columns mean (`_columns.py`) and generated items (`_gym.py`).
 """
@@ -35,6 +35,7 @@ class Place(NamedTuple):
     """Where a row stands."""
 
     file: str
+    """Path, hub name or generator, as the settings give it."""
     line: int | None = None
     """Line of a text file, 1-based."""
     row: int | None = None

@@ -1,4 +1,4 @@
-"""The states of a cell and every threshold behind them: one decider for planner, selector, gate and verdict.
+"""States of a cell and every threshold behind them: one decider for planner, selector, gate and verdict.
 
 In this order: *mastered* or *hopeless* when the interval of plain success lies over or under the band; *lucky* only on
 evidence of no dependence on the prompt (upper end of kappa under `LUCKY`); *reachable* when answers earn more on their own

@@ -1,4 +1,4 @@
-"""The mean of differences over seeds x items, both of them drawn from more of their kind: one interval that holds both.
+"""Estimate of a mean of differences over seeds x items, both random: one interval that holds both variances.
 
 Seeds of a trial share their held-out items, so an interval over seeds alone speaks about these items only and covers too
 little for the cell (82 to 89 % in simulations). With d[s, i] the difference of seed s on item i: V = max(V_seed + V_item -

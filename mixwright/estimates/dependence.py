@@ -1,11 +1,11 @@
-"""Does an answer depend on its prompt? Success, its part that any prompt's answer would earn (S), and the rest (D, kappa).
+"""Dependence of answers on their prompts: success, the part that any prompt's answer would earn (S), the rest (D).
 
 S, the *swapped success*, is the mean grade of the answers to one prompt of a cell on another prompt of it, over all ordered
 pairs of different prompts. Dependence D = success - S; kappa = D / (1 - S), the share of the room above S that is used. A
 model that says the same to every prompt, or answers at random, has D = 0 whatever its success is; a perfect one has kappa
 1. S is a U-statistic of degree two: its jackknife pseudo-values have exactly the mean S, so that success, S and D of an
 item add up, and means over seeds, cells and tasks are those of the pseudo-values. What D cannot see is a guess that reads
-the form of the prompt (a template, a sub-group): that is dependence, and is told as such.
+the form of the prompt (a template, a sub-group): that is dependence, and counts as such.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def clustered_share(values: NDArray[np.float64], samples: int) -> Interval:
 
     Wilson's interval at an effective size: items / rho, rho being the share of the variance that lies between items,
     between 1 / samples (samples as good as independent) and 1 (samples of an item are all alike). rho is estimated
-    and drawn towards 1 while few successes or failures have been seen, so that 0 of 256 samples from 32 items is told
+    and drawn towards 1 while few successes or failures have been seen, so that 0 of 256 samples from 32 items is given
     as 0 of 32. With one sample per item it is Wilson's interval. Simulated coverage is 94.5 % or more for beta
     distributed items (16 or 32 items, 8 samples, means 0.02 to 0.9, rho 0 to 0.8).
 

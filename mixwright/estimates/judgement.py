@@ -1,7 +1,7 @@
-"""What a change may be called: sign first, then "no change", else "cannot tell". Trial, claims and page use these words.
+"""Words for a change: its sign first, then "no change", else "cannot tell"; trial, claims and page use them.
 
 Success alone can be won by giving the commonest answer more often, so *improves* needs the change of success and the change
-of dependence on the prompt (D) above 0, each; a change of D alone below 0 is told as well. Of several changes that are
+of dependence on the prompt (D) above 0, each; a change of D alone below 0 gets a word as well. Of several changes that are
 judged together every word has its own Holm correction, over the largest p value that the word rests on.
 """
 
@@ -20,7 +20,7 @@ MARGIN = 0.05
 ALPHA = 0.05
 """Two-sided level of every word with a sign: each is one-sided, so wrong in at most half of it."""
 FEWEST_SEEDS = 5
-"""Seeds of a trial below which nothing is told."""
+"""Seeds of a trial below which every word is "cannot tell"."""
 SIGNED: tuple[ChangeWord, ...] = ("worsens", "improves", "commonest", "less dependent", "sharper")
 """Words with a sign, in the order in which they are given."""
 

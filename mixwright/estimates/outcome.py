@@ -1,4 +1,4 @@
-"""The primary outcome: success under the declared decoding over all held-out items, mean over tasks, with its parts.
+"""Primary outcome: success under the declared decoding over all held-out items, mean over tasks, with its parts.
 
 Read from the measurements of single items, which hold everything: success, S (pseudo-values, see `dependence`) and what the
 chance rule earns. Nothing is left out by the state of a cell, so that no lever can move what is counted.
@@ -64,6 +64,7 @@ class Change:
     """A change of the outcome and of its parts: success = swapped + dependence."""
 
     success: Estimate
+    """Of success under the declared decoding, after minus before, -1..1."""
     swapped: Estimate
     """Of S: success of the cell's own answers on other prompts."""
     dependence: Estimate

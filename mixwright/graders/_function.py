@@ -1,4 +1,4 @@
-"""From the name in a config to a grader: the catalogue's, or a function of the user's."""
+"""Loader of graders by the name in a config: the catalogue's, or a function of the user's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Grader`, the promise of every way to judge an answer; `mixwright.contracts` offers it beside the others."""
+"""Class `Grader`, the contract of every way to judge an answer; `mixwright.contracts` offers it beside the others."""
 
 from __future__ import annotations
 

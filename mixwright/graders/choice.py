@@ -1,4 +1,4 @@
-"""Choice: one of the row's options, by its letter or by its text.
+"""Grader for one of the row's options, by its letter or by its text.
 
 Source: https://arxiv.org/abs/2009.03300 (multiple choice with lettered options).
 Unit: 1.0 for the right option, 0.0 otherwise; luck is 1 / number of options.

@@ -1,4 +1,4 @@
-"""Exact: the answer and nothing else, apart from white space.
+"""Grader for the answer and nothing else, apart from white space.
 
 Source: https://arxiv.org/abs/1606.05250 (exact match).
 Unit: 1.0 for the answer, 0.0 for anything else.
@@ -13,7 +13,7 @@ from mixwright.records import Example
 
 
 class Exact(Grader):
-    """White space at both ends is dropped and runs of it count as one space; case matters unless told otherwise.
+    """White space at both ends is dropped and runs of it count as one space; case matters unless set otherwise.
 
     Args:
         ignore_case: compare after case folding.

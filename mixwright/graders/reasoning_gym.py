@@ -1,4 +1,4 @@
-"""Reasoning Gym's own scorer, for its tasks with several right answers.
+"""Grader that asks Reasoning Gym's own scorer, for its tasks with several right answers.
 
 Source: https://arxiv.org/abs/2505.24760
 Unit: 0..1; its scorers pay partial credit, many of them for text that merely contains the answer.

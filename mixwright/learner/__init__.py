@@ -1,1 +1,1 @@
-"""The model being taught enters here: load it, build a tiny one, sample from it, read its probabilities."""
+"""Learner, the model that is trained: load it, build a tiny one, sample from it, read its probabilities."""

@@ -1,4 +1,4 @@
-"""The models a run starts from: given checkpoints as they are, or tiny ones built and warmed up here, in parallel."""
+"""Starting models of a run: given checkpoints as they are, or tiny ones built and warmed up here, in parallel."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def build_bases(config: RunConfig, run: RunFolder, pool: Workers, base: Path) ->
 
 
 def build_base(job: BaseJob) -> str:
-    """Build one tiny base, teach it what `model.warmup` says, and save it. Runs in a worker. Returns its folder."""
+    """Build one tiny base, train it as `model.warmup` says, and save it. Runs in a worker. Returns its folder."""
     from mixwright.corpus import Corpus
     from mixwright.learner.tiny import build_tiny
     from mixwright.learner.warmup import warm_up
@@ -72,8 +72,8 @@ def build_base(job: BaseJob) -> str:
     corpus, seed = Corpus.load(run.corpus), config.seed + job.place
     learner = build_tiny(_texts(corpus.select(split="train")), config.model, seed)
     if config.model.warmup is not None:
-        taught = warmup_rows(config, corpus, Path(job.base))
-        warm_up(learner, taught, config.model.warmup, seed=seed, progress=lambda step, steps, _: report(step / steps))
+        rows = warmup_rows(config, corpus, Path(job.base))
+        warm_up(learner, rows, config.model.warmup, seed=seed, progress=lambda step, steps, _: report(step / steps))
     final = Path(bases_of(config, run)[job.place])
     partial = final.with_name(f".{final.name}.partial")
     try:

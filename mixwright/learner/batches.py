@@ -1,4 +1,4 @@
-"""Cutting work into batches of bounded size, and looking at a model without leaving a trace."""
+"""Batches of bounded size, and contexts in which a model is read and left as it was."""
 
 # ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
 

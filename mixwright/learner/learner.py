@@ -1,4 +1,4 @@
-"""A causal language model with its tokenizer: sample completions, read log-probabilities, save.
+"""Class `Learner`, a causal language model with its tokenizer: it samples, reads log-probabilities, and is saved.
 
 Left out on purpose: training (trainers/ and warmup.py) and judging (graders/).
 """
@@ -46,8 +46,11 @@ class Continuation:
     """One sampled row."""
 
     token_ids: list[int] = field(default_factory=list)
+    """As sampled so far; the end token included."""
     logprobs: list[float] = field(default_factory=list)
+    """Nats per token of `token_ids`."""
     finished: bool = False
+    """True once the end token was sampled."""
 
 
 class Learner:

@@ -1,4 +1,4 @@
-"""Loading a model: a folder or a hub name, safetensors only, no code from the checkpoint."""
+"""Loader of models: a folder or a hub name, safetensors only, no code from the checkpoint."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _check_adapter(folder: Path) -> None:
 
 
 def _read(auto: Any, path: str, **options: Any) -> Any:
-    """`from_pretrained` with every way it can refuse a checkpoint told as an InputError."""
+    """`from_pretrained` with every way it can refuse a checkpoint raised as an InputError."""
     what = "a tokenizer" if auto is AutoTokenizer else "a causal language model in safetensors files"
     what = "the settings of a model" if auto is AutoConfig else what
     try:

@@ -1,4 +1,4 @@
-"""Trainer settings that make a CPU fast; TRL's defaults are meant for a GPU."""
+"""Settings for trainers that make a CPU fast; TRL's defaults are meant for a GPU."""
 
 from __future__ import annotations
 

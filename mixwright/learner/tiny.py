@@ -1,4 +1,4 @@
-"""A small Llama built here, offline: random weights, a tokenizer trained in memory on the corpus."""
+"""Builder of a small Llama, offline: random weights, a tokenizer trained in memory on the corpus."""
 
 from __future__ import annotations
 

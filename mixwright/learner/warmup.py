@@ -1,4 +1,4 @@
-"""The SFT that a tiny model gets before anything is measured: a short bare-torch loop.
+"""Warm-up SFT of a tiny model before anything is measured: a short bare-torch loop.
 
 Left out on purpose: everything a real checkpoint needs. Those are trained through TRL (trainers/).
 """
@@ -28,7 +28,7 @@ Progress = Callable[[int, int, float], None]
 
 
 def warm_up(learner: Learner, corpus: Corpus, config: WarmupConfig, *, seed: int, progress: Progress | None = None) -> None:
-    """Teach prompt + target (the answer where there is no target), loss on the completion and its end token only.
+    """Train on prompt + target (the answer where there is no target), the loss on the completion and its end token only.
 
     Prompt and completion are joined as GRPO will see them: prompt tokens, then the completion tokenised alone, then the
     end token. That is TRL's SFT as well, but for text that merges across the border, where TRL warns.
@@ -36,13 +36,13 @@ def warm_up(learner: Learner, corpus: Corpus, config: WarmupConfig, *, seed: int
 
     Args:
         learner: changed in place, left in eval mode.
-        corpus: its train split is taught, or all of it when there is none.
+        corpus: its train split is trained on, or all of it when there is none.
         config: steps, batch size, learning rate, weights of cells.
         seed: of the draws.
-        progress: told every 50 steps and at the end.
+        progress: called every 50 steps and at the end.
 
     Raises:
-        InputError: a cell that the corpus lacks, or nothing to teach.
+        InputError: a cell that the corpus lacks, or no row with a target.
     """
     examples = [example for example in corpus if example.split == "train"] or list(corpus)
     shares = warmup_shares(examples, config.cells)
@@ -93,14 +93,15 @@ def _padded(
 def _batches(shares: np.ndarray, config: WarmupConfig, rng: np.random.Generator) -> Iterator[list[int]]:
     """`config.steps` batches of row indices drawn by `shares`.
 
-    Not sorted by length: that makes batches of one task each, and the same steps then taught half as much (docs/log.md).
+    Not sorted by length: that makes batches of one task each, and the same steps then raised success half as much
+    (docs/log.md).
     """
     for _ in range(config.steps):
         yield rng.choice(len(shares), size=config.batch_size, p=shares).tolist()
 
 
 def warmup_tokens(learner: Learner, example: Example) -> tuple[list[int], list[int]]:
-    """Token ids of the prompt, and of what is taught after it with the end token."""
+    """Token ids of the prompt, and of the target after it with the end token."""
     text = _text(example.target if example.target is not None else example.answer or "")
     completion = learner.tokenizer(text, add_special_tokens=False)["input_ids"]
     return learner.encode(example.prompt), [*completion, learner.tokenizer.eos_token_id]

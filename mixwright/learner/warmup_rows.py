@@ -1,4 +1,4 @@
-"""What a tiny model is taught before anything is measured, and how often each example of it. Needs no torch."""
+"""Rows of a tiny model's warm-up SFT, and how often each is drawn. Needs no torch."""
 
 from __future__ import annotations
 
@@ -36,32 +36,32 @@ def warmup_rows(config: RunConfig, corpus: Corpus, base: Path) -> Corpus:
         return corpus.select(split="train")
     used = {prompt_key(example.prompt) for example in corpus}
     rows = read_source(source, split="train", config=config.corpus, base=base)
-    taught = Corpus.from_examples((row for row in rows if prompt_key(row.prompt) not in used), config.corpus.graders)
-    if not len(taught):
+    fresh = Corpus.from_examples((row for row in rows if prompt_key(row.prompt) not in used), config.corpus.graders)
+    if not len(fresh):
         remedy = "Name another source, or leave model.warmup.source out."
-        raise InputError("prompts to teach that are not those of the run", "none", remedy, file=source)
-    return taught
+        raise InputError("warm-up prompts that are not those of the run", "none", remedy, file=source)
+    return fresh
 
 
 def warmup_shares(examples: Sequence[Example], cells: Mapping[str, float]) -> np.ndarray:
     """Probability per example: a cell's weight is spread evenly over its examples; a task's over the task.
 
     Args:
-        examples: what may be taught.
+        examples: rows of the warm-up.
         cells: weight by task or `task@level`; empty for equal shares of all examples.
 
     Raises:
-        InputError: nothing to teach, a cell that no example is of, or weights that are none.
+        InputError: no row with a target, a cell that no example is of, or weights that are none.
     """
-    taught = np.array([example.target is not None or example.answer is not None for example in examples], dtype=float)
-    if not taught.any():
-        raise InputError("examples with a target or an answer", "none", "Give a corpus that has something to teach.")
+    usable = np.array([example.target is not None or example.answer is not None for example in examples], dtype=float)
+    if not usable.any():
+        raise InputError("examples with a target or an answer", "none", "Give a corpus with targets or answers.")
     if not cells:
-        return taught / taught.sum()
+        return usable / usable.sum()
     keys = [(cell_key(example.task, example.level), example.task) for example in examples]
     shares = np.zeros(len(examples))
     for name, weight in cells.items():
-        inside = np.array([name in names for names in keys]) * taught
+        inside = np.array([name in names for names in keys]) * usable
         if not inside.any():
             raise unknown_name("cell to warm up on", name, {key for names in keys for key in names})
         if weight < 0:

@@ -1,1 +1,1 @@
-"""What the model can do now: one file is one probe; the passes they share are made once."""
+"""Measurement of what the model can do now: one file is one probe; the passes they share are made once."""

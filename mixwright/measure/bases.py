@@ -1,4 +1,4 @@
-"""What the starting model can do, measured once per base and shared by every branch that starts from it."""
+"""Measurements of the starting models, made once per base and shared by every branch that starts from it."""
 
 from __future__ import annotations
 

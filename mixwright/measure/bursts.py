@@ -1,4 +1,4 @@
-"""The experiment behind the retention probe: a burst on one task, then other tasks only, read against a run without it.
+"""Experiment behind the retention probe: a burst on one task, then other tasks only, read against a run without it.
 
 Works on any torch module through a function that gives the loss of numbered rows, so that other loops can use it too.
 Every branch starts from a copy of the model with a fresh optimiser: the state of a run's own optimiser makes short bursts
@@ -28,7 +28,7 @@ Losses = Callable[[nn.Module, np.ndarray], Float[Tensor, " rows"]]
 WARM = 5
 """Steps over which each branch's learning rate rises: Adam's first steps are as long as its later ones."""
 LONGEST = 10.0
-"""A half-life longer than this many times the steps watched is told as that."""
+"""A half-life longer than this many times the steps watched is reported as that."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The expensive passes that probes share: each is made when first read and kept."""
+"""Passes through the model that probes share: each is made when first read and kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The measure stage: every probe of the configuration over one set of shared passes."""
+"""Stage that runs every probe of the configuration over one set of shared passes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def measure_learner(
         config: probes and sizes.
         start: the model that training began with, for drift.
         seed: of samples and probes; one seed before and after couples the two.
-        progress: told the name of each probe before it runs.
+        progress: called with the name of each probe before it runs.
 
     Raises:
         InputError: unknown probe, nothing to grade, prompts too long, or a starting model with another tokenizer.

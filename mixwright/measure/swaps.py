@@ -1,4 +1,4 @@
-"""Answers of a cell judged on its other prompts: the table of grades that S, D and the permutation test come from."""
+"""Table of a cell's answers graded on its other prompts, which S, D and the permutation test come from."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""How much of what, in which band, with which guards: one file, one planner. Pure; reads records, returns a `Plan`."""
+"""Plans: weights, band and guards of a run; one file, one planner. Pure: records go in, a `Plan` comes out."""

@@ -1,4 +1,4 @@
-"""What the baseline planners share: weights only, every example of a task equally often, no levers."""
+"""Functions that the baseline planners share: weights only, every example of a task equally often, no levers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From measurements to what a plan thinks of each cell."""
+"""Cells of a plan, made from measurements."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ MEANING = {
     "mastered": "over the band: nothing to learn here, something to lose",
     "reachable": "answers depend on their prompts: rewards carry signal",
     "hopeless": "hardly ever right: rewards carry no signal",
-    "lucky": "the answers do not depend on their prompts: rewards would teach the commonest answer",
+    "lucky": "the answers do not depend on their prompts: rewards would reinforce the commonest answer",
 }
 
 

@@ -1,10 +1,10 @@
-"""What a plan expects of each task: a simple rule, written down before the run and scored after it.
+"""Forecast per task by a simple rule, written down before the run and scored after it.
 
 A reachable or unknown cell moves by its room x (1 - exp(-s / 40)); room is k(1 - k) of its kappa k, times the share of
 the variance of rewards that lies within a prompt, and s is the number of steps' worth of draws it gets (steps x its
 task's weight, split over the task's cells by their room): slow near S, slow near the top, and at most the room within one
 run. Other cells stay. The 80 % range starts at no gain, ends at twice the gain, and is widened on both sides by the
-sampling error of two measurements and by 2 points. The 40 comes from pilots on chain arithmetic (0.80 to 0.92 in 80
+sampling error of two measurements and by 2 points. The 40 comes from first runs on chain arithmetic (0.80 to 0.92 in 80
 steps); how well it transfers is what the score will show.
 """
 

@@ -1,13 +1,13 @@
-"""Which answer format takes over, said before the run from two numbers per format: its share and how often it is right.
+"""Forecast of the answer format that takes over, from two numbers per format: its share and how often it is right.
 
-Rewards push each format up in proportion to its accuracy above the mean: replicator dynamics, the race that Zhao et al. 2025
-(arXiv 2504.07912) show under reinforcement learning. The log-odds of two formats then move in a line, by `PUSH` x the
+Rewards push each format up in proportion to its accuracy above the mean: replicator dynamics, as Zhao et al. 2025
+(arXiv 2504.07912) show them under reinforcement learning. The log-odds of two formats then move in a line, by `PUSH` x the
 difference of their accuracies per step, and cross at step ln(share_j / share_i) / (PUSH x (accuracy_i - accuracy_j)): a rare
 format wins if it is right more often and the run is long enough. Left out: accuracies that move, and lengths.
 
-Scored on 20 mixes of three formats (`benchmarks.formats`): 17 winners foretold, all of the 14 that it called decided; chance
-is 1 in 3, share alone 13, accuracy alone 16, share x accuracy 17. So it is not shown to beat the two simple rules; what it
-adds is a step, a range and "undecided". The 80 % ranges held 43 of 60 shares.
+Scored on 20 mixes of three formats (`benchmarks.formats`): 17 winners predicted, all of the 14 that it called decided;
+chance is 1 in 3, share alone 13, accuracy alone 16, share x accuracy 17. So it is not shown to beat the two simple rules;
+what it adds is a step, a range and "undecided". The 80 % ranges held 43 of 60 shares.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ WANDER = 0.1
 IN_USE = 0.02
 """Share from which a format is in use: rarer ones are hardly ever sampled, so they are hardly ever rewarded."""
 COVERED = 0.8
-"""Formats are a choice of formats where the commonest cover this share; else forms are content, and there is no race."""
+"""Formats are a choice of formats where the commonest cover this share; else forms are content, and nothing is forecast."""
 CONTENT = 0.05
 """Share of gold answers from which a form is one that questions ask for. Where they ask for several (numbers with and
-without a sign), the question decides, and there is no race either."""
+without a sign), the question decides, and nothing is forecast either."""
 RIGHT = 0.1
 """Accuracy of a task below which a gold form that is not in use is worth a word."""
 Z80 = 1.2816
@@ -41,8 +41,8 @@ Z80 = 1.2816
 
 
 @dataclass(frozen=True)
-class Runner:
-    """One format at the start."""
+class FormatShare:
+    """Share and accuracy of one answer format, measured before the run."""
 
     form: str
     """Its skeleton."""
@@ -56,7 +56,7 @@ class Runner:
     """Standard error of the accuracy."""
 
 
-def race(shares: Sequence[float], accuracies: Sequence[float], pushed: float) -> list[float]:
+def projected_shares(shares: Sequence[float], accuracies: Sequence[float], pushed: float) -> list[float]:
     """Shares after `pushed` (`PUSH` x steps) nats per unit of accuracy: share x exp(pushed x accuracy), scaled to 1."""
     weights = [math.log(s) + pushed * a if s > 0 else -math.inf for s, a in zip(shares, accuracies, strict=True)]
     most = max(weights)
@@ -64,31 +64,31 @@ def race(shares: Sequence[float], accuracies: Sequence[float], pushed: float) ->
     return [part / math.fsum(parts) for part in parts]
 
 
-def crossing(chaser: Runner, leader: Runner, push: float = PUSH) -> float:
-    """Steps until `chaser` is as common as `leader`: 0 when it is already, infinite when it is not gaining."""
-    behind, gain = math.log(leader.share / chaser.share), push * (chaser.accuracy - leader.accuracy)
+def crossing(rarer: FormatShare, commonest: FormatShare, push: float = PUSH) -> float:
+    """Steps until `rarer` is as common as `commonest`: 0 when it is already, infinite when it is not gaining."""
+    behind, gain = math.log(commonest.share / rarer.share), push * (rarer.accuracy - commonest.accuracy)
     return 0.0 if behind <= 0 else behind / gain if gain > 0 else math.inf
 
 
-def foresee(task: str, runners: Sequence[Runner], steps: int, push: float = PUSH) -> list[Forecast]:
+def foresee(task: str, choices: Sequence[FormatShare], steps: int, push: float = PUSH) -> list[Forecast]:
     """Share of each format after `steps`, commonest first, with an 80 % range.
 
     The range counts the errors of a format's share and accuracy, those of its strongest rival, and the rule's own.
 
     Raises:
-        ValueError: no runners.
+        ValueError: no formats.
     """
     pushed = push * steps
-    ends = race([r.share for r in runners], [r.accuracy for r in runners], pushed)
-    errors = [math.hypot(r.share_error / r.share, pushed * r.accuracy_error) for r in runners]
+    ends = projected_shares([r.share for r in choices], [r.accuracy for r in choices], pushed)
+    errors = [math.hypot(r.share_error / r.share, pushed * r.accuracy_error) for r in choices]
     found = []
-    for place, (runner, end) in enumerate(zip(runners, ends, strict=True)):
-        rival = max((other for other in range(len(runners)) if other != place), key=lambda other: ends[other], default=place)
-        model = math.hypot(UNSURE * pushed * (runner.accuracy - runners[rival].accuracy), WANDER * math.sqrt(steps))
+    for place, (one, end) in enumerate(zip(choices, ends, strict=True)):
+        rival = max((other for other in range(len(choices)) if other != place), key=lambda other: ends[other], default=place)
+        model = math.hypot(UNSURE * pushed * (one.accuracy - choices[rival].accuracy), WANDER * math.sqrt(steps))
         error = Z80 * math.hypot(errors[place], errors[rival], model)
         low, high = (_moved(end, nats) for nats in (-error, error))
-        numbers = (round(number, 4) for number in (runner.share, end, low, high))
-        found.append(Forecast(task, SHARE + runner.form, *numbers))
+        numbers = (round(number, 4) for number in (one.share, end, low, high))
+        found.append(Forecast(task, SHARE + one.form, *numbers))
     return sorted(found, key=lambda forecast: (-forecast.expected, forecast.name))
 
 
@@ -104,16 +104,16 @@ def winner(forecasts: Iterable[Forecast]) -> str | None:
     return None if undecided else first.name.removeprefix(SHARE)
 
 
-def formats_of(rows: Sequence[Measurement]) -> dict[str, list[Runner]]:
+def formats_of(rows: Sequence[Measurement]) -> dict[str, list[FormatShare]]:
     """Task -> its formats in use, commonest first, from the rows of the probe; only tasks that have a choice of formats."""
     named = {(row.task, row.name): row for row in rows if row.example is None and row.probe == "formats"}
     asked = Counter(task for (task, name), row in named.items() if name.startswith(SHARE) and (row.null or 0.0) >= CONTENT)
-    found: dict[str, list[Runner]] = {}
+    found: dict[str, list[FormatShare]] = {}
     for (task, name), row in named.items():
         right = named.get((task, ACCURACY + name.removeprefix(SHARE)))
         if name.startswith(SHARE) and right is not None and row.value >= IN_USE:
-            runner = Runner(name.removeprefix(SHARE), row.value, right.value, _error(row), _error(right))
-            found.setdefault(task, []).append(runner)
+            one = FormatShare(name.removeprefix(SHARE), row.value, right.value, _error(row), _error(right))
+            found.setdefault(task, []).append(one)
     choices = {task: own for task, own in found.items() if len(own) > 1 and asked[task] < 2}
     several = {task: sorted(own, key=lambda r: (-r.share, r.form)) for task, own in choices.items()}
     return {task: own for task, own in several.items() if sum(r.share for r in own if r.form != OTHER) >= COVERED}
@@ -127,27 +127,27 @@ def with_formats(plan: Plan, rows: Sequence[Measurement]) -> Plan:
     """The plan with a forecast and its reason for each format of each task that has a choice of formats. Pure.
 
     Args:
-        plan: its GRPO steps are what formats race for; without any it stays as it is.
+        plan: its GRPO steps are those that a forecast is for; without any it stays as it is.
         rows: measurements before the run.
     """
     steps = sum(stage.steps for stage in plan.stages if stage.objective == "grpo")
     forecasts, why = list(plan.forecast), dict(plan.why)
-    for task, runners in sorted(formats_of(rows).items()) if steps else ():
-        expected = foresee(task, runners, steps)
+    for task, choices in sorted(formats_of(rows).items()) if steps else ():
+        expected = foresee(task, choices, steps)
         for forecast in expected:
-            why[f"forecast.{len(forecasts)}.expected"] = _reason(forecast, runners, expected, steps)
+            why[f"forecast.{len(forecasts)}.expected"] = _reason(forecast, choices, expected, steps)
             forecasts.append(forecast)
     return replace(plan, forecast=tuple(forecasts), why=why)
 
 
-def _reason(forecast: Forecast, runners: Sequence[Runner], expected: Sequence[Forecast], steps: int) -> str:
-    """How one format's forecast came about; `runners` are of its task, commonest first."""
-    runner, said = next(r for r in runners if SHARE + r.form == forecast.name), winner(expected)
-    when = crossing(runner, runners[0])
-    cross = f"; level with {runners[0].form!r} at step {when:.0f}" if 0 < when <= steps else ""
+def _reason(forecast: Forecast, choices: Sequence[FormatShare], expected: Sequence[Forecast], steps: int) -> str:
+    """How one format's forecast came about; `choices` are of its task, commonest first."""
+    one, said = next(r for r in choices if SHARE + r.form == forecast.name), winner(expected)
+    when = crossing(one, choices[0])
+    cross = f"; level with {choices[0].form!r} at step {when:.0f}" if 0 < when <= steps else ""
     ending = f"{said!r} wins" if said is not None else "undecided, the ranges overlap"
     pace = f"{PUSH:g} nats per step and unit"
-    return f"share {runner.share:.0%}, right {runner.accuracy:.0%}, {pace}{cross}; of {len(runners)} formats {ending}"
+    return f"share {one.share:.0%}, right {one.accuracy:.0%}, {pace}{cross}; of {len(choices)} formats {ending}"
 
 
 def warnings_of(rows: Sequence[Measurement], forecasts: Iterable[Forecast]) -> list[str]:
@@ -163,18 +163,18 @@ def warnings_of(rows: Sequence[Measurement], forecasts: Iterable[Forecast]) -> l
             expected.setdefault(forecast.task, []).append(forecast)
     found, formats = [], formats_of(rows)
     for task, own in sorted(expected.items()):
-        said, runners = winner(own), {runner.form: runner for runner in formats.get(task, ())}
-        best = max(runners.values(), key=lambda runner: runner.accuracy, default=None)
-        if said in runners and best is not None and _worse(runners[said], best):
+        said, choices = winner(own), {one.form: one for one in formats.get(task, ())}
+        best = max(choices.values(), key=lambda one: one.accuracy, default=None)
+        if said in choices and best is not None and _worse(choices[said], best):
             found.append(
-                f"{task}: format {said!r} (right {runners[said].accuracy:.0%}) is expected to crowd out {best.form!r} "
-                f"(right {best.accuracy:.0%}, share {best.share:.0%}). To keep that, start with beta > 0 or teach it by SFT."
+                f"{task}: format {said!r} (right {choices[said].accuracy:.0%}) is expected to crowd out {best.form!r} "
+                f"(right {best.accuracy:.0%}, share {best.share:.0%}). To keep that, start with beta > 0 or train it by SFT."
             )
     return found + _unused(rows)
 
 
-def _worse(runner: Runner, best: Runner) -> bool:
-    return best.accuracy - runner.accuracy > Z80 * math.hypot(runner.accuracy_error, best.accuracy_error)
+def _worse(one: FormatShare, best: FormatShare) -> bool:
+    return best.accuracy - one.accuracy > Z80 * math.hypot(one.accuracy_error, best.accuracy_error)
 
 
 def _unused(rows: Sequence[Measurement]) -> list[str]:
@@ -184,7 +184,7 @@ def _unused(rows: Sequence[Measurement]) -> list[str]:
     }
     return [
         f"{row.task}: gold answers look like {row.name.removeprefix(SHARE)!r}, {row.value:.1%} of samples do. If that is "
-        "wanted, rewards will hardly ever find it: teach it by SFT first."
+        "wanted, rewards will hardly ever reach it: train it by SFT first."
         for row in rows
         if row.name.startswith(SHARE) and row.null is not None and row.null >= 0.5 and row.value < IN_USE
         if row.name != SHARE + OTHER and right.get(row.task, 0.0) < RIGHT

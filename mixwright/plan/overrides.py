@@ -1,4 +1,4 @@
-"""What the user wants otherwise than the planner: fields of a plan's stages, laid over what was planned."""
+"""Overrides of a plan: fields of its stages that the user wants otherwise than the planner."""
 
 from __future__ import annotations
 

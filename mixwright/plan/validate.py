@@ -1,4 +1,4 @@
-"""Does a plan fit the data it is to steer? Used wherever a plan meets a corpus: CLI, trainers, trial, engine."""
+"""Validation of a plan against the data it is to steer, wherever the two meet: CLI, trainers, trial, engine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mixwright.records import Cell, EngineOptions, Plan, Stage, cell_key, from_d
 def validate_plan(plan: Plan, cells: Sequence[Cell]) -> None:
     """Raise InputError unless `plan` can steer data with these cells.
 
-    Tasks of the data that a stage gives no weight are not drawn in it, but for an anchor's share; tasks of
+    Tasks of the data that a stage gives no weight are not drawn in it, but for a rehearsal share (`anchor`); tasks of
     the plan that the data lacks are refused.
 
     Raises:

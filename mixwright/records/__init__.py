@@ -1,4 +1,4 @@
-"""The frozen records that cross a stage border. Left out on purpose: behaviour; a record only holds.
+"""Records that cross a stage border, frozen. Left out on purpose: behaviour; a record only holds.
 
 Flow: Example, Task, Cell -> Observation -> Measurement -> Plan -> outcomes, actions, decisions -> TrialResult -> Claim.
 Small records are JSON, tables are Parquet, the plan is YAML; `to_data` and `from_data` are the only way in and out.

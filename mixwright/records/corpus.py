@@ -1,4 +1,4 @@
-"""What the data holds: examples, tasks, cells, and what a check saw in them."""
+"""Records of the data: examples, tasks, cells, and what a check saw in them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Example:
     prompt: Text
     """Plain text, or chat messages ({"role", "content"}) when the source was conversational."""
     target: Text | None = None
-    """What SFT teaches (TRL's `completion`)."""
+    """What SFT trains on after the prompt (TRL's `completion`); None where the row has none."""
     answer: str | None = None
     """The gold answer a grader compares with."""
     level: float | None = None

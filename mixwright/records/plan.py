@@ -1,4 +1,4 @@
-"""What was measured, and what is planned from it."""
+"""Records of measurements, and of the plan that is made from them."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class CellPlan:
     level: float | None
     """Level."""
     state: CellState
-    """mastered, hopeless, lucky (shown not to depend on the prompt), reachable (shown to) or unknown."""
+    """mastered, hopeless (success over, under the band), lucky (shown not to depend on the prompt), reachable or unknown."""
     success: float | None
     """Measured pass@1, 0..1; None when it was not measured."""
     chance: float
@@ -145,12 +145,14 @@ class EngineOptions:
     canaries: int = 16
     """Fixed items watched per mastered task, never trained on; at most a quarter of a cell."""
     survivors: float = 0.25
-    """Share of groups that must teach, below which the step is scaled; 0 turns the rule off. It needs a gate."""
+    """Share of informative groups (admitted, rewards differ) below which the step is scaled, 0..1; 0 turns the rule off. It
+    needs a gate."""
     on_alarm: Literal["tighten", "log"] = "tighten"
     """What an alarm does: tighten as described, or only write it down."""
     anchor: float = 0.0
-    """Share of draws that goes to what the model can do, evenly over tasks, 0..0.5; 0 turns it off. Off by default, because
-    the selector `difficulty` alone draws what can be learnt, and equal shares of levels did better on uniform draws."""
+    """Rehearsal share: share of draws that goes to what the model can do, evenly over tasks, 0..0.5; 0 turns it off. Off by
+    default, because the selector `difficulty` alone draws what can be learnt, and equal shares of levels did better on
+    uniform draws."""
     patience: int = 3
     """Alarmed inspections in a row before `then`."""
     then: Literal["nothing", "stop", "restore"] = "nothing"
@@ -163,7 +165,7 @@ class EngineOptions:
         if not 0 <= self.survivors <= 1:
             raise InputError("survivors between 0 and 1", repr(self.survivors), "Correct it.")
         if not 0 <= self.anchor <= 0.5:
-            raise InputError("an anchor between 0 and 0.5 of the draws", repr(self.anchor), "Correct it.")
+            raise InputError("a rehearsal share (anchor) between 0 and 0.5 of the draws", repr(self.anchor), "Correct it.")
         within("engine", vars(self), canaries=(0, 10_000), patience=(1, 1e9))
 
 

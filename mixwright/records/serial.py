@@ -1,4 +1,4 @@
-"""Records to JSON-ready values and back: the only way in and out."""
+"""Conversion of records to JSON-ready values and back: the only way in and out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a training run shows, and what is done about it."""
+"""Records of a training run: outcomes, alarms, actions and decisions."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ class Outcome:
     """What SFT showed of one example."""
 
     example: str
+    """Example id."""
     task: str
+    """Task name."""
     level: float | None
+    """Level of its cell; None for a task without levels."""
     step: int
+    """Optimiser step that it was drawn for."""
     loss: float
     """Nats per target token."""
     tokens: int
@@ -31,7 +35,9 @@ class GroupOutcome:
     example: str
     """Example id."""
     task: str
+    """Task name."""
     level: float | None
+    """Level of its cell; None for a task without levels."""
     step: int
     """Optimiser step the group was generated for."""
     rewards: tuple[float, ...]
@@ -41,7 +47,8 @@ class GroupOutcome:
     formats: tuple[str, ...] = ()
     """Answer skeleton of each completion."""
     answers: tuple[str, ...] = ()
-    """Final answer of each completion, normalised and bounded (`mixwright.final_answer`); empty when nobody told."""
+    """Final answer of each completion, normalised and bounded (`mixwright.final_answer`); empty when the trainer did not
+    say."""
 
     @property
     def no_signal(self) -> bool:
@@ -54,9 +61,13 @@ class PairOutcome:
     """What DPO showed of one preference pair."""
 
     example: str
+    """Example id."""
     task: str
+    """Task name."""
     level: float | None
+    """Level of its cell; None for a task without levels."""
     step: int
+    """Optimiser step that it was drawn for."""
     loss: float | None
     """Nats; None where the loss is not a sum over pairs, or not the plain sigmoid one."""
     chosen_logprob: float
@@ -91,9 +102,13 @@ class CanaryOutcome:
     """What the model made of one fixed item that it could do before the run."""
 
     example: str
+    """Example id."""
     task: str
+    """Task name."""
     level: float | None
+    """Level of its cell; None for a task without levels."""
     step: int
+    """Optimiser step after which it was measured."""
     success: float
     """GRPO: the graded greedy answer, 0..1. SFT and DPO: exp(-nats per target token), the geometric mean probability of the
     tokens of the row's own completion (DPO: of the chosen one), 0..1; never a share of right answers."""
@@ -107,6 +122,7 @@ class Signals:
     """What a controller or monitor may look at, besides outcomes: the step's own numbers."""
 
     step: int
+    """Optimiser step that these numbers are of."""
     beta: float = 0.0
     """Current KL coefficient of the trainer."""
     lr_factor: float = 1.0
@@ -126,10 +142,15 @@ class Alarm:
     """What a monitor saw."""
 
     monitor: str
+    """Name of the monitor."""
     step: int
+    """Optimiser step at which it was raised."""
     task: str | None
+    """Task it is about; None when it is about the whole run."""
     value: float
+    """What the monitor measured, in its own unit (the `Unit:` line of its docstring)."""
     threshold: float
+    """Limit that `value` passed, in the same unit; the monitor says on which side."""
     message: str
     """One sentence with the numbers."""
 
@@ -139,6 +160,7 @@ class Action:
     """What is to be done; a closed list of kinds, executed by trainers/."""
 
     kind: ActionKind
+    """Which of the closed list."""
     target: str
     """What it acts on: `beta`, `lr`, an example id (refuse), a checkpoint (restore)."""
     value: float | None
@@ -152,11 +174,15 @@ class Decision:
     """One logged change: a line of decisions.jsonl."""
 
     step: int
+    """Optimiser step from which it holds."""
     what: str
     """`weights.gcd`, `beta`, `refuse.lcm@3`, `alarm.canary` ..."""
     old: Any
+    """Value before the change; None where there was none. JSON value."""
     new: Any
+    """Value after the change; None where there is none. JSON value."""
     because: str
+    """One sentence with the numbers."""
     last: int | None = None
     """Last step, where the line is about a stretch of steps that began at `step`."""
     cause: str = ""

@@ -1,4 +1,4 @@
-"""What a run was, what a trial found, what is claimed."""
+"""Records of a run as a whole: its manifest, the results of its trial, and claims."""
 
 from __future__ import annotations
 
@@ -37,8 +37,11 @@ class Interval:
     """An estimate with its 95 % interval."""
 
     value: float
+    """The estimate, in the unit of what it is about."""
     low: float
+    """Lower end of the 95 % interval."""
     high: float
+    """Upper end of the 95 % interval."""
     n: int
     """Seeds (or items) it rests on."""
 
@@ -48,12 +51,15 @@ class SeedRow:
     """One arm, one seed, one number: the raw rows under every interval."""
 
     arm: str
+    """Name of the arm."""
     seed: int
+    """Training seed, 0-based; arms are paired by it."""
     name: str
     """success, swapped, dependence, success.sampled, success.items, rollouts_to_target, zero_signal_share ..."""
     value: float | None
     """None: censored (the target was not reached) or not measurable."""
     unit: str = "share"
+    """share (0..1) or rollouts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +67,9 @@ class Effect:
     """One arm against another on one outcome, paired by seed and item."""
 
     arm: str
+    """Name of the arm."""
     against: str
+    """Name of the arm it is compared with."""
     name: str
     """success (the declared decoding, mean over tasks: the primary outcome), success.sampled, success.items ..."""
     difference: Interval
@@ -89,6 +97,7 @@ class Judgement:
     """What a trial says of one lever, over all held-out items."""
 
     arm: str
+    """Name of the lever."""
     word: LeverWord
     """helps: improves the primary outcome against not training, uniform and equal shares, each."""
     because: str
@@ -104,14 +113,19 @@ class TrialResult:
     """Arms x seeds, paired differences, judgements, and all rollouts charged."""
 
     arms: tuple[str, ...]
+    """All arms that ran, by name."""
     references: tuple[str, ...]
     """Which of the arms a lever must beat: frozen, uniform, equal_shares."""
     nulls: tuple[str, ...]
     """Which of the arms are nulls."""
     seeds: tuple[int, ...]
+    """Training seeds, the same for every arm."""
     rows: tuple[SeedRow, ...]
+    """Raw numbers: one row per arm, seed and number."""
     effects: tuple[Effect, ...]
+    """Paired differences of arms."""
     judgements: tuple[Judgement, ...]
+    """One per lever."""
     rollouts: Mapping[str, int]
     """Charged per arm, measuring and canaries included."""
     target: Mapping[str, float]
@@ -121,6 +135,7 @@ class TrialResult:
     margin: float = 0.05
     """Change that does not matter."""
     notes: tuple[str, ...] = ()
+    """What a reader of the numbers has to know, one sentence each."""
     ablations: tuple[str, ...] = ()
     """Which of the arms are the plan with one part left out."""
 
@@ -130,10 +145,15 @@ class Claim:
     """What the verdict says of one task (or cell), under the declared decoding."""
 
     kind: ClaimKind
+    """What the change is called."""
     task: str
+    """Task name."""
     level: float | None
+    """Level of the cell; None for a task without levels, and where `whole` is true."""
     before: float
+    """Success before, mean over items, 0..1."""
     after: float
+    """Success after, mean over the same items, 0..1."""
     difference: Interval
     """Change of success: after minus before."""
     evidence: str

@@ -1,1 +1,1 @@
-"""What changes a run while it trains, composed by `_engine.py`. Pure numpy: no torch, no IO."""
+"""Steering of a run while it trains, composed by `engine.py`. Pure numpy: no torch, no IO outside run/."""

@@ -1,4 +1,4 @@
-"""Which groups of a batch may teach: the gates' answers, and what is written down about them."""
+"""Admission of a batch's groups: the gates' answers, and what is written down about them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Judge:
         self._verdicts: dict[str, list[Any]] = {}
 
     def refusals(self, groups: Sequence[GroupOutcome], cells: Sequence[int]) -> list[Action]:
-        """An action per group that may not teach; `cells` are the numbers of the groups' cells."""
+        """An action per group that is refused; `cells` are the numbers of the groups' cells."""
         return [action for group, cell in zip(groups, cells, strict=True) if (action := self._judge(group, cell))]
 
     def refused(self, key: str) -> int:

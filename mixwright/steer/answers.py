@@ -1,4 +1,4 @@
-"""Evidence in a run of how much answers depend on their prompts: recent answers of a cell against its recent gold answers.
+"""Estimates in a run of how much answers depend on their prompts, from recent answers of a cell and its gold answers.
 
 The answers of a cell's last `WINDOW` groups are compared with the gold answers of the other prompts among them: S and kappa
 as `mixwright measure` has them, without a reward call. Nothing is said where there are no gold answers, where rewards are

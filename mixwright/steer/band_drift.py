@@ -1,4 +1,4 @@
-"""How far the picture of the band has moved since the run began, and how often what was drawn as in band taught.
+"""Drift of cells into and out of the band since the run began, and how often groups drawn as in band were informative.
 
 `moved` is 1 - overlap / union, in examples, of the cells inside the band when they were first known and of those inside it
 now: 0 while a filter made at the start would still choose the same, 1 when it would choose nothing of what is in band now. A

@@ -1,4 +1,4 @@
-"""Which fixed items are watched while the run trains."""
+"""Choice of the fixed items that are watched while the run trains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the engine checks of plug-ins before it acts on their word, and what a saved state must agree with."""
+"""Checks that the engine makes of plug-ins' answers before it acts on them, and of a saved state."""
 
 from __future__ import annotations
 

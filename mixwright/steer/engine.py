@@ -1,4 +1,4 @@
-"""The engine: a pure function of (state, outcomes) to actions. It draws, observes, decides, and writes down why.
+"""Engine: a pure function of (state, outcomes) to actions. It draws, observes, decides, and writes down why.
 
 It composes one stage's plug-ins: a mixture moves the weights, `_order` spreads tasks evenly, a selector picks the item,
 `_judge` asks the gates, `_react` moves coefficients by controllers, monitors and `_policy`. No torch, no IO, no time of

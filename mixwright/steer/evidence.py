@@ -85,7 +85,7 @@ class CellEvidence:
 
         rho is the share of the variance that lies between groups, from 1 / group size (rollouts as good as independent) to 1
         (those of a prompt all alike); it is drawn towards 1 while few successes or failures were seen. The effective number
-        is groups / rho: 0 right in 10 groups of 8 is told as 0 of 10, as `mixwright measure` tells it.
+        is groups / rho: 0 right in 10 groups of 8 is given as 0 of 10, as `mixwright measure` gives it.
         """
         return wilson(*self.effective(cells), z)
 

@@ -1,4 +1,4 @@
-"""Which answer formats are in use: read from outcomes, for whoever must know before or while a run goes on."""
+"""Counts of the answer formats in use, read from outcomes, for planning and for watching a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Example ids of a pool: their text in one Arrow array, found by a sorted hash; 12 bytes per example beside the text.
+"""Ids of a pool's examples: their text in one Arrow array, found by a sorted hash; 12 bytes per example beside the text.
 
 A Python tuple of ids with a dictionary from id to number takes about 200 bytes per example.
 """

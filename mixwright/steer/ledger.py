@@ -1,4 +1,4 @@
-"""What the run has shown so far: discounted evidence per example and per cell, in numpy arrays.
+"""Ledger of what the run has shown so far: discounted evidence per example and per cell, in numpy arrays.
 
 Per example 20 bytes (wins, tries, last step seen, last draw, place in the order), 28 with the pool's own task and cell
 numbers. Reading an example's posterior costs nothing but arithmetic; nothing here loops over all examples after the start.

@@ -1,18 +1,19 @@
-"""What the engine does about alarms and about steps that few groups survive: the whole policy, in one place.
+"""Policy of the engine about alarms and about steps with few informative groups, in one place.
 
-- **Few survivors.** A refused group has zero advantage, but Adam's momentum still moves the weights, and the few groups left
-  are rescaled to a full step. So in a batch where the share of groups that are admitted and carry signal is under
-  `survivors`, the learning rate is scaled by share / `survivors` until the next batch; with no survivor the step is skipped.
+- **Few informative groups.** A refused group has zero advantage, but Adam's momentum still moves the weights, and the few
+  groups left are rescaled to a full step. So in a batch where the share of groups that are admitted and carry signal is
+  under `survivors`, the learning rate is scaled by share / `survivors` until the next batch; without any the step is
+  skipped.
   Only in stages that have a gate: a stage without one takes every step, as a trainer without steering does.
 - **Alarm.** Each inspection with an alarm tightens once, at most `DEEPEST` times: beta doubles where there is one, else the
   learning-rate factor halves. After `patience` alarmed inspections in a row the `then` action is taken, if the user asked
   for one. Each inspection of fresh canaries without an alarm undoes one tightening; where there are no canaries, `QUIET`
   steps without an alarm undo one.
 - **Measured** (benchmarks/overhard.py, over-hard data, points of greedy success under not training): uniform draws 50,
-  refusing alone 36 (22 to 50), with `survivors` 8 (3 to 13); `anchor` alone 16 (8 to 23); a tighter beta on alarms 15 (6 to
-  22). Beside the selector, where levels are known, each of them changes nothing: docs/controllers.md.
-- **Log.** Batches that few groups survive are written down as one line per stretch, when enough taught in `CALM` batches in
-  a row or training ends: first and last step, how many, and the lowest factor, which is 0 where a step was skipped.
+  refusing alone 36 (22 to 50), with `survivors` 8 (3 to 13); rehearsal (`anchor`) alone 16 (8 to 23); a tighter beta on
+  alarms 15 (6 to 22). Beside the selector, where levels are known, each of them changes nothing: docs/controllers.md.
+- **Log.** Batches with few informative groups are written down as one line per stretch, when `CALM` batches in a row had
+  enough of them or training ends: first and last step, how many, and the lowest factor, which is 0 where a step was skipped.
   steps.jsonl has the factor of every step.
 """
 
@@ -30,7 +31,7 @@ QUIET = 40
 """Steps without an alarm that undo one tightening where no canaries are watched."""
 
 CALM = 10
-"""Batches in a row with enough groups that teach after which those with few before them are one line."""
+"""Batches in a row with enough informative groups, after which those with few before them are one line."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Answer:
 
 
 class Policy:
-    """Turns survivors and alarms into actions; keeps the learning-rate factor's parts apart.
+    """Turns counts of informative groups, and alarms, into actions; keeps the learning-rate factor's parts apart.
 
     Args:
         options: the user's settings.
@@ -57,7 +58,7 @@ class Policy:
         self.steady = 1.0
         """Learning-rate factor that controllers asked for."""
         self.scaled = 1.0
-        """Factor of the current batch, for few survivors."""
+        """Factor of the current batch, under 1 where few groups are informative."""
         self.tight = 0
         """How often the learning rate is halved because of alarms."""
         self.tight_beta = 0
@@ -65,14 +66,14 @@ class Policy:
         self.alarmed = 0
         """Alarmed inspections in a row."""
         self.told = 1.0
-        """Learning-rate factor that the trainer was last told."""
+        """Learning-rate factor that the trainer last got."""
         self.lasting = 1.0
         """The part of it that alarms and controllers asked for."""
         self.stretch: list[float] = []
-        """Batches that few groups survived: first step, last step, how many, how many skipped, lowest and highest factor of
-        the others; empty where none is open."""
+        """Batches with few informative groups: first step, last step, how many, how many skipped, lowest and highest factor
+        of the others; empty where none is open."""
         self.calm = 0
-        """Batches since then in which enough groups taught."""
+        """Batches since then with enough informative groups."""
         self.changed = 0
         """Step of the last tightening or loosening."""
         self.watched = False
@@ -93,7 +94,7 @@ class Policy:
 
         Args:
             step: of the batch.
-            teaching: groups admitted with rewards that differ.
+            teaching: informative groups: admitted, with rewards that differ.
             groups: groups of the batch.
 
         Returns:
@@ -104,7 +105,7 @@ class Policy:
             self.calm += 1
             return "", None
         self.calm = 0
-        reason = f"{teaching} of {groups} groups teach, under {self._options.survivors:.0%}"
+        reason = f"{teaching} of {groups} groups are informative, under {self._options.survivors:.0%}"
         factor = teaching / groups / self._options.survivors
         first, _, count, skipped, lowest, highest = self.stretch or [step, step, 0, 0, 1.0, 0.0]
         if teaching:
@@ -116,13 +117,13 @@ class Policy:
         return reason, None
 
     def end_stretch(self) -> Decision | None:
-        """The batches that few groups survived, as one line, and none is open any more; None where none was."""
+        """The batches with few informative groups as one line, and none is open any more; None where none was."""
         if not self.stretch:
             return None
         (first, last, count, skipped), (lowest, highest) = map(int, self.stretch[:4]), self.stretch[4:]
         self.stretch = []
         many = f"{count} batch" + ("es" if count > 1 else "")
-        because = f"under {self._options.survivors:.0%} of the groups teach in {many}, steps {first} to {last}"
+        because = f"under {self._options.survivors:.0%} of the groups are informative in {many}, steps {first} to {last}"
         if skipped < count:
             because += f": learning rate times {lowest:.3g}" + (f" to {highest:.3g}" if highest > lowest else "")
         if skipped:
@@ -142,7 +143,7 @@ class Policy:
         if not alarms:
             if fresh:
                 self.alarmed = 0
-                return self._relax(signals.step, beta, "canaries are back within their start's error")
+                return self._relax(signals.step, beta, "canary success is back within the error of its start")
             if not self.watched and signals.step - self.changed >= QUIET:
                 self.alarmed = 0
                 return self._relax(signals.step, beta, f"{QUIET} steps without an alarm")

@@ -1,4 +1,4 @@
-"""The pool of examples a run may draw, from a corpus or from the columns of a dataset."""
+"""Pool of the examples a run may draw, from a corpus or from the columns of a dataset."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Pool:
     cell_of: np.ndarray
     """int32 of shape (examples,): index into `cells`."""
     golds: np.ndarray | None = None
-    """int32 of shape (examples,): gold answer as `steer._answers.answer_key`, 0 where there is none; None: nobody knows."""
+    """int32 of shape (examples,): gold answer as `steer.answers.answer_key`, 0 where there is none; None: nobody knows."""
     options: Sequence[Any] | None = None
     """The options of each example, where it has some: answers are compared by the place of the option."""
     content: str = ""

@@ -1,4 +1,4 @@
-"""What is done about a step's signals: controllers, then monitors, then the policy, as one list of actions."""
+"""Reactions to a step's signals: controllers, then monitors, then the policy, as one list of actions."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class Reactions:
         kl_nats = signals.kl_nats if signals.kl_nats is not None or not known else float(np.mean(known))
         signals = replace(signals, kl_nats=kl_nats, lr_factor=self._policy.steady)
         actions: list[Action] = []
-        beta, because, leash = signals.beta, [scaled_because], []
+        beta, because, moved_because = signals.beta, [scaled_because], []
         for controller in self._controllers:
             for action in controller.propose(replace(signals, beta=beta)):
                 if action.kind == "coefficient" and action.value is not None:
                     self._note(signals.step, action.target, beta, action.value, action.because)
                     beta = action.value
-                    leash.append(action.because)
+                    moved_because.append(action.because)
                 elif action.kind == "lr_factor" and action.value is not None:
                     self._policy.steady = action.value
                     because.append(action.because)
@@ -51,11 +51,11 @@ class Reactions:
         answer = self._policy.alarms(alarms, signals, beta)
         if answer.beta != beta:
             self._note(signals.step, "beta", beta, answer.beta, answer.reason)
-            leash.append(answer.reason)
+            moved_because.append(answer.reason)
         elif answer.reason:
             because.append(answer.reason)
         if answer.beta != signals.beta:
-            actions.append(Action("coefficient", "beta", answer.beta, "; ".join(leash)))
+            actions.append(Action("coefficient", "beta", answer.beta, "; ".join(moved_because)))
         actions += self._rate(signals.step, because)
         if answer.last is not None:
             self._note(signals.step, answer.last.kind, None, answer.last.target, answer.last.because)
@@ -63,9 +63,10 @@ class Reactions:
         return actions
 
     def _rate(self, step: int, because: Sequence[str]) -> list[Action]:
-        """The learning-rate factor where it changed; `because` begins with why few groups survived, else "".
+        """The learning-rate factor where it changed; `because` begins with why few groups were informative, else "".
 
-        What alarms and controllers ask for is written down here, each change; few survivors by the engine, as stretches.
+        What alarms and controllers ask for is written down here, each change; batches with few informative groups by the
+        engine, as stretches.
         """
         policy, old = self._policy, self._policy.told
         if policy.asked != policy.lasting:
@@ -74,5 +75,5 @@ class Reactions:
         if policy.lr_factor == old:
             return []
         policy.told = policy.lr_factor
-        text = "; ".join(filter(None, because)) or "enough groups teach again"
+        text = "; ".join(filter(None, because)) or "enough groups are informative again"
         return [Action("lr_factor", "lr", policy.lr_factor, text)]

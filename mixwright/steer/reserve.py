@@ -1,4 +1,4 @@
-"""Draws kept back for what the model can do, whatever the selector and the weights say: the anchor share.
+"""Reserve of draws for rehearsal of what the model can do, whatever the selector and the weights say.
 
 It is a fixed share of draws, even over the tasks that have something to offer. Its draws are extra leaves of the task order,
 so they are spread as evenly as tasks are.
@@ -23,7 +23,7 @@ class Reserve:
 
     Args:
         scene: pool, evidence and band.
-        anchor: share of draws for what can be done, always.
+        anchor: rehearsal share, the share of draws for what can be done, 0..0.5.
     """
 
     def __init__(self, scene: Scene, anchor: float) -> None:

@@ -1,4 +1,4 @@
-"""`Scene`, what a plug-in that steers may read of the run: the examples, the evidence and the stage of the plan."""
+"""Class `Scene`, what a plug-in that steers may read of the run: the examples, the evidence and the stage of the plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the cells stand: what the ledger knows, in the words that plans use, beside what the selector takes them for."""
+"""Snapshot of the cells: what the ledger knows, in the words that plans use, beside the selector's own states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which task is drawn next: low-discrepancy, so that no task waits longer than it must, and many draws at a time.
+"""Order of the tasks drawn: low-discrepancy, so that no task waits longer than it must, and many draws at a time.
 
 Draws go down a Huffman tree of the tasks' weights. A node sends each arrival left or right so that its left count stays
 within 1/2 of its share of arrivals; a task's own count is then off by at most half of 1 + p + pp' + ... with the shares p of

@@ -1,4 +1,4 @@
-"""The `steering:` section of a script's YAML file, for TRL's `TrlParser` beside its own argument classes."""
+"""Section `steering:` of a script's YAML file, for TRL's `TrlParser` beside its own argument classes."""
 
 # Not `from __future__ import annotations`: the parser reads the types of the fields.
 

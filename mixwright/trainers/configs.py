@@ -1,4 +1,4 @@
-"""TRL's configs from ours: the fields that run.yaml sets, any other passed through, and what may not be passed through."""
+"""Configs of TRL made from ours: the fields that run.yaml sets, others passed through, and those that may not be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DPO as in TRL, steered: which pairs are drawn, and whether the chosen answers gain or only the rejected ones lose.
+"""Trainer for DPO as in TRL, steered: which pairs are drawn, and whether chosen answers gain or only rejected ones lose.
 
 With `steering=None` it is TRL's own trainer, bit for bit. With steering, row numbers are attached before TRL prepares the
 data, the sampler draws, and log-probabilities of chosen and rejected completions are read off the forward passes that TRL
@@ -32,7 +32,7 @@ from mixwright.trainers.steering import INDEX, Steering, indexed, read_steering
 class SteeredDPOTrainer(RowTrainer, DPOTrainer):
     """TRL's `DPOTrainer` with one more argument.
 
-    A pair's own loss is told for `loss_type="sigmoid"` alone, without weighting and with the reverse KL; for all other
+    A pair's own loss is given for `loss_type="sigmoid"` alone, without weighting and with the reverse KL; for all other
     losses it is None and only the step's loss is kept, as TRL makes it. With `ld_alpha` log-probabilities are TRL's: tokens
     past the length of the shorter completion count `ld_alpha`. With `sync_ref_model` log-ratios are to the reference of the
     moment.

@@ -1,4 +1,4 @@
-"""GRPO as in TRL, steered: which rows are drawn, which groups may teach, and how hard the run is held back.
+"""Trainer for GRPO as in TRL, steered: which rows are drawn, which groups may change the weights, and the KL penalty.
 
 With `steering=None` it is TRL's own trainer, bit for bit. With steering, four methods are extended through `super()`:
 the sampler draws, the rewards are seen, refused or permuted, the advantages are checked, the log gets our numbers.
@@ -103,7 +103,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
             rows = self._refused_rows[rank * local : (rank + 1) * local]
             self._refused_rows = None
             if bool((output["advantages"][rows] != 0).any()):
-                raise RuntimeError("a refused group has advantages other than 0; stopped before it could teach")
+                raise RuntimeError("a refused group has advantages other than 0; stopped before a step was taken on it")
         return output
 
     def _generated(self, rows: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The callback that executes what was decided: learning-rate factor, skipped steps, stop, canaries, aligned saves."""
+"""Callback that executes what was decided: learning-rate factor, skipped steps, stop, canaries, aligned saves."""
 
 from __future__ import annotations
 

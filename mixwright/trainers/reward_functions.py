@@ -1,4 +1,4 @@
-"""The user's reward functions, watched: what they return is checked before it can teach, and how long they take is limited.
+"""Wrapper of the user's reward functions: what they return is checked before it is used, and their time is limited.
 
 TRL makes a tensor of whatever comes back. A number in place of a list ends in an error of Python's, and an infinite reward
 makes advantages, and by them weights, that are no numbers.

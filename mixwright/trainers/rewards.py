@@ -1,4 +1,4 @@
-"""What a group earned and showed, refusing it, and permuting it. Pure functions of reward tables and texts, no trainer."""
+"""Rewards of a group: read, refused, and permuted. Pure functions of reward tables and texts, no trainer."""
 
 # ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
 
@@ -79,7 +79,7 @@ def group_outcomes(
         pool: what the rows belong to.
         rows: pool index of each group.
         totals: reward of each completion, groups one after another.
-        lengths: tokens of each completion; empty where nobody told.
+        lengths: tokens of each completion; empty where the trainer did not say.
         seen: form and final answer of each completion.
         step: optimiser steps done.
     """

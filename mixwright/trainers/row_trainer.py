@@ -1,4 +1,4 @@
-"""What SFT and DPO share under steering: rows drawn one by one, known past the collator, watched on rows held out.
+"""Base of the SFT and DPO trainers: rows drawn one by one, known past the collator, watched on rows held out.
 
 A trainer of this kind prepares every row before training, so a pool index is the place of a prepared row. What a row
 showed is collected at each micro-step, gathered over processes, and handed in before the optimiser steps.

@@ -1,4 +1,4 @@
-"""SFT as in TRL, steered: which rows are drawn, what each of them still costs, and how far held-out rows have moved.
+"""Trainer for SFT as in TRL, steered: which rows are drawn, the loss of each, and how far held-out rows have moved.
 
 With `steering=None` it is TRL's own trainer, bit for bit. With steering, row numbers are attached before TRL prepares the
 data, the sampler draws, and each example's loss is read off the forward pass that TRL makes anyway: the plain

@@ -1,4 +1,4 @@
-"""What the steered trainers share: the run beside them, its hooks, its log lines, and resuming it."""
+"""Base of the steered trainers: the run beside them, its hooks, its log lines, and resuming it."""
 
 from __future__ import annotations
 

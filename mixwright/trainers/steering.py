@@ -1,4 +1,4 @@
-"""What a user says about steering, and what is built from it: plan, pool and run."""
+"""Class `Steering`, what a user says about steering, and what is built from it: plan, pool and run."""
 
 from __future__ import annotations
 
@@ -224,22 +224,22 @@ def _levels(values: list[Any] | None) -> list[float | None] | None:
         ) from None
 
 
-def default_plan(pool: Pool, objective: str, steps: int, *, leash: bool = True) -> Plan:
+def default_plan(pool: Pool, objective: str, steps: int, *, kl_penalty: bool = True) -> Plan:
     """Weights by rows, and the levers that need no prior measurement.
 
-    GRPO: all of them; drift only where there is a KL coefficient to move (`leash`), since without one it showed no
+    GRPO: all of them; drift only where there is a KL coefficient to move (`kl_penalty`), since without one it showed no
     effect. On an over-hard pool, on which an unsteered run lost 50 points, this plan lost none, as equal shares of
     the levels did; without levels it lost 23, and 3 where beta was 0.01; a fifth of the learning rate lost nothing
     (benchmarks/overhard.py). DPO: displacement, which reads what training shows anyway; its alarms are written down
     and change nothing, and no pair is held back. SFT: none. There canaries would keep rows from being learnt before
     anything says that the model can do them, and the KL from the start grows because learning is moving away from it:
-    a leash would throttle just that. A plan that was measured may ask for both.
+    a KL penalty would throttle just that. A plan that was measured may ask for both.
     """
     counts = np.bincount(pool.task_of, minlength=len(pool.tasks))
     weights = {task: float(count / counts.sum()) for task, count in zip(pool.tasks, counts, strict=True)}
     stage = Stage("training", objective, steps, weights)  # type: ignore[arg-type]
     if objective == "grpo":
-        drift = ("drift",) if leash else ()
+        drift = ("drift",) if kl_penalty else ()
         stage = replace(stage, selector="difficulty", gates=("too_hard",), controllers=drift, monitors=("canary",))
     if objective == "dpo":
         stage = replace(stage, monitors=("displacement",), options={"engine": {"canaries": 0, "on_alarm": "log"}})
@@ -278,7 +278,7 @@ def make_run(
     from mixwright.plan.validate import validate_plan
     from mixwright.steer.engine import Engine
 
-    made = default_plan(pool, objective, max(1, args.max_steps), leash=beta > 0)
+    made = default_plan(pool, objective, max(1, args.max_steps), kl_penalty=beta > 0)
     plan = steering.plan if isinstance(steering.plan, Plan) else made
     place = stage_of(plan, objective)
     validate_plan(plan, pool.cells)

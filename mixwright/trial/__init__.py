@@ -1,1 +1,1 @@
-"""Does the lever work here? Paired arms and their nulls. One file = one arm."""
+"""Trial of a lever by paired arms and their nulls: one file = one arm."""

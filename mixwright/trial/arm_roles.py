@@ -1,4 +1,4 @@
-"""Which arms a trial has: references, levers, ablations of the plan, and the nulls that are run for a lever that helps."""
+"""Roles of a trial's arms: references, levers, ablations of the plan, and the nulls that run for a lever that helps."""
 
 from __future__ import annotations
 
@@ -29,9 +29,13 @@ class Arms:
     """The arms that the settings ask for, by declared role."""
 
     references: tuple[str, ...]
+    """Simple rules that a lever must beat, `frozen` first."""
     levers: tuple[str, ...]
+    """Arms that are judged."""
     nulls: tuple[str, ...]
+    """Arms that run only for a lever that beats every reference."""
     ablations: tuple[str, ...] = ()
+    """Arms that are the plan with one part left out."""
 
     @property
     def first(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""One branch of a trial: one arm, one seed, from its base to a folder with everything that was seen. Runs in a worker."""
+"""Branch of a trial: one arm, one seed, from its base to a folder with everything that was seen. Runs in a worker."""
 
 from __future__ import annotations
 

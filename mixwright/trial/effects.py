@@ -1,4 +1,4 @@
-"""From measured items and seed rows to effects: one arm against another on the outcomes, paired by seed and item. Pure."""
+"""Effects from measured items and seed rows: one arm against another, paired by seed and item. Pure."""
 
 from __future__ import annotations
 
@@ -55,9 +55,13 @@ class Contrast:
     """One arm against another on the primary outcome."""
 
     arm: str
+    """Name of the arm."""
     against: str
+    """Name of the arm it is compared with."""
     change: Change
+    """Success of `arm` minus success of `against`, and its parts."""
     margin: float
+    """Change of success that does not matter, 0..1."""
     word: ChangeWord
     """Corrected by Holm over the contrasts that are judged together."""
     plain: ChangeWord

@@ -1,4 +1,4 @@
-"""Success on fixed held-out items while a branch trains: what `rollouts to target` is read from. The same in every arm."""
+"""Evaluation on fixed held-out items while a branch trains, the same in every arm; gives `rollouts to target`."""
 
 from __future__ import annotations
 

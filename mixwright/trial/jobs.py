@@ -1,4 +1,4 @@
-"""The jobs of a trial: which branches there are, what each starts from, and which of them are finished already."""
+"""Jobs of a trial: which branches there are, what each starts from, and which of them are finished already."""
 
 from __future__ import annotations
 
@@ -31,15 +31,19 @@ class Trial:
     """One trial: its files, its starting models, and who works."""
 
     run: RunFolder
+    """Where the trial's files are."""
     config: RunConfig
+    """Settings of the run."""
     plan: Plan
     """Under trial."""
     corpus: Corpus
+    """Rows of both splits."""
     bases: Sequence[str]
     """Checkpoint folders or hub names with different last parts."""
     pool: Workers | None = None
     """Running workers; None starts own ones for each batch of jobs."""
     progress: Progress | None = None
+    """Called after every job; None shows a line on the terminal."""
 
     def arm_jobs(self, arms: Sequence[str]) -> list[BranchJob]:
         """One job per arm and seed, seeds outermost: an interrupted trial has whole pairs."""

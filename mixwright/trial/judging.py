@@ -1,4 +1,4 @@
-"""What a trial says of one lever: it helps when it beats every reference, each (intersection-union). Pure."""
+"""Judgement of one lever: it helps when it beats every reference, each (intersection-union). Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rollouts to a target when some runs miss it: the ratio of restricted means, with a jackknife interval over seeds.
+"""Ratio of rollouts to a target when some runs miss it: restricted means, with a jackknife interval over seeds.
 
 A run that missed the target is no missing value: it took at least the whole budget. So every run counts as min(T, budget),
 which is known for all of them, and arms are compared by the ratio of the means.

@@ -1,4 +1,4 @@
-"""From the files of a finished branch to its numbers: one `SeedRow` each. Reads files only; needs no torch."""
+"""Seed rows of a finished branch, read from its files: one `SeedRow` per number. Needs no torch."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ class BranchInfo:
     """branch.json: what a finished branch is, so that an interrupted trial can go on."""
 
     arm: str
+    """Name of the arm."""
     seed: int
+    """Training seed, 0-based."""
     base: str
     """Name of the starting model."""
     objective: str
@@ -49,8 +51,11 @@ class BranchFiles:
     """One finished branch, read."""
 
     info: BranchInfo
+    """Its branch.json."""
     before: Sequence[Measurement]
+    """Measurements of its starting model."""
     after: Sequence[Measurement]
+    """Measurements after training."""
     steps: Sequence[Mapping[str, Any]]
     """Lines of steps.jsonl; none without training."""
     progress: Sequence[Mapping[str, Any]]
@@ -188,7 +193,7 @@ def _outcome(branch: BranchFiles, decoding: Decoding) -> dict[str, tuple[float |
 
 
 def _mechanism(branch: BranchFiles) -> dict[str, tuple[float | None, str]]:
-    """What was drawn and how much of it could teach, as shares of all groups of all cells: no outcome."""
+    """What was drawn and how much of it was informative, as shares of all groups of all cells: no outcome."""
     groups = sum(line.get("groups", 0) for line in branch.steps)
     if not groups or branch.info.objective != "grpo":
         return {}

@@ -1,4 +1,4 @@
-"""The trial: references and levers on every seed, paired, in parallel; then the nulls of the levers that help."""
+"""Stage that runs the trial: references and levers on every seed, paired, in parallel; then nulls of the helpful ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From finished branch folders to the `TrialResult`. Reads files only; needs no torch."""
+"""Summary of finished branch folders as the `TrialResult`. Reads files only; needs no torch."""
 
 from __future__ import annotations
 

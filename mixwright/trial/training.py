@@ -1,4 +1,4 @@
-"""One arm's training run through TRL: the settings every arm shares, the reward from the corpus's graders, the trainer."""
+"""Training run of one arm through TRL: the settings every arm shares, the reward from the corpus's graders, the trainer."""
 
 from __future__ import annotations
 

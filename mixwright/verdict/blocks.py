@@ -1,4 +1,4 @@
-"""What a section can show, as plain data: the page and the terminal render the same blocks.
+"""Blocks that a section can show, as plain data: the page and the terminal render the same ones.
 
 Strings in blocks are raw text from anywhere; escaping is the renderers' task and happens in one place each.
 """
@@ -19,7 +19,9 @@ class Paragraph:
     """One short text."""
 
     text: str
+    """Whole sentences."""
     tone: Tone = "plain"
+    """How it is coloured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +29,13 @@ class Fact:
     """One number of the headline, already formatted."""
 
     label: str
+    """What the number is."""
     value: str
+    """The number with its unit, as shown."""
     note: str = ""
     """Interval and word that belong to the value."""
     tone: Tone = "plain"
+    """How it is coloured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +43,11 @@ class Headline:
     """The verdict in one sentence, with the few numbers that carry it."""
 
     text: str
+    """One sentence."""
     tone: Tone = "plain"
+    """How it is coloured."""
     facts: tuple[Fact, ...] = ()
+    """Numbers beside the sentence, most important first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +55,11 @@ class Table:
     """Rows of formatted cells; the first cell of a row names the row."""
 
     caption: str
+    """Heading of the table."""
     columns: tuple[str, ...]
+    """Headings of the columns."""
     rows: Sequence[tuple[str, ...]]
+    """Formatted cells, one per column."""
     numeric: tuple[int, ...] = ()
     """Columns to align right."""
 
@@ -58,7 +69,9 @@ class Claims:
     """Claims with their intervals, most important first."""
 
     caption: str
+    """Heading of the list."""
     claims: tuple[Claim, ...]
+    """As the verdict judged them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +83,7 @@ class HeatCell:
     after: float | None
     """0..1; None where it was not measured."""
     mark: ClaimKind
+    """What the change is called; it sets the colour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +91,7 @@ class HeatMap:
     """Tasks x levels, before and after, with numbers in every cell."""
 
     caption: str
+    """Heading of the map."""
     columns: tuple[str, ...]
     """Levels."""
     rows: tuple[tuple[str, tuple[HeatCell | None, ...]], ...]
@@ -88,10 +103,15 @@ class Series:
     """One line of a chart, with its interval."""
 
     name: str
+    """Name in the legend."""
     x: tuple[float, ...]
+    """Positions, ascending, in the unit of `Lines.x_label`."""
     y: tuple[float, ...]
+    """One share per position, 0..1; charts show percent."""
     low: tuple[float, ...]
+    """Lower end of the interval at each position."""
     high: tuple[float, ...]
+    """Upper end of the interval at each position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +119,15 @@ class Lines:
     """Lines over time with interval bands."""
 
     caption: str
+    """Heading of the chart."""
     alternative: str
     """What the chart shows, for those who do not see it."""
     x_label: str
+    """Name and unit of the horizontal axis."""
     y_label: str
+    """Name of the vertical axis, which goes from 0 to 100 %."""
     series: tuple[Series, ...]
+    """Lines of the chart; one without points is not drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +135,17 @@ class ForestRow:
     """One estimate with its interval and the raw points under it."""
 
     label: str
+    """Name of the row."""
     value: float | None
     """None when nothing could be estimated."""
     low: float
+    """Lower end of the interval, in the unit of `value`; not read when that is None."""
     high: float
+    """Upper end of it."""
     points: tuple[float, ...] = ()
+    """Raw values under the estimate, one per seed; empty when there are none."""
     note: str = ""
+    """Short text at the row's end; may be empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +153,13 @@ class Forest:
     """Intervals on one axis."""
 
     caption: str
+    """Heading of the chart."""
     alternative: str
     """What the chart shows, for those who do not see it."""
     x_label: str
+    """Name and unit of the axis."""
     rows: tuple[ForestRow, ...]
+    """From top to bottom."""
     margin: float | None = None
     """Half-width around 0 of differences that do not matter; None draws no zero line either."""
     scale: float = 1.0
@@ -139,9 +171,11 @@ class Strips:
     """States over time, one strip per row: 0 under the band, 1 in it, 2 over it."""
 
     caption: str
+    """Heading of the chart."""
     alternative: str
     """What the chart shows, for those who do not see it."""
     x_label: str
+    """Name and unit of the horizontal axis."""
     x: tuple[float, ...]
     """Left edges of the columns, then the last right edge."""
     rows: tuple[tuple[str, tuple[int | None, ...]], ...]
@@ -155,12 +189,19 @@ class Pair:
     """What the model wrote for one item, before and after."""
 
     title: str
+    """Task and level."""
     prompt: str
+    """The item's prompt."""
     answer: str
+    """The gold answer; empty when there is none."""
     before: str
+    """Completion before training."""
     after: str
+    """Completion after training."""
     score_before: float
+    """Grade of `before`, 0..1."""
     score_after: float
+    """Grade of `after`, 0..1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +209,9 @@ class Texts:
     """Completions before and after, side by side."""
 
     caption: str
+    """Heading of the list."""
     pairs: tuple[Pair, ...]
+    """In the order shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +219,9 @@ class Code:
     """A command or path to copy."""
 
     caption: str
+    """What the text is for."""
     text: str
+    """What is copied, as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +229,9 @@ class Fold:
     """Details that stay closed until somebody wants them."""
 
     summary: str
+    """The line that stays visible."""
     blocks: tuple[Block, ...]
+    """What opens under it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +239,7 @@ class Grid:
     """Small multiples: charts side by side where there is room."""
 
     blocks: tuple[Block, ...]
+    """Charts, in reading order."""
 
 
 Chart = Lines | Forest | Strips

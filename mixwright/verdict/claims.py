@@ -1,4 +1,4 @@
-"""What is claimed of each cell and each whole task under the declared decoding: before against after, paired.
+"""Claims about each cell and each whole task under the declared decoding: before against after, paired.
 
 The words are those of `estimates/judgement.py`. *Learnt* asks for more: success after must lie above the chance level, like
 with like, since a rise up to what a rule without the skill earns is no skill. Every significant fall is *damaged*, however
@@ -47,15 +47,19 @@ class Compared:
     """One cell or whole task, compared."""
 
     task: str
+    """Task name."""
     level: float | None
+    """Level of the cell; None for a task without levels, and where `whole` is true."""
     whole: bool
     """A whole task of several levels."""
     change: Change
+    """Of success after minus before, and its parts."""
     swapped: Estimate | None
     """Change of S; None where it was not measured."""
     dependence: Estimate | None
     """Change of D; None where it was not measured."""
     word: ChangeWord
+    """What the change is called."""
     adjusted_p: float | None
     """Of success, after Holm's correction over all that is compared; None for fewer than `FEWEST_ITEMS` items, which are not
     judged."""
@@ -165,7 +169,7 @@ def _claim(part: Compared, sides: Sides, decoding: Decoding, arm: str) -> Claim:
 
 
 def _why(part: Compared, chance: float) -> str:
-    """Why nothing is told of a part that was measured."""
+    """Why nothing is claimed about a part that was measured."""
     moved = part.change.success
     if moved.low > 0 and not part.above:
         level = percent(chance) if math.isfinite(chance) else "not measured"

@@ -1,4 +1,4 @@
-"""What the sections read from a run folder; a missing file is an empty answer, a broken one an `InputError`."""
+"""Readers of a run folder for the sections; a missing file is an empty answer, a broken one an `InputError`."""
 
 from __future__ import annotations
 

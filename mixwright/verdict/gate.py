@@ -1,4 +1,4 @@
-"""The gate: a checkpoint passes when it is shown not to have lost what was protected, not when no loss was shown.
+"""Gate on a checkpoint: it passes when it is shown not to have lost what was protected, not when no loss was shown.
 
 Non-inferiority: the lower end of the protected cells' mean change lies above `MARGIN`, no protected cell has a
 significant loss (Holm over them), and no cell's lower end lies under `CELL_MARGIN`. Else something is damaged, or the
@@ -53,7 +53,9 @@ class CellLoss:
     """One protected cell."""
 
     task: str
+    """Task name."""
     level: float | None
+    """Level; None for a task without levels."""
     change: Estimate | None
     """Of success, after minus before; None where fewer than `FEWEST_ITEMS` items were measured on both sides."""
     adjusted_p: float = 1.0
@@ -70,6 +72,7 @@ class GateResult:
     """What the gate says, and why."""
 
     outcome: Outcome
+    """passed, damaged or cannot tell."""
     mean: Estimate | None
     """Mean change over the protected cells that could be compared, each counted once."""
     cells: tuple[CellLoss, ...]
@@ -81,7 +84,7 @@ class GateResult:
     others: tuple[CellLoss, ...] = ()
     """Cells that were not protected and fell significantly."""
     named: bool = False
-    """The user said what matters: other cells are told, and do not fail."""
+    """The user said what matters: other cells are reported, and do not fail."""
     needed: int | None = None
     """Items per cell that would pass an unharmed checkpoint in `POWER` of cases; None where items cannot help."""
 
@@ -291,7 +294,7 @@ def _cell(cell: CellLoss) -> str:
 
 def _others(result: GateResult) -> list[str]:
     """Cells that nobody protected and that fell."""
-    told = "told only, since others were named" if result.named else "not protected, and damaged"
+    told = "reported only, since others were named" if result.named else "not protected, and damaged"
     return [f"{_cell(cell)} ({told})" for cell in result.others]
 
 

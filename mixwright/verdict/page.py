@@ -1,4 +1,4 @@
-"""Blocks as one self-contained HTML page: no scripts, no network; every string passes `visible` and jinja's escaping."""
+"""Page of blocks as one self-contained HTML file: no scripts, no network; every string is made visible and escaped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verdict stage: claims to claims.json, sections to one page and to the terminal."""
+"""Stage that writes claims to claims.json, and the sections to one page and to the terminal."""
 
 from __future__ import annotations
 

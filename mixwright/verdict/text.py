@@ -1,4 +1,4 @@
-"""Numbers and strings as people read them; hostile characters made visible."""
+"""Formatting of numbers and strings for people; hostile characters are made visible."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def level(value: float | None) -> str:
 def name_of(number: str) -> str:
     """A measured name in words: `success.sampled` is `success, sampled`, `zero_signal_share` the `zero-signal share`."""
     head, *rest = (part.replace("_", " ") for part in number.split("."))
-    words = {"zero signal share": "zero-signal share", "teaching share": "share of groups that teach", "swapped": "S"}
+    words = {"zero signal share": "zero-signal share", "teaching share": "share of informative groups", "swapped": "S"}
     return ", ".join([words.get(head, "D" if head == "dependence" else head), *rest])
 
 

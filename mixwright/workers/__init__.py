@@ -1,1 +1,1 @@
-"""Worker processes that every heavy stage shares, and how they say how far they are."""
+"""Worker processes that every heavy stage shares, and their progress."""

@@ -1,4 +1,4 @@
-"""One line that says how far the jobs are and how long they will still take."""
+"""Progress line that says how many jobs are done and how long the rest will take."""
 
 from __future__ import annotations
 

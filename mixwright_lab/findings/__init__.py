@@ -1,1 +1,1 @@
-"""One file = one research claim, its prediction written before the run. None yet."""
+"""Findings: one file = one research claim, its prediction written before the run. None yet."""

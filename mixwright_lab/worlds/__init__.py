@@ -1,1 +1,1 @@
-"""One file = one generated task family with a known ground truth."""
+"""Worlds: one file = one generated task family with a known ground truth."""

@@ -1,10 +1,10 @@
-"""Chain arithmetic: a start number and 1 to 8 operations, all modulo 16; the level is the number of operations.
+"""World of chain arithmetic: a start number, 1 to 8 operations, all modulo 16; the level is the number of operations.
 
 The answer can be worked out in the open (every running value, or every one after a mark) or given at once, so that the same
 problem has several answer formats of different difficulty. Every step is one table look-up: a small model learns a length by
-doing the steps, and cannot learn it by heart beyond two operations.
+doing the steps, and cannot memorise it beyond two operations.
 
-Source: our own; the length of a chain as dial of difficulty follows GSM-Infinite 2502.05252 and the pilots of this project.
+Source: our own; the length of a chain as dial of difficulty follows GSM-Infinite 2502.05252 and our first runs.
 Unit: level = operations, 1 to 8.
 Cost: about 20 us per example.
 Blind spot: one skill, repeated; nothing in it needs language or planning. Level 1 has 192 prompts in all.

@@ -1,9 +1,9 @@
-"""Random tables: a task is a function of one symbol (simple) or of two (complex) that can only be learnt by heart.
+"""World of random tables: a task is a function of one symbol or of two that can only be memorised.
 
 Simple and complex tasks alternate in rank, and a task's share falls as a power of its rank, so that being rare and being
 complex are crossed. The answer to `f07(3, 5) ~12` is the entry of table 7 at 3 (simple) or at 3 and 5 (complex). The number
 after `~` says nothing: it is even in one split and odd in the other, so that held-out prompts are new while the facts are
-those that were taught; nothing can be generalised here, only kept or overwritten.
+those that were trained on; nothing can be generalised here, only kept or overwritten.
 
 Source: frequency and complexity of tasks in a mixture under limited width, 2605.29548; tables instead of its injected tasks.
 Unit: level 1 = simple, 2 = complex; answers are symbols 0 to `symbols` - 1.

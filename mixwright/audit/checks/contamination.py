@@ -1,4 +1,4 @@
-"""Held-out items that the training data holds too: the same, with text around them, or nearly the same.
+"""Check for held-out items that the training data holds too: the same, with text around them, or nearly the same.
 
 Source: Li & Flanigan 2023 (arXiv 2312.16337) for task seen against item seen; the nulls and the template mask are our own.
 Unit: held-out rows with a partner in train, of the task's held-out rows (or of those indexed).

@@ -1,4 +1,4 @@
-"""Levels of difficulty per task, and cells where a rule without the skill does well.
+"""Check of levels of difficulty per task, and of cells where a rule without the skill does well.
 
 Source: own; success must be read beside its chance level (in Reasoning Gym, gcd's answer is often 1).
 Unit: rows per level; chance level per cell (task and level), 0..1: the best rule without the skill, chosen on other rows.

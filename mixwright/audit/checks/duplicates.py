@@ -1,4 +1,4 @@
-"""Training rows that repeat each other, exactly or nearly, or contradict each other.
+"""Check for training rows that repeat each other, exactly or nearly, or contradict each other.
 
 Source: own; the null is how often prompts agree by chance, given how often their slots repeat.
 Unit: rows of a task that repeat an earlier row or nearly another, or whose prompt stands with several answers;
@@ -110,7 +110,9 @@ def _equal_sides(corpus: Corpus, train: np.ndarray) -> list[Observation]:
     if not len(rows):
         return []
     shown = tuple(corpus.table.select(["id", "source"]).take(rows[:PAIRS]).to_pylist())
-    text = f"{len(rows)} of {len(paired)} preference pairs have equal sides and teach nothing." + listed(len(rows))
+    text = f"{len(rows)} of {len(paired)} preference pairs have equal sides, so their loss has no gradient." + listed(
+        len(rows)
+    )
     null = "none: one side is preferred"
     return [Observation("duplicates", None, "warning", len(rows), len(paired), text, "Drop them.", null, shown)]
 

@@ -1,4 +1,4 @@
-"""How answers look, task by task: their skeletons, and forms that are about to be eaten by a commoner one.
+"""Check of answer formats per task: their skeletons, and rare formats that a commoner one is likely to replace.
 
 Source: own; that RL lets one of several formats take over: Zhao et al. 2025 (arXiv 2504.07912).
 Unit: share of training rows per form; evenness is normalised entropy, 0 (one form) to 1 (all equally common).

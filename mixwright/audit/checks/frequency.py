@@ -1,4 +1,4 @@
-"""How often each task is seen: rows, target tokens, and the gaps between sightings.
+"""Check of how often each task is seen: rows, target tokens, and the gaps between its rows.
 
 Source: own; gaps because what is long unseen is forgotten (replay literature), target tokens because SFT averages over them.
 Unit: rows, shares 0..1, gaps in rows; tokens are estimated without a tokenizer as words + digits + signs.

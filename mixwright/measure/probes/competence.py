@@ -1,4 +1,4 @@
-"""How often the model is right, how much of that depends on the prompt, and what a rule without the skill would score.
+"""Probe of success, of the part of it that depends on the prompt, and of what a rule without the skill would score.
 
 Source: pass@k by the unbiased estimator of Chen et al. (2107.03374); learnability as in LILO (2502.12272); D, S, kappa and
     the chance level: `mixwright/estimates`; what each is for: docs/luck.md.

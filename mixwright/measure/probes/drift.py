@@ -1,4 +1,4 @@
-"""How far the model has moved from where it started: KL(now || start) on its own samples.
+"""Probe of the distance from the starting model: KL(now || start) on the model's own samples.
 
 Source: exact over the vocabulary at every token of the sampled completions, at temperature 1; forgetting grows with it,
 2509.04259.

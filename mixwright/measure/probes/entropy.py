@@ -1,4 +1,4 @@
-"""How undecided the model is: entropy of its next-token distribution where it goes.
+"""Probe of the entropy of the next-token distribution along the model's own samples.
 
 Source: exact from the logits at temperature 1, at every token of the sampled completions, end token included; entropy
 collapse as the price of reward, 2505.22617.

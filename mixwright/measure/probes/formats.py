@@ -1,9 +1,9 @@
-"""Which forms the answers take, how often each, and how right each is.
+"""Probe of answer formats: which there are, how often each is used, and how often each is right.
 
 Source: concentration of answer formats under reinforcement learning (2504.07912).
 Unit: share
 Cost: reads the sampled completions; none of its own.
-Blind spot: two ways of reasoning that end in one form are one form; forms beyond the commonest are told as one row;
+Blind spot: two ways of reasoning that end in one form are one form; forms beyond the commonest are one row;
 where nearly every sample has a form of its own, the interval of the entropy is too narrow.
 """
 
@@ -64,7 +64,7 @@ def format_rows(
         task: its name.
         forms: of each sample, shape (items, samples).
         correct: 1 or 0 of each sample, the same shape.
-        gold: how many gold answers have each form; the commonest is told even if no sample has it, if half of them do.
+        gold: how many gold answers have each form; the commonest is reported even if no sample has it, if half of them do.
         top: how many forms get rows of their own.
     """
     counts = Counter(forms.ravel().tolist())

@@ -1,14 +1,14 @@
-"""How long a rare task's gain lasts while others are trained: a short burst on it, then common tasks only.
+"""Probe of how long a rare task's gain lasts while others are trained: a short burst on it, then common tasks only.
 
 On a copy of the model, against a copy without the burst: what the burst gained (nats per token), the share of the gain that
 is left after n steps on other tasks, and the half-life of the gain in steps. Also the held-out loss of every task, and how
 much the burst raised that of common ones. The planner `rare_tasks` reads it. Not among the default probes: it trains. In a
 run it is made wherever `measure.probes` is read: before, and after each branch of a trial.
 
-Source: rare-task retention of 2605.29548; burst with a fresh optimiser and control are ours, from pilots in which bursts of
-    5 steps, or with the run's own optimiser, gained nothing that could be kept.
+Source: rare-task retention of 2605.29548; burst with a fresh optimiser and control are ours, from first runs in which bursts
+    of 5 steps, or with the run's own optimiser, gained nothing that could be kept.
 Unit: nats per token; share of the gain; steps
-Cost: `burst` + `after` training steps per rare task and `after` for the control, told as `rows_trained` and `rows_read`.
+Cost: `burst` + `after` training steps per rare task and `after` for the control, reported as `rows_trained` and `rows_read`.
 Blind spot: one burst per task, so intervals cover held-out rows, not the chance of the draws; forgetting slows down, so a
 half-life fitted to `after` steps is short for longer ones; the state of a real run's optimiser differs.
 """
@@ -47,7 +47,7 @@ class Retention(Probe):
     """`loss` of every task; `burst_gain`, `burst_rows`, `common_rise`, `retained@n` and `half_life` of the rare ones.
 
     Rare are the at most `most` tasks with the fewest rows among those under `rare` of the training rows; the rarest one
-    where none is under it. What was kept is told only where the burst gained something (interval above 0).
+    where none is under it. What was kept is reported only where the burst gained something (interval above 0).
 
     Args:
         rare: share of the training rows under which a task is rare.
@@ -75,12 +75,14 @@ class Retention(Probe):
         within("measure.options.retention", vars(self), **LIMITS)
 
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
-        """See the class. Raises InputError when there is nothing to teach, or too little held out to read."""
+        """See the class. Raises InputError when no row has a target, or too little is held out to read."""
         train = _rows(corpus, "train") or _rows(corpus, None)
         held_out = {task: rows for task, rows in (_rows(corpus, "eval") or train).items() if len(rows) > 1}
         if not held_out:
             got = "none" if not train else "less than two held-out rows in every task"
-            raise InputError("rows with targets to teach, and such rows to read", got, "Give a corpus that has both.")
+            raise InputError(
+                "training rows with targets, and held-out rows with targets", got, "Give a corpus that has both."
+            )
         read = {task: rng.choice(rows, min(len(rows), self.items), replace=False) for task, rows in held_out.items()}
         sizes = Burst(self.burst, self.after, self.batch, self.learning_rate)
         model = copy.deepcopy(passes.learner.model).eval()  # no dropout: the branches differ by the burst alone
@@ -97,10 +99,10 @@ def rarest(train: Mapping[str, np.ndarray], held_out: Mapping[str, np.ndarray], 
 
 
 def _rows(corpus: Corpus, split: str | None) -> dict[str, np.ndarray]:
-    """Row numbers per task of what has something to teach."""
+    """Row numbers per task of the rows with a target."""
     table = corpus.table
-    taught = pc.or_(pc.is_valid(table["target"]), pc.is_valid(table["answer"]))
-    mask = taught if split is None else pc.and_(taught, pc.equal(table["split"], split))
+    usable = pc.or_(pc.is_valid(table["target"]), pc.is_valid(table["answer"]))
+    mask = usable if split is None else pc.and_(usable, pc.equal(table["split"], split))
     tasks, rows = np.asarray(table["task"].to_pylist()), np.flatnonzero(np.asarray(mask.to_pylist(), dtype=bool))
     return {str(task): rows[tasks[rows] == task] for task in np.unique(tasks[rows])}
 

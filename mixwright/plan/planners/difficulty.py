@@ -1,11 +1,11 @@
-"""Spends the run where dependence on the prompt leaves room: weights, band and guards from what was measured.
+"""Planner that sets weights, band and guards by how much dependence on the prompt each cell can still gain.
 
 Each cell (task x level) is mastered, hopeless, lucky, reachable or unknown (`mixwright/estimates/cell_states.py`). A
 task's worth is the room of its best reachable or unknown cell, softly weighed by kappa, less where the cell has few
-examples, which would only be memorised. Every task keeps a floor, mastered tasks share an anchor, the rest follows worth.
-Within a task the selector finds the cells.
+examples, which would only be memorised. Every task keeps a floor, mastered tasks share a rehearsal share (`anchor`), the
+rest follows worth. Within a task the selector finds the cells.
 
-Source: learnability p(1 - p) per question of LILO 2502.12272, weighed by kappa; the anchor from pilots
+Source: learnability p(1 - p) per question of LILO 2502.12272, weighed by kappa; rehearsal from first runs
     (25 % solvable prompts kept easy skills that hard-only training lost).
 Unit: share of draws; success and kappa.
 Cost: none beyond the competence probe.
@@ -26,7 +26,7 @@ from mixwright.records import Cell, CellPlan, Measurement, Plan, Stage, Training
 
 LEVERS = {
     "selector": "difficulty: draws towards the band from the rewards of the run itself, without extra rollouts",
-    "gates": "too_hard: cells shown to be below the band, or not to depend on the prompt, must not teach noise; on "
+    "gates": "too_hard: cells shown to be below the band, or not to depend on the prompt, must not add noise; on "
     "over-hard data without levels and at a high learning rate the default plan ends 29 points over itself without it, a "
     "coin that refuses as many groups 24; where levels are known the selector keeps away from such cells by itself",
     "controllers": "drift: on uniform draws of over-hard data a KL penalty that it moves from beta 0.01 lost 2 points where "
@@ -42,7 +42,7 @@ class Difficulty(Planner):
     Args:
         band: success to aim for, (low, high).
         floor: least share of a task; lowered where the tasks are so many that floors would take over a fifth.
-        anchor: share that mastered tasks get together.
+        anchor: rehearsal share, the share that mastered tasks get together, 0..0.8.
     """
 
     EVIDENCE = ("competence",)
@@ -57,7 +57,9 @@ class Difficulty(Planner):
         self.band, self.floor, self.anchor = (band[0], band[1]), floor, anchor
         if not (0 <= band[0] < band[1] <= 1 and 0 <= floor <= 1 and 0 <= anchor <= 0.8):
             got = f"band {self.band}, floor {floor:g}, anchor {anchor:g}"
-            raise InputError("0 <= low < high <= 1, a floor in 0..1, an anchor in 0..0.8", got, "Correct plan.options.")
+            raise InputError(
+                "0 <= low < high <= 1, a floor in 0..1, a rehearsal share (anchor) in 0..0.8", got, "Correct plan.options."
+            )
 
     def plan(self, cells: Sequence[Cell], competence: Sequence[Measurement], training: TrainingSetup) -> Plan:
         """The plan; without rewards (SFT, DPO) it has the guards that need none, and drift needs a KL penalty.
@@ -104,14 +106,14 @@ class Difficulty(Planner):
             weights[task], reasons[task] = floor, f"floor {floor:g}; {reason}"
             if task in mastered:
                 weights[task] += (anchor if total else anchor + left) / len(mastered)
-                reasons[task] = f"anchor: {reason}" + (
+                reasons[task] = f"rehearsal share: {reason}" + (
                     "" if total else "; no task is within reach, so nothing else is trained"
                 )
             elif total:
                 weights[task] += left * value / total
             elif not mastered:
                 weights[task] += left * count / sum(counts.values())
-                reasons[task] = f"share of examples; {reason}; no task is within reach: rewards will teach little"
+                reasons[task] = f"share of examples; {reason}; no task is within reach: rewards will change little"
         return shares(weights), reasons
 
 

@@ -1,4 +1,4 @@
-"""Every training example equally often: each task's weight is its share of the examples.
+"""Planner that draws every training example equally often: each task's weight is its share of the examples.
 
 Source: what trainers do without steering.
 Unit: share of draws.

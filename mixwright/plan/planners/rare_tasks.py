@@ -1,10 +1,11 @@
-"""Gives each task the rows that learning it takes, as a retention probe shows, and says when frequency is not the limit.
+"""Planner that gives each task the rows that learning it takes, by a retention probe, or says that more do not help.
 
 Rows needed by a probed task: rows of its burst x loss / gain of the burst, divided by the share of the gain that was left in
 the last two readings. Other tasks: their loss at the median rows per nat of the probed ones (those whose burst did not learn
 everything). Shares needed are those rows over the rows of the run, and never so small that a task waits longer than its
 largest safe gap (half-life / 2 ln 2: by then two fifths of a gain are lost). The rest, a tenth at least, goes by the data's
-own shares. Needs of more than the run are scaled down, and told; over twice the run the plan names capacity as the limit.
+own shares. Needs of more than the run are scaled down, and the plan says so; over twice the run the plan names capacity as
+the limit.
 
 Source: frequency against capacity and the gap between sightings, 2605.29548; the rule is ours.
 Unit: share of draws; rows; steps.
@@ -129,7 +130,7 @@ def _rows(task: str, rows: Rows, loss: float) -> float:
 
 
 def _kept(task: str, rows: Rows) -> float:
-    """Share of the burst's gain that was left, mean of the last two readings; 1 where it was not told."""
+    """Share of the burst's gain that was left, mean of the last two readings; 1 where it was not measured."""
     read = {int(name.partition("@")[2]): row for (own, name), row in rows.items() if own == task and "retained@" in name}
     last = [read[steps].value for steps in sorted(read)[-2:]]
     return min(max(sum(last) / len(last), KEPT[0]), KEPT[1]) if last else KEPT[1]

@@ -1,4 +1,4 @@
-"""Between proportional and uniform: weights are example counts to the power 1 / temperature.
+"""Planner between proportional and uniform: weights are example counts to the power 1 / temperature.
 
 Source: temperature sampling of multilingual pre-training (1907.05019).
 Unit: share of draws.

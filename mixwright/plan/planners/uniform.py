@@ -1,4 +1,4 @@
-"""Every task equally often, however many examples it has.
+"""Planner that draws every task equally often, however many examples it has.
 
 Source: common baseline of multi-task training.
 Unit: share of draws.

@@ -1,1 +1,1 @@
-"""Coefficients and learning-rate factors: one file, one controller."""
+"""Controllers of coefficients and learning-rate factors: one file, one controller."""

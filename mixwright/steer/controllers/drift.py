@@ -1,8 +1,8 @@
-"""Keeps the model near where it started: moves beta, or the learning rate, when the KL leaves a dead band.
+"""Controller that keeps the model near its start: it moves beta, or the learning rate, when the KL leaves a dead band.
 
 The KL (nats per token, from the trainer when beta > 0, else from the canaries) is smoothed. Above `target` x `dead_band`
 beta is multiplied by `factor`; below `target` / `dead_band` it is divided by it, at most back to where it began. Where
-beta is 0 there is no leash to tighten: the learning-rate factor is divided instead, not under `least`, and comes back up
+beta is 0 there is no KL penalty to raise: the learning-rate factor is divided instead, not under `least`, and comes back up
 to 1 the same way. Beta is never moved to 0 nor from 0. At most one move in `rest` steps; where readings are further apart
 (canaries), a reading counts for the steps that it stands for: in the running mean, and as one move per `rest` of them.
 

@@ -1,1 +1,1 @@
-"""Which groups may teach: one file, one gate."""
+"""Gates that decide which groups may change the weights: one file, one gate."""

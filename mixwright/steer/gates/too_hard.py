@@ -1,4 +1,4 @@
-"""Refuses groups of cells that are hardly ever right, and most groups of cells whose answers do not depend on the prompt.
+"""Gate that refuses groups of cells hardly ever right, and most of cells whose answers do not depend on the prompt.
 
 A cell is refused when the upper end of the one-sided 95 % Wilson interval of its success lies under `floor` (default: the
 lower edge of the task's band), on the cell's lasting evidence (about 64 groups, older ones fading, rollouts of one prompt
@@ -12,11 +12,12 @@ Measured (benchmarks/overhard.py, greedy success over everything held out): on o
 learning rate, the trainer's own plan ends 29 points over itself without it (20 to 37), mostly by training less: a coin
 that refuses as many groups ends 5 under it (-1 to 11), half the learning rate 10 over it (4 to 17). With levels the selector
 keeps away by itself, and nothing shows; alone, on uniform draws, it ends 14 over a coin (2 to 27). It needs the engine's
-`survivors` rule: 42 points over uniform draws with it, 14 without, because Adam gives the few groups left a full step.
+`survivors` rule, which scales steps with few informative groups: 42 points over uniform draws with it, 14 without,
+because Adam gives the few groups left a full step.
 Where answers hold no information it costs what a constant answer earns (by estimate 1.6 points, -0.2 to 3.5).
 
-Source: 2605.28388 (over-hard samples harm); rewards of answers that do not depend on the prompt teach the commonest
-    answer.
+Source: 2605.28388 (over-hard samples harm); rewards of answers that do not depend on the prompt reinforce
+    the commonest answer.
 Unit: success and kappa, 0..1.
 Cost: one interval per cell and batch; refused groups have cost their rollouts.
 Blind spot: a cell of a few easy prompts among many impossible ones looks hard until easy ones are drawn. Without gold
@@ -40,7 +41,7 @@ class TooHard(Gate):
     """Admits a group unless its whole cell is shown to be too hard; of lucky cells a share.
 
     Args:
-        floor: success under which a cell must not teach; None takes the lower edge of the band.
+        floor: success under which a cell must not change the weights; None takes the lower edge of the band.
         z: quantile of the one-sided interval; 1.645 is 95 %.
         least: discounted rollouts of evidence below which a cell is admitted, above 0.
         lucky: kappa that must be excluded from above before a cell is lucky; 0 admits every lucky cell.
@@ -63,7 +64,7 @@ class TooHard(Gate):
         self._credit: dict[int, float] = {}
 
     def admit(self, group: GroupOutcome) -> Admission:
-        """Whether the group may teach. Raises KeyError for a cell that the pool lacks."""
+        """Whether the group may change the weights. Raises KeyError for a cell that the pool lacks."""
         cell = self._cells[cell_key(group.task, group.level)]
         evidence = self._ledger.lasting
         tries = float(evidence.tries[cell])

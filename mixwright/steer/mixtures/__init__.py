@@ -1,1 +1,1 @@
-"""Weights over tasks that move while the run trains: one file, one mixture."""
+"""Mixtures, weights over tasks that move while the run trains: one file, one mixture."""

@@ -1,4 +1,4 @@
-"""Gives every task at least a share of the draws, however rare it is in the data.
+"""Mixture that gives every task at least a share of the draws, however rare it is in the data.
 
 Tasks under the floor are raised to it and the others scaled down alike. Where the tasks are so many that their floors would
 take more than `most` of the run, the floor is lowered to `most` / tasks. Tasks that the stage leaves out stay out.

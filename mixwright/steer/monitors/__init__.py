@@ -1,1 +1,1 @@
-"""What raises an alarm: one file, one monitor."""
+"""Monitors that raise alarms: one file, one monitor."""

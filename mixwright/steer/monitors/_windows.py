@@ -1,4 +1,4 @@
-"""What groups show now, beside what groups of the same cell showed first: for monitors that compare a run with its start.
+"""Windows of recent groups beside the first groups of the same cells, for monitors that compare a run with its start.
 
 A cell is compared with itself, so that drawing harder or longer problems is not taken for a change of the model; in tasks
 of more than `CELLS` levels the whole task is one cell. Memory per task: `size` entries; per cell: `begin` entries until its
@@ -20,7 +20,7 @@ from mixwright.records import GroupOutcome, cell_key
 from mixwright.steer.scene import Scene
 
 CELLS = 16
-"""Levels of a task, at most, that are told apart."""
+"""Levels of a task, at most, that are kept apart."""
 
 
 class Seen(NamedTuple):
@@ -29,7 +29,7 @@ class Seen(NamedTuple):
     entry: Any
     """What it showed."""
     start: Any
-    """What the first groups of its cell showed, as `summary` told it."""
+    """What the first groups of its cell showed, as `summary` gave it."""
     key: str
     """Its cell."""
 

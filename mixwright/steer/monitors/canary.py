@@ -1,4 +1,4 @@
-"""Alarms when fixed items that the model could do are lost, beyond what chance explains.
+"""Monitor of fixed items that the model could do: alarms when they are lost beyond what chance explains.
 
 The first result of each item is its start. Per task, the fall is the mean of start minus now over the same items; an
 alarm is raised when it exceeds `errors` standard errors of that mean, and `least`. Pairing by item takes the difficulty
@@ -13,7 +13,8 @@ alarms, from 0.01, ends 15 points under not training (6 to 22) where beta alone 
 with items that had been measured as mastered; chosen without a measurement, among rows most of
 which the model cannot do, they raised no alarm in 20 of 20 runs that lost 52 points.
 
-Source: backward transfer measured while it can still be stopped; pilots lost most within 40 steps.
+Source: backward transfer measured while it can still be stopped; our first runs lost most
+    within 40 steps.
 Unit: success, 0..1, greedy answers.
 Cost: 16 greedy rollouts per mastered task and pass (default), none between passes; the items are never trained on.
 Blind spot: sees only what it holds; a skill without a canary can be lost unseen, and greedy answers hide a lost variety.

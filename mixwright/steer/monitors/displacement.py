@@ -1,4 +1,4 @@
-"""Alarms when DPO makes the chosen answers less likely while it still tells them from the rejected ones better.
+"""Monitor of DPO pairs: alarms when chosen answers lose probability while their margin over rejected ones still grows.
 
 The sigmoid loss sees only the difference of two log-ratios: it falls as well when both completions lose probability and the
 rejected one loses more; the probability then goes somewhere the data does not show. Per task the last `window` pairs are

@@ -1,4 +1,4 @@
-"""Alarms when groups that all fail give ever fewer different answers while other groups succeed more.
+"""Monitor of groups that all fail: alarms when they give ever fewer different answers while other groups succeed more.
 
 Reward on prompts that can be solved sharpens the model on prompts that never earned any: what was never found becomes
 undiscoverable. Of each group without a success the expected number of different final answers among `draws` completions is

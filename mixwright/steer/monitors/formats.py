@@ -1,4 +1,4 @@
-"""Alarms when an answer format is being lost that is no less often right than the one that takes over.
+"""Monitor of answer formats: alarms when one is being lost that is no less often right than the one that takes over.
 
 The first `window` groups of a task are its start: formats with a share of `least` there are watched. An alarm is raised
 when one of them has lost more than `lost` of its start share, and more than `errors` standard errors (groups are the unit),

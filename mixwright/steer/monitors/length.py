@@ -1,4 +1,4 @@
-"""Alarms when the completions of a task become far shorter or longer than at the start, or run into one and the same limit.
+"""Monitor of lengths: alarms when a task's completions become far shorter or longer than at the start, or hit one limit.
 
 Each group's median length is divided by the median that groups of its cell had first. Over the last `window` groups of a
 task an alarm is raised when the median of these ratios is under 1 - `fall` or over 1 + `growth` and their mean logarithm is

@@ -1,4 +1,4 @@
-"""Alarms when completions of different prompts of a task end in one and the same answer, more than at the start.
+"""Monitor of answers: alarms when different prompts of a task end in one and the same answer more than at the start.
 
 Per task the share of the commonest final answer among the completions of the last `window` groups (each group, that is
 each prompt, counts the same). It is compared with what the groups of the same cells showed first, or with the cells'

@@ -1,4 +1,4 @@
-"""Alarms when ever more right answers are reached in far fewer tokens than right answers took at the start.
+"""Monitor of right answers: alarms when ever more of them take far fewer tokens than right answers took at the start.
 
 A success is short when it has less than `short` of the median length that successes of its cell had first. Per task the
 share of short ones among the successes of the last `window` groups with a success is compared with the share at the start:

@@ -1,4 +1,4 @@
-"""The files a steered run leaves: decisions.jsonl, steps.jsonl, draws.parquet, proof.json."""
+"""Files that a steered run leaves: decisions.jsonl, steps.jsonl, draws.parquet, proof.json."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class SteeringFiles:
 
 
 def _finite(value: Any) -> Any:
-    """The value with null for each number that overflowed: JSON has no NaN, and a run that diverges must still be told."""
+    """The value with null for each number that overflowed: JSON has no NaN, and a run that diverges must still be logged."""
     if isinstance(value, Mapping):
         return {key: _finite(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

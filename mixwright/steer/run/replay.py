@@ -1,4 +1,4 @@
-"""A finished run served again, batch by batch: its draws, refusals, learning-rate factors, KL coefficients, skipped steps.
+"""Replay of a finished run, batch by batch: its draws, refusals, learning-rate factors, KL coefficients, skipped steps.
 
 What the run that replays sees decides nothing. A factor that the first run changed between two optimiser steps of one
 generation batch is served from the next batch on.

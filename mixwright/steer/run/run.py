@@ -1,4 +1,4 @@
-"""What lives beside a trainer: the engine, the draws, the coefficients, and the files of one run. Knows no TRL.
+"""Run beside a trainer: the engine, the draws, the coefficients, and the files of one run. Knows no TRL.
 
 A trainer hands in outcomes and asks for rows; what the engine answers becomes coefficients here, which the trainer reads.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 NO_BETA = {
     "grpo": "beta was 0 at the start, so there is no reference model",
     "sft": "SFT has no KL coefficient",
-    "dpo": "DPO's beta is the temperature of its loss, not a leash: moving it would change what is being optimised",
+    "dpo": "DPO's beta is the temperature of its loss, no KL penalty: moving it would change what is being optimised",
 }
 """Why beta cannot be moved."""
 
@@ -369,7 +369,7 @@ class RunSteering:
             elif action.kind == "lr_factor" and action.value is not None:
                 if not self.lr_reason:
                     self.lr_factor = action.value
-                elif not self._counts["rates_left"]:  # said once: few survivors move the factor back and forth
+                elif not self._counts["rates_left"]:  # said once: batches with few informative groups move the factor
                     self._counts["rates_left"] = 1
                     self.note(step, "not executed: lr_factor", self.lr_reason)
             elif action.kind in ("stop", "restore"):

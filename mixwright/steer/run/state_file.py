@@ -1,4 +1,4 @@
-"""A state on disk: JSON for what is small, a NumPy archive beside it for long lists of numbers. No pickle."""
+"""State on disk: JSON for what is small, a NumPy archive beside it for long lists of numbers. No pickle."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a line of steps.jsonl says of groups, losses or pairs, and the last loss of every example. Pure, no trainer.
+"""Lines of steps.jsonl about groups, losses or pairs, and the last loss of every example. Pure, no trainer.
 
-Losses and margins are never told as success: a line of SFT has `losses` and `drop`, one of DPO log-ratios and margins.
+Losses and margins are never written as success: a line of SFT has `losses` and `drop`, one of DPO log-ratios and margins.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ UNSCORED = {
 }
 """What is said once when nothing of a batch can be used."""
 PAIR_NUMBERS = ("chosen_logratio", "rejected_logratio", "margin")
-"""What is told of pairs per task: means; nats, the margin times beta."""
+"""What is written of pairs per task: means; nats, the margin times beta."""
 PER_TASK = ("drop", *PAIR_NUMBERS)
 """Parts of a line that the trainer's own log gets per task."""
 
@@ -59,7 +59,7 @@ class LastLosses:
 def group_line(
     groups: Sequence[GroupOutcome], refused: Collection[str], success: Callable[[float], float]
 ) -> dict[str, Any]:
-    """What groups of GRPO showed: zero signal, refused, mean reward, successes and groups that teach per cell.
+    """What groups of GRPO showed: zero signal, refused, mean reward, successes and informative groups per cell.
 
     Args:
         groups: with true rewards.

@@ -1,1 +1,1 @@
-"""Which item of a task is drawn next: one file, one selector."""
+"""Selectors of items within a task: one file, one selector."""

@@ -1,16 +1,16 @@
-"""What a cell is for the run that draws from it: unknown, active, mastered, review, deferred or lucky, and when it is tried.
+"""States of a cell in the run that draws from it: unknown, active, mastered, review, deferred or lucky, and its trials.
 
     unknown   fewer than `LEAST` rollouts; drawn like active
     active    not shown to be outside the band: drawn by its posterior
     mastered  success shown to lie over the band (one-sided 90 %): a small review share, the longest unseen first
-    review    was mastered until a review group fell short; decided by a pilot
-    deferred  success shown to lie under the band (one-sided 90 %): only pilots, ever further apart
-    lucky     in or over the band without depending on the prompt, shown by the upper end of kappa: piloted alike
+    review    was mastered until a review group fell short; decided by a re-evaluation
+    deferred  success shown to lie under the band (one-sided 90 %): only re-evaluated, ever further apart
+    lucky     in or over the band without depending on the prompt, shown by the upper end of kappa: re-evaluated alike
 
-A pilot is `PILOT` groups, judged by themselves; those of a lucky cell are judged together with its earlier pilots, a group
-as one trial, because the answer that it always gives is right for some prompts and wrong for others. When a cell comes back
-to active, its older evidence is forgotten: it is about another model. Waits double from `FIRST` to `LONGEST` steps while
-pilots fail.
+A re-evaluation is `RETRIED` groups, judged by themselves; those of a lucky cell are judged together with its earlier ones,
+a group as one trial, because the answer that it always gives is right for some prompts and wrong for others. When a cell
+comes back to active, its older evidence is forgotten: it is about another model. Waits double from `FIRST` to `LONGEST`
+steps while re-evaluations fail.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ NAMES = ("unknown", "active", "mastered", "review", "deferred", "lucky")
 UNKNOWN, ACTIVE, MASTERED, REVIEW, DEFERRED, LUCKY = range(6)
 LEAST = 12.0
 """Rollouts before a cell is judged, the older ones fading: two groups of 8."""
-PILOT = 2
-"""Groups of a pilot."""
+RETRIED = 2
+"""Groups of a re-evaluation."""
 FIRST, LONGEST = 8, 64
-"""Steps to the first pilot of a cell, and at most between two."""
+"""Steps to the first re-evaluation of a cell, and at most between two."""
 OWN = ("state", "due", "wait", "asked", "turn")
 
 
 class CellStates:
-    """The states of a pool's cells, and the draws that reviews and pilots are owed.
+    """The states of a pool's cells, and the draws that reviews and re-evaluations are owed.
 
     Args:
         scene: of the run; what its ledger knows at the start is taken over.
         memory: rollouts of evidence per cell.
-        pilots: share of a task's draws that pilots may take.
+        pilots: share of a task's draws that re-evaluations may take.
         reviews: share of a task's draws that reviews of mastered cells take.
         lucky: kappa that must be excluded from above before a cell is lucky; 0 calls none so.
     """
@@ -92,11 +92,11 @@ class CellStates:
         self.state[doubted], self.due[doubted], self.asked[doubted] = REVIEW, step, 0
         self._trial.add(cells, step, wins, tries)
         self._settle(fresh, step)
-        self._judge_pilots(fresh, step)
+        self._judge_retried(fresh, step)
         self._clear(fresh[self.state[fresh] == MASTERED])
 
     def serve(self, tasks: np.ndarray, cells: np.ndarray, rng: np.random.Generator) -> None:
-        """Give some draws of a batch to pilots and reviews, in place.
+        """Give some draws of a batch to re-evaluations and reviews, in place.
 
         Args:
             tasks: of each draw, shape (draws,).
@@ -108,13 +108,13 @@ class CellStates:
         counts = np.bincount(tasks, minlength=self._owed.shape[1])
         self._owed += self._shares * counts
         if (self.state <= ACTIVE).all():
-            np.minimum(self._owed, PILOT, out=self._owed)
+            np.minimum(self._owed, RETRIED, out=self._owed)
             return
-        piloted = (self.state >= REVIEW) & (self.due <= step) & (self._ledger.sizes > 0)
+        put_off = (self.state >= REVIEW) & (self.due <= step) & (self._ledger.sizes > 0)
         mastered = (self.state == MASTERED) & (self._ledger.sizes > 0)
         for task in np.flatnonzero((counts > 0) & (self._owed >= 1).any(axis=0)):
             here = self._task_of == task
-            chosen = self._pilots(np.flatnonzero(piloted & here), int(min(self._owed[0, task], counts[task])), step)
+            chosen = self._retried(np.flatnonzero(put_off & here), int(min(self._owed[0, task], counts[task])), step)
             self._owed[0, task] -= len(chosen)
             room = int(min(self._owed[1, task], counts[task] - len(chosen)))
             reviewed = self._reviews(np.flatnonzero(mastered & here), room)
@@ -122,14 +122,14 @@ class CellStates:
             served = np.r_[chosen, reviewed].astype(np.int64)
             if len(served):
                 cells[rng.permutation(np.flatnonzero(tasks == task))[: len(served)]] = served
-        np.minimum(self._owed, PILOT, out=self._owed)  # a quiet time saves up one pilot, no more
+        np.minimum(self._owed, RETRIED, out=self._owed)  # a quiet time saves up one re-evaluation, no more
 
-    def _pilots(self, cells: np.ndarray, room: int, step: int) -> np.ndarray:
-        """Up to `room` cells to pilot now, the longest due first, each as often as its pilot still lacks groups."""
+    def _retried(self, cells: np.ndarray, room: int, step: int) -> np.ndarray:
+        """Up to `room` cells to re-evaluate now, the longest due first, each as often as it still lacks groups."""
         order = cells[np.argsort(self.due[cells], kind="stable")]
-        chosen = np.repeat(order, PILOT - self.asked[order])[:room]
+        chosen = np.repeat(order, RETRIED - self.asked[order])[:room]
         np.add.at(self.asked, chosen, 1)
-        asked = order[self.asked[order] >= PILOT]
+        asked = order[self.asked[order] >= RETRIED]
         # Should no outcome come back (a batch that was lost), the cell is due again all the same.
         self.due[asked], self.asked[asked] = step + np.maximum(self.wait[asked], FIRST), 0
         return chosen
@@ -156,10 +156,10 @@ class CellStates:
         self.wait[in_band] = 0  # it was there: should it fall out again, it is looked for soon
         self._clear(cells)
 
-    def _judge_pilots(self, cells: np.ndarray, step: int) -> None:
-        """Decide on pilots that have all their groups."""
+    def _judge_retried(self, cells: np.ndarray, step: int) -> None:
+        """Decide on re-evaluations that have all their groups."""
         trial = self._trial
-        cells = cells[(self.state[cells] >= REVIEW) & (trial.groups[cells] >= PILOT)]
+        cells = cells[(self.state[cells] >= REVIEW) & (trial.groups[cells] >= RETRIED)]
         wins, tries, review = trial.wins[cells], trial.tries[cells], self.state[cells] == REVIEW
         fell = review & self._under(wins, tries, cells, self.high)
         worth = np.where(self.state[cells] == LUCKY, trial.groups[cells] / np.maximum(tries, 1e-12), 1.0)
@@ -177,7 +177,7 @@ class CellStates:
         self._clear(np.setdiff1d(cells, goes_on))
 
     def _clear(self, cells: np.ndarray) -> None:
-        """Begin the next pilot of these cells with nothing."""
+        """Begin the next re-evaluation of these cells with nothing."""
         for name in CELL_ARRAYS:
             getattr(self._trial, name)[cells] = 0
 

@@ -1,11 +1,12 @@
-"""Draws what the model can just do: success inside the band, by Thompson sampling, without extra rollouts.
+"""Selector that draws what the model can just do: success inside the band, by Thompson sampling, without extra rollouts.
 
 Cells of the task that are not known to be outside the band compete by one draw from each posterior: weight
 4k(1 - k)(1 - a) when the drawn success lies in the band, k being the kappa that it means (what of it depends on the prompt:
 a soft weight, no cut) and a how alike the rollouts of a prompt are (a cell of always right and always wrong prompts has no
 signal), `anchor` above it, `below` under it. Mastered cells get a small review share; cells that are too hard, or shown not
-to depend on the prompt, get pilots, ever further apart (`_states.py`). Within a cell rows are drawn evenly: of `candidates`
-random ones that which was drawn the longest ago. So a task of one cell (data without levels) is drawn evenly, too.
+to depend on the prompt, are re-evaluated, ever further apart (`_states.py`). Within a cell rows are drawn evenly: of
+`candidates` random ones that which was drawn the longest ago. So a task of one cell (data without levels) is drawn evenly,
+too.
 
 Source: MoPPS 2507.04632 (Beta posterior, Thompson), LILO 2502.12272 (learnability u(1 - u)), Pilot-Commit 2605.26606 (defer
     what is too hard); kappa, cells and reviews are ours.
@@ -47,7 +48,8 @@ class Difficulty(Selector):
         anchor: weight of a draw above the band, against 1 for one in its middle.
         below: weight of a draw under the band.
         memory: rollouts that a cell is judged by; older ones fade.
-        pilots: largest share of a task's draws that goes to cells outside the band, to see whether they came back.
+        pilots: re-evaluation share: largest share of a task's draws that goes to cells outside the band, to see whether they
+            came back.
         reviews: share of a task's draws that goes to mastered cells.
         lucky: kappa that must be excluded from above before a cell is lucky; 0 draws lucky cells like any other.
     """

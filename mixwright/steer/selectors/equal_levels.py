@@ -1,4 +1,4 @@
-"""Every level of a task equally often, and the examples of a level in shuffled passes without replacement.
+"""Selector that draws every level of a task equally often, and the examples of a level in shuffled epochs.
 
 Source: stratified sampling with equal allocation; what the reference arm `equal_shares` draws by.
 Unit: none.

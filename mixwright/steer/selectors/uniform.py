@@ -1,4 +1,4 @@
-"""Every example of a task equally often: shuffled passes without replacement, as a trainer without steering does.
+"""Selector that draws every example of a task equally often, in shuffled epochs, as a trainer without steering does.
 
 Source: the reference arm of every trial; TRL's own sampler shuffles an epoch the same way, over all tasks together.
 Unit: none.

@@ -1,4 +1,4 @@
-"""The canary pass: fixed items of mastered tasks, answered greedily by the model itself and judged by the user's rewards.
+"""Canary pass of GRPO: fixed items of mastered tasks, answered greedily by the model, judged by the user's rewards.
 
 The first pass also samples one completion per item from the starting model; how far later models have moved is the KL
 from start to now per token of those completions, estimated by exp(d) - 1 - d with d = log now - log start (never negative

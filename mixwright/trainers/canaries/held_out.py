@@ -1,4 +1,4 @@
-"""The canary pass of SFT and DPO: fixed rows that are never drawn, read by the model in training. Nothing is generated.
+"""Canary pass of SFT and DPO: fixed rows that are never drawn, read by the model in training. Nothing is generated.
 
 What is watched is the probability of the row's own completion (in DPO of the chosen one), as the trainer itself prepares
 and pads it. At the first pass one token per target position is sampled from the starting model; how far later models have

@@ -1,4 +1,4 @@
-"""Resuming a run that had already ended: transformers would train one step more."""
+"""Resumption of a run that had already ended: transformers would train one step more."""
 
 from __future__ import annotations
 

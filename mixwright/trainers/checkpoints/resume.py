@@ -1,4 +1,4 @@
-"""What a steered run adds to a checkpoint, so that a resumed run draws and decides as if it had never stopped.
+"""State that a steered run adds to a checkpoint, so that a resumed run goes on as if it had never stopped.
 
 A kill may come at any time. So the state of step N is whole in `<folder>/saving/N` before TRL writes its first file of
 checkpoint-N, and moves into the checkpoint when TRL has written its last and all processes are done. The moved state lists

@@ -1,4 +1,4 @@
-"""What is relied on inside TRL and transformers that their documentation does not promise, checked before training.
+"""Checks, before training, of what is relied on inside TRL and transformers and not promised in their documentation.
 
 `make oldest` and `make test` run on both ends of the declared range of versions; this is for those outside it. Where an
 older TRL lacks something that can be had otherwise, that is done where it is needed (`_logprobs.py`, `_selftest.py`).

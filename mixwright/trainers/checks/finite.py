@@ -1,4 +1,4 @@
-"""Stops a run at the first loss, gradient or weight that is not a finite number, before it is trained on or saved.
+"""Guard that stops a run at the first loss, gradient or weight that is not finite, before it is trained on or saved.
 
 The losses of a step and its gradients are read before the optimiser moves anything; weights are read before each step
 and before a save, so that no checkpoint that looks whole has weights that are no numbers. Under a loss scaler

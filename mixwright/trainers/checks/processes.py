@@ -1,4 +1,4 @@
-"""Several processes of one run: all must hold the same data, draw the same and decide the same."""
+"""Checks of several processes of one run: all must hold the same data, draw the same and decide the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cannot be steered is refused before training, with the reason."""
+"""Refusals, before training, of what cannot be steered, with the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Before training: does the machinery really do what it says? Any failed check stops the run and names itself.
+"""Self-test of the machinery before training; any failed check stops the run and names itself.
 
 Draws come from the engine's own state, which is put back afterwards.
 """

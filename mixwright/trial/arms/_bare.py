@@ -1,4 +1,4 @@
-"""The plan of a run nobody steers (fixed weights, every example or every level alike), and plans with one part less."""
+"""Plans without levers (fixed weights, every example or every level alike), and plans with one part less."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ablation: the plan under trial without the gates, so that the difference to `steered` is what they are worth.
+"""Ablation: the plan under trial without the gates; the difference to `steered` is what they are worth.
 
 Source: ablation, one part left out at a time.
 Unit: one branch per seed.
@@ -17,7 +17,7 @@ from mixwright.trial.arms._bare import without
 
 
 class WithoutGates(Arm):
-    """Every group teaches; weights, mixture, selector, controllers and monitors stay."""
+    """No group is refused; weights, mixture, selector, controllers and monitors stay."""
 
     ROLE: ClassVar[Role] = "ablation"
 

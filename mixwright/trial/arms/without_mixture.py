@@ -1,4 +1,4 @@
-"""Ablation: the plan under trial without the mixture, so that the difference to `steered` is what it is worth.
+"""Ablation: the plan under trial without the mixture; the difference to `steered` is what it is worth.
 
 Source: ablation, one part left out at a time.
 Unit: one branch per seed.

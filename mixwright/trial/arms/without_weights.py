@@ -1,4 +1,4 @@
-"""Ablation: the plan under trial without the planned weights, so that the difference to `steered` is what they are worth.
+"""Ablation: the plan under trial without the planned weights; the difference to `steered` is what they are worth.
 
 Source: ablation, one part left out at a time.
 Unit: one branch per seed.

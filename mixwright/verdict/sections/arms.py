@@ -1,4 +1,4 @@
-"""The trial's arms against each other: what each was judged by, with intervals, and the raw rows of every seed.
+"""Section of the trial's arms against each other: their outcomes with intervals, and the raw rows of every seed.
 
 Source: trial/result.json.
 Unit: differences in points (shares) or in the number's own unit; 95 % intervals over seeds and items.

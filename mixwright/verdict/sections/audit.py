@@ -1,4 +1,4 @@
-"""What is wrong with the data: errors first, and every other observation behind them.
+"""Section of what is wrong with the data: errors first, and every other observation behind them.
 
 Source: every audit*.json of the run folder.
 Unit: rows, cells or pairs, as each check counts them.

@@ -1,4 +1,4 @@
-"""States of cells over time: which were out of reach, worth training, or mastered, as the run saw them.
+"""Section of cells' states over time: out of reach, worth training, or mastered, as the run saw them.
 
 Source: `states` of steps.jsonl (the run's own evidence) of the leading arm.
 Unit: state, the commonest over the steps and seeds of a window.

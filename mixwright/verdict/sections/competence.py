@@ -1,4 +1,4 @@
-"""What the model could do before and after, per task and level.
+"""Section of what the model could do before and after, per task and level.
 
 Source: before and after of the leading arm, mean over items and seeds (claims.json).
 Unit: success under the declared decoding in percent.

@@ -1,4 +1,4 @@
-"""What the model wrote before and after, for the same items: what the numbers look like as text.
+"""Section of completions before and after, for the same items.
 
 Source: completions.parquet of the leading arm's first seed (or of the run folder).
 Unit: greedy completions with their scores.

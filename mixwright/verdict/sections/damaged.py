@@ -1,4 +1,4 @@
-"""What the model lost, with intervals, and what these items cannot tell.
+"""Section of what the model lost, with intervals, and of what these items cannot tell.
 
 Source: before and after of the leading arm, paired by item and seed (claims.json).
 Unit: success under the declared decoding in percent, differences in points with 95 % interval.
@@ -28,7 +28,7 @@ class Damaged(Section):
     TITLE: ClassVar[str] = "Damaged"
 
     def blocks(self, run: RunFolder) -> list[Block]:
-        """The largest losses, what cannot be told, what is unchanged, and what the words were corrected for."""
+        """The largest losses, what these items cannot tell, what is unchanged, and what the words were corrected for."""
         claims = claims_of(run)
         if not claims:
             return []

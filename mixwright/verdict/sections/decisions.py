@@ -1,4 +1,4 @@
-"""What steering changed and what it was alarmed by, grouped: how often, when, and because of what.
+"""Section of what steering changed and of its alarms, grouped: how often, when, and why.
 
 Source: decisions.jsonl of every branch of the leading arm (or of steering/ in the run folder).
 Unit: decisions.

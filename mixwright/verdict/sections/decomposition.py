@@ -1,9 +1,9 @@
-"""Where the difference lies: every cell, split into what any prompt would earn (S) and what depends on the prompt (D).
+"""Section of where the difference lies: per cell what any prompt would earn (S) and what depends on the prompt (D).
 
 Source: after of the leading arm and of each reference, per seed; before and after where there was no trial.
 Unit: differences of success, S and D in points with 95 % interval over seeds and items.
 Cost: reads the measurements of two arms at a time.
-Blind spot: words are corrected by Holm within one table, so that a small difference in one of many cells is not told.
+Blind spot: words are corrected by Holm within one table, so that a small difference in one of many cells gets no word.
 """
 
 from __future__ import annotations

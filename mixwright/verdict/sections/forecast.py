@@ -1,4 +1,4 @@
-"""What the plan expected of each task, against what came: predictions are written before and scored after.
+"""Section of the plan's forecast per task against the outcome: written before the run and scored after.
 
 Source: forecast of plan.yaml; sampled success before and after of the leading arm.
 Unit: sampled success (pass@1) in percent, each cell counted once; the expected range holds 80 %.

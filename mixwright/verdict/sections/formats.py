@@ -1,9 +1,9 @@
-"""Which answer format the plan expected to take over, and which did.
+"""Section of the answer format that the plan expected to take over, and of the one that did.
 
 Source: forecasts of `share:<form>` in plan.yaml; the same rows after the run, of every seed of the leading arm.
 Unit: share of sampled completions in percent; the expected range holds 80 %.
 Cost: reads a few small files.
-Blind spot: forms that were not among the commonest before the run are not in the race.
+Blind spot: forms that were not among the commonest before the run are not in the forecast.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Shares = dict[str, dict[str, float]]
 
 
 class FormatsSection(Section):
-    """The race of formats: expected and seen, warnings first."""
+    """Shares of answer formats: expected and seen, warnings first."""
 
     ORDER: ClassVar[int] = 46
     TITLE: ClassVar[str] = "Formats: which was to win, and which did"
@@ -46,7 +46,7 @@ class FormatsSection(Section):
         seen = _after(run)
         rows = [row for task, own in sorted(expected.items()) for row in _rows(task, own, [s for s in seen if task in s])]
         columns = ("task", "format", "before", "expected (80 % range)", "after", "winner")
-        return [Paragraph(_score(expected, seen)), *warned, Table("The race of formats", columns, rows, (2, 3, 4))]
+        return [Paragraph(_score(expected, seen)), *warned, Table("Shares of answer formats", columns, rows, (2, 3, 4))]
 
 
 def _after(run: RunFolder) -> list[Shares]:
@@ -63,24 +63,24 @@ def _after(run: RunFolder) -> list[Shares]:
 
 
 def _winners(task: str, seen: list[Shares]) -> Counter[str]:
-    """How many seeds each form won: the commonest of the forms that are told apart."""
+    """How many seeds each form won: the commonest of the forms that have names."""
     named = [{form: share for form, share in shares.get(task, {}).items() if form != OTHER} for shares in seen]
     return Counter(max(shares, key=lambda form: (shares[form], form)) for shares in named if shares)
 
 
 def _score(expected: dict[str, list[Forecast]], seen: list[Shares]) -> str:
-    """How many winners were foretold; chance is one over the number of formats in the race."""
+    """How many winners were predicted; chance is one over the number of formats in the forecast."""
     said = {task: winner(own) for task, own in expected.items()}
     open_ = sum(name is None for name in said.values())
-    hits = races = 0
+    hits = runs = 0
     luck = 0.0
     for task, name in said.items():
         won = _winners(task, seen)
         if name is not None and won:
-            hits, races, luck = hits + won[name], races + won.total(), luck + won.total() / len(expected[task])
+            hits, runs, luck = hits + won[name], runs + won.total(), luck + won.total() / len(expected[task])
     text = f"{count(len(said), 'task')} had a choice of formats; undecided before the run: {open_}."
-    if races:
-        text += f" The winner foretold came in {hits} of {races} runs; a guess would have {luck:.1f}."
+    if runs:
+        text += f" The predicted format became the commonest in {hits} of {runs} runs; a guess would be right in {luck:.1f}."
     return text
 
 
@@ -90,7 +90,7 @@ def _rows(task: str, own: list[Forecast], seen: list[Shares]) -> list[tuple[str,
     for forecast in own:
         form = forecast.name.removeprefix(SHARE)
         after = percent(fmean(shares[task].get(form, 0.0) for shares in seen)) if seen else "not measured"
-        words = ["foretold"] if form == said else []
+        words = ["predicted"] if form == said else []
         words += [f"won {won[form]} of {won.total()}"] if won[form] else []
         span = f"{percent(forecast.expected)} ({percent(forecast.low)} to {percent(forecast.high)})"
         rows.append((task, form, percent(forecast.before), span, after, ", ".join(words)))

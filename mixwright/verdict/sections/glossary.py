@@ -1,4 +1,4 @@
-"""What the words of the page mean, for somebody who sees one for the first time.
+"""Section that defines the words of the page.
 
 Source: the definitions in estimates/.
 Unit: words.

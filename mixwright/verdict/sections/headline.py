@@ -1,4 +1,4 @@
-"""The verdict in one sentence: what the lever did to success, all held-out items, against every simple alternative.
+"""Section with the verdict in one sentence: success over all held-out items against every simple alternative.
 
 Source: trial/result.json; measurements before and after when there was no trial.
 Unit: verdict words; differences of success in points.

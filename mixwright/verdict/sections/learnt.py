@@ -1,4 +1,4 @@
-"""What the model can do now that it could not do before, with intervals.
+"""Section of what the model can do now that it could not do before, with intervals.
 
 Source: before and after of the leading arm, paired by item and seed (claims.json).
 Unit: success under the declared decoding in percent, differences in points with 95 % interval.
@@ -36,7 +36,7 @@ class Learnt(Section):
         blocks: list[Block] = [Claims(caption, tuple(found[:FIRST]))]
         if not found:
             blind = sum(claim.kind == "cannot tell" for claim in claims)
-            note = f" Of {count(len(claims), 'claim')}, {blind} cannot be told by these items." if blind else ""
+            note = f" Of {count(len(claims), 'claim')}, {blind} cannot be decided by these items." if blind else ""
             blocks = [Paragraph(f"Nothing is shown to be{whose(run)}.{note}")]
         if found[FIRST:]:
             blocks.append(Fold(f"{len(found) - FIRST} more", (Claims(caption, tuple(found[FIRST:])),)))

@@ -1,4 +1,4 @@
-"""Cells that the plan calls lucky: right now and then, and shown not to depend on the prompt.
+"""Section of cells that the plan calls lucky: right now and then, and shown not to depend on the prompt.
 
 Source: cells of plan.yaml; decisions.jsonl of every branch of the leading arm.
 Unit: success, S and kappa of the measuring before the run; seeds in which groups of the cell were refused as lucky.
@@ -41,7 +41,7 @@ class Lucky(Section):
                 if what.startswith(REFUSED) and item.get("new") == "refused" and item.get("cause") == "lucky":
                     refused.setdefault(what.removeprefix(REFUSED), set()).add(seed)
         rows = [_row(cell, len(refused.get(cell.key, ())), len(branches)) for cell in cells]
-        text = "Right answers there do not depend on the prompt, so rewards would teach which answer is common."
+        text = "Right answers there do not depend on the prompt, so rewards would reinforce whatever answer is common."
         columns = ("cell", "success", "S", "kappa", "at most", "chance level", "refused as lucky in seeds")
         return [Paragraph(text), Table("Cells called lucky before the run", columns, rows, (1, 2, 3, 4, 5, 6))]
 

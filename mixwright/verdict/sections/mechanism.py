@@ -1,4 +1,4 @@
-"""What the lever did to the draws: groups that teach, groups without signal, refused groups. How it works, not whether.
+"""Section of the lever's draws: informative groups, groups without signal, refused groups. Its mechanism, not its worth.
 
 Source: rows of trial/result.json.
 Unit: share of groups in percent; differences in points with 95 % t interval over seeds.

@@ -1,9 +1,9 @@
-"""What has to be known to read or repeat this run: settings that matter, versions, seeds, input hashes.
+"""Section of what has to be known to read or repeat this run: settings, versions, seeds, input hashes.
 
 Source: manifest.json.
 Unit: as each setting has it.
 Cost: reads one small file.
-Blind spot: what the manifest was not told, such as the machine's own settings.
+Blind spot: what the manifest does not hold, such as the machine's own settings.
 """
 
 from __future__ import annotations

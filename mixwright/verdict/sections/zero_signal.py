@@ -1,9 +1,9 @@
-"""Groups that could teach nothing: all rewards equal, every advantage zero.
+"""Section of groups without signal: all rewards equal, every advantage zero.
 
 Source: steps.jsonl of every branch.
 Unit: share of groups per window of steps, mean over seeds with 95 % t interval.
 Cost: reads one line per generation batch.
-Blind spot: counts groups, not how much the others teach; groups that a gate refused are counted before refusing.
+Blind spot: counts groups, not how informative the others are; groups that a gate refused are counted before refusing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ZeroSignal(Section):
     """Zero-signal share over time, per arm."""
 
     ORDER: ClassVar[int] = 30
-    TITLE: ClassVar[str] = "Rollouts that could teach nothing"
+    TITLE: ClassVar[str] = "Groups without signal"
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """One chart for all arms, or one each when there are many."""
