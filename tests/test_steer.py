@@ -43,7 +43,7 @@ def test_every_prefix_is_within_one_of_the_shares_and_gaps_are_bounded(parts):
 
 
 def bounds(weights):
-    """Half of 1 + p + pp' + ... per task, with the shares p of its branches on the way up a Huffman tree, the root's left out."""
+    """Half of 1 + p + pp' + ... per task, with the shares p of its branches on the way up a Huffman tree."""
     heap = [(weight, task, {task: []}) for task, weight in enumerate(weights.tolist()) if weight > 0]
     heapq.heapify(heap)
     while len(heap) > 1:
