@@ -11,7 +11,7 @@ import pytest
 
 from mixwright import conformance
 from mixwright.catalog import KINDS, create, listing, load
-from mixwright.conformance import _samples
+from mixwright.conformance import samples
 from mixwright.contracts import Selector
 from mixwright.errors import InputError
 
@@ -23,7 +23,7 @@ def learner() -> Any:
     from mixwright.config import ModelConfig
     from mixwright.learner.tiny import build_tiny
 
-    texts = [f"{example.prompt} {example.answer}" for example in _samples.corpus()]
+    texts = [f"{example.prompt} {example.answer}" for example in samples.corpus()]
     return build_tiny(texts, ModelConfig(width=16, depth=1, heads=2, vocabulary=300), seed=0)
 
 

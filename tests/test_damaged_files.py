@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mixwright.conformance import _samples
+from mixwright.conformance import samples
 from mixwright.corpus import Corpus
 from mixwright.corpus.rows import texts
 from mixwright.errors import InputError
@@ -81,7 +81,7 @@ def test_a_line_of_a_branch_that_makes_no_sense_is_refused_with_its_number(file:
     ],
 )
 def test_a_saved_corpus_with_a_damaged_row_is_refused(column: str, value: Any, tmp_path: Path) -> None:
-    _samples.corpus().save(tmp_path)
+    samples.corpus().save(tmp_path)
     path = tmp_path / "rows.parquet"
     table = pq.read_table(path)
     rows = table.to_pylist()

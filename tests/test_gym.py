@@ -15,9 +15,9 @@ from reasoning_gym.factory import create_dataset
 
 from mixwright.config import CorpusConfig
 from mixwright.corpus import Corpus, read_corpus
-from mixwright.corpus._gym import EVAL_SHARE, Part, maker, parse, seed_of
 from mixwright.corpus.identity import prompt_key
 from mixwright.errors import InputError
+from mixwright.records import Example
 
 DEMO = ("chain_sum", "spell_backward", "products", "gcd", "count_bits")
 
@@ -27,11 +27,9 @@ def read(spec: str, **config: object) -> Corpus:
 
 
 def test_specification() -> None:
-    assert parse("reasoning-gym:gcd@1x200, chain_sum@12 x 3,\nn_queensx7") == [
-        Part("gcd", 1, 200),
-        Part("chain_sum", 12, 3),
-        Part("n_queens", None, 7),
-    ]
+    corpus = read("gcd@1x20, chain_sum@3 x 3,\nspell_backwardx7", eval_share=0.0)
+    counts = Counter((row.task, row.level) for row in corpus)
+    assert counts == {("gcd", 1.0): 20, ("chain_sum", 3.0): 3, ("spell_backward", None): 7}
 
 
 @pytest.mark.parametrize(
@@ -58,18 +56,24 @@ def test_specifications_that_are_refused(spec: str, message: str) -> None:
 
 
 def test_seeds_have_nothing_in_common_with_their_neighbours() -> None:
-    seeds = [seed_of("gcd", 1, split, index) for split in ("train", "eval") for index in range(5000)]
-    assert len(set(seeds)) > 9990  # 0.01 pairs are expected to meet by chance
+    seeds = []
+    for row in read("gcd@1x3000"):
+        split, index = row.id.removeprefix("gcd@1-").split("-")
+        seeds.append(seed_of(row))
+        assert f"{seeds[-1]:08x}" == hashlib.sha256(f"gcd\n1\n{split}\n{index}".encode()).hexdigest()[:8]
+    assert len(set(seeds)) == len(seeds) == 3000
     assert sum(abs(one - other) < 1000 for one, other in itertools.pairwise(seeds)) < 5
-    assert f"{seeds[0]:08x}" == hashlib.sha256(b"gcd\n1\ntrain\n0").hexdigest()[:8]
 
 
 @pytest.mark.parametrize("task", [*DEMO, "acre", "gsm_symbolic"])
 def test_an_item_is_the_first_of_a_fresh_data_set_with_its_seed(task: str) -> None:
-    make = maker(task, None)
-    for seed in (5, 6, 123456789):
-        fresh = create_dataset(task, seed=seed, size=1)[0]
-        assert (make(seed)["question"], make(seed)["answer"]) == (fresh["question"], fresh["answer"])
+    for row in read(f"{task}x3"):
+        fresh = create_dataset(task, seed=seed_of(row), size=1)[0]
+        assert (row.prompt, row.answer) == (fresh["question"], fresh["answer"])
+
+
+def seed_of(row: Example) -> int:
+    return int(row.source.rpartition("seed ")[2])
 
 
 def test_splits_share_nothing_and_nothing_is_twice() -> None:
@@ -98,7 +102,7 @@ def test_one_source_is_split_cell_by_cell() -> None:
 
 def test_a_prompt_has_one_split_for_ever() -> None:
     for row in read("lcm@0x100"):
-        assert row.split == ("eval" if prompt_key(row.prompt) < EVAL_SHARE * 2**64 else "train")
+        assert row.split == ("eval" if prompt_key(row.prompt) < 0.25 * 2**64 else "train")
 
 
 def test_a_small_task_gives_what_it_has_and_says_so() -> None:

@@ -139,20 +139,25 @@ class Odd:
     "made", ["10**400", "'1.0'", "1+5j", "__import__('numpy').complex64(1)", "Odd()", "raises(Quiet)", "raises(KeyError)"]
 )
 def test_odd_scores_and_exceptions_of_a_grader_are_told_with_its_name(made: str) -> None:
-    from mixwright.graders._function import FunctionGrader
+    from mixwright.graders import load_grader
     from mixwright.records import Example
 
-    class Quiet(BaseException):
-        def __str__(self) -> str:
-            raise ValueError
+    with pytest.raises(InputError, match=f"{__name__}:evaluated"):
+        load_grader(f"{__name__}:evaluated").grade(Example("1", "t", "p", answer="1"), made)
 
-    def raises(kind: type[BaseException]) -> float:
-        raise kind
 
-    scope = {"Odd": Odd, "raises": raises, "Quiet": Quiet}
-    grader = FunctionGrader("my:grader", lambda completion, answer, **row: eval(made, scope))
-    with pytest.raises(InputError, match="my:grader"):
-        grader.grade(Example("1", "t", "p", answer="1"), "1")
+class Quiet(BaseException):
+    def __str__(self) -> str:
+        raise ValueError
+
+
+def raises(kind: type[BaseException]) -> float:
+    raise kind
+
+
+def evaluated(completion: str, answer: str, **row: object) -> float:
+    """A grader that is as odd as the completion says."""
+    return eval(completion)
 
 
 def test_a_base_that_lost_a_file_is_built_again(tmp_path: Path) -> None:

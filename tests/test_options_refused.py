@@ -13,7 +13,7 @@ from test_engine_guards import SUCCESS, TASKS, planned
 
 from mixwright import catalog
 from mixwright.config import CorpusConfig, PlanConfig, RunConfig
-from mixwright.conformance import _samples
+from mixwright.conformance import samples
 from mixwright.errors import InputError
 from mixwright.plan.overrides import check_asked
 from mixwright.plan.validate import validate_plan
@@ -115,7 +115,7 @@ def test_what_is_asked_of_a_plan_is_checked_before_there_is_one(asked: dict[str,
     with pytest.raises(InputError):
         check_asked(asked, CELLS, "grpo")
     with pytest.raises(InputError):
-        check_settings(RunConfig(CorpusConfig("any"), plan=PlanConfig(stage=asked)), _samples.corpus())
+        check_settings(RunConfig(CorpusConfig("any"), plan=PlanConfig(stage=asked)), samples.corpus())
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_a_state_that_was_taken_does_not_move_with_the_run(name: str) -> None:
     taken = monitor.state()
     before = copy.deepcopy(taken)
     for step in range(20):
-        monitor.observe(step, [*_samples.groups(step), *pairs])
+        monitor.observe(step, [*samples.groups(step), *pairs])
         monitor.inspect(Signals(step))
     assert taken == before
     assert monitor.state() != before

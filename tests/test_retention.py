@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
-from mixwright.conformance import _samples
+from mixwright.conformance import samples
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.tiny import build_tiny
@@ -121,16 +121,16 @@ def test_it_is_not_asked_for_by_default():
 def test_its_options_come_from_the_settings_and_are_checked_before_a_run(options, said):
     measure = MeasureConfig(probes=("retention",), options=options)
     with pytest.raises(InputError, match=said):
-        check_settings(RunConfig(CorpusConfig("rows.jsonl"), measure=measure), _samples.corpus())
+        check_settings(RunConfig(CorpusConfig("rows.jsonl"), measure=measure), samples.corpus())
 
 
 def test_on_a_language_model_it_measures_what_the_planner_reads():
-    corpus = _samples.corpus()
+    corpus = samples.corpus()
     texts = [f"{example.prompt} {example.answer}" for example in corpus]
     learner = build_tiny(texts, ModelConfig(width=16, depth=1, heads=2, vocabulary=300), seed=0)
     before = {name: value.clone() for name, value in learner.model.state_dict().items()}
     probe = Retention(burst=15, after=10, batch=4, learning_rate=1e-2, items=6)
-    found = probe.measure(_samples.passes(learner, corpus), corpus, np.random.default_rng(0))
+    found = probe.measure(samples.passes(learner, corpus), corpus, np.random.default_rng(0))
     assert all(torch.equal(before[name], value) for name, value in learner.model.state_dict().items())
     tasks = {row.task for row in found if row.name == "burst_gain"}
     assert tasks == {"add"}  # all are as common: the first by name
@@ -144,9 +144,9 @@ def test_on_a_language_model_it_measures_what_the_planner_reads():
 
 def test_a_corpus_without_targets_is_refused():
     empty = Corpus.from_examples([])
-    texts = [f"{example.prompt} {example.answer}" for example in _samples.corpus()]
+    texts = [f"{example.prompt} {example.answer}" for example in samples.corpus()]
     learner = build_tiny(texts, ModelConfig(width=16, depth=1, heads=2, vocabulary=300), seed=0)
     with pytest.raises(InputError, match="rows with targets"):
-        Retention().measure(_samples.passes(learner, empty), empty, np.random.default_rng(0))
+        Retention().measure(samples.passes(learner, empty), empty, np.random.default_rng(0))
     with pytest.raises(InputError, match=r"options\.retention"):
         Retention(burst=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 
 import numpy as np
@@ -17,7 +18,7 @@ from mixwright.steer.ledger import Ledger
 from mixwright.steer.pool import make_pool
 from mixwright.steer.selectors.difficulty import Difficulty
 from mixwright.steer.selectors.uniform import Uniform
-from mixwright.steer.task_order import TaskOrder, _tree
+from mixwright.steer.task_order import TaskOrder
 
 
 def scene(here=None, band=(0.1, 0.9)) -> Scene:
@@ -42,16 +43,20 @@ def test_every_prefix_is_within_one_of_the_shares_and_gaps_are_bounded(parts):
 
 
 def bounds(weights):
-    """Half of 1 + p + pp' + ... per task, with the shares p of its branches on the way up the tree."""
-    root, nodes = _tree(weights)
-    found, waiting = np.zeros(len(weights)), [(root, 0.0)]
-    while waiting:
-        node, bound = waiting.pop()
-        if node < 0:
-            found[~node] = bound
-        else:
-            left, right, share = nodes[node]
-            waiting += [(left, 0.5 + share * bound), (right, 0.5 + (1 - share) * bound)]
+    """Half of 1 + p + pp' + ... per task, with the shares p of its branches on the way up a Huffman tree."""
+    heap = [(weight, task, {task: []}) for task, weight in enumerate(weights.tolist()) if weight > 0]
+    heapq.heapify(heap)
+    while len(heap) > 1:
+        (light, _, left), (heavy, order, right) = heapq.heappop(heap), heapq.heappop(heap)
+        below = {
+            task: [*path, part / (light + heavy)]
+            for part, side in ((light, left), (heavy, right))
+            for task, path in side.items()
+        }
+        heapq.heappush(heap, (light + heavy, order, below))
+    found = np.zeros(len(weights))
+    for task, path in heap[0][2].items():
+        found[task] = 0.5 * sum(np.prod(path[:up]) for up in range(len(path)))
     return found
 
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 from _example_run import CELLS, build
 
-from mixwright.catalog import listing
+from mixwright.catalog import create, listing
 from mixwright.errors import InputError
 from mixwright.records import Effect, Interval, Judgement, LeverWord, Proof, TrialResult
 from mixwright.runs import RunFolder, read_json, read_measurements, write_json
 from mixwright.verdict.blocks import Block, Fold, Forest, Headline, Paragraph, Strips, Table
-from mixwright.verdict.charts import _name
+from mixwright.verdict.charts import svg
 from mixwright.verdict.evidence import lead
-from mixwright.verdict.sections.arms import _forest
 from mixwright.verdict.stage import render, sections
 from mixwright.verdict.text import between, points
 
@@ -27,14 +27,15 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     return render(build(tmp_path_factory.mktemp("run"))).read_text(encoding="utf-8")
 
 
-def test_labels_of_a_chart_tell_ablations_apart_although_they_are_cut() -> None:
+def test_labels_of_a_chart_tell_ablations_apart_although_they_are_cut(tmp_path: Path) -> None:
     parts = [name for name in listing("arms") if name.startswith("without_")]
     assert len(parts) == 5
     shown = TrialResult((), (), (), (0,), (), (), (), {}, {})
     effects = [Effect("steered", part, "success", Interval(0.0, -0.1, 0.1, 8), "cannot tell") for part in parts]
-    chart = _forest(shown, effects)
-    assert isinstance(chart, Forest)
-    assert len({_name(row.label) for row in chart.rows}) == 5
+    run = RunFolder(tmp_path)
+    write_json(run.result, dataclasses.replace(shown, effects=tuple(effects)))
+    (chart,) = [block for block in create("sections", "arms").blocks(run) if isinstance(block, Forest)]
+    assert len(set(re.findall(r">(steered [^<]*)<", svg(chart)))) == 5
 
 
 TONES = [

@@ -11,7 +11,7 @@ import pytest
 from mixwright.__main__ import main
 from mixwright.config import RunConfig
 from mixwright.errors import InputError
-from mixwright.graders._function import FunctionGrader
+from mixwright.graders import load_grader
 from mixwright.records import Example, Measurement
 from mixwright.runs import read_measurements, read_yaml, write_measurements
 
@@ -137,7 +137,7 @@ def leaves(completion: str, answer: str, **_: object) -> float:
 
 def test_a_grader_that_prints_or_leaves_does_not_disturb(capsys: pytest.CaptureFixture[str]) -> None:
     example = Example(id="a", task="t", prompt="p", answer="1")
-    assert FunctionGrader("x:chatty", chatty).grade(example, "1") == 1.0
+    assert load_grader(f"{__name__}:chatty").grade(example, "1") == 1.0
     assert capsys.readouterr() == ("", "noise")
     with pytest.raises(InputError, match="SystemExit"):
-        FunctionGrader("x:leaves", leaves).grade(example, "1")
+        load_grader(f"{__name__}:leaves").grade(example, "1")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from mixwright.conformance import _samples
+from mixwright.conformance import samples
 from mixwright.conformance._promises import check_plugin, docstring, require, round_trip, same_randomness, valid_plan
 from mixwright.contracts import Role
 from mixwright.errors import InputError
@@ -43,7 +43,7 @@ def check_grader(cls: type[Grader], examples: Sequence[Example] | None = None) -
         examples: examples it can grade; default: answers that are numbers, words and choices.
     """
     grader = check_plugin(cls)
-    examples = list(examples or _samples.graded())
+    examples = list(examples or samples.graded())
     unit = next(line for line in docstring(cls) if line.startswith("Unit:"))
     strict = "partial credit" not in unit
     grader.grade(examples[0], "")  # libraries that it imports on first use may touch the random state; its grading may not
@@ -52,7 +52,7 @@ def check_grader(cls: type[Grader], examples: Sequence[Example] | None = None) -
             gold = example.answer or ""
             require(grader.grade(example, gold) == 1.0, f"the gold answer {gold!r} earns 1.0")
             require(not strict or grader.grade(example, f" {gold}\n") == 1.0, "blanks around the gold answer do not matter")
-            for wrong in _samples.wrong(gold):
+            for wrong in samples.wrong(gold):
                 earned = grader.grade(example, wrong)
                 require(earned == 0.0 or (not strict and earned < 1.0), f"{wrong!r} earns nothing where {gold!r} is right")
             for text in HOSTILE:
@@ -64,7 +64,7 @@ def check_grader(cls: type[Grader], examples: Sequence[Example] | None = None) -
 def check_check(cls: type[Check]) -> None:
     """Pure, JSON-ready observations whose counts add up; odd corpora (empty, no answers) are no error."""
     name = cls.__module__.rpartition(".")[2]
-    for corpus in _samples.corpora():
+    for corpus in samples.corpora():
         before = corpus.digest()
         with same_randomness():
             seen = check_plugin(cls).check(corpus)
@@ -90,8 +90,8 @@ def check_probe(cls: type[Probe], learner: Learner) -> None:
         learner: any learner; a tiny one will do (`mixwright.learner.tiny.build_tiny`).
     """
     probe = check_plugin(cls)
-    corpus = _samples.corpus()
-    passes = _samples.passes(learner, corpus)
+    corpus = samples.corpus()
+    passes = samples.passes(learner, corpus)
     found = {}
     for attempt in range(2):
         before = _model_state(learner.model)
@@ -118,7 +118,7 @@ def _model_state(model: Any) -> list[Any]:
 def check_planner(cls: type[Planner]) -> None:
     """Pure; weights are shares of known tasks, each with its why; the plan comes back from YAML unchanged."""
     planner = check_plugin(cls)
-    cells, competence, training = _samples.cells(), _samples.competence(), TrainingSetup(10)
+    cells, competence, training = samples.cells(), samples.competence(), TrainingSetup(10)
     given = copy.deepcopy((cells, competence))
     with same_randomness():
         plan = planner.plan(cells, competence, training)
@@ -139,13 +139,13 @@ def check_arm(cls: type[Arm]) -> None:
     from mixwright.catalog import create
 
     arm = check_plugin(cls)
-    plan = create("planners", "difficulty").plan(_samples.cells(), _samples.competence(), TrainingSetup(10))
+    plan = create("planners", "difficulty").plan(samples.cells(), samples.competence(), TrainingSetup(10))
     given = copy.deepcopy(plan)
     with same_randomness():
-        branch = arm.branch(plan, _samples.cells())
+        branch = arm.branch(plan, samples.cells())
     require(plan == given, "the plan is only read")
-    require(cls().branch(plan, _samples.cells()) == branch, "same plan, same branch")
-    valid_plan(branch.plan, {cell.task for cell in _samples.cells()})
+    require(cls().branch(plan, samples.cells()) == branch, "same plan, same branch")
+    valid_plan(branch.plan, {cell.task for cell in samples.cells()})
     require(
         [s.steps for s in branch.plan.stages] == [s.steps for s in plan.stages], "every arm trains the same number of steps"
     )
@@ -164,12 +164,12 @@ def check_section(cls: type[Section], place: Path) -> None:
     """
     section = check_plugin(cls)
     for name, full in (("empty", False), ("full", True)):
-        run = _samples.run_folder(place / name, full=full)
-        before = _samples.contents(run.path)
+        run = samples.run_folder(place / name, full=full)
+        before = samples.contents(run.path)
         with same_randomness():
             blocks = section.blocks(run)
         require(isinstance(blocks, list), "a list of blocks")
-        require(_samples.contents(run.path) == before, "the run folder is only read")
+        require(samples.contents(run.path) == before, "the run folder is only read")
         require(repr(cls().blocks(run)) == repr(blocks), "the same run gives the same blocks")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mixwright.conformance import _samples
+from mixwright.conformance import samples
 from mixwright.conformance._promises import check_plugin, require, same_randomness
 from mixwright.records import Action, Alarm
 
@@ -22,7 +22,7 @@ def check_mixture(cls: type[Mixture]) -> None:
 
     def answer(mixture: Mixture, step: int) -> Any:
         weights = mixture.weights(step)
-        require(set(weights) <= set(_samples.pool().tasks), "weights are about tasks of the pool")
+        require(set(weights) <= set(samples.pool().tasks), "weights are about tasks of the pool")
         require(all(w >= 0 for w in weights.values()) and math.isclose(sum(weights.values()), 1, abs_tol=1e-6), "shares")
         return weights
 
@@ -33,7 +33,7 @@ def check_selector(cls: type[Selector]) -> None:
     """Picks items of the task asked for, by the rng alone; what it says of itself is words by name; state round-trips."""
 
     def answer(selector: Selector, step: int) -> Any:
-        pool, rng = _samples.pool(), np.random.default_rng(step)
+        pool, rng = samples.pool(), np.random.default_rng(step)
         tasks = np.tile(np.arange(len(pool.tasks)), 5)
         picked = selector.pick(tasks, rng)
         require(picked.shape == tasks.shape, "one item per draw")
@@ -52,7 +52,7 @@ def check_gate(cls: type[Gate]) -> None:
     """Answers every group with a reason; state round-trips."""
 
     def answer(gate: Gate, step: int) -> Any:
-        admissions = [gate.admit(group) for group in _samples.groups(step)]
+        admissions = [gate.admit(group) for group in samples.groups(step)]
         require(all(isinstance(a.admitted, bool) and a.reason for a in admissions), "admitted or not, and why")
         return admissions
 
@@ -63,7 +63,7 @@ def check_controller(cls: type[Controller]) -> None:
     """Proposes only coefficients, learning-rate factors and skipped steps, with a reason; state round-trips."""
 
     def answer(controller: Controller, step: int) -> Any:
-        actions = [action for signals in _samples.signals(step) for action in controller.propose(signals)]
+        actions = [action for signals in samples.signals(step) for action in controller.propose(signals)]
         for action in actions:
             require(isinstance(action, Action) and action.kind in ("coefficient", "lr_factor", "skip_step"), "its own kinds")
             require(action.value is None or (math.isfinite(action.value) and action.value >= 0), "a finite value")
@@ -78,7 +78,7 @@ def check_monitor(cls: type[Monitor]) -> None:
     name = cls.__module__.rpartition(".")[2]
 
     def answer(monitor: Monitor, step: int) -> Any:
-        alarms = [alarm for signals in _samples.signals(step) for alarm in monitor.inspect(signals)]
+        alarms = [alarm for signals in samples.signals(step) for alarm in monitor.inspect(signals)]
         for alarm in alarms:
             require(isinstance(alarm, Alarm) and alarm.monitor == name and bool(alarm.message), f"an Alarm of {name}")
             require(math.isfinite(alarm.value) and math.isfinite(alarm.threshold), "finite numbers")
@@ -89,7 +89,7 @@ def check_monitor(cls: type[Monitor]) -> None:
 
 def _check_steerer(cls: type[Any], answer: Any) -> None:
     """Run a made-up tape; half-way, save, restore into a fresh object, and compare everything after."""
-    original, scene = check_plugin(cls), _samples.scene()
+    original, scene = check_plugin(cls), samples.scene()
     with same_randomness():
         original.begin(scene)
         _play(original, scene, answer, range(6))
@@ -108,9 +108,9 @@ def _play(plugin: Any, scene: Any, answer: Any, steps: Sequence[int] | range, *,
     answers = []
     for step in steps:
         if feeding:
-            _samples.feed(scene, step)
+            samples.feed(scene, step)
         before = scene.ledger.state()
-        for outcomes in (_samples.groups(step), _samples.losses(step), _samples.pairs(step)):
+        for outcomes in (samples.groups(step), samples.losses(step), samples.pairs(step)):
             plugin.observe(step, outcomes)
         answers.append(answer(plugin, step))
         require(scene.ledger.state() == before, "the ledger is only read")
