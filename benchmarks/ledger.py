@@ -25,8 +25,8 @@ from mixwright import read_state, write_state
 from mixwright.catalog import create
 from mixwright.contracts import Pool, Scene
 from mixwright.records import Cell, Stage, to_data
-from mixwright.steer.ids import Ids
 from mixwright.steer.ledger import ROW, Ledger
+from mixwright.steer.pool import Ids
 from mixwright.steer.task_order import TaskOrder
 
 TASKS, LEVELS, GROUP = 8, 4, 8.0

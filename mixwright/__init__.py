@@ -85,7 +85,7 @@ PUBLIC = (
     "mixwright.measure.bursts",
     "mixwright.measure.probes.formats",
     "mixwright.plan.format_forecast",
-    "mixwright.steer.ids",
+    "mixwright.steer.pool",
     "mixwright.steer.ledger",
     "mixwright.steer.task_order",
     "mixwright.verdict.gate",

@@ -11,7 +11,7 @@ from steer_world import pool
 from mixwright.records import Outcome, PairOutcome, Plan, Signals, Stage
 from mixwright.steer.engine import Engine
 from mixwright.steer.monitors.displacement import Displacement
-from mixwright.steer.run.step_lines import LastLosses, loss_line, pair_line
+from mixwright.steer.run.files import LastLosses, loss_line, pair_line
 
 
 def pair(chosen: float, rejected: float, task: str = "t", example: str = "e") -> PairOutcome:

@@ -16,8 +16,8 @@ from mixwright.errors import InputError
 from mixwright.plan.planners.difficulty import Difficulty
 from mixwright.plan.planners.proportional import Proportional
 from mixwright.records import Action, CanaryOutcome, GroupOutcome, Outcome, Plan, Signals, Stage, TrainingSetup
-from mixwright.steer.admission import Judge
 from mixwright.steer.engine import Engine
+from mixwright.steer.policy import Judge
 
 IN_BAND = ("chain@2", "spell@2")
 

@@ -7,8 +7,7 @@ import pytest
 from steer_world import pool
 
 from mixwright.records import Plan, Stage
-from mixwright.steer.checks import checked_weights
-from mixwright.steer.engine import Engine
+from mixwright.steer.engine import Engine, checked_weights
 
 
 def stage(**changes) -> Plan:

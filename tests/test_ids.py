@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mixwright.errors import InputError
-from mixwright.steer import ids
-from mixwright.steer.ids import Ids
+from mixwright.steer import pool
+from mixwright.steer.pool import Ids
 
 NAMES = st.lists(st.text(max_size=5), min_size=1, max_size=40, unique=True)
 
@@ -25,7 +25,7 @@ def test_every_id_is_found_and_nothing_else(names: list[str], others: list[str])
 @given(NAMES)
 def test_colliding_hashes_are_told_apart(names: list[str]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ids, "hash", len, raising=False)
+        patch.setattr(pool, "hash", len, raising=False)
         found = Ids(names)
         assert found.find([*names, "another"]).tolist() == [*range(len(names)), -1]
 

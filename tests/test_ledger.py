@@ -14,8 +14,7 @@ from mixwright.errors import InputError
 from mixwright.estimates.intervals import effective_rollouts, wilson
 from mixwright.records import Cell, GroupOutcome
 from mixwright.steer.answers import answer_key
-from mixwright.steer.evidence import CellEvidence
-from mixwright.steer.ledger import Ledger
+from mixwright.steer.ledger import CellEvidence, Ledger
 from mixwright.steer.pool import make_pool, read_answer
 
 

@@ -1,4 +1,4 @@
-"""The plan stage: the configured planner over what was measured, and what the user wants otherwise laid over its plan."""
+"""Stage that plans: the configured planner over what was measured, and what the user wants otherwise laid over its plan."""
 
 from __future__ import annotations
 

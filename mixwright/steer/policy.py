@@ -1,4 +1,7 @@
-"""Policy of the engine about alarms and about steps with few informative groups, in one place.
+"""Policy of the engine: from a batch's evidence to actions, by gates, controllers, monitors and rules, in one place.
+
+Gates are asked about each group (`Judge`), then controllers and monitors about the step (`Reactions`); what follows from
+few informative groups and from alarms is decided by `Policy`:
 
 - **Few informative groups.** A refused group has zero advantage, but Adam's momentum still moves the weights, and the few
   groups left are rescaled to a full step. So in a batch where the share of groups that are admitted and carry signal is
@@ -20,10 +23,68 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
 
-from mixwright.records import Action, Alarm, Decision, EngineOptions, Signals
+import numpy as np
+
+from mixwright.contracts import Controller, Gate, Monitor
+from mixwright.records import Action, Alarm, Decision, EngineOptions, GroupOutcome, Signals
+
+
+class Note(Protocol):
+    """Writes a decision down."""
+
+    def __call__(self, step: int, what: str, old: Any, new: Any, because: str, cause: str = "") -> None:
+        """Fields of a `Decision`."""
+        ...
+
+
+class Judge:
+    """Asks the gates about each group; all must admit.
+
+    Args:
+        gates: of the stage; with none every group is admitted and nothing is written down.
+        keys: `task@level` of each cell of the pool.
+        states: state of each cell when the plan was made.
+        note: writes a decision down.
+    """
+
+    def __init__(self, gates: Sequence[Gate], keys: Sequence[str], states: Mapping[str, str], note: Note) -> None:
+        self._gates, self._keys, self._states, self._note = gates, keys, states, note
+        self._verdicts: dict[str, list[Any]] = {}
+
+    def refusals(self, groups: Sequence[GroupOutcome], cells: Sequence[int]) -> list[Action]:
+        """An action per group that is refused; `cells` are the numbers of the groups' cells."""
+        return [action for group, cell in zip(groups, cells, strict=True) if (action := self._judge(group, cell))]
+
+    def refused(self, key: str) -> int:
+        """Groups of the cell `task@level` refused so far."""
+        return self._verdicts[key][1] if key in self._verdicts else 0
+
+    def _judge(self, group: GroupOutcome, cell: int) -> Action | None:
+        """Ask the gates. Logged per cell, not per group: a refusal, an unknown cell's first answer, every change."""
+        if not self._gates:
+            return None
+        answers = [gate.admit(group) for gate in self._gates]
+        answer = next((answer for answer in answers if not answer.admitted), answers[0])
+        key = self._keys[cell]
+        word = "refused" if not answer.admitted else "admitted"
+        before, refused, held = self._verdicts.get(key, [None, 0, 0])
+        if word != before and (before or word == "refused" or self._states[key] == "unknown"):
+            since = f"; {before} for {held} groups" if before else ""
+            self._note(group.step, f"refuse.{key}", before, word, answer.reason + since, answer.cause)
+        self._verdicts[key] = [word, refused + (not answer.admitted), held + 1 if word == before else 1]
+        return None if answer.admitted else Action("refuse", group.example, None, answer.reason)
+
+    def state(self) -> dict[str, Any]:
+        """JSON-ready: per cell its last answer, groups refused, and for how many groups the answer has held."""
+        return {key: list(value) for key, value in self._verdicts.items()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` returned."""
+        self._verdicts = {key: list(value) for key, value in state.items()}
+
 
 DEEPEST = 4
 """Tightenings at most: a factor of 16."""
@@ -182,3 +243,69 @@ class Policy:
         """Take over what `state` returned."""
         for name in self.state():
             setattr(self, name, state[name])
+
+
+class Reactions:
+    """Composes controllers and monitors through the policy.
+
+    Args:
+        controllers: of the stage, in order; each sees the coefficient that the one before it left.
+        monitors: of the stage.
+        policy: what alarms lead to.
+        note: writes a decision down.
+    """
+
+    def __init__(self, controllers: Sequence[Controller], monitors: Sequence[Monitor], policy: Policy, note: Note) -> None:
+        self._controllers, self._monitors, self._policy, self._note = controllers, monitors, policy, note
+
+    def react(self, signals: Signals, scaled_because: str) -> list[Action]:
+        """Controllers, then monitors, then one learning-rate action if its factor changed."""
+        known = [canary.kl_nats for canary in signals.canaries if canary.kl_nats is not None]
+        kl_nats = signals.kl_nats if signals.kl_nats is not None or not known else float(np.mean(known))
+        signals = replace(signals, kl_nats=kl_nats, lr_factor=self._policy.steady)
+        actions: list[Action] = []
+        beta, because, moved_because = signals.beta, [scaled_because], []
+        for controller in self._controllers:
+            for action in controller.propose(replace(signals, beta=beta)):
+                if action.kind == "coefficient" and action.value is not None:
+                    self._note(signals.step, action.target, beta, action.value, action.because)
+                    beta = action.value
+                    moved_because.append(action.because)
+                elif action.kind == "lr_factor" and action.value is not None:
+                    self._policy.steady = action.value
+                    because.append(action.because)
+                else:
+                    actions.append(action)
+                    self._note(signals.step, action.kind, None, action.target, action.because)
+        alarms = [alarm for monitor in self._monitors for alarm in monitor.inspect(signals)]
+        for alarm in alarms:
+            self._note(signals.step, f"alarm.{alarm.monitor}", alarm.threshold, alarm.value, alarm.message)
+        answer = self._policy.alarms(alarms, signals, beta)
+        if answer.beta != beta:
+            self._note(signals.step, "beta", beta, answer.beta, answer.reason)
+            moved_because.append(answer.reason)
+        elif answer.reason:
+            because.append(answer.reason)
+        if answer.beta != signals.beta:
+            actions.append(Action("coefficient", "beta", answer.beta, "; ".join(moved_because)))
+        actions += self._rate(signals.step, because)
+        if answer.last is not None:
+            self._note(signals.step, answer.last.kind, None, answer.last.target, answer.last.because)
+            actions.append(answer.last)
+        return actions
+
+    def _rate(self, step: int, because: Sequence[str]) -> list[Action]:
+        """The learning-rate factor where it changed; `because` begins with why few groups were informative, else "".
+
+        What alarms and controllers ask for is written down here, each change; batches with few informative groups by the
+        engine, as stretches.
+        """
+        policy, old = self._policy, self._policy.told
+        if policy.asked != policy.lasting:
+            self._note(step, "lr_factor", policy.lasting, policy.asked, "; ".join(filter(None, because[1:])))
+            policy.lasting = policy.asked
+        if policy.lr_factor == old:
+            return []
+        policy.told = policy.lr_factor
+        text = "; ".join(filter(None, because)) or "enough groups are informative again"
+        return [Action("lr_factor", "lr", policy.lr_factor, text)]

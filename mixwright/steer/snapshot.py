@@ -1,13 +1,22 @@
-"""Snapshot of the cells: what the ledger knows, in the words that plans use, beside the selector's own states."""
+"""Snapshot of the cells: what the ledger knows, in the words that plans use, beside the selector's own states.
+
+`Staleness` says how far the band has moved. `moved` is 1 - overlap / union, in examples, of the cells inside the band when
+they were first known and of those inside it now: 0 while a filter made at the start would still choose the same, 1 when it
+would choose nothing of what is in band now. A cell changes sides only when its 90 % interval says so, so noise alone leaves
+it at 0. `in_band_yield` is the share of recent groups with different rewards among those drawn from cells inside the band
+by what was known before the batch.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from mixwright.estimates.cell_states import side, state_of
+from mixwright.estimates.cell_states import LEAST_EVIDENCE, ONE_SIDED, side, state_of
+from mixwright.estimates.intervals import wilson
 from mixwright.steer.scene import Scene
 
 MANY = 100
@@ -43,3 +52,80 @@ def snapshot(scene: Scene, drawn_as: Mapping[str, str], refused: Callable[[str],
             "refused": refused(cell.key),
         } | ({"drawn_as": drawn_as[cell.key]} if cell.key in drawn_as else {})
     return shown
+
+
+STALE = 0.3
+"""Moved share from which a filter made at the start is called stale."""
+MEMORY = 64.0
+"""Groups that the yield remembers, about."""
+UNKNOWN = -1
+
+
+class Staleness:
+    """Compares the band now with the band at the start.
+
+    Args:
+        scene: of the run; its ledger knows what was measured before.
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        self._ledger = scene.ledger
+        bands = np.array([scene.stage.band_of(cell.task) for cell in scene.pool.cells])
+        self._low, self._high = bands[:, 0], bands[:, 1]
+        self._began = np.full(len(bands), UNKNOWN)
+        self._now = np.full(len(bands), UNKNOWN)
+        self.since: int | None = None
+        """Step at which a filter made at the start was first stale; None while it is not."""
+        self._mixed = self._drawn = 0.0
+        self._look(np.arange(len(bands)))
+
+    def expect(self, cells: np.ndarray, mixed: np.ndarray) -> None:
+        """Groups of these cells came back, with different rewards or not. Called before the ledger learns of them."""
+        success = self._ledger.recent.mean(cells)
+        inside = (self._ledger.recent.tries[cells] > 0) & (self._low[cells] <= success) & (success <= self._high[cells])
+        keep = math.exp(-int(inside.sum()) / MEMORY)
+        self._drawn = self._drawn * keep + int(inside.sum())
+        self._mixed = self._mixed * keep + int((inside & mixed).sum())
+
+    def observe(self, step: int, cells: np.ndarray) -> bool:
+        """The ledger knows more of these cells. True once, when the picture of the start has become stale."""
+        self._look(np.unique(cells))
+        if self.since is not None or self.moved < STALE:
+            return False
+        self.since = step
+        return True
+
+    @property
+    def moved(self) -> float:
+        """Share of the band that has changed since the start, 0..1; 0 while nothing is known."""
+        sizes = self._ledger.sizes
+        either, both = (self._began == 1) | (self._now == 1), (self._began == 1) & (self._now == 1)
+        return float(1 - sizes[both].sum() / sizes[either].sum()) if sizes[either].any() else 0.0
+
+    def figures(self) -> dict[str, Any]:
+        """What the log shows: `band_moved`, `stale_since` and `in_band_yield` (None before there was a draw in the band)."""
+        share = self._mixed / self._drawn if self._drawn >= 1 else None
+        return {"band_moved": self.moved, "stale_since": self.since, "in_band_yield": share}
+
+    def _look(self, cells: np.ndarray) -> None:
+        """Set or change the sides of cells by what the ledger knows lately."""
+        recent = self._ledger.recent
+        cells = cells[recent.tries[cells] >= LEAST_EVIDENCE]
+        tries, low, high = recent.tries[cells], self._low[cells], self._high[cells]
+        success = recent.wins[cells] / np.maximum(tries, 1e-12)
+        least, most = wilson(recent.wins[cells], tries, ONE_SIDED)
+        inside = (low <= success) & (success <= high)
+        first = self._began[cells] == UNKNOWN
+        self._began[cells[first]] = inside[first]
+        sure = first | np.where(inside, (low <= least) & (most <= high), (most < low) | (least > high))
+        self._now[cells[sure]] = inside[sure]
+
+    def state(self) -> dict[str, Any]:
+        """JSON-ready."""
+        sides = {"began": self._began.tolist(), "now": self._now.tolist()}
+        return sides | {"since": self.since, "mixed": self._mixed, "drawn": self._drawn}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` returned."""
+        self._began[:], self._now[:] = state["began"], state["now"]
+        self.since, self._mixed, self._drawn = state["since"], state["mixed"], state["drawn"]

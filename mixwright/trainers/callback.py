@@ -29,8 +29,18 @@ from mixwright.trainers.checks.refusals import no_lr_reason
 from mixwright.trainers.checks.selftest import check_draws
 from mixwright.trainers.checks.setting_warnings import Settings, read_settings, warn_at_first_batch, warn_at_start
 from mixwright.trainers.hooks import SteeringHooks
-from mixwright.trainers.reward_functions import is_async, name_of, refuse_weights, summed, watched
-from mixwright.trainers.rewards import group_outcomes, group_rows, permute, run_options, shown
+from mixwright.trainers.rewards import (
+    group_outcomes,
+    group_rows,
+    is_async,
+    name_of,
+    permute,
+    refuse_weights,
+    run_options,
+    shown,
+    summed,
+    watched,
+)
 from mixwright.trainers.sampler import SteeredSampler
 from mixwright.trainers.steered_trainer import measured
 from mixwright.trainers.steering import INDEX, Steering, indexed, make_run, pool_of, read_steering

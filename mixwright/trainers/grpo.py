@@ -22,8 +22,18 @@ from mixwright.trainers.checks.compatibility import check_methods
 from mixwright.trainers.checks.refusals import refuse_grpo
 from mixwright.trainers.checks.selftest import check_refusal
 from mixwright.trainers.checks.setting_warnings import Settings, read_settings, warn_at_first_batch, warn_at_start
-from mixwright.trainers.reward_functions import Left, refuse_weights, summed, watched
-from mixwright.trainers.rewards import group_outcomes, group_rows, permute, refuse, run_options, shown
+from mixwright.trainers.rewards import (
+    Left,
+    group_outcomes,
+    group_rows,
+    permute,
+    refuse,
+    refuse_weights,
+    run_options,
+    shown,
+    summed,
+    watched,
+)
 from mixwright.trainers.sampler import SteeredSampler
 from mixwright.trainers.steered_trainer import SteeredTrainer, is_training
 from mixwright.trainers.steering import INDEX, Steering, indexed, pool_of, read_steering

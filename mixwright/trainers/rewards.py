@@ -1,21 +1,37 @@
-"""Rewards of a group: read, refused, and permuted. Pure functions of reward tables and texts, no trainer."""
+"""Rewards of a group: checked when the user's functions return, summed, read, refused, and permuted.
+
+TRL makes a tensor of whatever comes back. A number in place of a list ends in an error of Python's, and an infinite reward
+makes advantages, and by them weights, that are no numbers; so what functions return is checked, and their time is limited.
+"""
 
 # ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
 
 from __future__ import annotations
 
+import asyncio
+import functools
+import inspect
+import logging
 import math
-from collections.abc import Collection, Sequence
-from typing import Any
+import reprlib
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
+from mixwright.errors import InputError, one_line
 from mixwright.records import GroupOutcome
 from mixwright.skeleton import skeleton
 from mixwright.steer.pool import Pool, read_answer
+from mixwright.time_limit import TOLD_AFTER, TooSlow, named, within
+
+if TYPE_CHECKING:
+    from mixwright.steer.run.run import RunSteering
+    from mixwright.trainers.steering import Steering
 
 
 def weighted_sum(
@@ -121,3 +137,182 @@ def text_of(completion: Any) -> str:
     if isinstance(completion, str):
         return completion
     return str(completion[-1].get("content") or "") if completion else ""
+
+
+REMEDY = "Return a list with a number for each completion; None for one that cannot be judged."
+LARGEST = 1e12
+"""Largest size of a reward, of a weighted sum of them and of a weight: squares of more overflow in a group's statistics."""
+SHORT = reprlib.Repr()
+SHORT.maxother = SHORT.maxstring = 80
+
+
+class Left(Exception):
+    """An async reward function raised what ends the program, held here: raised in the event loop it would leave TRL waiting.
+
+    Args:
+        error: SystemExit or KeyboardInterrupt, raised again in the main thread.
+    """
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def name_of(function: Any) -> str:
+    """The name TRL logs a reward function under; for a partial that of the function inside."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def is_async(function: Any) -> bool:
+    """Whether calling it gives a coroutine: an async function, an object whose call is one, or a partial of either."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+
+
+def watched(function: Any, steering: Steering, run: RunSteering, step: int, tasks: Sequence[str], count: int) -> Any:
+    """`function` with its result checked and its time limited; a reward model as it is.
+
+    Args:
+        function: as TRL takes it: a function, an async one, or a model.
+        steering: limit, and what a call is that takes longer.
+        run: where a call that took too long is noted.
+        step: optimiser steps done.
+        tasks: of the completions, named beside a function that is slow.
+        count: completions that it is called on.
+    """
+    if isinstance(function, nn.Module | str):
+        return function
+    name, seconds = one_line(name_of(function)), steering.reward_seconds
+    where = one_line(f"reward function {name}, step {step}, {'task' if len(tasks) == 1 else 'tasks'} {', '.join(tasks)}")
+
+    def tell() -> None:
+        logging.getLogger("mixwright").warning("Still running after %g s: %s.", min(seconds, TOLD_AFTER), where)
+
+    def late() -> list[float | None]:
+        if steering.slow_rewards == "stop":
+            remedy = "Correct it, raise Steering(reward_seconds=...), or count such answers as wrong: slow_rewards='wrong'."
+            raise InputError(f"rewards within {seconds:g} s", f"none ({where})", remedy)
+        sentence = f"no rewards within {seconds:g} s ({where}): {count} completions count as wrong"
+        run.note(step, "rewards too slow", sentence)
+        logging.getLogger("mixwright").warning(sentence)
+        return [run.low] * count
+
+    def call(**given: Any) -> list[float | None]:
+        try:
+            return within(seconds, lambda: checked(name, function(**given), count), tell)
+        except TooSlow:
+            return late()
+
+    async def call_async(**given: Any) -> list[float | None]:
+        limit = asyncio.timeout(seconds or None)
+        try:
+            with named(seconds, tell):
+                async with limit:
+                    return checked(name, await function(**given), count)
+        except (SystemExit, KeyboardInterrupt) as error:
+            raise Left(error) from None
+        except TimeoutError:
+            if not limit.expired():
+                raise  # its own
+            return late()
+
+    return call_async if is_async(function) else call
+
+
+def checked(name: str, returned: Any, count: int) -> list[float | None]:
+    """What a reward function returned, as TRL can use it: a list, tuple, array, tensor, series or iterator of numbers.
+
+    Args:
+        name: of the function.
+        returned: by it; of an iterator no more is read than shows that it is too long.
+        count: completions that it judged.
+
+    Raises:
+        InputError: something else (a set or a dict has no order of completions), another length, or an entry that is
+            neither a real number nor None.
+    """
+    expected = f"{count} rewards from {name}, a list with one for each completion"
+    entries = _listed(returned, count)
+    if entries is None:
+        raise InputError(expected, one_line(SHORT.repr(returned)), REMEDY)
+    if len(entries) != count:
+        got = str(len(entries)) if not isinstance(returned, Iterator) or len(entries) < count else f"more than {count}"
+        raise InputError(expected, got, REMEDY)
+    return [None if entry is None else _number(entry, name, place) for place, entry in enumerate(entries)]
+
+
+def _listed(returned: Any, count: int) -> Sequence[Any] | None:
+    """The entries; None where it is nothing that has one for each completion."""
+    if isinstance(returned, list | tuple):
+        return returned
+    if isinstance(returned, Iterator):
+        return list(islice(returned, count + 1))
+    if isinstance(returned, type | memoryview) or not hasattr(returned, "tolist"):
+        return None
+    try:
+        found = returned.tolist()
+    except (RuntimeError, ValueError, TypeError):
+        return None
+    return found if isinstance(found, list) else None
+
+
+def _number(entry: Any, name: str, place: int) -> float:
+    number = entry
+    try:
+        if hasattr(number, "item"):  # of numpy and torch, whose complex numbers float() would cut to their real part
+            number = number.item()
+        if not isinstance(number, str | bytes | bytearray | memoryview):
+            return float(number)
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        pass
+    got = f"{one_line(SHORT.repr(entry))} for completion {place} (counted from 0)"
+    raise InputError(f"a number or None from {name} for each completion", got, REMEDY)
+
+
+def refuse_weights(weights: Float[Tensor, " functions"], functions: Sequence[Any]) -> None:
+    """Raises InputError for a weight of a reward function that is no finite number, or too large to sum with."""
+    for weight, function in zip(weights.tolist(), functions, strict=True):
+        if not abs(weight) <= LARGEST:
+            name = one_line(name_of(function))
+            raise InputError(f"finite reward_weights of at most {LARGEST:g}", f"{weight:g} for {name}", "Correct them.")
+
+
+def summed(
+    rewards: Float[Tensor, "completions functions"],
+    weights: Float[Tensor, " functions"],
+    functions: Sequence[Any],
+    run: RunSteering,
+    rows: Sequence[int],
+) -> list[float]:
+    """The weighted sum of each completion's rewards; NaN where no function judged it.
+
+    Args:
+        rewards: gathered over processes.
+        weights: one per function.
+        functions: as TRL takes them.
+        run: names the rows, and knows the reward of a wrong answer.
+        rows: pool index of each completion.
+
+    Raises:
+        InputError: a reward, or a sum, that is infinite or larger than `LARGEST`: advantages of its group, and by them
+            the weights, would be no numbers, or all 0.
+    """
+    totals = weighted_sum(rewards, weights)
+    for table, names in ((rewards, [name_of(function) for function in functions]), (totals[:, None], [])):
+        found = (table.abs() > LARGEST).nonzero().tolist()
+        if not found:
+            continue
+        place, column = found[0]
+        row, value = rows[place], float(table[place, column])
+        source = names[column] if names else f"the weighted sum of {', '.join(map(name_of, functions))}"
+        remedy = f"Return {run.low:g} for a wrong answer." if value < 0 else f"Return at most {run.high:g}."
+        raise InputError(
+            f"finite rewards of at most {LARGEST:g} in size, or None for a completion that cannot be judged",
+            f"{value:g} from {one_line(source)} for example {run.pool.ids[row]!r} "
+            f"(task {one_line(run.pool.tasks[run.pool.task_of[row]])}), {len(found)} in this batch",
+            remedy if names else "Use smaller reward_weights, or smaller rewards.",
+        )
+    return totals.tolist()

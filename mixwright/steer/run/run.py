@@ -14,8 +14,7 @@ from mixwright.errors import InputError
 from mixwright.records import Action, CanaryOutcome, Decision, GroupOutcome, Outcome, PairOutcome, Signals, cell_key
 from mixwright.steer.pool import Pool
 from mixwright.steer.run.draws import DrawLog
-from mixwright.steer.run.files import AHEAD, SteeringFiles
-from mixwright.steer.run.step_lines import PER_TASK, UNSCORED, LastLosses, counted, drawn_shares, group_line
+from mixwright.steer.run.files import AHEAD, PER_TASK, UNSCORED, LastLosses, SteeringFiles, counted, drawn_shares, group_line
 from mixwright.steer.snapshot import MANY
 
 if TYPE_CHECKING:

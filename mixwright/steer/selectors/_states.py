@@ -25,8 +25,7 @@ from mixwright.estimates.cell_states import LUCKY as LUCKY_KAPPA
 from mixwright.estimates.cell_states import SCREEN, side
 from mixwright.estimates.intervals import wilson
 from mixwright.records import GroupOutcome, cell_key
-from mixwright.steer.evidence import CELL_ARRAYS, CellEvidence
-from mixwright.steer.ledger import counted
+from mixwright.steer.ledger import CELL_ARRAYS, CellEvidence, counted
 from mixwright.steer.scene import Scene
 
 NAMES = ("unknown", "active", "mastered", "review", "deferred", "lucky")

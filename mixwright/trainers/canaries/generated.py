@@ -17,7 +17,7 @@ from torch import nn
 from mixwright.learner.learner import Learner
 from mixwright.records import CanaryOutcome
 from mixwright.steer.pool import Pool
-from mixwright.trainers.reward_functions import is_async, summed, watched
+from mixwright.trainers.rewards import is_async, summed, watched
 from mixwright.trainers.steering import INDEX
 
 if TYPE_CHECKING:
