@@ -161,7 +161,7 @@ def test_a_row_of_alarms_goes_on_while_one_task_is_lost_and_ends_when_all_are_ba
     assert kinds(look(engine, 24, {"gcd"})) == [("coefficient", "beta"), ("stop", "run")]
     (loosened,) = look(engine, 28)
     assert (loosened.target, loosened.value) == ("beta", 0.02)
-    assert "canaries are back within their start's error" in loosened.because
+    assert "canary success is back within the error of its start" in loosened.because
     later = [kinds(look(engine, step, {"gcd"})) for step in (32, 36, 40)]
     assert later == [[("coefficient", "beta")], [("coefficient", "beta")], [("stop", "run")]], "no fifth tightening"
 
