@@ -52,10 +52,10 @@ KINDS: dict[str, Kind] = {
 
 
 GONE = {
-    ("mixtures", "learnable"): "It is gone: leave mixture out, fixed weights ended no lower.",
-    ("mixtures", "starved"): "It is gone: planner temperature with equal weights ended higher.",
-    ("selectors", "target"): "It is gone: difficulty or equal_levels ended higher.",
-    ("selectors", "static_band"): "It is gone: difficulty or equal_levels ended higher.",
+    ("mixtures", "learnable"): "It was removed: leave mixture out; fixed weights did no worse in the benchmarks.",
+    ("mixtures", "starved"): "It was removed: planner temperature with equal weights did better in the benchmarks.",
+    ("selectors", "target"): "It was removed: difficulty or equal_levels did better in the benchmarks.",
+    ("selectors", "static_band"): "It was removed: difficulty or equal_levels did better in the benchmarks.",
 }
 """Plug-ins of earlier versions, and what replaces them."""
 

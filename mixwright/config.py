@@ -33,7 +33,7 @@ def _place(value: str) -> str:
 
 Place = Annotated[str, AfterValidator(_place)]
 MOST_STEPS = 10_000_000
-Steps = _most(MOST_STEPS, "more would not end within a year of even 3 steps a second")
+Steps = _most(MOST_STEPS, "more would take about a year or longer at 3 seconds a step")
 Rows = _most(100_000, "they are in memory together")
 Tokens = _most(1_000_000, "no model here reads a longer context")
 Wide = _most(8192, "a tiny model is built on the CPU, and wider ones are loaded from a checkpoint")

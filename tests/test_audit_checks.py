@@ -77,8 +77,8 @@ def test_shares_are_of_rows_and_of_target_tokens() -> None:
     assert (by_task["short"].count, by_task["short"].total) == (60, 80)
     assert "75.0%" in by_task["short"].message
     assert "25.0%), about 120 target tokens (66.7%" in by_task["long"].message
-    assert "every 4 rows" in by_task["long"].message
-    assert f"within {math.ceil(math.log(0.05) / math.log(0.75))} in 95" in by_task["long"].message
+    assert "one row in 4 is" in by_task["long"].message
+    assert f"95 % of the gaps are at most {math.ceil(math.log(0.05) / math.log(0.75))} rows" in by_task["long"].message
     assert warnings(seen) == []
 
 

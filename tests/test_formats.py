@@ -114,8 +114,8 @@ def test_the_plan_says_shares_before_the_run_with_reasons() -> None:
         zip("ab", projected_shares([0.7, 0.29], [0.2, 0.6], PUSH * 40), strict=True)
     )  # steps of GRPO only; not the unused form
     assert {f.name: f.expected for f in said.forecast} == {f"share:{k}": pytest.approx(v, abs=1e-4) for k, v in ends.items()}
-    assert "level with 'a' at step" in said.why["forecast.0.expected"]
-    assert "'b' wins" in said.why["forecast.0.expected"]
+    assert "as common as 'a' at step" in said.why["forecast.0.expected"]
+    assert "'b' is expected to be the commonest" in said.why["forecast.0.expected"]
     assert with_formats(replace(PLAN, stages=PLAN.stages[1:]), rows("t", {"a": (0.7, 0.2), "b": (0.3, 0.6)})).forecast == ()
 
 

@@ -219,7 +219,7 @@ def test_few_seeds_tell_nothing(tmp_path, seeds):
     result = result_of(tmp_path, HELPS, seeds=seeds, bases=1)
     assert {effect.word for effect in result.effects if effect.name == "success"} == {"cannot tell"}
     assert result.judgements[0].word == "cannot tell"
-    assert any("Below 5 seeds" in note for note in result.notes)
+    assert any("fewer than 5 seeds" in note for note in result.notes)
     assert any("one model" in note for note in result.notes)
 
 

@@ -117,7 +117,9 @@ def _estimates(task: str, gains: np.ndarray, start: np.ndarray, sizes: Burst) ->
     life = jackknife(gains, lambda total: half_life(total, times))
     if life is not None:
         life = Interval(life.value, min(max(life.low, 0.5), life.value), max(min(life.high, most), life.value), life.n)
-    found.append(_told(task, "half_life", life, "steps", most, "the longest that can be told: nothing forgotten"))
+    found.append(
+        _told(task, "half_life", life, "steps", most, "the longest that this probe can show: nothing was forgotten")
+    )
     return found
 
 

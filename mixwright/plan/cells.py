@@ -86,7 +86,7 @@ def _cell_plan(
 
 MEANING = {
     "unknown": "too little evidence to say more",
-    "mastered": "over the band: nothing to learn here, something to lose",
+    "mastered": "success is over the band: little left to learn, something to lose",
     "reachable": "answers depend on their prompts: rewards carry signal",
     "hopeless": "hardly ever right: rewards carry no signal",
     "lucky": "the answers do not depend on their prompts: rewards would reinforce the commonest answer",

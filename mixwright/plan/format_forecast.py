@@ -144,9 +144,9 @@ def _reason(forecast: Forecast, choices: Sequence[FormatShare], expected: Sequen
     """How one format's forecast came about; `choices` are of its task, commonest first."""
     one, said = next(r for r in choices if SHARE + r.form == forecast.name), winner(expected)
     when = crossing(one, choices[0])
-    cross = f"; level with {choices[0].form!r} at step {when:.0f}" if 0 < when <= steps else ""
-    ending = f"{said!r} wins" if said is not None else "undecided, the ranges overlap"
-    pace = f"{PUSH:g} nats per step and unit"
+    cross = f"; as common as {choices[0].form!r} at step {when:.0f}" if 0 < when <= steps else ""
+    ending = f"{said!r} is expected to be the commonest" if said is not None else "none leads for sure: the ranges overlap"
+    pace = f"log-odds move by {PUSH:g} nats per step and unit of accuracy"
     return f"share {one.share:.0%}, right {one.accuracy:.0%}, {pace}{cross}; of {len(choices)} formats {ending}"
 
 

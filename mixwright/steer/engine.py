@@ -298,8 +298,8 @@ class Engine:
         self._staleness.expect(cells, np.array([not group.no_signal for group in groups]))
         self._ledger.learn(groups, found, self.options.reward_range)
         if self._staleness.observe(step, cells):
-            told = f"{self._staleness.moved:.0%} of the band changed since the start: a filter made then is stale by now"
-            self._note(step, "stale", STALE, self._staleness.moved, told)
+            moved = f"{self._staleness.moved:.0%} of the examples in the band now or at the start are not in both"
+            self._note(step, "stale", STALE, self._staleness.moved, f"{moved}: a filter made at the start is out of date")
 
     def _watched(self, states: dict[str, str]) -> tuple[int, ...]:
         """Canaries, when some lever may read them."""
@@ -326,7 +326,7 @@ class Engine:
         self._weights = weights
 
     def _timed(self, signals: Signals) -> Signals:
-        """Signals in the engine's own time: it goes on where training is begun anew, else whatever waits would wait on."""
+        """Signals with steps that never go back: a trainer begun anew counts from 0, and waits of plug-ins would not end."""
         if signals.step < self._last - LATE:
             self._behind += self._last + 1 - signals.step
         self._last = signals.step

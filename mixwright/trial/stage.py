@@ -125,7 +125,7 @@ def _with_nulls(trial: Trial, arms: Arms, left: Sequence[str], replan: Replan | 
     trial.train([job for lever in helping for job in trial.null_jobs(possible, lever, replan)], "nulls")
     notes = [f"The null {null} was left out: {reason}." for null, reason in reasons.items() if reason]
     if not possible:
-        notes.append("No null was run: what the lever works by is not shown.")
+        notes.append("No null was run, so it is not shown where the lever's gain comes from.")
     ran = {lever: [null_name(null, lever) for null in possible] for lever in helping}
     return summarise(trial.run, trial.config, arms, ran, [*left, *notes])
 

@@ -120,13 +120,13 @@ def _notes(config: RunConfig, bases: Sequence[str], rows: Sequence[SeedRow], eff
     seeds, decoding = config.trial.seeds, config.measure.decoding
     notes = [
         f"Success: {decoding} decoding, all held-out items, mean over tasks. Intervals: 95 %, over seeds and items; "
-        "words about several arms are corrected by Holm, those that must hold against every reference are not.",
-        "All seeds start from one model: nothing here speaks about other starting models."
+        "words of several comparisons are corrected by Holm, except those that must hold against every reference.",
+        "All seeds start from one model: nothing is known of other starting models."
         if len(bases) == 1
-        else f"{seeds} seeds start from {len(bases)} models: the intervals speak about these models.",
+        else f"{seeds} seeds start from {len(bases)} models: the intervals hold for these models only.",
     ]
     if seeds < FEWEST_SEEDS:
-        notes.append(f"Below {FEWEST_SEEDS} seeds every word is cannot tell.")
+        notes.append(f'With fewer than {FEWEST_SEEDS} seeds every word is "cannot tell".')
     asked = any(row.name in TO_TARGET for row in rows)
     if any(effect.name.endswith(RATIO) for effect in effects):
         notes.append(

@@ -277,7 +277,7 @@ def lines(result: GateResult, cannot_tell: Literal["fail", "warn"] = "fail") -> 
         return [f"damaged: {about}", *told]
     more = ""
     if result.needed is not None:
-        more = f"; about {result.needed:,} items per cell would tell, if nothing was lost (--items)"
+        more = f"; about {result.needed:,} items per cell would be enough to pass, if nothing was lost (--items)"
     return [f"cannot tell: {about}{more}", *told, *_warned(result, cannot_tell)]
 
 
@@ -301,4 +301,4 @@ def _others(result: GateResult) -> list[str]:
 def _warned(result: GateResult, cannot_tell: Literal["fail", "warn"]) -> list[str]:
     if result.code(cannot_tell) != PASSED:
         return []
-    return ["warning: this is no pass; --cannot-tell warn leaves with 0 all the same"]
+    return ["warning: this is not a pass; the exit code is 0 only because of --cannot-tell warn"]

@@ -124,7 +124,7 @@ def _task_seen(case: Case) -> Observation:
         )
     elif not count:
         text = f"No training row is of this task, and none of {others} looked at is worded like its prompts: it is new."
-    null = "seeing a task is what training is for; it is no item leak"
+    null = "training on a task is intended: this is no leak of items"
     return Observation("contamination", case.name, "info", count, looked, text, "", null)
 
 

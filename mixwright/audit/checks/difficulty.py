@@ -112,8 +112,12 @@ def _new(
     text = f"{count} of {total} held-out rows are at levels that train lacks ({names})."
     if filled:
         copies = ", ".join(f"{level:g}" for level in filled[:SHOWN])
-        text += f" At {copies} all that train has are rows of eval: without these leaks it lacks them."
-    return Observation("difficulty", task, "info", count, total, text, "", "they measure reach beyond the training levels")
+        text += (
+            f" At {copies} the only training rows are copies of held-out rows; without them train lacks these levels too."
+        )
+    return Observation(
+        "difficulty", task, "info", count, total, text, "", "they measure generalisation beyond the training levels"
+    )
 
 
 def _without(train: Levels) -> list[Observation]:
@@ -125,7 +129,7 @@ def _without(train: Levels) -> list[Observation]:
         found.append(Observation("difficulty", None, "info", len(bare), len(train), text, ""))
     for task, levels in sorted(train.items()):
         if None in levels and task not in bare:
-            text = f"{levels[None]} of {levels.total()} training rows have no level, the others have."
+            text = f"{levels[None]} of {levels.total()} training rows have no level, though the others of the task do."
             remedy = "Fill in the level column, or leave it out for the whole task."
             found.append(Observation("difficulty", task, "warning", levels[None], levels.total(), text, remedy))
     return found

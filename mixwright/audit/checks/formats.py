@@ -57,18 +57,21 @@ class Formats(Check):
         common = forms.kept.most_common(SHOWN)
         top, count = common[0]
         total = forms.total
-        text = f"Forms of answer: {forms.found}; commonest {top!r} ({count / total:.1%}); evenness {forms.evenness():.2f}."
+        text = f"Answers have {forms.found} different formats; {top!r} is the commonest ({count / total:.1%} of them). "
+        text += f"Their normalised entropy is {forms.evenness():.2f}."
         if forms.spilled:
-            text += f" Rare forms of {forms.spilled} rows were not kept apart."
+            text += f" The rarest formats, {forms.spilled} rows together, are counted as one."
         shown = tuple({"form": form, "rows": rows_, "share": round(rows_ / total, 4)} for form, rows_ in common)
-        null = "one form for all: share 100 %, evenness 0"
+        null = "one format for all answers: share 100 %, entropy 0"
         seen = [Observation("formats", name, "info", count, total, text, "", null, shown)]
         few = [(form, n) for form, n in common[1:] if self.least <= n / total < self.minority and n >= 3]
         if few and sum(n for _, n in common) >= self.covered * total:
             rare = sum(n for _, n in few)
             names = ", ".join(f"{form!r} ({n / total:.1%})" for form, n in few)
-            text = f"Formats are mixed: {names} beside {top!r} ({count / total:.1%}). Training may let one eat the others."
-            remedy = "Bring answers into one form; if the question decides the form, watch these rows apart."
+            text = (
+                f"Answer formats are mixed: {names} beside {top!r} ({count / total:.1%}). Training may drop the rarer ones."
+            )
+            remedy = "Write all answers in one format; if the question asks for the format, evaluate these rows separately."
             seen.append(Observation("formats", name, "warning", rare, total, text, remedy, null, shown))
         return seen
 
@@ -84,8 +87,8 @@ class Formats(Check):
             most = max(map(len, by_form.values()))
             ways = ", ".join(f"{form!r} ({', '.join(names[:3])})" for form, names in sorted(by_form.items())[:SHOWN])
             text = f"Answers of the same kind ({kind!r}) are written in {len(by_form)} ways: {ways}."
-            remedy = "Use one way in all tasks, or say the wanted form in each prompt; they compete otherwise."
-            null = "one way for one kind of answer"
+            remedy = "Use one format in all tasks, or name the wanted one in each prompt; else one may replace the others."
+            null = "one format for one kind of answer"
             shown = tuple({"form": form, "tasks": names} for form, names in sorted(by_form.items())[:SHOWN])
             seen.append(Observation("formats", None, "warning", tasks - most, tasks, text, remedy, null, shown))
         return seen

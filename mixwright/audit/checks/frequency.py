@@ -69,7 +69,9 @@ class Frequency(Check):
         text = f"{count} rows ({share:.1%}), about {tokens} target tokens ({token_share:.1%})."
         if share < 1:
             late = gap_quantile(share, 0.95)
-            text += f" Shuffled, it comes every {1 / share:.3g} rows on average, and within {late} in 95 of 100 cases."
+            text += (
+                f" In shuffled order one row in {1 / share:.3g} is of this task; 95 % of the gaps are at most {late} rows."
+            )
         null = f"uniform: {1 / tasks:.1%} of rows for each of {tasks} tasks; gaps of shuffled rows are geometric"
         seen = [Observation("frequency", name, "info", count, total, text, "", null)]
         if share < self.rare / tasks:
@@ -89,10 +91,10 @@ def _order(gaps: list[dict[str, Any]], total: int) -> list[Observation]:
     if not long:
         return []
     worst = long[0]
-    text = f"In file order, {worst['task']} is missing from {worst['rows_without']} of {total} rows in a row; {len(long)} "
-    text += f"of {len(gaps)} tasks are missing for longer than shuffled rows would have it."
+    text = f"In file order, {worst['rows_without']} of {total} consecutive rows have none of {worst['task']}; {len(long)} "
+    text += f"of {len(gaps)} tasks have a longer gap than shuffling would give."
     remedy = "Shuffle, or let a steered trainer draw: its gaps are the shortest that the shares allow."
-    null = f"shuffled, that run would be {worst['shuffled']} rows or less in 99 of 100 cases"
+    null = f"shuffled, that gap would be {worst['shuffled']} rows or less in 99 of 100 cases"
     return [Observation("frequency", None, "warning", len(long), len(gaps), text, remedy, null, tuple(long[:SHOWN]))]
 
 

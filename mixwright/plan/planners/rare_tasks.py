@@ -26,7 +26,7 @@ from mixwright.errors import InputError
 from mixwright.plan.baseline import shares, task_counts
 from mixwright.records import Cell, Measurement, Plan, Stage, TrainingSetup
 
-NO_MIXTURE = "what one task is given another lacks, so a wider model or more steps help then, no mixture will"
+NO_MIXTURE = "rows given to one task are taken from another, so only a wider model or more steps help, and no mixture"
 KEPT = (0.1, 1.0)
 """Between these a share that was kept is believed; ratios of small gains go beyond."""
 REST = 0.1
@@ -68,7 +68,7 @@ class RareTasks(Planner):
         needed = f"learning every task needs {total:.0%} of the {training.steps * training.batch} rows of the run"
         told = f"{needed}; the rest goes by the data's own shares"
         if total > 1:
-            told = f"{needed}, an estimate that may be twice too high: it may not fit; {NO_MIXTURE}"
+            told = f"{needed}, an estimate that may be twice too high: the tasks may not fit into the run; {NO_MIXTURE}"
         if total > CERTAIN:
             told = f"capacity, not frequency, seems to be the limit: {needed}; {NO_MIXTURE}"
         stage = Stage("training", training.objective, training.steps, shares(weights))
@@ -85,7 +85,7 @@ class RareTasks(Planner):
             loss = max(rows[task, "loss"].value - self.left, 0.0) if (task, "loss") in rows else None
             head = f"{share:.2%} of the data"
             if loss is None:
-                needs[task], reasons[task] = share, f"{head}; its loss was not measured, so it keeps that"
+                needs[task], reasons[task] = share, f"{head}; its loss was not measured, so it keeps that share"
             elif task not in probed:
                 needs[task] = loss * pace / size
                 reasons[task] = (

@@ -58,9 +58,8 @@ class Canary(Monitor):
             error = stdev(fall) / math.sqrt(len(fall)) if len(fall) > 1 else 1.0
             threshold = max(self.errors * error, self.least)
             if mean > threshold:
-                message = (
-                    f"{task}: success on {len(fall)} fixed items fell by {mean:.2f} since the start, beyond {threshold:.2f}"
-                )
+                fell = f"fell by {mean:.2f} since the start (threshold {threshold:.2f})"
+                message = f"{task}: success on {len(fall)} fixed items {fell}"
                 alarms.append(Alarm("canary", signals.step, task, mean, threshold, message))
         return alarms
 

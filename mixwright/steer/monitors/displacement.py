@@ -78,7 +78,7 @@ class Displacement(Monitor):
                 self._said[task] = signals.step
                 message = (
                     f"{task}: chosen completions are {fall:.3g} nats less likely than under the reference (last {len(kept)} "
-                    f"pairs, beyond {threshold:.3g}), while they lead the rejected ones by {margin:.3g} nats more"
+                    f"pairs, threshold {threshold:.3g}), while their margin over the rejected ones grew by {margin:.3g} nats"
                 )
                 alarms.append(Alarm("displacement", signals.step, task, fall, threshold, message))
         return alarms

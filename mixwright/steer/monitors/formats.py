@@ -107,7 +107,7 @@ class Formats(Monitor):
                 fall, threshold, better, place = worst
                 name, ahead = watched[place], watched[leader] if leader < len(watched) else "other forms"
                 message = (
-                    f"{task}: share of {name!r} fell by {fall:.2f} to {now[place]:.2f} (beyond {threshold:.2f}), though "
+                    f"{task}: share of {name!r} fell by {fall:.2f} to {now[place]:.2f} (threshold {threshold:.2f}), though "
                     f"no worse than {ahead!r}, which leads with {now[leader]:.2f} ({better:+.2f} reward in the same groups)"
                 )
                 alarms.append(Alarm("formats", signals.step, task, fall, threshold, message))

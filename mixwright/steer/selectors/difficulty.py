@@ -144,7 +144,8 @@ class Difficulty(Selector):
         if not self._even:
             return {}
         more = f" and {len(self._even) - SHOWN} more tasks" if len(self._even) > SHOWN else ""
-        return {"even": f"rows of {', '.join(self._even[:SHOWN])}{more} are drawn evenly: one cell, nothing to choose by"}
+        named = ", ".join(self._even[:SHOWN])
+        return {"even": f"rows of {named}{more} are drawn evenly: one cell per task, so no difficulty is known to choose by"}
 
     def state(self) -> dict[str, Any]:
         """States of the cells."""

@@ -19,7 +19,11 @@ def refuse_grpo(dataset: Any) -> None:
 def refuse_settings(args: Any, objective: str) -> None:
     """Raises InputError for the trainer's settings under which nothing can be steered; `args` is None for TRL's defaults."""
     if getattr(args, "packing", False):
-        _refuse("packing=False", "packing=True", "Packed rows mix tasks, so a task's weight and loss cannot be told apart.")
+        _refuse(
+            "packing=False",
+            "packing=True",
+            "Packed rows mix tasks, so the loss of a task cannot be read, nor its weight kept.",
+        )
     if (getattr(args, "dataset_kwargs", None) or {}).get("skip_prepare_dataset"):
         _refuse("a dataset that TRL prepares", "skip_prepare_dataset", "Leave the preparation to TRL.")
     if getattr(args, "padding_free", False):

@@ -38,7 +38,9 @@ class Arms(Section):
         roles = f"References: {', '.join(result.references) or 'none'}. Nulls: {', '.join(result.nulls) or 'none ran'}."
         if result.ablations:
             roles += f" Ablations, the plan without one part: {', '.join(result.ablations)}."
-        drawn = f" Dots are seeds; the shaded strip is {100 * result.margin:g} points, which nobody should mind."
+        drawn = (
+            f" Dots are seeds; changes inside the shaded strip, {100 * result.margin:g} points either way, do not matter."
+        )
         text = f"{count(len(result.seeds), 'seed')}, paired; {outcome_told(result.decoding)}. {roles}{drawn}"
         judged = [(j.arm, j.word, j.because, ", ".join(j.missing) or NONE, j.proof) for j in result.judgements]
         blocks: list[Block] = [Paragraph(text)]

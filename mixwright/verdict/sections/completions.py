@@ -42,7 +42,7 @@ class Completions(Section):
         counts = {kind: sum(_kind(pair) == kind for pair in pairs) for kind in KINDS}
         text = (
             f"Of {count(len(pairs), 'item')}: {counts['gained']} gained, {counts['lost']} lost, {counts['changed']} changed "
-            f"at the same score, {counts['same']} the same. Examples, chosen for change."
+            f"at the same score, {counts['same']} the same. The examples are chosen because they changed, not at random."
         )
         shown = _turns(pairs)[:MOST]
         blocks: list[Block] = [Paragraph(text), Texts("Examples", tuple(shown[:FIRST]))]

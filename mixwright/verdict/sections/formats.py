@@ -29,7 +29,7 @@ class FormatsSection(Section):
     """Shares of answer formats: expected and seen, warnings first."""
 
     ORDER: ClassVar[int] = 46
-    TITLE: ClassVar[str] = "Formats: which was to win, and which did"
+    TITLE: ClassVar[str] = "Answer formats: which was expected to take over, and which did"
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """A sentence, warnings and a table; nothing where no task had a choice of formats."""

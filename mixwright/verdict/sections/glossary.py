@@ -17,7 +17,7 @@ from mixwright.verdict.evidence import comparisons
 
 WORDS = (
     "Cell: a task at one level. Success: share of right answers under the declared decoding (greedy unless the settings say "
-    "sampled), over all held-out items, each task counted once. Nothing is left out by what a lever does with it.",
+    "sampled), over all held-out items, each task counted once. No item is left out for what a lever does with it.",
     "S: how often the cell's own answers would be right on its other prompts. D = success - S: the part of success that "
     "depends on the prompt. Kappa = D / (1 - S): 0 for a model that says the same to every prompt, 1 for one that is always "
     "right. A change of success is the change of S plus the change of D.",

@@ -23,7 +23,7 @@ from mixwright.verdict.evidence import comparisons, decoding_of, lead, trial_of
 from mixwright.verdict.text import between, count, points
 
 PROOFS = {
-    "not tried": "its nulls did not run, so nothing says what the gain comes from",
+    "not tried": "its nulls did not run, so it is not known what the gain comes from",
     "beats its nulls": "it beats its nulls, too",
     "does not beat its nulls": "but it does not beat its nulls, so the gain does not come from what the lever knows",
 }
@@ -78,12 +78,12 @@ def _sentence(result: TrialResult, judgement: Judgement, damaged: int) -> tuple[
     arm, beaten = judgement.arm, listed(result.references)
     missing = f" Missing: {listed(judgement.missing)}." if judgement.missing else ""
     if damaged:
-        missing += f" Against its start {count(damaged, 'cell or task')} is shown to be damaged."
+        missing += f" Against the starting model {count(damaged, 'cell or task')} is shown to be damaged."
     if judgement.word == "helps":
         tone: Tone = "good" if judgement.proof == "beats its nulls" and not damaged else "plain"
         return f"{arm} helps: it improves success against {beaten}, each; {PROOFS[judgement.proof]}.{missing}", tone
     if judgement.word == "harms":
-        return f"{arm} harms: success is worse than with a simpler choice. Keep that.{missing}", "bad"
+        return f"{arm} harms: success is worse than with a simpler choice. Keep the simpler one.{missing}", "bad"
     if judgement.word == "no change":
         return f"{arm} makes {told('no change', result.margin)} of success. Keep the simplest choice.{missing}", "plain"
     seeds = f"{count(len(result.seeds), 'seed')} cannot tell whether {arm} helps."

@@ -41,7 +41,7 @@ class Mechanism(Section):
                 rows.append((name_of(name), other, *means, with_interval(over_seeds(values[0]))))
         if not rows:
             return []
-        text = "A lever moves these shares by what it is, so they carry no word: what was learnt stands above."
+        text = "A lever moves these shares by construction, so they are not judged; what was learnt stands above."
         columns = ("number", "against", arm, "reference", "difference")
         return [Paragraph(text), Table("Shares over the run, mean over seeds", columns, rows, (2, 3, 4))]
 
