@@ -136,7 +136,7 @@ def test_a_plan_edited_by_hand_is_refused_for_its_options_before_a_model_is_load
 
 @pytest.mark.parametrize(("kind", "name"), [("selectors", "target"), ("mixtures", "starved")])
 def test_a_name_that_is_gone_says_what_replaces_it(kind: str, name: str) -> None:
-    with pytest.raises(InputError, match="It is gone: "):
+    with pytest.raises(InputError, match="It was removed: "):
         catalog.create(kind, name)
 
 

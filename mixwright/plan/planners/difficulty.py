@@ -28,7 +28,7 @@ LEVERS = {
     "selector": "difficulty: draws towards the band from the rewards of the run itself, without extra rollouts",
     "gates": "too_hard: refuses groups of cells shown to be below the band, or not to depend on the prompt: their rewards "
     "are mostly noise; on over-hard data without levels, at a high learning rate, success ended 29 points higher with it "
-    "than without; refusing as many groups at random gained 24; where levels are known the selector avoids such cells by itself",
+    "than without; refusing as many groups at random gained 24; where levels are known the selector avoids such cells",
     "controllers": "drift: moves beta to keep the model near its start; on uniform draws of over-hard data success fell by "
     "2 points with it (beta 0.01 at the start), by 31 with a fixed beta of 0.01 and by 50 without a KL penalty; beside the "
     "selector it made no difference; it needs a beta above 0",
