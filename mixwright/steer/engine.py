@@ -212,7 +212,7 @@ class Engine:
         return taken
 
     def state(self) -> dict[str, Any]:
-        """JSON-ready; `restore` on an engine built with the same arguments continues exactly."""
+        """Numbers, texts, lists and bytes, for `write_state`; `restore` on an engine built alike continues exactly."""
         return {
             "version": VERSION,
             "made_of": self._made_of(),
