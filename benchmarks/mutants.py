@@ -55,9 +55,10 @@ MODULES = (
 """Under `mixwright/`."""
 NOT_ASKED = re.compile(
     r"test_(trainers|benchmark|grpo|dpo|sft|train_settings|layout|slim|page_browser|lints|learner|learning|examples"
-    r"|selectors_trl|slow_graders|corpus_scale|uncaught|system_errors|plugin_package|skeleton|wrong_settings)"
+    r"|selectors_trl|slow_graders|corpus_scale|uncaught|system_errors|plugin_package|skeleton|wrong_settings"
+    r"|cli|hostile_folders|verdict_page|verdict_trial|trial_pool)"
 )
-"""Test files that train models, start programs of their own or look at the tree: minutes, and no test of one decision."""
+"""Test files that train models, start programs, draw pages or look at the tree: minutes, and no test of one decision."""
 COUNT, SEED, QUICK = 120, 0, 8
 BUDGET, FILES = 15.0, 8
 """CPU seconds of tests per mutant, and test files, which take about a second each to import."""
