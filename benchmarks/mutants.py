@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -63,6 +64,7 @@ COUNT, SEED, QUICK = 120, 0, 8
 BUDGET, FILES = 15.0, 8
 """CPU seconds of tests per mutant, and test files, which take about a second each to import."""
 PROCESSES = 2
+TOO_LONG = (-signal.SIGXCPU, -signal.SIGKILL)
 TOOLS = ("cosmic-ray", "coverage", "pytest", "hypothesis")
 GOAL = 0.9
 
@@ -113,16 +115,20 @@ def digest(place: Path) -> str:
     return found.hexdigest()
 
 
-def python(place: Path, *words: str, seconds: float | None = None, **more: str) -> tuple[int | None, str]:
-    """Exit status and output of Python in a copy; no status when it had not ended after that many seconds."""
+def python(place: Path, *words: str, seconds: int = 3600, **more: str) -> tuple[int | None, str]:
+    """Exit status and output of Python in a copy; no status when it had not ended after so many CPU seconds.
+
+    CPU time, so that a busy machine makes no test late; ten times as long by the clock, for those that wait for ever.
+    """
     given = {"PYTHONPATH": str(place), "OMP_NUM_THREADS": "1", **more}
     with subprocess.Popen(
         [sys.executable, *words], cwd=place, env=os.environ | given, text=True, errors="replace", start_new_session=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
     ) as child:  # fmt: skip
+        resource.prlimit(child.pid, resource.RLIMIT_CPU, (seconds, seconds))
         try:
-            said, _ = child.communicate(timeout=seconds)
-            return child.returncode, said
+            said, _ = child.communicate(timeout=10 * seconds)
+            return (None if child.returncode in TOO_LONG else child.returncode), said
         except subprocess.TimeoutExpired:
             os.killpg(child.pid, signal.SIGKILL)  # its workers, too: it leads a session of its own
             return None, child.communicate()[0]
@@ -212,7 +218,7 @@ class Runner:
             return {"outcome": "survived", "tests": 0, "seconds": 0.0, "because": "no test runs it"}
         path, start = place / mutant.module, time.monotonic()
         source = path.read_text(encoding="utf-8")
-        asks, allowed = (*PYTEST, "-x"), 30 + 5 * sum(self._tests.seconds[test] for test in tests)
+        asks, allowed = (*PYTEST, "-x"), 20 + 3 * int(sum(self._tests.seconds[test] for test in tests))
         path.write_text(mutated(source, mutant.operator, mutant.occurrence), encoding="utf-8")
         for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*"):
             compiled.unlink()  # it is told from the source by time and size, which may be the same
