@@ -115,7 +115,7 @@ def spots(module: str, source: str) -> Iterator[Spot]:
     seen, left_out, lines = dict.fromkeys(kinds, 0), excluded(source), source.splitlines()
     for node in _nodes(import_module("cosmic_ray.ast").get_ast(source)):
         for name, kind in kinds.items():
-            for start, _ in kind.mutation_positions(node):
+            for start, _ in kind.mutation_positions(node) if not _marker(node) else ():
                 occurrence, seen[name] = seen[name], seen[name] + 1
                 if any(low <= start < high for low, high in left_out) or (name == NUMBERS and fraction(node)):
                     continue
@@ -129,6 +129,11 @@ def _nodes(node: Any) -> Iterator[Any]:
     yield node
     for child in getattr(node, "children", ()):
         yield from _nodes(child)
+
+
+def _marker(node: Any) -> bool:
+    """Whether this is the `*` or `/` between parameters, which cosmic-ray takes for an operator."""
+    return node.type == "operator" and node.parent.type in ("parameters", "lambdef", "typedargslist", "varargslist")
 
 
 def made(spot: Spot, source: str) -> Mutant:

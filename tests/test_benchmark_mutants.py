@@ -13,7 +13,7 @@ Many = int | str
 
 
 @frozen(order=True)
-def limit(count: int | None = 3) -> int | None:
+def limit(word, /, *, count: int | None = 3) -> int | None:
     """Not 2."""
     if count is None or count < 0.05:
         raise ValueError(count + 1)
@@ -69,8 +69,8 @@ def test_the_changes_of_a_module_by_hand():
     others = {mutant.becomes for mutant in found if not mutant.was.startswith("if")}
     rest = ",zip(told,told,strict=True)"
     assert {word.replace(" ", "") for word in others} == {
-        "deflimit(count:int|None=4)->int|None:",
-        "deflimit(count:int|None=2)->int|None:",
+        "deflimit(word,/,*,count:int|None=4)->int|None:",
+        "deflimit(word,/,*,count:int|None=2)->int|None:",
         f"returntold,count/1e-9{rest}",
         f"returntold,count*1.000000001{rest}",
         f"returntold,count*-0.999999999{rest}",
