@@ -115,9 +115,9 @@ def spots(module: str, source: str) -> Iterator[Spot]:
     seen, left_out, lines = dict.fromkeys(kinds, 0), excluded(source), source.splitlines()
     for node in _nodes(import_module("cosmic_ray.ast").get_ast(source)):
         for name, kind in kinds.items():
-            for start, _ in kind.mutation_positions(node) if not _marker(node) else ():
+            for start, _ in kind.mutation_positions(node):
                 occurrence, seen[name] = seen[name], seen[name] + 1
-                if any(low <= start < high for low, high in left_out) or (name == NUMBERS and fraction(node)):
+                if _marker(node) or (name == NUMBERS and fraction(node)) or any(a <= start < z for a, z in left_out):
                     continue
                 was = lines[start[0] - 1].lstrip()
                 indent = len(lines[start[0] - 1]) - len(was)
