@@ -33,7 +33,7 @@ class Told(Gate):
     admitted = True
 
     def admit(self, group: GroupOutcome) -> Admission:
-        return Admission(self.admitted, "said so")
+        return Admission(self.admitted, "said so", "bad")
 
 
 def test_each_change_of_a_gates_answer_says_for_how_many_groups_the_last_one_held():
@@ -47,9 +47,9 @@ def test_each_change_of_a_gates_answer_says_for_how_many_groups_the_last_one_hel
         again.restore(stored(judge.state()))
         judge = again
     assert lines == [
-        (3, "refuse.t@1", "admitted", "refused", "said so; admitted for 3 groups"),
-        (5, "refuse.t@1", "refused", "admitted", "said so; refused for 2 groups"),
-        (6, "refuse.t@1", "admitted", "refused", "said so; admitted for 1 groups"),
+        (3, "refuse.t@1", "admitted", "refused", "said so; admitted for 3 groups", "bad"),
+        (5, "refuse.t@1", "refused", "admitted", "said so; refused for 2 groups", "bad"),
+        (6, "refuse.t@1", "admitted", "refused", "said so; admitted for 1 groups", "bad"),
     ]
     assert (judge.refused("t@1"), judge.refused("t@2")) == (3, 0)
 
@@ -61,7 +61,7 @@ def test_the_first_answer_is_told_of_unknown_cells_and_of_refusals(state, admitt
     judge = Judge([gate], ["t@1"], {"t@1": state}, lambda *line: lines.append(line))
     for step in range(3):
         judge.refusals([GroupOutcome("x", "t", 1.0, step, (0.0, 1.0))], [0])
-    assert lines == [(0, "refuse.t@1", None, "admitted" if admitted else "refused", "said so")][:told]
+    assert lines == [(0, "refuse.t@1", None, "admitted" if admitted else "refused", "said so", "bad")][:told]
 
 
 @settings(deadline=None, max_examples=60)
