@@ -4,10 +4,11 @@
 #   make test     the tests, the slim install among them
 #   make oldest   the trainers' tests on the oldest TRL and transformers of the declared range
 #   make slow     the tests that take minutes
+#   make mutants  mutation testing: 120 changed tokens, and how many of them the tests notice (half an hour)
 #   make tree     write the tree of docs/architecture.md anew
 
 .DEFAULT_GOAL := demo
-.PHONY: demo announce check test oldest slow tree clean
+.PHONY: demo announce check test oldest slow mutants tree clean
 .NOTPARALLEL:
 SHELL := /bin/bash
 
@@ -41,6 +42,9 @@ oldest: $(OLDEST)/.ready
 slow: $(READY)-dev
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow
 
+mutants: $(READY)-mutants
+	@$(BIN)/python -m benchmarks.mutants
+
 tree: $(READY)-dev
 	@$(BIN)/python tests/source_tree.py
 
@@ -52,6 +56,10 @@ $(READY)-lab: $(PACKAGE) | $(BIN)/python
 
 $(READY)-dev: $(PACKAGE) $(READY)-lab
 	@$(PIP) -e '.[dev]' -c constraints.txt
+	@touch $@
+
+$(READY)-mutants: $(PACKAGE) $(READY)-dev
+	@$(PIP) -e '.[mutants]' -c constraints.txt
 	@touch $@
 
 # Stands on the main environment, torch included, and puts the older packages in front of it.

@@ -14,7 +14,7 @@ BEGIN, END = "<!-- tree: `make tree` writes it -->\n```\n", "```\n<!-- /tree -->
 WIDTH = 30
 
 FILES = {
-    "Makefile": "demo, check, test, oldest, slow, tree: each does its own set-up",
+    "Makefile": "demo, check, test, oldest, slow, mutants, tree: each does its own set-up",
     "pyproject.toml": "package, dependencies, tool settings",
     "constraints.txt": "every version the tests ran with",
     "constraints-oldest.txt": "the oldest training packages of the declared ranges",

@@ -62,6 +62,15 @@ def test_canary_by_hand():
     assert alarm.threshold == pytest.approx(2 * np.std([1] * 4 + [0] * 12, ddof=1) / 4)
 
 
+def test_a_single_item_has_an_error_of_one():
+    # its spread is not known: the largest that success can have
+    for errors, threshold in ((2.0, None), (0.75, 0.75), (0.01, 0.05)):
+        monitor = Canary(errors=errors)
+        monitor.inspect(Signals(0, canaries=canaries([1], 0)))
+        alarms = monitor.inspect(Signals(5, canaries=canaries([0], 5)))
+        assert [(alarm.value, alarm.threshold) for alarm in alarms] == ([] if threshold is None else [(1.0, threshold)])
+
+
 def test_canary_compares_with_the_first_pass_and_by_task():
     monitor = Canary()
     monitor.inspect(Signals(0, canaries=canaries([1] * 8, 0, "a") + canaries([0, 1] * 4, 0, "b")))

@@ -232,6 +232,27 @@ def test_a_factor_that_goes_back_and_forth_is_one_line():
     assert "in 20 batches" in told.because
 
 
+def test_lines_after_training_was_begun_anew_are_at_the_trainers_step(monkeypatch):
+    """What the ledger, the gates and the log see of groups lies in one time: 60 steps, then the trainer's 0 again."""
+    engine = Engine(planned({"prime": 1.0}, measured=False, gates=("too_hard",)), pool(), seed=1)
+    seen: list[tuple[int, set[int]]] = []
+    monkeypatch.setattr(engine._selector, "observe", lambda step, groups: seen.append((step, {g.step for g in groups})))
+
+    def observe(step: int, wins: int) -> None:
+        rewards = (1.0,) * wins + (0.0,) * (8 - wins)
+        groups = [GroupOutcome(f"prime@1#{place}", "prime", 1.0, step, rewards) for place in range(8)]
+        engine.observe(groups, Signals(step))
+
+    for step in range(60):
+        observe(step, 4)
+    engine.take_decisions()
+    for step in range(60):
+        observe(step, 0)
+    (refused,) = [d for d in engine.take_decisions() if d.what == "refuse.prime@1"]
+    assert 0 <= refused.step < 60
+    assert seen == [(step, {step}) for step in range(120)], "engine and groups go on together"
+
+
 def test_what_waits_goes_on_waiting_no_longer_where_training_is_begun_anew():
     """The same outcomes, once with steps that go on and once with steps from 0: the same draws and actions."""
 

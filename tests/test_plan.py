@@ -59,6 +59,25 @@ def test_weights_by_hand():
     assert plan.stages[0].weights == {"a": 0.5932, "b": 0.3868, "c": 0.02}
 
 
+def test_few_examples_count_less_by_hand():
+    # rooms of 1, halved by 64 examples and cut to three quarters by 192
+    data = [Cell("a", None, 64), Cell("b", None, 192)]
+    rows = [row(task, None, 0.5, 0.44, 0.56) for task in "ab"]
+    plan = create("planners", "difficulty").plan(data, rows, TrainingSetup(10))
+    assert plan.stages[0].weights == {"a": 0.404, "b": 0.596}  # 0.02 + 0.96 * 0.5 / 1.25
+    assert "worth 0.50 from its best cell a (64 examples)" in plan.why["stages.0.weights.a"]
+    assert "worth 0.75 from its best cell b (192 examples)" in plan.why["stages.0.weights.b"]
+
+
+def test_the_best_cell_of_a_task_is_the_one_worth_most():
+    # a room of .96 with 448 examples (worth .84) goes before a room of 1 with 64 (worth .5)
+    data = [Cell("a", 1.0, 64), Cell("a", 2.0, 448), Cell("b", None, 64)]
+    rows = [row("a", 1.0, 0.5, 0.44, 0.56), row("a", 2.0, 0.4, 0.34, 0.46), row("b", None, 0.5, 0.44, 0.56)]
+    plan = create("planners", "difficulty").plan(data, rows, TrainingSetup(10))
+    assert plan.why["stages.0.weights.a"].startswith("floor 0.02; worth 0.84 from its best cell a@2 (448 examples)")
+    assert plan.stages[0].weights == {"a": 0.6218, "b": 0.3782}  # 0.02 + 0.96 * 0.84 / 1.34
+
+
 def test_nothing_within_reach_says_so():
     data = [Cell("a", None, 30, 0.0), Cell("b", None, 10, 0.0)]
     rows = [row("a", None, 0.0, 0.0, 0.02), row("b", None, 0.0, 0.0, 0.02)]

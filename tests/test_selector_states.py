@@ -99,6 +99,17 @@ def serve(kept, place, step, draws=8):
     return [int(cell) for cell in cells if cell >= 0]
 
 
+def test_reviews_take_turns():
+    place, kept = states(pool(levels=(1.0, 2.0, 3.0, 4.0, 5.0)))
+    for cell in range(5):
+        for step in range(2):
+            show(kept, place, cell, 8, step)
+    assert set(kept.named().values()) == {"mastered"}
+    # a tenth of 20 draws is two reviews a batch, the longest unseen first
+    reviewed = [sorted(serve(kept, place, step, draws=20)) for step in range(2, 7)]
+    assert reviewed == [[0, 1], [2, 3], [0, 4], [1, 2], [3, 4]]
+
+
 def test_a_deferred_cell_is_re_evaluated_at_rising_intervals_and_found_when_it_becomes_reachable():
     place, kept = states(pool(levels=(1.0,)))
     for step in range(3):

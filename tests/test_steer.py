@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from steer_world import pool, stored
 
-from mixwright.contracts import Scene
+from mixwright.contracts import Admission, Gate, Scene
 from mixwright.records import GroupOutcome, Stage
+from mixwright.steer.admission import Judge
 from mixwright.steer.gates.too_hard import TooHard
 from mixwright.steer.ledger import Ledger
 from mixwright.steer.pool import make_pool
@@ -25,6 +26,43 @@ def scene(here=None, band=(0.1, 0.9)) -> Scene:
     here = here or pool()
     stage = Stage("s", "grpo", 10, {task: 1 / len(here.tasks) for task in here.tasks}, band)
     return Scene(here, Ledger(here), stage)
+
+
+class Told(Gate):
+    """Answers as it is told."""
+
+    admitted = True
+
+    def admit(self, group: GroupOutcome) -> Admission:
+        return Admission(self.admitted, "said so", "bad")
+
+
+def test_each_change_of_a_gates_answer_says_for_how_many_groups_the_last_one_held():
+    lines, gate = [], Told()
+    judge = Judge([gate], ["t@1"], {"t@1": "reachable"}, lambda *line: lines.append(line))
+    for step, admitted in enumerate([True, True, True, False, False, True, False]):
+        gate.admitted = admitted
+        actions = judge.refusals([GroupOutcome("x", "t", 1.0, step, (0.0, 1.0))], [0])
+        assert [(action.kind, action.target) for action in actions] == ([] if admitted else [("refuse", "x")])
+        again = Judge([gate], ["t@1"], {"t@1": "reachable"}, lambda *line: lines.append(line))
+        again.restore(stored(judge.state()))
+        judge = again
+    assert lines == [
+        (3, "refuse.t@1", "admitted", "refused", "said so; admitted for 3 groups", "bad"),
+        (5, "refuse.t@1", "refused", "admitted", "said so; refused for 2 groups", "bad"),
+        (6, "refuse.t@1", "admitted", "refused", "said so; admitted for 1 groups", "bad"),
+    ]
+    assert (judge.refused("t@1"), judge.refused("t@2")) == (3, 0)
+
+
+@pytest.mark.parametrize(("state", "admitted", "told"), [("unknown", True, 1), ("reachable", True, 0), ("lucky", False, 1)])
+def test_the_first_answer_is_told_of_unknown_cells_and_of_refusals(state, admitted, told):
+    lines, gate = [], Told()
+    gate.admitted = admitted
+    judge = Judge([gate], ["t@1"], {"t@1": state}, lambda *line: lines.append(line))
+    for step in range(3):
+        judge.refusals([GroupOutcome("x", "t", 1.0, step, (0.0, 1.0))], [0])
+    assert lines == [(0, "refuse.t@1", None, "admitted" if admitted else "refused", "said so", "bad")][:told]
 
 
 @settings(deadline=None, max_examples=60)

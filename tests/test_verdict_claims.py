@@ -142,6 +142,28 @@ def test_words_with_a_sign_survive_holm() -> None:
     assert many.change.success == alone.change.success
 
 
+@pytest.mark.parametrize(
+    ("cells", "kind", "why"), [(8, "learnt", ""), (11, "cannot tell", "not significant after correction")]
+)
+def test_claims_ship_at_a_corrected_p_under_one_in_twenty(cells: int, kind: str, why: str) -> None:
+    # ten of forty items rise: p .0056 alone, .045 among 8 claims, .062 among 11
+    names = [(f"t{place}", None) for place in range(cells)]
+    after = {name: [1] * 10 * (place == 0) + [0] * (40 - 10 * (place == 0)) for place, name in enumerate(names)}
+    sides = ([scores({name: [0] * 40 for name in names})], [scores(after)])
+    first = claims_between(sides, "greedy")[0]
+    assert first.adjusted_p == pytest.approx(cells * 0.0056096, rel=1e-4)
+    assert first.kind == kind
+    assert why in first.evidence
+
+
+def test_a_rise_without_dependence_is_not_blamed_on_the_correction() -> None:
+    # every item rises by .4; S by half of that with both signs, so neither word holds
+    swapped = {CELL: [0.9, -0.5] * 20}
+    claim = one(scores({CELL: [0] * 40}), scores({CELL: [0.4] * 40}, swapped=swapped))
+    assert claim.kind == "cannot tell"
+    assert claim.evidence.endswith("it rose, but whether by skill or by the commonest answer is not shown")
+
+
 def test_the_family_counts_what_was_judged() -> None:
     sides = ([scores({CELL: [0] * 20, ("t", 2.0): [1] * 4})], [scores({CELL: [1] * 20, ("t", 2.0): [1] * 4})])
     assert "over 2 claims" in family(claims_between(sides, "greedy"))
