@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mixwright.steer.admission import Judge
 from steer_world import pool, stored
 
 from mixwright.contracts import Admission, Gate, Scene
 from mixwright.records import GroupOutcome, Stage
-from mixwright.steer.admission import Judge
 from mixwright.steer.gates.too_hard import TooHard
 from mixwright.steer.ledger import Ledger
 from mixwright.steer.pool import make_pool
