@@ -194,7 +194,7 @@ class Runner:
         self._free: SimpleQueue[Path] = SimpleQueue()
         for place in places:
             self._free.put(place)
-        self._tests, self._kept = tests, kept / "rows.jsonl"
+        self._tests, self._kept = tests, kept
         lines = self._kept.read_text(encoding="utf-8").splitlines() if self._kept.is_file() else []
         self._known = {(row["module"], row["was"], row["becomes"]): row for row in map(json.loads, lines)}
 
@@ -253,7 +253,7 @@ def measure(quick: bool) -> Result:
     kept = KEPT / digest(place)[:16]
     tests = LineTests(place, kept, asked({mutant.module for mutant in drawn} if quick else ()))
     places = [place, *(clone(place, KEPT / f"copy{number}") for number in range(1, PROCESSES))]
-    runner = Runner(places, tests, kept)
+    runner = Runner(places, tests, kept / ("quick.jsonl" if quick else "rows.jsonl"))  # a quick run asks fewer tests
     with ThreadPoolExecutor(PROCESSES) as threads:
         rows = list(threads.map(runner.row, drawn))
     if wrong := unfair(rows, place):
