@@ -45,11 +45,7 @@ MODULES = (
     ),
     *(f"plan/{name}" for name in ("cells", "forecast", "validate", "baseline")),
     *(f"steer/{kind}/*" for kind in ("selectors", "gates", "mixtures", "controllers", "monitors")),
-    *(
-        f"steer/{name}"
-        for name in ("engine", "admission", "ledger", "evidence", "reserve", "reactions", "policy", "answers")
-    ),
-    *(f"steer/{name}" for name in ("band_drift", "task_order", "canaries")),
+    *(f"steer/{name}" for name in ("engine", "ledger", "policy", "answers", "canaries", "snapshot", "task_order")),
     *(f"trial/{name}" for name in ("effects", "judging", "paired_statistics", "summary", "seed_rows")),
     *("verdict/claims", "verdict/gate"),
 )
