@@ -45,11 +45,7 @@ MODULES = (
     ),
     *(f"plan/{name}" for name in ("cells", "forecast", "validate", "baseline")),
     *(f"steer/{kind}/*" for kind in ("selectors", "gates", "mixtures", "controllers", "monitors")),
-    *(
-        f"steer/{name}"
-        for name in ("engine", "admission", "ledger", "evidence", "reserve", "reactions", "policy", "answers")
-    ),
-    *(f"steer/{name}" for name in ("band_drift", "task_order", "canaries")),
+    *(f"steer/{name}" for name in ("engine", "ledger", "policy", "answers", "canaries", "snapshot", "task_order")),
     *(f"trial/{name}" for name in ("effects", "judging", "paired_statistics", "summary", "seed_rows")),
     *("verdict/claims", "verdict/gate"),
 )
@@ -194,7 +190,7 @@ class Runner:
         self._free: SimpleQueue[Path] = SimpleQueue()
         for place in places:
             self._free.put(place)
-        self._tests, self._kept = tests, kept / "rows.jsonl"
+        self._tests, self._kept = tests, kept
         lines = self._kept.read_text(encoding="utf-8").splitlines() if self._kept.is_file() else []
         self._known = {(row["module"], row["was"], row["becomes"]): row for row in map(json.loads, lines)}
 
@@ -253,7 +249,7 @@ def measure(quick: bool) -> Result:
     kept = KEPT / digest(place)[:16]
     tests = LineTests(place, kept, asked({mutant.module for mutant in drawn} if quick else ()))
     places = [place, *(clone(place, KEPT / f"copy{number}") for number in range(1, PROCESSES))]
-    runner = Runner(places, tests, kept)
+    runner = Runner(places, tests, kept / ("quick.jsonl" if quick else "rows.jsonl"))  # a quick run asks fewer tests
     with ThreadPoolExecutor(PROCESSES) as threads:
         rows = list(threads.map(runner.row, drawn))
     if wrong := unfair(rows, place):
