@@ -33,6 +33,12 @@ PAIR_NUMBERS = ("chosen_logratio", "rejected_logratio", "margin")
 """What is written of pairs per task: means; nats, the margin times beta."""
 PER_TASK = ("drop", *PAIR_NUMBERS)
 """Parts of a line that the trainer's own log gets per task."""
+NO_BETA = {
+    "grpo": "beta was 0 at the start, so there is no reference model",
+    "sft": "SFT has no KL coefficient",
+    "dpo": "DPO's beta is the temperature of its loss, no KL penalty: moving it would change what is being optimised",
+}
+"""Why beta cannot be moved."""
 
 
 class LastLosses:
@@ -307,3 +313,11 @@ def _checksum(path: Path, size: int) -> tuple[int, int]:
             while part := file.read(min(size - found, 1 << 20)):
                 found, checksum = found + len(part), zlib.crc32(part, checksum)
     return found, checksum
+
+
+def stop_instead(step: int, target: str, name: str) -> Decision:
+    """What is logged where the engine orders a restore: which checkpoint to resume from, relative to output_dir."""
+    reason = f"a running trainer cannot go back: training stops; resume from {name}"
+    if not name:
+        reason = f"training stops; no {target} is left (keep more with save_total_limit)"
+    return Decision(step, "stop instead of restore", target, name or None, reason)

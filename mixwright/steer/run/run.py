@@ -14,20 +14,23 @@ from mixwright.errors import InputError
 from mixwright.records import Action, CanaryOutcome, Decision, GroupOutcome, Outcome, PairOutcome, Signals, cell_key
 from mixwright.steer.pool import Pool
 from mixwright.steer.run.draws import DrawLog
-from mixwright.steer.run.files import AHEAD, PER_TASK, UNSCORED, LastLosses, SteeringFiles, counted, drawn_shares, group_line
+from mixwright.steer.run.files import (
+    AHEAD,
+    NO_BETA,
+    PER_TASK,
+    UNSCORED,
+    LastLosses,
+    SteeringFiles,
+    counted,
+    drawn_shares,
+    group_line,
+    stop_instead,
+)
 from mixwright.steer.snapshot import MANY
 
 if TYPE_CHECKING:
     from mixwright.steer.engine import Engine
     from mixwright.steer.run.replay import Tape
-
-
-NO_BETA = {
-    "grpo": "beta was 0 at the start, so there is no reference model",
-    "sft": "SFT has no KL coefficient",
-    "dpo": "DPO's beta is the temperature of its loss, no KL penalty: moving it would change what is being optimised",
-}
-"""Why beta cannot be moved."""
 
 
 class RunSteering:
@@ -382,11 +385,3 @@ class RunSteering:
     def success(self, reward: float) -> float:
         """A reward as success, 0..1."""
         return min(1.0, max(0.0, (reward - self.low) / (self.high - self.low)))
-
-
-def stop_instead(step: int, target: str, name: str) -> Decision:
-    """What is logged where the engine orders a restore: which checkpoint to resume from, relative to output_dir."""
-    reason = f"a running trainer cannot go back: training stops; resume from {name}"
-    if not name:
-        reason = f"training stops; no {target} is left (keep more with save_total_limit)"
-    return Decision(step, "stop instead of restore", target, name or None, reason)
