@@ -13,9 +13,9 @@ from steer_world import pool, stored
 
 from mixwright.contracts import Admission, Gate, Scene
 from mixwright.records import GroupOutcome, Stage
-from mixwright.steer.admission import Judge
 from mixwright.steer.gates.too_hard import TooHard
 from mixwright.steer.ledger import Ledger
+from mixwright.steer.policy import Judge
 from mixwright.steer.pool import make_pool
 from mixwright.steer.selectors.difficulty import Difficulty
 from mixwright.steer.selectors.uniform import Uniform
