@@ -25,7 +25,7 @@ golds = [str(number % 7) for number in range(len(rows))]
 pool = make_pool([name for _, _, name in rows], [task for task, _, _ in rows], [level for _, level, _ in rows], golds)
 plan = default_plan(pool, "grpo", STEPS)
 ability = np.array([0.97, 0.8, 0.45, 0.1, 0.0])
-"""Success of the model by level; it grows with the groups that teach."""
+"""Success of the model by level; it grows with the informative groups."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def send(drawn: Sequence[int], step: int) -> None:
 
 
 def learn(groups: Sequence[GroupOutcome], refused: set[str], factor: float) -> None:
-    """Stands for an optimiser step: groups that teach raise the ability of their level."""
+    """Stands for an optimiser step: informative groups raise the ability of their level."""
     for group in groups:
         if group.example not in refused and not group.no_signal:
             ability[int(group.level or 0) - 1] += 0.004 * factor

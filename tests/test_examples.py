@@ -50,7 +50,7 @@ def test_an_own_loop_goes_on_exactly_where_it_stopped(
     names = runpy.run_path(str(FOLDER / "own_loop.py"), run_name="__main__")
     said = capsys.readouterr().out
     assert "refuse.secret: too hard: 0% right" in said
-    assert "lr_factor: under 25% of the groups teach" in said
+    assert "lr_factor: under 25% of the groups are informative" in said
     assert " skipped" in said
     assert "secret: success 0.0" in said
     assert {path.name for path in tmp_path.iterdir()} == {"model.pt", "steering.json", "steering.npz"}
