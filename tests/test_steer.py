@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mixwright.steer.admission import Judge
 from steer_world import pool, stored
 
 from mixwright.contracts import Admission, Gate, Scene
