@@ -105,3 +105,10 @@ def test_one_seed_is_a_before_and_after_over_items():
 def test_nothing_to_compare_is_refused(shape):
     with pytest.raises(ValueError, match="no seeds or no items"):
         crossed(np.zeros(shape), [])
+
+
+def test_the_detectable_effect_by_hand() -> None:
+    # two-sided 5 %, seen in four of five: 2.262157 + 0.883404 standard errors at 9 degrees of freedom
+    known = Estimate(0.0, 0.0, 0.0, 1.0, 0.02, 9.0, 8, 100)
+    assert known.detectable() == pytest.approx(0.02 * (stats.t.ppf(0.975, 9) + stats.t.ppf(0.8, 9)), rel=1e-6)
+    assert known.detectable(5) == pytest.approx(0.02 * (stats.t.ppf(0.995, 9) + stats.t.ppf(0.8, 9)), rel=1e-6)
