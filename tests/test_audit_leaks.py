@@ -346,6 +346,14 @@ def test_a_whole_prompt_without_an_answer_is_found_though_its_first_words_are_te
     assert list(index.matches(Row(9, "t", "train", text, "8"), words(text))) == [Match(1, True, False)]
 
 
+@pytest.mark.parametrize(("change", "exact"), [(str, True), (str.upper, False)])
+def test_a_prompt_in_another_case_is_shared_but_not_to_the_character(change: Callable[[str], str], exact: bool) -> None:
+    items = [(CODE.format(n, n + 7, "x"), str(n)) for n in range(3)]
+    train = [(change(prompt), answer) for prompt, answer in items]
+    same = leaks(Corpus.from_examples([*examples(train, "train"), *examples(items, "eval")])).same
+    assert (same.shared.tolist(), same.exact.tolist()) == ([True] * 3, [exact] * 3)
+
+
 def test_rows_with_a_partner_are_not_looked_for_again_be_it_the_first_row() -> None:
     items = problems(14, 4)
     corpus = Corpus.from_examples([*examples(items[:3], "train"), *examples([items[0], items[2], items[3]], "eval")])
