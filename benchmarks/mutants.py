@@ -6,14 +6,18 @@ whatever runs the module. A test that fails, or takes several times its time, ha
 listed with the reason in `equivalent_mutants.yaml` and left out of the share. A run that was stopped goes on where it was;
 while no module that decides has changed, a later one takes over what was noticed by a test that is still the same, and asks
 again about what survived other tests. Tests that train a model are not asked: a mutant that only they would notice counts as
-missed. `make mutants` sets up what it needs; about half an hour on two cores.
+missed. `make mutants` sets up what it needs; about half an hour on two cores. After MUTANTS_MINUTES, where set, none
+is begun: the result then holds those that were judged from the first of the sample on, says that it is cut, and reaches
+no goal.
 """
 
 from __future__ import annotations
 
 import ast
 import hashlib
+import itertools
 import json
+import math
 import os
 import re
 import resource
@@ -62,6 +66,8 @@ COUNT, SEED, QUICK = 120, 0, 8
 BUDGET, FILES = 15.0, 8
 """CPU seconds of tests per mutant, and test files, which take about a second each to import."""
 PROCESSES = 2
+MINUTES = "MUTANTS_MINUTES"
+"""Environment variable."""
 TOO_LONG = (-signal.SIGXCPU, -signal.SIGKILL)
 TOOLS = ("cosmic-ray", "coverage", "pytest", "hypothesis")
 GOAL = 0.9
@@ -215,17 +221,19 @@ class LineTests:
 class Runner:
     """Makes mutants in copies of the tree and asks the tests."""
 
-    def __init__(self, places: Sequence[Path], tests: LineTests, kept: Path) -> None:
+    def __init__(self, places: Sequence[Path], tests: LineTests, kept: Path, minutes: float = math.inf) -> None:
         self._free: SimpleQueue[Path] = SimpleQueue()
         for place in places:
             self._free.put(place)
-        self._tests, self._kept = tests, kept
+        self._tests, self._kept, self._until = tests, kept, time.monotonic() + 60 * minutes
         lines = self._kept.read_text(encoding="utf-8").splitlines() if self._kept.is_file() else []
         self._known = {(row["module"], row["was"], row["becomes"]): row for row in map(json.loads, lines)}
 
     def row(self, mutant: Mutant) -> dict[str, Any]:
-        """What became of a mutant; from an earlier run where that still holds."""
+        """What became of a mutant, from an earlier run where that still holds; no outcome when the time is up."""
         if not self._holds(mutant):
+            if time.monotonic() > self._until:
+                return record(mutant) | {"outcome": None}
             place = self._free.get()
             try:
                 self._known[mutant.key] = record(mutant) | self._ask(mutant, place)
@@ -294,18 +302,23 @@ def measure(quick: bool) -> Result:
     kept = KEPT / common(place, texts)
     tests = LineTests(place, kept, asked({mutant.module for mutant in drawn} if quick else ()))
     places = [place, *(clone(place, KEPT / f"copy{number}") for number in range(1, PROCESSES))]
-    runner = Runner(places, tests, kept / ("quick.jsonl" if quick else "rows.jsonl"))  # a quick run asks fewer tests
+    told = kept / ("quick.jsonl" if quick else "rows.jsonl")  # a quick run asks fewer tests
+    runner = Runner(places, tests, told, float(os.environ.get(MINUTES, "inf")))
     with ThreadPoolExecutor(PROCESSES) as threads:
-        rows = list(threads.map(runner.row, drawn))
+        rows = list(itertools.takewhile(lambda row: row["outcome"] is not None, threads.map(runner.row, drawn)))
     if wrong := unfair(rows, place):
         raise RuntimeError(f"these fail without a change: {wrong}")
     reasons = equivalent(EQUIVALENT)
     rows = [row | {"equivalent": reasons.get((row["module"], row["was"], row["becomes"]), "")} for row in rows]
-    return judged(rows)
+    return judged(rows, len(drawn))
 
 
-def judged(rows: Sequence[dict[str, Any]]) -> Result:
+def judged(rows: Sequence[dict[str, Any]], sampled: int) -> Result:
     """The share that was noticed, of those that are not equivalent.
+
+    Args:
+        rows: of the mutants judged.
+        sampled: how many were drawn; with fewer rows the result is cut.
 
     Raises:
         ValueError: one that is called equivalent was noticed.
@@ -318,6 +331,8 @@ def judged(rows: Sequence[dict[str, Any]]) -> Result:
     by_error = sum("Error" in row["because"] and "AssertionError" not in row["because"] for row in noticed)
     figures = {
         "mutants": len(rows),
+        "sampled": sampled,
+        "cut": len(rows) < sampled,
         "equivalent": len(rows) - len(told),
         "killed": sum(row["outcome"] == "killed" for row in told),
         "of them by an error, not an assertion": by_error,
@@ -326,8 +341,10 @@ def judged(rows: Sequence[dict[str, Any]]) -> Result:
     }
     used = {name: version(name) for name in TOOLS if find_spec(name.replace("-", "_"))}
     settings = {"seed": SEED, "modules": list(MODULES), "CPU seconds of tests per mutant": BUDGET, "tools": used}
-    goal = Goal("mutants noticed, of those that are not equivalent", share, f">= {GOAL}", share.value >= GOAL)
-    return Result(share, "share of mutants that a test notices", [SEED], rows, figures, settings, goals=[goal])
+    reached, cut = share.value >= GOAL and len(rows) == sampled, f" (cut: the first {len(rows)} of {sampled})"
+    goal = Goal("mutants noticed, of those that are not equivalent", share, f">= {GOAL}", reached)
+    unit = "share of mutants that a test notices" + (cut if len(rows) < sampled else "")
+    return Result(share, unit, [SEED], rows, figures, settings, goals=[goal])
 
 
 if __name__ == "__main__":

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from benchmarks import mutants
-from benchmarks._mutations import Mutant, Spot, equivalent, excluded, made, sample, spots
+from benchmarks._mutations import Mutant, Spot, equivalent, excluded, made, record, sample, spots
 from benchmarks.mutants import (
     EQUIVALENT,
     MODULES,
@@ -110,6 +112,7 @@ def tests(monkeypatch) -> LineTests:
     found = LineTests.__new__(LineTests)
     found.seconds = {"a::1": 5.0, "a::2": 4.0, "b::1": 1.0, "c::1": 9.0, "c::2": 2.0}
     found.lines = {("m/n.py", 1): {"a::file", "b::1"}, ("m/n.py", 2): {"c::1", "c::2"}}
+    monkeypatch.setattr(found, "_sources", {}, raising=False)
     monkeypatch.setattr(found, "_texts", {"a": "", "b": "from m.no import x", "c": "from m.n import x"}, raising=False)
     return found
 
@@ -161,9 +164,21 @@ def test_the_share_leaves_out_what_is_equivalent():
         row("survived"),
         row("survived", equivalent="it is the same number"),
     ]
-    result = judged(rows)
+    result = judged(rows, 11)
     assert (result.value.value, result.value.n) == (0.9, 10)
     assert result.figures["of them by an error, not an assertion"] == 1
     assert [goal.reached for goal in result.goals] == [True]
     with pytest.raises(ValueError, match="called equivalent, but noticed"):
-        judged([row("killed", equivalent="wrong")])
+        judged([row("killed", equivalent="wrong")], 1)
+    cut = judged(rows, 12)
+    assert (cut.value, cut.figures["cut"], cut.unit[-25:]) == (result.value, True, "(cut: the first 11 of 12)")
+    assert not cut.goals[0].reached
+    assert not result.figures["cut"]
+
+
+def test_no_mutant_is_begun_when_the_time_is_up_but_what_is_known_is_told(tests, tmp_path):
+    known, other = (Mutant("m/n.py", 1, "A", 1, "x", becomes) for becomes in "yz")
+    row = record(known) | {"outcome": "survived", "because": "", "source": tests.source(tests.of("m/n.py", 1))}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    runner = Runner([], tests, tmp_path / "rows.jsonl", minutes=-1)
+    assert [runner.row(mutant)["outcome"] for mutant in (known, other)] == ["survived", None]
