@@ -4,8 +4,8 @@ Each mutant is made in a copy of the tree. The tests that ran its line when noth
 the module first and of these the quickest first, up to 15 CPU seconds of them; a line that runs at import is tested by
 whatever runs the module. A test that fails, or takes several times its time, has noticed. What no test can notice is
 listed with the reason in `equivalent_mutants.yaml` and left out of the share. A run that was stopped goes on where it was;
-while no module that decides has changed, a later one takes over what was noticed by a test that is still the same, and asks
-again about what survived other tests. Tests that train a model are not asked: a mutant that only they would notice counts as
+a later one takes over what was noticed in a module that is the same by a test that is the same, and asks again about what
+survived other tests. Tests that train a model are not asked: a mutant that only they would notice counts as
 missed. `make mutants` sets up what it needs; about half an hour on two cores. After MUTANTS_MINUTES, where set, none
 is begun: the result then holds those that were judged from the first of the sample on, says that it is cut, and reaches
 no goal.
@@ -116,12 +116,11 @@ def digest(*texts: str) -> str:
     return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def common(place: Path, modules: Mapping[str, str]) -> str:
-    """Digest of the modules that decide and of what tests share: results of others are not taken over."""
-    shared = [path for path in sorted((place / "tests").glob("**/*.py")) if not path.name.startswith("test_")]
-    return digest(
-        *(word for item in sorted(modules.items()) for word in item), *(path.read_text("utf-8") for path in shared)
-    )
+def versions(place: Path, modules: Mapping[str, str]) -> dict[str, str]:
+    """Digest of each module that decides, with what tests share: an outcome is not taken over where either has changed."""
+    paths = [path for path in sorted((place / "tests").glob("**/*.py")) if not path.name.startswith("test_")]
+    shared = [path.read_text(encoding="utf-8") for path in paths]
+    return {name: digest(text, *shared) for name, text in modules.items()}
 
 
 def sources_of_tests(text: str) -> dict[str, str]:
@@ -221,11 +220,13 @@ class LineTests:
 class Runner:
     """Makes mutants in copies of the tree and asks the tests."""
 
-    def __init__(self, places: Sequence[Path], tests: LineTests, kept: Path, minutes: float = math.inf) -> None:
+    def __init__(
+        self, places: Sequence[Path], tests: LineTests, kept: Path, code: Mapping[str, str], minutes: float = math.inf
+    ) -> None:
         self._free: SimpleQueue[Path] = SimpleQueue()
         for place in places:
             self._free.put(place)
-        self._tests, self._kept, self._until = tests, kept, time.monotonic() + 60 * minutes
+        self._tests, self._kept, self._code, self._until = tests, kept, code, time.monotonic() + 60 * minutes
         lines = self._kept.read_text(encoding="utf-8").splitlines() if self._kept.is_file() else []
         self._known = {(row["module"], row["was"], row["becomes"]): row for row in map(json.loads, lines)}
 
@@ -236,7 +237,7 @@ class Runner:
                 return record(mutant) | {"outcome": None}
             place = self._free.get()
             try:
-                self._known[mutant.key] = record(mutant) | self._ask(mutant, place)
+                self._known[mutant.key] = record(mutant) | self._ask(mutant, place) | {"code": self._code[mutant.module]}
             finally:
                 self._free.put(place)
             with self._kept.open("a", encoding="utf-8") as file:
@@ -246,9 +247,9 @@ class Runner:
         return row
 
     def _holds(self, mutant: Mutant) -> bool:
-        """Whether a mutant was judged by tests that are still the same: by the one that noticed it, else by all asked."""
+        """Whether its module is the same, and the test that noticed it; where none did, all tests that are asked."""
         row = self._known.get(mutant.key)
-        if row is None:
+        if row is None or row["code"] != self._code[mutant.module]:
             return False
         by = noticed_by(row["because"])
         return row["source"] == self._tests.source([by] if by else self._tests.of(mutant.module, mutant.line))
@@ -299,11 +300,12 @@ def measure(quick: bool) -> Result:
     found = sample((s for module, text in texts.items() for s in spots(module, text)), QUICK if quick else COUNT, SEED)
     drawn = [made(spot, texts[spot.module]) for spot in found]
     place = copy(KEPT / "copy0")
-    kept = KEPT / common(place, texts)
+    code = versions(place, texts)
+    kept = KEPT / digest(*code.values())
     tests = LineTests(place, kept, asked({mutant.module for mutant in drawn} if quick else ()))
     places = [place, *(clone(place, KEPT / f"copy{number}") for number in range(1, PROCESSES))]
-    told = kept / ("quick.jsonl" if quick else "rows.jsonl")  # a quick run asks fewer tests
-    runner = Runner(places, tests, told, float(os.environ.get(MINUTES, "inf")))
+    told = KEPT / ("quick.jsonl" if quick else "rows.jsonl")  # a quick run asks fewer tests
+    runner = Runner(places, tests, told, code, float(os.environ.get(MINUTES, "inf")))
     with ThreadPoolExecutor(PROCESSES) as threads:
         rows = list(itertools.takewhile(lambda row: row["outcome"] is not None, threads.map(runner.row, drawn)))
     if wrong := unfair(rows, place):

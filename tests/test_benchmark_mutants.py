@@ -132,10 +132,10 @@ ONE, TWO = "def test_1():\n    assert f(1)\n", "@mark\ndef test_2(x):\n    asser
 def test_an_outcome_holds_while_the_tests_that_it_rests_on_are_the_same(tests, monkeypatch, tmp_path):
     """Noticed: the test that failed; survived: all that are asked of the line, so that a new one is asked, too."""
 
-    def runner(*texts: str) -> Runner:
+    def runner(*texts: str, code: str = "same") -> Runner:
         monkeypatch.setattr(tests, "_sources", {"tests/a.py": sources_of_tests("".join(texts))}, raising=False)
         monkeypatch.setattr(tests, "of", lambda *_: [f"tests/a.py::{name}" for name in sources_of_tests("".join(texts))])
-        made = Runner([], tests, tmp_path / "rows.jsonl")
+        made = Runner([], tests, tmp_path / "rows.jsonl", {"m/n.py": code})
         made._known = known
         return made
 
@@ -144,11 +144,12 @@ def test_an_outcome_holds_while_the_tests_that_it_rests_on_are_the_same(tests, m
     known: dict = {}
     now = runner(ONE)
     because = "FAILED tests/a.py::test_1[a b] - assert 1"
-    known[noticed.key] = {"because": because, "source": tests.source(["tests/a.py::test_1[a b]"])}
-    known[missed.key] = {"because": "", "source": tests.source(["tests/a.py::test_1"])}
+    known[noticed.key] = {"code": "same", "because": because, "source": tests.source(["tests/a.py::test_1[a b]"])}
+    known[missed.key] = {"code": "same", "because": "", "source": tests.source(["tests/a.py::test_1"])}
     assert [now._holds(mutant) for mutant in (noticed, missed)] == [True, True]
     assert [runner(ONE, TWO)._holds(mutant) for mutant in (noticed, missed)] == [True, False]
     assert [runner(ONE.replace("1)", "2)"))._holds(mutant) for mutant in (noticed, missed)] == [False, False]
+    assert [runner(ONE, code="new")._holds(mutant) for mutant in (noticed, missed)] == [False, False]
     assert not now._holds(Mutant("m/n.py", 1, "A", 1, "other", "y"))
 
 
@@ -178,7 +179,7 @@ def test_the_share_leaves_out_what_is_equivalent():
 
 def test_no_mutant_is_begun_when_the_time_is_up_but_what_is_known_is_told(tests, tmp_path):
     known, other = (Mutant("m/n.py", 1, "A", 1, "x", becomes) for becomes in "yz")
-    row = record(known) | {"outcome": "survived", "because": "", "source": tests.source(tests.of("m/n.py", 1))}
+    row = record(known) | {"outcome": "survived", "because": "", "code": "a", "source": tests.source(tests.of("m/n.py", 1))}
     (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
-    runner = Runner([], tests, tmp_path / "rows.jsonl", minutes=-1)
+    runner = Runner([], tests, tmp_path / "rows.jsonl", {"m/n.py": "a"}, minutes=-1)
     assert [runner.row(mutant)["outcome"] for mutant in (known, other)] == ["survived", None]
