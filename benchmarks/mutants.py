@@ -3,13 +3,15 @@
 Each mutant is made in a copy of the tree. The tests that ran its line when nothing was changed are run, those that import
 the module first and of these the quickest first, up to 15 CPU seconds of them; a line that runs at import is tested by
 whatever runs the module. A test that fails, or takes several times its time, has noticed. What no test can notice is
-listed with the reason in `equivalent_mutants.yaml` and left out of the share. A run that was stopped goes on where it was,
-unless the tree has changed. Tests that train a model are not asked: a mutant that only they would notice counts as missed.
-`make mutants` sets up what it needs; about half an hour on two cores.
+listed with the reason in `equivalent_mutants.yaml` and left out of the share. A run that was stopped goes on where it was;
+while no module that decides has changed, a later one takes over what was noticed by a test that is still the same, and asks
+again about what survived other tests. Tests that train a model are not asked: a mutant that only they would notice counts as
+missed. `make mutants` sets up what it needs; about half an hour on two cores.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import os
@@ -20,7 +22,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from importlib.metadata import version
@@ -103,12 +105,27 @@ def clone(place: Path, other: Path) -> Path:
     return Path(shutil.copytree(place, other))
 
 
-def digest(place: Path) -> str:
-    """Of product and tests: results of another tree are not taken over."""
-    found = hashlib.sha256()
-    for path in sorted([*place.glob("mixwright/**/*.py"), *place.glob("tests/**/*.py"), place / "pyproject.toml"]):
-        found.update(str(path.relative_to(place)).encode() + b"\0" + path.read_bytes())
-    return found.hexdigest()
+def digest(*texts: str) -> str:
+    """Of some texts, brief."""
+    return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def common(place: Path, modules: Mapping[str, str]) -> str:
+    """Digest of the modules that decide and of what tests share: results of others are not taken over."""
+    shared = [path for path in sorted((place / "tests").glob("**/*.py")) if not path.name.startswith("test_")]
+    return digest(
+        *(word for item in sorted(modules.items()) for word in item), *(path.read_text("utf-8") for path in shared)
+    )
+
+
+def sources_of_tests(text: str) -> dict[str, str]:
+    """Name -> source of every function of a test file, its decorators included."""
+    lines, found = text.splitlines(), {}
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            first = min([node.lineno, *(word.lineno for word in node.decorator_list)])
+            found[node.name] = "\n".join(lines[first - 1 : node.end_lineno])
+    return found
 
 
 def python(place: Path, *words: str, seconds: int = 3600, **more: str) -> tuple[int | None, str]:
@@ -144,12 +161,13 @@ class LineTests:
                 self.seconds |= found
                 print(f"{name}: {len(found)} tests, {sum(found.values()):.1f} s", flush=True)
         self._texts = {name: (place / name).read_text(encoding="utf-8") for name in names}
+        self._sources = {name: sources_of_tests(text) for name, text in self._texts.items()}
         for name in names:
             self._read(name)
 
     def _run(self, name: str) -> dict[str, float]:
         """Seconds of the tests of a file, its lines in a data file beside."""
-        times, data = (self._kept / f"{Path(name).stem}.{end}" for end in ("json", "coverage"))
+        times, data = self._files(name)
         if not times.is_file():
             words = ("-m", "coverage", "run", f"--data-file={data}", "--source=mixwright", *PYTEST)
             status, said = python(self._place, *words, "-p", "benchmarks._mutant_tests", name, MUTANT_TESTS=str(times))
@@ -157,8 +175,19 @@ class LineTests:
                 raise RuntimeError(f"{name} did not run (exit status {status}): {said[-2000:]}")
         return json.loads(times.read_text(encoding="utf-8"))
 
+    def _files(self, name: str) -> tuple[Path, Path]:
+        """Where the times and the lines of a test file are kept, as long as it does not change."""
+        stem = f"{Path(name).stem}-{digest((self._place / name).read_text(encoding='utf-8'))}"
+        return self._kept / f"{stem}.json", self._kept / f"{stem}.coverage"
+
+    def source(self, tests: Iterable[str]) -> str:
+        """Digest of the source of some tests, named as pytest does."""
+        names = (test.partition("[")[0] for test in tests)
+        parts = sorted({(name.partition("::")[0], name.rpartition("::")[2]) for name in names})
+        return digest(*(self._sources.get(file, {}).get(name, "") for file, name in parts))
+
     def _read(self, name: str) -> None:
-        data = import_module("coverage").CoverageData(str(self._kept / f"{Path(name).stem}.coverage"))
+        data = import_module("coverage").CoverageData(str(self._files(name)[1]))
         data.read()
         for path in data.measured_files():
             module = str(Path(path).relative_to(self._place))
@@ -195,8 +224,8 @@ class Runner:
         self._known = {(row["module"], row["was"], row["becomes"]): row for row in map(json.loads, lines)}
 
     def row(self, mutant: Mutant) -> dict[str, Any]:
-        """What became of a mutant; from the last run where it got so far."""
-        if mutant.key not in self._known:
+        """What became of a mutant; from an earlier run where that still holds."""
+        if not self._holds(mutant):
             place = self._free.get()
             try:
                 self._known[mutant.key] = record(mutant) | self._ask(mutant, place)
@@ -208,10 +237,18 @@ class Runner:
         print(f"{row['outcome']:<9} {mutant.module}:{mutant.line}  {mutant.was}  ->  {mutant.becomes}", flush=True)
         return row
 
+    def _holds(self, mutant: Mutant) -> bool:
+        """Whether a mutant was judged by tests that are still the same: by the one that noticed it, else by all asked."""
+        row = self._known.get(mutant.key)
+        if row is None:
+            return False
+        by = noticed_by(row["because"])
+        return row["source"] == self._tests.source([by] if by else self._tests.of(mutant.module, mutant.line))
+
     def _ask(self, mutant: Mutant, place: Path) -> dict[str, Any]:
         tests = self._tests.of(mutant.module, mutant.line)
         if not tests:
-            return {"outcome": "survived", "tests": 0, "seconds": 0.0, "because": "no test runs it"}
+            return {"outcome": "survived", "tests": 0, "seconds": 0.0, "because": "no test runs it", "source": digest()}
         path, start = place / mutant.module, time.monotonic()
         source = path.read_text(encoding="utf-8")
         asks, allowed = (*PYTEST, "-x"), 20 + 3 * int(sum(self._tests.seconds[test] for test in tests))
@@ -228,12 +265,20 @@ class Runner:
         because = next((line for line in said.splitlines() if line.startswith(("FAILED ", "ERROR "))), "")
         outcome = "survived" if status == 0 else "timeout" if status is None else "killed"
         seconds = round(time.monotonic() - start, 1)
-        return {"outcome": outcome, "tests": len(tests), "seconds": seconds, "because": because[:300]}
+        by = noticed_by(because)
+        source = self._tests.source([by] if by else tests)
+        return {"outcome": outcome, "tests": len(tests), "seconds": seconds, "because": because[:300], "source": source}
+
+
+def noticed_by(because: str) -> str:
+    """The test that failed, as pytest names it; empty where a whole file did, or none."""
+    found = re.match(r"FAILED (\S+::.*?)(?: - |$)", because)
+    return found[1] if found else ""
 
 
 def unfair(rows: Sequence[dict[str, Any]], place: Path) -> list[str]:
     """Tests that noticed a mutant, but fail in a fresh copy with nothing changed, too."""
-    names = {found[1] for row in rows if (found := re.match(r"FAILED (\S+::.*?)(?: - |$)", row["because"]))}
+    names = set(filter(None, (noticed_by(row["because"]) for row in rows)))
     if not names:
         return []
     _, said = python(place, *PYTEST, *sorted(names))
@@ -246,7 +291,7 @@ def measure(quick: bool) -> Result:
     found = sample((s for module, text in texts.items() for s in spots(module, text)), QUICK if quick else COUNT, SEED)
     drawn = [made(spot, texts[spot.module]) for spot in found]
     place = copy(KEPT / "copy0")
-    kept = KEPT / digest(place)[:16]
+    kept = KEPT / common(place, texts)
     tests = LineTests(place, kept, asked({mutant.module for mutant in drawn} if quick else ()))
     places = [place, *(clone(place, KEPT / f"copy{number}") for number in range(1, PROCESSES))]
     runner = Runner(places, tests, kept / ("quick.jsonl" if quick else "rows.jsonl"))  # a quick run asks fewer tests

@@ -1,8 +1,10 @@
 """Contamination: planted leaks are found exactly, chance and templates are not called leaks."""
 
+import math
 import random
 import string
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,7 +12,8 @@ from hypothesis import strategies as st
 from mixwright.audit.checks.contamination import Contamination
 from mixwright.audit.near_duplicates import NearIndex
 from mixwright.audit.overlap import overlap
-from mixwright.audit.rows import Row, fingerprints
+from mixwright.audit.repeats import near_repeats
+from mixwright.audit.rows import Reader, Row, fingerprints
 from mixwright.audit.stage import run_audit
 from mixwright.audit.text import normal_form
 from mixwright.corpus import Corpus
@@ -215,6 +218,24 @@ def test_similarity_is_jaccard_of_word_runs() -> None:
     assert NearIndex([held_out], 0.0).near(train._replace(answer="y")) == []
 
 
+def test_near_duplicates_expected_by_chance_by_hand() -> None:
+    held_out = Row(0, "t", "eval", "a b c d e f g h i j", "x")
+    alike = Row(1, "t", "train", "a b c d e f g h i k", "y")
+    others = [alike, alike._replace(prompt="l m n o p q r s"), alike._replace(prompt="with 12 words of its own")]
+    # two of three have as many numbers; one of these is alike, none has the answer: (1 + 1) (0 + 1) / (2 + 1)^2
+    chance = NearIndex([held_out], 0.7).expected([0], others, 5)
+    assert chance == pytest.approx(1 - math.exp(-2 / 9 * 2 / 3 * 5))
+
+
+def test_up_to_5000_rows_are_looked_for_among_all() -> None:
+    rng = random.Random(8)
+    items = [story(rng, 12) for _ in range(2501)]
+    rows = [Example(f"{n}", "t", text, answer="x") for n, text in enumerate([*items, *(f"{text} end" for text in items)])]
+    same = Corpus.from_examples(rows)
+    (found,) = near_repeats(same, Reader(same), np.arange(len(rows)), 0.7)
+    assert (found.looked, len(found.pairs)) == (5000, 5000)
+
+
 def test_tasks_that_resemble_themselves_are_measured_by_that() -> None:
     rng = random.Random(0)
     frame = [story(rng, 1) for _ in range(30)]
@@ -255,6 +276,10 @@ def test_overlap_agrees_with_a_plain_recomputation(rows: list[tuple[str, str, bo
         assert found.shared[at] == shared
         assert found.other_answer[at] == (bool(answers) and not shared)
         assert (found.partner[at] >= 0) == bool(answers)
+    asked = [(prompt, answer) for prompt, answer, held_out in rows if held_out]
+    for number, (prompt, answer, held_out) in enumerate(rows):
+        others = [other for text, other in asked if text == prompt]
+        assert found.copied[number] == (not held_out and any(not answer or other in (answer, "") for other in others))
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,19 @@ from __future__ import annotations
 import pytest
 
 from benchmarks import mutants
-from benchmarks._mutations import Spot, equivalent, excluded, made, sample, spots
-from benchmarks.mutants import EQUIVALENT, MODULES, NOT_ASKED, ROOT, LineTests, asked, judged, sources
+from benchmarks._mutations import Mutant, Spot, equivalent, excluded, made, sample, spots
+from benchmarks.mutants import (
+    EQUIVALENT,
+    MODULES,
+    NOT_ASKED,
+    ROOT,
+    LineTests,
+    Runner,
+    asked,
+    judged,
+    sources,
+    sources_of_tests,
+)
 
 SOURCE = '''"""Says 1 + 1."""
 Many = int | str
@@ -110,6 +121,32 @@ def test_the_tests_of_a_line_are_its_own_first_then_the_quickest(tests, monkeypa
     monkeypatch.setattr(mutants, "FILES", 1)
     assert tests.of("m/n.py", 3) == ["c::2", "c::1"]
     assert tests.of("m/other.py", 1) == []
+
+
+ONE, TWO = "def test_1():\n    assert f(1)\n", "@mark\ndef test_2(x):\n    assert f(x)\n"
+
+
+def test_an_outcome_holds_while_the_tests_that_it_rests_on_are_the_same(tests, monkeypatch, tmp_path):
+    """Noticed: the test that failed; survived: all that are asked of the line, so that a new one is asked, too."""
+
+    def runner(*texts: str) -> Runner:
+        monkeypatch.setattr(tests, "_sources", {"tests/a.py": sources_of_tests("".join(texts))}, raising=False)
+        monkeypatch.setattr(tests, "of", lambda *_: [f"tests/a.py::{name}" for name in sources_of_tests("".join(texts))])
+        made = Runner([], tests, tmp_path / "rows.jsonl")
+        made._known = known
+        return made
+
+    assert list(sources_of_tests(ONE + TWO).values()) == [ONE.rstrip(), TWO.rstrip()]
+    noticed, missed = (Mutant("m/n.py", 1, "A", 1, "x", becomes) for becomes in "yz")
+    known: dict = {}
+    now = runner(ONE)
+    because = "FAILED tests/a.py::test_1[a b] - assert 1"
+    known[noticed.key] = {"because": because, "source": tests.source(["tests/a.py::test_1[a b]"])}
+    known[missed.key] = {"because": "", "source": tests.source(["tests/a.py::test_1"])}
+    assert [now._holds(mutant) for mutant in (noticed, missed)] == [True, True]
+    assert [runner(ONE, TWO)._holds(mutant) for mutant in (noticed, missed)] == [True, False]
+    assert [runner(ONE.replace("1)", "2)"))._holds(mutant) for mutant in (noticed, missed)] == [False, False]
+    assert not now._holds(Mutant("m/n.py", 1, "A", 1, "other", "y"))
 
 
 def row(outcome: str, because: str = "", equivalent: str = "") -> dict[str, str]:

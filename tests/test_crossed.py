@@ -105,3 +105,23 @@ def test_one_seed_is_a_before_and_after_over_items():
 def test_nothing_to_compare_is_refused(shape):
     with pytest.raises(ValueError, match="no seeds or no items"):
         crossed(np.zeros(shape), [])
+
+
+def test_the_detectable_effect_by_hand() -> None:
+    # two-sided 5 %, seen in four of five: 2.262157 + 0.883404 standard errors at 9 degrees of freedom
+    known = Estimate(0.0, 0.0, 0.0, 1.0, 0.02, 9.0, 8, 100)
+    assert known.detectable() == pytest.approx(0.02 * (stats.t.ppf(0.975, 9) + stats.t.ppf(0.8, 9)), rel=1e-6)
+    assert known.detectable(5) == pytest.approx(0.02 * (stats.t.ppf(0.995, 9) + stats.t.ppf(0.8, 9)), rel=1e-6)
+
+
+def test_degrees_of_freedom_by_hand() -> None:
+    values = np.random.default_rng(0).normal(0, 1, 12)
+    assert crossed(values, [0] * 12).freedom == 11
+    # strata of 2 and 10 items, weighted alike; Z squared is shared out by their sizes
+    strata, weights = [0] * 2 + [1] * 10, np.repeat([1 / 4, 1 / 20], [2, 10])
+    squares = [((values[:2] - values[:2].mean()) ** 2).sum(), ((values[2:] - values[2:].mean()) ** 2).sum()]
+    small = 2 / 16 * (squares[0] + 1.959964**2 * 2 / 12) / 1
+    large = 10 / 400 * (squares[1] + 1.959964**2 * 10 / 12) / 9
+    found = crossed(values, strata, weights)
+    assert found.error == pytest.approx(np.sqrt(small + large))
+    assert found.freedom == pytest.approx((small + large) ** 2 / (small**2 / 1 + large**2 / 9), abs=1e-3)

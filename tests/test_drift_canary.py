@@ -71,6 +71,13 @@ def test_a_single_item_has_an_error_of_one():
         assert [(alarm.value, alarm.threshold) for alarm in alarms] == ([] if threshold is None else [(1.0, threshold)])
 
 
+def test_a_fall_of_just_the_threshold_is_no_alarm():
+    for now, alarms in ((0.5, []), (0.25, [0.75])):  # one item, half an error of 1
+        monitor = Canary(errors=0.5)
+        monitor.inspect(Signals(0, canaries=canaries([1], 0)))
+        assert [alarm.value for alarm in monitor.inspect(Signals(5, canaries=canaries([now], 5)))] == alarms
+
+
 def test_canary_compares_with_the_first_pass_and_by_task():
     monitor = Canary()
     monitor.inspect(Signals(0, canaries=canaries([1] * 8, 0, "a") + canaries([0, 1] * 4, 0, "b")))

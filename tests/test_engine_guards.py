@@ -218,6 +218,34 @@ def test_without_canaries_quiet_steps_loosen_what_alarms_tightened():
     assert factors[-1] == 1
 
 
+def test_quiet_steps_loosen_nothing_once_canaries_were_watched():
+    policy = Policy(EngineOptions())
+    assert (policy.lr_factor, policy.asked, policy.told) == (1.0, 1.0, 1.0)
+    policy.alarms([], Signals(0, canaries=(CanaryOutcome("a", "t", None, 0, 1.0),)), 0.0)
+    policy.alarms(alarm(1), Signals(1), 0.0)
+    for step in range(2, 3 * QUIET):
+        policy.alarms([], Signals(step), 0.0)
+    assert policy.lr_factor == 0.5
+    policy.alarms([], Signals(3 * QUIET, canaries=(CanaryOutcome("a", "t", None, 0, 1.0),)), 0.0)
+    assert policy.lr_factor == 1.0
+
+
+def test_a_stretch_keeps_its_steps_how_many_were_skipped_and_the_range_of_its_factors():
+    policy = Policy(EngineOptions(survivors=0.5))
+    seen = []
+    for step, teaching in ((3, 0), (4, 2), (5, 1), (6, 3), (7, 4), (8, 0)):
+        policy.survivors(step, teaching, 8)
+        seen.append(policy.stretch)
+    assert seen == [
+        [3, 3, 1, 1, 1.0, 0.0],  # no factor yet
+        [3, 4, 2, 1, 0.5, 0.5],
+        [3, 5, 3, 1, 0.25, 0.5],
+        [3, 6, 4, 1, 0.25, 0.75],
+        [3, 6, 4, 1, 0.25, 0.75],  # half of the groups are enough
+        [3, 8, 5, 2, 0.25, 0.75],
+    ]
+
+
 def test_a_factor_that_goes_back_and_forth_is_one_line():
     engine = Engine(planned({"chain": 1.0}, measured=False, selector="uniform", gates=("too_hard",)), pool(), seed=0)
     for step in range(40):

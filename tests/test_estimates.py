@@ -79,6 +79,12 @@ def test_effective_rollouts_are_those_of_the_interval(success, n):
     assert effective_rollouts(success, float(low), float(high)) == pytest.approx(n, rel=1e-6)
 
 
+@pytest.mark.parametrize("success", [0.02, 0.1, 0.3, 0.5, 0.77, 0.95])
+def test_effective_rollouts_of_very_narrow_intervals_lose_no_digits(success):
+    low, high = wilson(success * 5e6, 5e6)
+    assert effective_rollouts(success, float(low), float(high)) == pytest.approx(5e6, rel=1e-11)
+
+
 def test_intervals_that_no_number_of_rollouts_has_are_worth_little_or_much():
     assert effective_rollouts(0.5, 0.0, 1.0) == pytest.approx(0.0, abs=0.01)
     assert effective_rollouts(0.5, 0.5, 0.5) == 1e7
@@ -101,6 +107,12 @@ def test_samples_that_differ_within_items_narrow_the_interval():
     mixed = clustered_share(np.full(32, 0.5), 8)
     assert mixed.high - mixed.low < 0.6 * (wilson(16, 32)[1] - wilson(16, 32)[0])
     assert (mixed.low, mixed.high) == wilson(128, 256)
+
+
+def test_clustered_share_by_hand():
+    # mean 1/2, spread 1/4, evidence 4 * 4 / 4 = 4, variance of the items 1/6: rho = (4 * 4/6 + 2) / (4 + 2) = 7/9
+    found = clustered_share(np.array([0.0, 0.5, 0.5, 1.0]), 4)
+    assert (found.low, found.high) == pytest.approx(wilson(18 / 7, 36 / 7))
 
 
 @pytest.mark.parametrize(("mean", "rho"), [(0.05, 0.0), (0.1, 0.8), (0.3, 0.4), (0.9, 0.15)])

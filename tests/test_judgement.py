@@ -90,3 +90,9 @@ def test_holm_and_levers_make_words_rarer() -> None:
 def test_margins_are_told_in_points() -> None:
     assert told("no change", 0.02) == "no change beyond 2 points"
     assert change_word(moved(0.01), margin=0.02) == "cannot tell"
+
+
+@pytest.mark.parametrize(("p", "word"), [(ALPHA, "no change"), (np.nextafter(ALPHA, 0), "improves")])
+def test_a_p_of_exactly_one_in_twenty_is_not_under_it(p: float, word: str) -> None:
+    part = Estimate(0.02, 0.0, 0.04, float(p), 0.01, FREEDOM, 8, 100)
+    assert change_word(Change(part, part, part, None, None, ())) == word

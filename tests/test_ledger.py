@@ -45,6 +45,17 @@ def test_cell_evidence_fades_with_new_rollouts():
     assert evidence.tries[0] == pytest.approx(8 * keep + 8)
 
 
+def test_groups_of_one_step_fade_in_their_order():
+    evidence = CellEvidence(2, memory=16)
+    evidence.add(np.array([1, 0, 1]), 0, np.array([2.0, 8.0, 6.0]), np.full(3, 8.0))
+    keep = math.exp(-0.5)  # the first group of the cell is older than the second by 8 rollouts
+    assert evidence.wins.tolist() == pytest.approx([8, 2 * keep + 6])
+    assert evidence.groups.tolist() == pytest.approx([1, keep + 1])
+    assert evidence.squares.tolist() == pytest.approx([1, 0.25**2 * keep + 0.75**2])
+    evidence.add(1, 1, 4, 8)
+    assert evidence.squares[1] == pytest.approx((0.25**2 * keep + 0.75**2) * keep + 0.5**2)
+
+
 def test_cell_evidence_is_worth_at_most_its_memory_about():
     evidence = CellEvidence(1, memory=128)
     for step in range(500):

@@ -17,6 +17,7 @@ from benchmarks._monitor_tapes import CHANGES, calm, changed
 from benchmarks.monitors import damage
 from mixwright import catalog
 from mixwright.contracts import Pool, Scene
+from mixwright.errors import InputError
 from mixwright.records import Alarm, Cell, GroupOutcome, Outcome, PairOutcome, Plan, Signals, Stage
 from mixwright.steer.engine import Engine
 from mixwright.steer.ledger import Ledger
@@ -181,6 +182,14 @@ def test_the_error_of_a_change_holds_that_of_its_starts() -> None:
     mean, error = change(seen, [each.entry for each in seen], lambda each: each.start)
     assert mean == 0.25
     assert error == pytest.approx(np.sqrt(0.25**2 + (0.75 * 1.0) ** 2 + (0.25 * 1.0) ** 2))
+
+
+@pytest.mark.parametrize("wrong", [{"begin": 0}, {"size": 1}, {"rest": -1}])
+def test_windows_that_could_compare_nothing_are_refused(wrong: dict[str, int]) -> None:
+    least = {"begin": 1, "size": 2, "rest": 0}
+    Windows(list, **least)
+    with pytest.raises(InputError):
+        Windows(list, **least | wrong)
 
 
 def test_a_task_of_very_many_levels_is_one_cell() -> None:

@@ -78,6 +78,15 @@ def test_the_best_cell_of_a_task_is_the_one_worth_most():
     assert plan.stages[0].weights == {"a": 0.6218, "b": 0.3782}  # 0.02 + 0.96 * 0.84 / 1.34
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"floor": 1.01}, {"floor": -0.01}, {"anchor": 0.81}, {"band": (0.5, 0.5)}, {"band": (0, 1.1)}]
+)
+def test_shares_and_bands_outside_their_range_are_refused(wrong):
+    create("planners", "difficulty", {"floor": 1.0, "anchor": 0.8, "band": (0.0, 1.0)})
+    with pytest.raises(InputError):
+        create("planners", "difficulty", wrong)
+
+
 def test_nothing_within_reach_says_so():
     data = [Cell("a", None, 30, 0.0), Cell("b", None, 10, 0.0)]
     rows = [row("a", None, 0.0, 0.0, 0.02), row("b", None, 0.0, 0.0, 0.02)]

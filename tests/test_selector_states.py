@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_selectors import group, pool, scene
 
 from mixwright.records import CellPlan, GroupOutcome, Plan, Signals, Stage
 from mixwright.steer.engine import Engine
-from mixwright.steer.selectors._states import LONGEST, RETRIED, CellStates
+from mixwright.steer.pool import make_pool
+from mixwright.steer.selectors._states import LEAST, LONGEST, RETRIED, CellStates
+from mixwright.steer.snapshot import Staleness
 
 
 def states(here, band=(0.1, 0.9)):
@@ -133,6 +138,17 @@ def test_a_deferred_cell_is_re_evaluated_at_rising_intervals_and_found_when_it_b
     assert kept.evidence.tries[0] <= 8 * (RETRIED + 1)  # all the failures of another model are forgotten
 
 
+def test_the_wait_is_forgotten_once_a_cell_has_been_in_the_band_for_long():
+    place, kept = states(pool(levels=(1.0,)))
+    assert [show(kept, place, 0, 0, step) for step in range(2)] == ["unknown", "deferred"]
+    assert [show(kept, place, 0, 3, step) for step in (10, 11)] == ["deferred", "active"]
+    waits = []
+    for step in range(12, 20):
+        assert show(kept, place, 0, 4, step) == "active"
+        waits.append((int(kept.wait[0]), kept.evidence.tries[0] >= 4 * LEAST))
+    assert set(waits) == {(8, False), (0, True)}  # it falls out soon after it came back: the longer wait goes on
+
+
 @settings(deadline=None, max_examples=25)
 @given(st.lists(st.integers(0, 8), min_size=2, max_size=12), st.integers(0, 1000))
 def test_no_cell_starves_and_re_evaluations_keep_to_their_share(success, seed):
@@ -184,3 +200,24 @@ def test_staleness_is_noise_free_then_told_once():
     fresh = Engine(Plan("p", (Stage("s", "grpo", 99, {"t": 1.0}),), known), here, seed=0)
     fresh.restore(engine.state())
     assert fresh.staleness() == shown
+
+
+def test_what_has_moved_is_the_share_of_examples_and_the_yield_remembers_about_64_groups():
+    """Cells of 10, 20, 30 and 40 examples; the first leaves the band, the last comes into it, one is never in it."""
+    levels = (1.0, 2.0, 3.0, 4.0)
+    names = [f"t{level}#{i}" for level in levels for i in range(int(10 * level))]
+    here = make_pool(names, ["t"] * 100, [level for level in levels for _ in range(int(10 * level))])
+    place = scene(here)
+    cells = np.arange(4)
+    place.ledger.recent.add(cells, 0, np.array([400.0, 400.0, 0.0, 0.0]), np.full(4, 800.0))
+    kept = Staleness(place)
+    kept.expect(np.array([0, 0, 1, 2]), np.array([True, False, True, True]))  # the third cell is not in the band
+    kept.expect(np.array([1, 1]), np.array([False, False]))
+    fade = math.exp(-2 / 64)
+    assert kept.figures()["in_band_yield"] == pytest.approx(2 * fade / (3 * fade + 2), rel=1e-9)
+    for _ in range(100):
+        place.ledger.recent.add(np.array([0, 3]), 1, np.array([8.0, 4.0]), np.array([8.0, 8.0]))
+    assert kept.observe(7, np.array([0, 3]))
+    assert kept.moved == pytest.approx(1 - 20 / (10 + 20 + 40))
+    assert kept.figures()["stale_since"] == 7
+    assert not kept.observe(8, np.array([0, 3]))

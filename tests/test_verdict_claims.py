@@ -181,6 +181,16 @@ def test_whole_tasks_stand_beside_their_cells() -> None:
     assert claims[2].before == 0.5
 
 
+def test_levels_are_in_order_and_items_without_one_come_first() -> None:
+    levels = (64.0, None, 9.0, 8.0, 1.0)
+    kept = scores({("a", level): [0] * 20 for level in levels})
+    shown = [(part.level, part.whole) for part in compared(([kept], [kept]), "greedy")]
+    assert shown == [(None, False), (1.0, False), (8.0, False), (9.0, False), (64.0, False), (None, True)]
+    other = scores({("b", 1.0): [0] * 20})
+    gone = [("a", None), ("a", 1.0), ("a", 8.0), ("a", 9.0), ("a", 64.0)]
+    assert missing(([kept], [other])) == gone
+
+
 def test_fewer_than_five_seeds_cannot_tell() -> None:
     before, after = scores({CELL: [0] * 40}), scores({CELL: [1] * 40})
     for seeds, kind in ((4, "cannot tell"), (5, "learnt")):
