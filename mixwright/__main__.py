@@ -222,6 +222,7 @@ def verdict(
 ) -> None:
     """Say what was learnt and what was damaged; write the page."""
     from mixwright.runs import RunFolder
+    from mixwright.verdict.stage import render
 
     if not gate and (protect or each or cannot_tell != "fail"):
         raise InputError("--gate beside --protect, --each or --cannot-tell", "none", "Add it, or leave those out.")
@@ -237,12 +238,12 @@ def verdict(
         rows = CorpusConfig(corpus, eval_share=0.0, grader=grader)
         compare(before, after, rows, run, items=items, protect=protect or (), decoding=decoding, say=output.say)
     if not gate:
-        _conclude(run, full=full)
+        _conclude(run, render(run), full=full)
     else:
         from mixwright.verdict.gate import lines, of_run
 
         result = of_run(run, protect or (), each=each)  # first: a name that is not there is refused before the page
-        _conclude(run, full=full)
+        _conclude(run, render(run), full=full)
         output.out("\n".join(f"gate: {one_line(line)}" for line in lines(result, cannot_tell)))
         raise typer.Exit(result.code(cannot_tell))
 
@@ -272,8 +273,8 @@ def run(
     if dry_run:
         output.out_rows(("stage", "what would be done"), outline(settings, place, base=source.parent))
         return
-    pipeline.run(settings, place, base=source.parent, say=lambda line: output.say(one_line(line)))
-    _conclude(place)
+    page = pipeline.run(settings, place, base=source.parent, say=lambda line: output.say(one_line(line)))
+    _conclude(place, page)
 
 
 @app.command("list")
@@ -295,11 +296,10 @@ def explain(name: Annotated[str, typer.Argument(help="A name from `mixwright lis
     show_row(name)
 
 
-def _conclude(run: RunFolder, *, full: bool = False) -> None:
-    """Write the page, print its first screen (or all of it), and say where the page is."""
-    from mixwright.verdict.stage import render, summarise
+def _conclude(run: RunFolder, page: Path, *, full: bool = False) -> None:
+    """Print the page's first screen (or all of it), and say where the page is."""
+    from mixwright.verdict.stage import summarise
 
-    page = render(run)
     summarise(run, output.console(), full=full)
     output.out(f"verdict: {page}")
 

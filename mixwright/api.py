@@ -35,6 +35,7 @@ def run(
     folder: RunFolder | str | Path | None = None,
     *,
     say: Callable[[str], None] = lambda line: None,
+    console: Console | None = None,
 ) -> Path:
     """The whole line, corpus to verdict; goes on where an earlier call stopped. Returns the page.
 
@@ -46,14 +47,19 @@ def run(
         config: a settings file, or settings; relative paths start from the file's folder, or from the current one.
         folder: where everything is written; by default `runs/` and the name of the settings file.
         say: told what is being done, line by line.
+        console: where the first screen of the page is printed, too; None prints nothing.
 
     Raises:
         InputError: something in the settings or the data, before the folder is made where that can be known.
     """
     from mixwright import pipeline
+    from mixwright.verdict.stage import summarise
 
     settings, place, base = _settings(config, folder)
-    return pipeline.run(settings, place, base=base, say=say)
+    page = pipeline.run(settings, place, base=base, say=say)
+    if console is not None:
+        summarise(place, console)
+    return page
 
 
 def audit(corpus: Corpus | CorpusConfig | str | Path, *, checks: Sequence[str] | None = None) -> list[Observation]:

@@ -46,9 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for seen in observations:
         if seen.severity == "error":
             say(f"  {seen.severity}: {seen.message}")
-    api.run(config, folder, say=say)
-    write_json(folder.path / "audit_neighbouring_seeds.json", observations)
-    page = api.verdict(folder, console)
+    folder.path.mkdir(parents=True, exist_ok=True)
+    write_json(folder.path / "audit_neighbouring_seeds.json", observations)  # the page shows it beside the run's own audit
+    page = api.run(config, folder, say=say, console=console)
     say("done")
     sys.stdout.write(f"verdict: {page}\n")
     return 0

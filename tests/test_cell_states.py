@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mixwright.estimates.cell_states import LEAST_EVIDENCE, classify, kappa, room, side, state_of
+from mixwright.estimates.cell_states import LEAST_EVIDENCE, classify, room, side, state_of
+from mixwright.estimates.dependence import kappa
 from mixwright.estimates.intervals import wilson
 
 

@@ -258,7 +258,7 @@ def test_the_gate_passes_closes_or_cannot_tell(call: Call, tmp_path: Path) -> No
     assert "items per cell would be enough to pass" in out
     code, out, _ = call("verdict", "run", "--gate", "--protect", "chain_sum@1", "--cannot-tell", "warn")
     assert code == 0
-    assert "gate: warning: this is no pass" in out
+    assert "gate: warning: this is not a pass" in out
     code, out, _ = call("verdict", "run", "--gate")
     assert code == 3, "nobody named what matters, and a cell is shown to be damaged"
     assert "products@1" in out

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mixwright.estimates.dependence import kappa
 from mixwright.estimates.intervals import Numbers, effective_rollouts, wilson
 from mixwright.records import CellState
 
@@ -97,9 +98,3 @@ def room(success: Numbers, swapped: Numbers) -> np.ndarray:
     """
     above = np.clip(kappa(success, swapped), 0, 1)
     return 4 * above * (1 - above)
-
-
-def kappa(success: Numbers, swapped: Numbers) -> np.ndarray:
-    """(success - S) / (1 - S), -1..1; 0 where S is 1."""
-    left = 1 - np.asarray(swapped, dtype=float)
-    return np.where(left > 1e-9, np.clip((success - np.asarray(swapped)) / np.maximum(left, 1e-9), -1, 1), 0.0)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.estimates.intervals import Z, t_quantile
+from mixwright.estimates.intervals import Numbers, Z, t_quantile
 from mixwright.records import Interval
 
 ROUNDS = 1999
@@ -60,6 +60,12 @@ def dependence(grades: Array) -> Dependence:
     others = grades.copy()
     np.fill_diagonal(others, np.nan)
     return of_margins(success, np.nanmean(others, axis=1), np.nanmean(others, axis=0))
+
+
+def kappa(success: Numbers, swapped: Numbers) -> np.ndarray:
+    """(success - S) / (1 - S), -1..1; 0 where S is 1."""
+    left = 1 - np.asarray(swapped, dtype=float)
+    return np.where(left > 1e-9, np.clip((success - np.asarray(swapped)) / np.maximum(left, 1e-9), -1, 1), 0.0)
 
 
 def of_margins(success: Array, given: Array, received: Array) -> Dependence:

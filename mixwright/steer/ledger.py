@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mixwright.errors import InputError
-from mixwright.estimates.cell_states import kappa
+from mixwright.estimates.dependence import kappa
 from mixwright.estimates.intervals import PRIOR_WEIGHT, Z, wilson
 from mixwright.records import GroupOutcome
 from mixwright.steer.answers import AnswerEvidence
