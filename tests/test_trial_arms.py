@@ -1,5 +1,6 @@
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -7,9 +8,11 @@ from mixwright import catalog
 from mixwright.config import CorpusConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.corpus import Corpus
 from mixwright.corpus.shuffled_levels import shuffle_levels
+from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.errors import InputError
 from mixwright.records import Cell, CellPlan, Example, Plan, Stage
-from mixwright.trial.arm_roles import arms_of, idle_ablations, left_out, null_name, other_seed
+from mixwright.trial.arm_roles import arms_of, idle_ablations, left_out, null_name, other_seed, the
+from mixwright.trial.training import corpus_reward
 
 CELLS = (Cell("gcd", 1.0, 30, 0.3), Cell("gcd", 2.0, 10, 0.3), Cell("sum", 1.0, 60, 0.1))
 PLAN = Plan(
@@ -193,3 +196,26 @@ def test_shuffled_levels_keep_counts_and_everything_but_the_level():
     assert after.digest() == shuffle_levels(before, 0).digest() != shuffle_levels(before, 1).digest()
     assert before.digest() == corpus().digest()
     assert [(cell.key, cell.count) for cell in after.cells()] == [(cell.key, cell.count) for cell in before.cells()]
+
+
+def test_the_arms_with_a_role_of_their_own_are_ours_and_no_other_file_is_imported_to_find_them(monkeypatch):
+    broken = catalog.Entry("arms", "broken", "somebody.arms:Broken", "Arm that cannot be imported.", "")
+    monkeypatch.setattr(catalog, "listing", lambda kind, listing=catalog.listing: {"broken": broken, **listing(kind)})
+    the.cache_clear()
+    assert (the("untrained"), the("plan")) == ("frozen", "steered")
+    assert arms_of(TrialConfig()).references == ("frozen", "uniform", "equal_shares")
+
+
+def test_another_arm_that_does_not_train_is_a_reference_beside_frozen(monkeypatch):
+    theirs = SimpleNamespace(ROLE="untrained")
+    monkeypatch.setattr(
+        catalog, "load", lambda kind, name, load=catalog.load: theirs if name == "theirs" else load(kind, name)
+    )
+    assert arms_of(TrialConfig(arms=("theirs", "steered"))).references == ("frozen", "theirs")
+
+
+def test_a_trial_grades_the_last_message_of_a_completion():
+    rows = Corpus.from_examples([Example("one", "sum", "2 + 2 =", answer="4")], {"sum": "exact"})
+    reward = corpus_reward(rows, TimedGrades(rows, 0, "stop"))
+    made = [{"role": "assistant", "content": "I add."}, {"role": "assistant", "content": "4"}]
+    assert reward([made, list(reversed(made))], id=["one", "one"]) == [1.0, 0.0]

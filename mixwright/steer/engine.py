@@ -41,6 +41,11 @@ from mixwright.steer.scene import Scene
 from mixwright.steer.snapshot import MANY, STALE, Staleness, snapshot
 from mixwright.steer.task_order import Reserve, TaskOrder
 
+VERSION = 2
+"""Of a saved state; one that another version saved is refused. Count it up when what a state holds changes."""
+LATE = 2
+"""Steps by which signals may come late; training was begun anew when they are further back."""
+
 
 def check_drawn(selector: str, drawn: np.ndarray, tasks: np.ndarray, pool: Pool, held: Sequence[int]) -> None:
     """Raises RuntimeError when a selector picked what may not be drawn: another task, no row of the pool, a canary."""
@@ -71,12 +76,6 @@ def plan_digest(plan: Plan, stage: int) -> str:
     """Of what the engine reads of a plan: the stage but for its length, and what was measured before the run."""
     read = to_data(replace(plan.stages[stage], steps=0)), [to_data(cell) for cell in plan.cells]
     return hashlib.sha256(json.dumps(read, sort_keys=True, default=str).encode()).hexdigest()[:16]
-
-
-VERSION = 2
-"""Of a saved state; one that another version saved is refused. Count it up when what a state holds changes."""
-LATE = 2
-"""Steps by which signals may come late; training was begun anew when they are further back."""
 
 
 class Engine:
@@ -127,7 +126,7 @@ class Engine:
         self._weights = weights / weights.sum()
 
     def draw(self, count: int) -> list[int]:
-        """The next `count` pool indices. Tasks by low discrepancy; items by the selector, or by `_reserve`."""
+        """The next `count` pool indices. Tasks by low discrepancy; items by the selector, or by the rehearsal `Reserve`."""
         self._remix()
         rng = np.random.default_rng((self._seed, self._number, self._ledger.draws))
         kept = self._reserve.shares()

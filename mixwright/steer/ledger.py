@@ -28,6 +28,11 @@ ALIKE = 0.3
 Numbers = np.ndarray | float
 """One number, or one per group."""
 CELL_ARRAYS = ("wins", "tries", "groups", "squares", "seen")
+LEAST_STRENGTH = 0.25
+"""Rollouts that a cell's mean is always worth for its examples."""
+ROW = np.dtype([("wins", "<f4"), ("tries", "<f4"), ("seen", "<i4"), ("drawn", "<i4")])
+"""What is kept of an example, in one cache line: discounted evidence, step last seen, number of its last draw."""
+UNTOUCHED = np.array((0, 0, -1, -1), dtype=ROW)
 
 
 class CellEvidence:
@@ -133,13 +138,6 @@ class CellEvidence:
 def short(numbers: np.ndarray) -> np.ndarray:
     """The same numbers in 16 bits where they fit: numpy sorts those in linear time."""
     return numbers.astype(np.uint16) if numbers.max(initial=0) < 2**16 else numbers
-
-
-LEAST_STRENGTH = 0.25
-"""Rollouts that a cell's mean is always worth for its examples."""
-ROW = np.dtype([("wins", "<f4"), ("tries", "<f4"), ("seen", "<i4"), ("drawn", "<i4")])
-"""What is kept of an example, in one cache line: discounted evidence, step last seen, number of its last draw."""
-UNTOUCHED = np.array((0, 0, -1, -1), dtype=ROW)
 
 
 class Ledger:

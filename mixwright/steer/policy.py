@@ -31,6 +31,13 @@ import numpy as np
 from mixwright.contracts import Controller, Gate, Monitor
 from mixwright.records import Action, Alarm, Decision, EngineOptions, GroupOutcome, Signals
 
+DEEPEST = 4
+"""Tightenings at most: a factor of 16."""
+QUIET = 40
+"""Steps without an alarm that undo one tightening where no canaries are watched."""
+CALM = 10
+"""Batches in a row with enough informative groups, after which those with few before them are one line."""
+
 
 class Note(Protocol):
     """Writes a decision down."""
@@ -84,15 +91,6 @@ class Judge:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` returned."""
         self._verdicts = {key: list(value) for key, value in state.items()}
-
-
-DEEPEST = 4
-"""Tightenings at most: a factor of 16."""
-QUIET = 40
-"""Steps without an alarm that undo one tightening where no canaries are watched."""
-
-CALM = 10
-"""Batches in a row with enough informative groups, after which those with few before them are one line."""
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,11 @@ from mixwright.steer.scene import Scene
 
 MANY = 100
 """Cells, or tasks, above which a line of the log has those of its batch alone, and changes are summed up."""
+STALE = 0.3
+"""Moved share from which a filter made at the start is called stale."""
+MEMORY = 64.0
+"""Groups that the yield remembers, about."""
+UNKNOWN = -1
 
 
 def snapshot(scene: Scene, drawn_as: Mapping[str, str], refused: Callable[[str], int]) -> dict[str, Any]:
@@ -52,13 +57,6 @@ def snapshot(scene: Scene, drawn_as: Mapping[str, str], refused: Callable[[str],
             "refused": refused(cell.key),
         } | ({"drawn_as": drawn_as[cell.key]} if cell.key in drawn_as else {})
     return shown
-
-
-STALE = 0.3
-"""Moved share from which a filter made at the start is called stale."""
-MEMORY = 64.0
-"""Groups that the yield remembers, about."""
-UNKNOWN = -1
 
 
 class Staleness:

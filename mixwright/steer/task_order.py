@@ -24,6 +24,8 @@ from mixwright.steer.scene import Scene
 
 TIE = 1e-9
 """More than rounding can make of half a draw, so that ties are broken alike however many draws are asked for."""
+CANDIDATES = 8
+"""Random examples of a cell looked at per draw."""
 
 
 class TaskOrder:
@@ -75,10 +77,6 @@ def _tree(weights: np.ndarray) -> tuple[int, list[tuple[int, int, float]]]:
         heapq.heappush(heap, (light + heavy, order, len(nodes)))
         nodes.append((left, right, light / (light + heavy)))
     return heap[0][2], nodes
-
-
-CANDIDATES = 8
-"""Random examples of a cell looked at per draw."""
 
 
 class Reserve:

@@ -51,7 +51,8 @@ def arms_of(config: TrialConfig) -> Arms:
     """
     found: dict[str, list[str]] = {"reference": [the("untrained")], "lever": [], "null": [], "ablation": []}
     for arm in dict.fromkeys(config.arms):
-        if (role := role_of(arm)) != "untrained":
+        role = role_of(arm)
+        if arm != the("untrained"):
             found[COUNTS_AS.get(role, role)].append(arm)
     for null in dict.fromkeys(config.nulls):
         if (role := role_of(null)) != "null":
@@ -73,8 +74,10 @@ def role_of(arm: str) -> Role:
 
 @functools.cache
 def the(role: Literal["untrained", "plan"]) -> str:
-    """The one arm of that role: the untrained one, or the plan as it stands, whose nulls keep their own names."""
-    (arm,) = (name for name in catalog.listing("arms") if role_of(name) == role)
+    """Our one arm of that role: the untrained one, or the plan as it stands, whose nulls keep their own names."""
+    package = catalog.KINDS["arms"].package
+    own = (entry.name for entry in catalog.listing("arms").values() if entry.module.startswith(package))
+    (arm,) = (name for name in own if role_of(name) == role)
     return arm
 
 

@@ -39,6 +39,8 @@ NO_BETA = {
     "dpo": "DPO's beta is the temperature of its loss, no KL penalty: moving it would change what is being optimised",
 }
 """Why beta cannot be moved."""
+AHEAD = -1
+"""Stands for the step of rows that were drawn ahead and never used."""
 
 
 class LastLosses:
@@ -170,10 +172,6 @@ def counted(objective: str, counts: Mapping[str, int], rollouts: int) -> dict[st
         "rollouts": rollouts,
         "canary_rollouts": counts.get("canary_rollouts", 0),
     }
-
-
-AHEAD = -1
-"""Stands for the step of rows that were drawn ahead and never used."""
 
 
 class SteeringFiles:

@@ -1,7 +1,7 @@
 """Checks, before training, of what is relied on inside TRL and transformers and not promised in their documentation.
 
 `make oldest` and `make test` run on both ends of the declared range of versions; this is for those outside it. Where an
-older TRL lacks something that can be had otherwise, that is done where it is needed (`_logprobs.py`, `_selftest.py`).
+older TRL lacks something that can be had otherwise, that is done where it is needed (`logprobs.py`, `selftest.py`).
 """
 
 from __future__ import annotations
