@@ -49,6 +49,10 @@ GATE_HELP = (
     "Exit with 0 only when protected cells are shown to have lost less than 5 points on average and less than 15 each, with "
     "3 when something was damaged, and with 4 when the items cannot tell."
 )
+EXPORT_HELP = (
+    "Also write the weights and the order for another trainer: trl, axolotl, llama-factory, verl. A plan.yaml that is there "
+    "is exported as it stands."
+)
 FAIL_HELP = "Exit with 3 when anything this grave or graver was seen; never: 0 whatever was seen, for people who read."
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")]
 
@@ -140,18 +144,35 @@ def measure(config: Config, folder: Folder = None, as_json: Json = False) -> Non
 
 
 @app.command()
-def plan(config: Config, folder: Folder = None, dry_run: DryRun = False) -> None:
+def plan(
+    config: Config,
+    folder: Folder = None,
+    dry_run: DryRun = False,
+    export: Annotated[str | None, typer.Option(metavar="FORMAT", help=EXPORT_HELP)] = None,
+    export_to: Annotated[
+        Path | None, typer.Option(help="Folder of --export; default: export/FORMAT in the run folder.")
+    ] = None,
+) -> None:
     """Decide weights, order, band and levers, with a reason for each number."""
-    from mixwright.opening import known_corpus, opened
+    from mixwright.cli.export import check_export, export_plan
+    from mixwright.opening import check_plan, known_corpus, opened
     from mixwright.plan.stage import make_plan, plan_run
+
+    check_export(export, export_to, dry_run=dry_run)
 
     settings, run = _load(config, folder)
     if dry_run:
         output.out_yaml(make_plan(settings, run, known_corpus(settings, run, base=config.parent)))
         return
     with opened(settings, run, base=config.parent, after=run.measurements("before")) as corpus:
-        plan_run(settings, run, corpus)
+        if export is None or not run.plan.exists():  # what was edited by hand is exported as it stands
+            plan_run(settings, run, corpus)
         output.out(str(run.plan))
+        if export is not None:
+            made, place = check_plan(settings, run, corpus), export_to or run.path / "export" / export
+            for line in export_plan(made, corpus, export, place, batch=settings.train.prompts, seed=settings.seed):
+                output.say(one_line(line))
+            output.out(str(place))
 
 
 @app.command()

@@ -37,6 +37,7 @@ KINDS: dict[str, Kind] = {
         ("checks", "Check", "mixwright.audit.checks"),
         ("probes", "Probe", "mixwright.measure.probes"),
         ("planners", "Planner", "mixwright.plan.planners"),
+        ("exports", "Export", "mixwright.plan.exports"),
         ("mixtures", "Mixture", "mixwright.steer.mixtures"),
         ("selectors", "Selector", "mixwright.steer.selectors"),
         ("gates", "Gate", "mixwright.steer.gates"),

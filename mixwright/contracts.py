@@ -10,6 +10,7 @@ import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from mixwright.graders import Grader as Grader
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from mixwright.corpus import Corpus
     from mixwright.measure.passes import Passes
+    from mixwright.plan.mix import Mix
     from mixwright.runs import RunFolder
     from mixwright.steer.pool import Pool as Pool
     from mixwright.steer.scene import Scene as Scene
@@ -74,6 +76,17 @@ class Planner(ABC):
     @abstractmethod
     def plan(self, cells: Sequence[Cell], competence: Sequence[Measurement], training: TrainingSetup) -> Plan:
         """A plan of this training with a `why` for each number. Raises InputError when it lacks evidence."""
+
+
+class Export(ABC):
+    """Writes a plan's weights and order as another trainer documents its settings."""
+
+    @abstractmethod
+    def write(self, mix: Mix, folder: Path) -> list[str]:
+        """Write everything into the folder, which is empty, and nothing elsewhere; what the user has to know or do.
+
+        What of the mix the format cannot hold stands in what is returned, and at the top of the settings with `mix.notes`.
+        """
 
 
 class Steerer(ABC):  # noqa: B024 - a parent only: its children have the abstract methods

@@ -25,7 +25,7 @@ from mixwright.runs import RunFolder, read_plan, read_yaml, write_measurements, 
 FLAGS = {
     "audit": "TRAIN --check --column --eval --fail-on --grader --json --task",
     "measure": "RUN.YAML --folder --json",
-    "plan": "RUN.YAML --dry-run --folder",
+    "plan": "RUN.YAML --dry-run --export --export-to --folder",
     "steer": "RUN.YAML --dry-run --folder",
     "trial": "RUN.YAML --folder",
     "verdict": "RUN|BEFORE AFTER --cannot-tell --corpus --decoding --each --folder --full --gate --grader --items --protect",

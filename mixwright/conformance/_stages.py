@@ -1,9 +1,10 @@
-"""Promises of the plug-ins that look, measure, plan, try and tell: graders, checks, probes, planners, arms, sections."""
+"""Promises of the plug-ins that look, measure, plan, try and tell: graders, checks, planners, exports, arms ..."""
 
 from __future__ import annotations
 
 import contextlib
 import copy
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -17,7 +18,7 @@ from mixwright.errors import InputError
 from mixwright.records import Example, Measurement, Observation, TrainingSetup
 
 if TYPE_CHECKING:
-    from mixwright.contracts import Arm, Check, Finding, Grader, Planner, Probe, Section, World
+    from mixwright.contracts import Arm, Check, Export, Finding, Grader, Planner, Probe, Section, World
     from mixwright.learner.learner import Learner
 
 HOSTILE = (
@@ -132,6 +133,43 @@ def check_planner(cls: type[Planner]) -> None:
             require(f"stages.{place}.weights.{task}" in plan.why, f"the weight of {task} has its why")
     with contextlib.suppress(InputError):
         valid_plan(cls().plan(cells, [], training), {cell.task for cell in cells})
+
+
+def check_export(cls: type[Export], place: Path) -> None:
+    """Files in the folder that is handed in and nowhere else, twice the same, with settings that YAML or JSON can read.
+
+    Every plan objective is written, or refused in words.
+
+    Args:
+        cls: the export.
+        place: an empty folder that may be written to.
+    """
+    import yaml
+
+    export, written = check_plugin(cls), 0
+    for number, mix in enumerate(samples.mixes()):
+        folder = place / "out" / str(number)
+        try:
+            with same_randomness():
+                said = export.write(mix, folder)
+        except InputError:
+            continue
+        written += 1
+        require(bool(said) and all(said), "it says what was written")
+        require([path.name for path in place.iterdir()] == ["out"], "nothing is written beside the folder")
+        found = samples.contents(folder)
+        shutil.rmtree(folder)
+        require(cls().write(mix, folder) == said, "the same mix is told the same way")
+        require(samples.contents(folder) == found, "the same mix gives the same files")
+        settings = [path for path in folder.rglob("*") if path.suffix in (".yaml", ".json")]
+        require(bool(settings), "there are settings in YAML or JSON")
+        for path in settings:
+            text = path.read_text(encoding="utf-8")
+            require(isinstance(yaml.safe_load(text), dict), f"{path.name} can be read")
+        notes = "".join(path.read_text(encoding="utf-8") for path in settings if path.suffix == ".yaml")
+        lines = " ".join(line.removeprefix("#").strip() for line in notes.splitlines() if line.startswith("#"))
+        require(all(note in lines for note in mix.notes), "the notes of the mix stand at the top of the settings")
+    require(written > 0, "some objective can be written")
 
 
 def check_arm(cls: type[Arm]) -> None:

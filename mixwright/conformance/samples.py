@@ -15,6 +15,7 @@ from mixwright.records import (
     Example,
     GroupOutcome,
     Measurement,
+    Objective,
     Observation,
     Outcome,
     PairOutcome,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
     from mixwright.measure.passes import Passes
+    from mixwright.plan.mix import Mix
     from mixwright.runs import RunFolder
 
 SUCCESS = {"add@1": 0.95, "add@2": 0.45, "count@1": 0.3, "spell": 0.02}
@@ -73,6 +75,23 @@ def corpora() -> list[Corpus]:
         [Example(f"{n}", "add", "1 + 1 =", answer="2", split=split) for n, split in enumerate(("train", "eval") * 4)],
     ]
     return [corpus(), *(Corpus.from_examples(rows) for rows in odd)]
+
+
+def mixes() -> list[Mix]:
+    """A mix of prompts with answers, one of chats to imitate, and one of pairs; the first part has two thirds."""
+    import numpy as np
+
+    from mixwright.plan.mix import Mix, Part
+
+    made: list[Mix] = []
+    kinds: list[tuple[Objective, Corpus]] = [("grpo", corpus().select(split="train"))]
+    for objective, over in [*kinds, ("sft", corpora()[3]), ("dpo", corpora()[5])]:
+        rows = np.arange(len(over))
+        halves = (rows[:1], rows[1:])
+        parts = [Part(f"0{n + 1}_part", over[0].task, 1.0, share, halves[n]) for n, share in enumerate((2 / 3, 1 / 3))]
+        order = np.array([halves[0][0], halves[0][0], halves[1][0]] * 2)
+        made.append(Mix(objective, over, tuple(parts), order, 2, 3, ("A note: # of {it}.",)))
+    return made
 
 
 def passes(learner: Learner, over: Corpus) -> Passes:

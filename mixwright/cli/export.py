@@ -1,0 +1,133 @@
+"""Export of a plan for another trainer: `mixwright plan ... --export FORMAT`. Nothing is trained."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixwright.catalog import create, known
+from mixwright.errors import InputError
+from mixwright.plan.mix import Mix, Part, part_name
+from mixwright.runs import write_json
+from mixwright.steer.engine import Engine
+from mixwright.steer.pool import Pool, corpus_pool
+
+if TYPE_CHECKING:
+    from mixwright.corpus import Corpus
+    from mixwright.records import Plan, Stage
+
+DRAWS = 100_000
+"""Draws that tell the shares of levels, and rows that an export orders at most."""
+MARK = "mix.json"
+"""File by which a folder is known to hold an export, which a newer one may replace."""
+
+
+def check_export(name: str | None, folder: Path | None, *, dry_run: bool) -> None:
+    """Refuse, before anything is planned, what could not be exported. Raises InputError."""
+    if name is not None:
+        known("exports", name.replace("-", "_"))
+    elif folder is not None:
+        raise InputError("--export FORMAT beside --export-to", "none", "Name a format: mixwright list exports.")
+    if name is not None and dry_run:
+        raise InputError("--export or --dry-run", "both", "A dry run writes nothing: leave one out.")
+
+
+def export_plan(plan: Plan, corpus: Corpus, name: str, folder: Path, *, batch: int, seed: int = 0) -> list[str]:
+    """Write the plan for a trainer and say what was written; the folder appears whole or not at all.
+
+    Args:
+        plan: of one stage.
+        corpus: with its training rows; held-out rows are never exported.
+        name: of an export (`mixwright list exports`), `-` or `_` inside.
+        folder: made anew; an earlier export there is replaced, anything else refused.
+        batch: prompts, rows or pairs per optimiser step.
+        seed: of the draws and of the order of rows in a file.
+
+    Raises:
+        InputError: an unknown format, a plan that does not fit the rows, or a folder with something else in it.
+    """
+    name = name.replace("-", "_")
+    known("exports", name)
+    mix = mix_of(plan, corpus, batch=batch, seed=seed)
+    if folder.exists() and not (folder / MARK).exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(
+            "a new folder, or one with an earlier export", "other files", "Name another one: --export-to.", file=folder
+        )
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        said = create("exports", name).write(mix, folder)
+        shares = [
+            {"task": part.task, "level": part.level, "share": part.share, "rows": len(part.rows)} for part in mix.parts
+        ]
+        write_json(folder / MARK, {"format": name, "shares": shares, "notes": list(mix.notes)})
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return [*mix.notes, *said]
+
+
+def mix_of(plan: Plan, corpus: Corpus, *, batch: int, seed: int = 0) -> Mix:
+    """The plan's weights, as the engine has them before it has seen anything. Raises InputError as `export_plan` does."""
+    if len(plan.stages) != 1:
+        raise InputError("a plan of one stage, for now", f"{len(plan.stages)}", "Leave the stage that is to be exported.")
+    stage, train = plan.stages[0], corpus.select(split="train")
+    pool = corpus_pool(train)
+    watching = replace(stage, gates=(), controllers=(), monitors=())  # they hold rows back to watch them
+    engine = Engine(replace(plan, stages=(watching,)), pool, seed=seed)
+    drawn = np.asarray(engine.draw(max(DRAWS, 1)), dtype=np.int64)
+    shares = _shares(watching, pool, engine.wanted(), drawn)
+    rng, parts = np.random.default_rng(seed), []
+    for number in np.flatnonzero(shares):
+        cell, rows = pool.cells[number], np.flatnonzero(pool.cell_of == number)
+        share = float(shares[number])
+        parts.append(
+            Part(part_name(len(parts) + 1, cell.task, cell.level), cell.task, cell.level, share, rng.permutation(rows))
+        )
+    order = drawn[: min(stage.steps * batch, DRAWS)]
+    return Mix(
+        stage.objective, train, tuple(parts), order, batch, stage.steps, _notes(plan, pool, shares, len(order), batch)
+    )
+
+
+def _shares(stage: Stage, pool: Pool, wanted: dict[str, float], drawn: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Share of each cell, summing to 1: tasks as the engine wants them, levels as it draws them, or rows evenly."""
+    counts = np.bincount(pool.cell_of if stage.selector == "uniform" else pool.cell_of[drawn], minlength=len(pool.cells))
+    task_of = np.array([pool.tasks.index(cell.task) for cell in pool.cells])
+    totals = np.bincount(task_of, counts)
+    weights = np.array([wanted[task] for task in pool.tasks])
+    shares = weights[task_of] * counts / np.maximum(totals[task_of], 1)
+    shares = np.round(shares / shares.sum(), 6)
+    shares[int(shares.argmax())] += 1 - shares.sum()
+    return np.round(shares, 6)
+
+
+def _notes(plan: Plan, pool: Pool, shares: NDArray[np.float64], rows: int, batch: int) -> tuple[str, ...]:
+    """What the mix is, and what of the plan it cannot hold."""
+    stage = plan.stages[0]
+    counts = np.bincount(pool.cell_of, minlength=len(pool.cells))
+    notes = [f"Plan of planner {plan.planner}: {stage.objective}, {stage.steps} steps of {batch} draws."]
+    if np.abs(shares - counts / counts.sum()).max() < 1e-4:
+        notes.append("The plan keeps uniform sampling: every training row is drawn equally often.")
+    lost = []
+    if stage.mixture is not None:
+        lost.append(f"the mixture {stage.mixture} moves the weights of tasks")
+    if stage.selector not in ("uniform", "equal_levels"):
+        lost.append(f"the selector {stage.selector} moves the draws inside a task with the band")
+    if lost:
+        said = " and ".join(lost)
+        notes.append(f"In a steered run {said} while the model learns. This export is the state at the start, and stays.")
+    silent = [f"{kind} {', '.join(names)}" for kind, names in _levers(stage).items() if names]
+    if silent:
+        notes.append(f"Not exported, because they act on what a run shows: {'; '.join(silent)}.")
+    if rows < stage.steps * batch:
+        notes.append(f"The plan draws {stage.steps * batch:,} times; an ordered file has the first {rows:,} of these.")
+    return tuple(notes)
+
+
+def _levers(stage: Stage) -> dict[str, tuple[str, ...]]:
+    return {"gates": stage.gates, "controllers": stage.controllers, "monitors": stage.monitors}

@@ -1,0 +1,1 @@
+"""Exports of a plan to other trainers: one file, one format."""

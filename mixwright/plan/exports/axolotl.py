@@ -1,0 +1,87 @@
+"""Export to Axolotl: one file with the rows in the order of the plan's draws, and settings that keep that order.
+
+Axolotl concatenates the entries of `datasets` and shuffles; no field of an entry is a weight (`shards` takes a part).
+So rows are repeated and left out as the weights have it.
+
+Source: Axolotl, Dataset Loading and Config Reference (docs.axolotl.ai/docs/dataset_loading.html, config-reference.html):
+    `datasets`, `shuffle_merged_datasets`, `curriculum_sampling`; formats from dataset-formats/inst_tune.html,
+    dataset-formats/conversation.html and rlhf.html.
+Unit: rows.
+Cost: one JSONL file of as many rows as the plan draws, 100,000 at most.
+Blind spot: sample packing moves rows between steps; `curriculum_sampling` is read in SFT only.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from mixwright.contracts import Export
+from mixwright.plan.mix import Mix, as_chat, trl_rows, write_settings
+from mixwright.records import Example, Objective
+from mixwright.runs import write_text
+
+FILE = "rows.jsonl"
+PLAIN = {
+    "field_instruction": "prompt",
+    "field_output": "completion",
+    "format": "{instruction}",
+    "no_input_format": "{instruction}",
+}
+"""A prompt and a completion as they stand, without a template around them."""
+PAIRS = {"field_prompt": "prompt", "field_chosen": "chosen", "field_rejected": "rejected", "prompt_format": "{prompt}"}
+
+
+class Axolotl(Export):
+    """Rows repeated by weight."""
+
+    def write(self, mix: Mix, folder: Path) -> list[str]:
+        """rows.jsonl and axolotl.yaml."""
+        chat = not isinstance(mix.corpus[int(mix.order[0])].prompt, str)
+        examples = (mix.corpus[int(row)] for row in mix.order)
+        plainly = not chat or mix.objective == "grpo"
+        rows = trl_rows(mix, mix.order) if plainly else (_chat(example, mix.objective) for example in examples)
+        write_text(folder / FILE, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+        entry: dict[str, Any] = {"path": str(folder / FILE), "ds_type": "json", "split": "train"}
+        notes = [
+            *mix.notes,
+            f"Axolotl has no weights, so {FILE} has the rows in the order of the plan's draws, repeated and left out "
+            "as the weights have it. Do not shuffle them, and do not remove the repeated ones.",
+        ]
+        kind, note = _type(mix, chat=chat)
+        if kind is not None:
+            entry["type"] = kind
+        settings = {} if mix.objective == "sft" else {"rl": mix.objective}
+        settings |= {
+            "datasets": [entry],
+            "shuffle_merged_datasets": False,
+            "curriculum_sampling": True,
+            "dataset_exact_deduplication": False,
+            "num_epochs": mix.epochs,
+            "max_steps": mix.steps,
+        }
+        added = [*notes[len(mix.notes) :], *([note] if note else [])]
+        write_settings(folder / "axolotl.yaml", [*mix.notes, *added], settings)
+        return [*added, f"Add {folder / 'axolotl.yaml'} to your settings; an optimiser step takes {mix.batch} rows."]
+
+
+def _type(mix: Mix, *, chat: bool) -> tuple[Any, str]:
+    """The `type` of the entry, and what has to be done about it by hand."""
+    if mix.objective == "grpo":
+        return None, "GRPO in Axolotl: name your reward functions under trl.reward_funcs; they get the column answer."
+    if mix.objective == "dpo":
+        return ("chat_template.default", "") if chat else (PAIRS, "")
+    if not chat and not mix.corpus[int(mix.order[0])].prompt:
+        return "completion", ""
+    return ("chat_template", "") if chat else (PLAIN, "")
+
+
+def _chat(example: Example, objective: Objective) -> dict[str, Any]:
+    """A row of the types chat_template (SFT) and chat_template.default (DPO)."""
+    about, prompt = {"id": example.id, "task": example.task, "level": example.level}, as_chat(example.prompt)
+    if objective == "dpo":
+        sides = {"chosen": example.chosen or "", "rejected": example.rejected or ""}
+        return about | {"messages": prompt, **{name: as_chat(side, "assistant")[-1] for name, side in sides.items()}}
+    made = as_chat(example.target if example.target is not None else example.answer or "", "assistant")
+    return about | {"messages": [*prompt, *made]}

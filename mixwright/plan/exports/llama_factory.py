@@ -1,0 +1,81 @@
+"""Export to LLaMA-Factory: a data set of each task and level in dataset_info.json, mixed by `interleave_probs`.
+
+Source: LLaMA-Factory, data/README.md (dataset_info.json, alpaca and sharegpt formats) and the data arguments
+    (llamafactory.readthedocs.io, Arguments: `dataset`, `mix_strategy`, `interleave_probs`).
+Unit: share of rows, 0..1.
+Cost: one JSONL file per task and level.
+Blind spot: tasks are taken by chance, not evenly spread as in a steered run; no GRPO, so its rows are prompts with answers.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from mixwright.contracts import Export
+from mixwright.plan.mix import Mix, as_chat, write_settings
+from mixwright.records import Example, Objective, plain
+from mixwright.runs import write_json, write_text
+
+TAGS = {
+    "role_tag": "role",
+    "content_tag": "content",
+    "user_tag": "user",
+    "assistant_tag": "assistant",
+    "system_tag": "system",
+}
+STAGES: dict[Objective, str] = {"sft": "sft", "dpo": "dpo"}
+
+
+class LlamaFactory(Export):
+    """Shares as they are."""
+
+    def write(self, mix: Mix, folder: Path) -> list[str]:
+        """A JSONL file per part, dataset_info.json and llama_factory.yaml."""
+        info: dict[str, Any] = {}
+        for part in mix.parts:
+            examples = [mix.corpus[int(row)] for row in part.rows]
+            chat = not isinstance(examples[0].prompt, str)
+            rows = [_row(example, mix.objective, chat=chat) for example in examples]
+            text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+            write_text(folder / f"{part.name}.jsonl", text)
+            info[part.name] = {"file_name": f"{part.name}.jsonl", **_described(rows[0], chat=chat)}
+        write_json(folder / "dataset_info.json", info)
+        size = max(len(part.rows) / part.share for part in mix.parts)
+        added = [
+            f"interleave_over repeats rows until every pool was passed through once, about {size:,.0f} rows; the plan draws "
+            f"{mix.steps * mix.batch:,} in {mix.steps} steps."
+        ]
+        settings: dict[str, Any] = {"stage": STAGES[mix.objective]} if mix.objective in STAGES else {}
+        if not settings:
+            added.append("LLaMA-Factory has no GRPO: the rows are prompts with answers; set `stage` to what you train.")
+        settings |= {"dataset_dir": str(folder), "dataset": ",".join(part.name for part in mix.parts)}
+        if len(mix.parts) > 1:
+            shares = ",".join(f"{part.share:g}" for part in mix.parts)
+            settings |= {"mix_strategy": "interleave_over", "interleave_probs": shares}
+        write_settings(folder / "llama_factory.yaml", [*mix.notes, *added], {**settings, "max_steps": mix.steps})
+        return [*added, f"Add {folder / 'llama_factory.yaml'} to the YAML of `llamafactory-cli train`."]
+
+
+def _row(example: Example, objective: Objective, *, chat: bool) -> dict[str, Any]:
+    target = example.target if example.target is not None else example.answer or ""
+    if objective == "dpo":
+        sides = {"chosen": example.chosen or "", "rejected": example.rejected or ""}
+        if chat:
+            answers = {name: as_chat(side, "assistant")[-1] for name, side in sides.items()}
+            return {"messages": as_chat(example.prompt), **answers}
+        return {"instruction": plain(example.prompt), **{name: plain(side) for name, side in sides.items()}}
+    if chat:
+        return {"messages": [*as_chat(example.prompt), *as_chat(target, "assistant")]}
+    return {"instruction": plain(example.prompt), "output": plain(target)}
+
+
+def _described(row: dict[str, Any], *, chat: bool) -> dict[str, Any]:
+    """The description of a data set with such rows."""
+    ranking = {"ranking": True} if "chosen" in row else {}
+    answers = {name: name for name in ("chosen", "rejected") if name in row}
+    if chat:
+        return {"formatting": "sharegpt", **ranking, "columns": {"messages": "messages", **answers}, "tags": TAGS}
+    columns = {"prompt": "instruction", **(answers or {"response": "output"})}
+    return {"formatting": "alpaca", **ranking, "columns": columns}

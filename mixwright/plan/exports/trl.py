@@ -1,0 +1,82 @@
+"""Export to TRL: a file of each task and level, a `datasets` section with fractions, and a script that interleaves.
+
+`mixture.yaml` is for TRL's own scripts (`trl grpo --config ...`): the fractions of `DatasetMixtureConfig`. There no row
+stands twice, so the smallest pool bounds the mixture. `interleave.py` draws by `datasets.interleave_datasets` with the same
+probabilities, repeating small pools (`all_exhausted`), for scripts of your own.
+
+Source: TRL, Scripts Utilities, class DatasetMixtureConfig (huggingface.co/docs/trl/script_utils), `fraction` as in 1.16;
+    datasets, interleave_datasets (huggingface.co/docs/datasets/process#interleave).
+Unit: share of rows, 0..1.
+Cost: one Parquet file per task and level.
+Blind spot: rows of a pool come in the order of its file, and tasks by chance, not evenly spread as in a steered run.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mixwright.contracts import Export
+from mixwright.plan.mix import Mix, trl_rows, write_rows, write_settings
+from mixwright.runs import write_json, write_text
+
+STRATEGY = "all_exhausted"
+SCRIPT = '''"""Rows interleaved by the shares of interleave.json. In your script: from interleave import train_dataset."""
+
+import json
+from pathlib import Path
+
+from datasets import Dataset, interleave_datasets, load_dataset
+
+HERE = Path(__file__).resolve().parent
+
+
+def train_dataset(seed: int = 0) -> Dataset:
+    """The data set that the trainer takes as train_dataset."""
+    mix = json.loads((HERE / "interleave.json").read_text(encoding="utf-8"))
+    names = [str(HERE / source["file"]) for source in mix["sources"]]
+    sources = [load_dataset("parquet", data_files=name, split="train") for name in names]
+    shares = [source["probability"] for source in mix["sources"]]
+    return interleave_datasets(sources, probabilities=shares, seed=seed, stopping_strategy=mix["stopping_strategy"])
+
+
+if __name__ == "__main__":
+    print(train_dataset())
+'''
+
+
+class Trl(Export):
+    """Shares as they are."""
+
+    def write(self, mix: Mix, folder: Path) -> list[str]:
+        """sources/, mixture.yaml, interleave.json and interleave.py."""
+        for part in mix.parts:
+            write_rows(folder / _file(part.name), list(trl_rows(mix, part.rows)))
+        size = min(len(part.rows) / part.share for part in mix.parts)
+        whole = max(len(part.rows) / part.share for part in mix.parts)
+        used, rows = sum(round(part.share * size) for part in mix.parts), sum(len(part.rows) for part in mix.parts)
+        notes = [
+            *mix.notes,
+            f"mixture.yaml repeats no row, so its fractions leave {used:,} of {rows:,} rows; interleave.py repeats the rows "
+            f"of small pools and makes about {whole:,.0f} rows. The plan draws {mix.steps * mix.batch:,} (max_steps: "
+            f"{mix.steps}).",
+        ]
+        sections: list[dict[str, Any]] = [
+            {"path": "parquet", "data_files": str(folder / _file(part.name)), "split": "train", "fraction": part.share}
+            for part in mix.parts
+        ]
+        write_settings(folder / "mixture.yaml", notes, {"datasets": sections, "max_steps": mix.steps})
+        sources = [
+            {"file": _file(part.name), "task": part.task, "level": part.level, "probability": part.share}
+            for part in mix.parts
+        ]
+        write_json(folder / "interleave.json", {"sources": sources, "stopping_strategy": STRATEGY})
+        write_text(folder / "interleave.py", SCRIPT)
+        return [
+            *notes[len(mix.notes) :],
+            f"Add {folder / 'mixture.yaml'} to the YAML of a `trl` script, or import interleave.py.",
+        ]
+
+
+def _file(name: str) -> str:
+    return f"sources/{name}.parquet"

@@ -1,0 +1,67 @@
+"""Export to verl: one Parquet file with the rows in the order of the plan's draws, and `data` settings that keep it.
+
+verl concatenates `data.train_files` and shuffles; no setting is a weight (`data.sampler` takes a class of your own). So rows
+are repeated and left out as the weights have it.
+
+Source: verl, Prepare Data for Post-Training and Config Explanation (verl.readthedocs.io, preparation/prepare_data.html,
+    examples/config.html): the five fields of a row, `data.train_files`, `data.shuffle`, `data.train_batch_size`.
+Unit: rows.
+Cost: one Parquet file of as many rows as the plan draws, 100,000 at most.
+Blind spot: `filter_overlong_prompts` removes rows and so moves the shares; the grader is yours, found by `data_source`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mixwright.contracts import Export
+from mixwright.errors import InputError
+from mixwright.plan.mix import Mix, as_chat, write_rows, write_settings
+from mixwright.records import Example, Objective
+
+FILE = "train.parquet"
+
+
+class Verl(Export):
+    """Rows repeated by weight."""
+
+    def write(self, mix: Mix, folder: Path) -> list[str]:
+        """train.parquet and verl.yaml. Raises InputError for DPO, which verl does not train from pairs."""
+        if mix.objective == "dpo":
+            remedy = "Export to trl, axolotl or llama_factory."
+            raise InputError("an objective that verl documents: grpo or sft", "dpo", remedy)
+        rows = [_row(mix.corpus[int(row)], place, mix.objective) for place, row in enumerate(mix.order)]
+        write_rows(folder / FILE, rows)
+        added = [
+            f"verl has no weights, so {FILE} has the rows in the order of the plan's draws, repeated and left out as "
+            "the weights have it. Do not shuffle them."
+        ]
+        data: dict[str, Any] = {"train_files": [str(folder / FILE)], "train_batch_size": mix.batch}
+        trainer = {"total_epochs": mix.epochs, "total_training_steps": mix.steps}
+        if mix.objective == "sft":
+            data |= {"multiturn": {"enable": True, "messages_key": "messages"}}
+            added.append("verl's SFT trainer has a sampler of its own, which shuffles: the shares stay, the order does not.")
+            command = "torchrun -m verl.trainer.fsdp_sft_trainer"
+        else:
+            data |= {"shuffle": False, "prompt_key": "prompt", "reward_fn_key": "data_source"}
+            command = "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo"
+            added.append("The reward is yours: data_source is the task, reward_model.ground_truth the answer.")
+        write_settings(folder / "verl.yaml", [*mix.notes, *added], {"data": data, "trainer": trainer})
+        flat = f"data.train_files=['{folder / FILE}'] data.train_batch_size={mix.batch}"
+        return [*added, f"Give the settings of {folder / 'verl.yaml'} as overrides: {command} {flat} ..."]
+
+
+def _row(example: Example, place: int, objective: Objective) -> dict[str, Any]:
+    about = {"split": "train", "index": place, "id": example.id, "level": example.level}
+    if objective == "sft":
+        target = example.target if example.target is not None else example.answer or ""
+        talk = [*(as_chat(example.prompt) if example.prompt else []), *as_chat(target, "assistant")]
+        return {"messages": talk, "data_source": example.task, "extra_info": about}
+    return {
+        "data_source": example.task,
+        "prompt": as_chat(example.prompt),
+        "ability": example.task,
+        "reward_model": {"style": "rule", "ground_truth": example.answer or ""},
+        "extra_info": about,
+    }

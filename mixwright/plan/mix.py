@@ -1,0 +1,154 @@
+"""Mix of a plan as other trainers can have it: a share per task and level, and rows in the order of its draws."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixwright.errors import InputError, one_line
+from mixwright.records import Example, Objective, Text, cell_key
+from mixwright.runs import write_table, write_text, yaml_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from mixwright.corpus import Corpus
+
+WIDTH = 100
+"""Characters of a line of comment."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One task and level."""
+
+    name: str
+    """Of its file and data set: letters, digits, `_`, `-` and `.`; unique."""
+    task: str
+    """Task name."""
+    level: float | None
+    """Level; None for a task without levels."""
+    share: float
+    """Share of the draws, above 0; the shares of a mix sum to 1."""
+    rows: NDArray[np.int64]
+    """Its rows in the corpus, shuffled: a trainer that takes the first of them takes any."""
+
+
+@dataclass(frozen=True)
+class Mix:
+    """A plan's weights and order at the start of the run."""
+
+    objective: Objective
+    """What the rows are for."""
+    corpus: Corpus
+    """Training rows."""
+    parts: tuple[Part, ...]
+    """Those with a share above 0, in the order of their names."""
+    order: NDArray[np.int64]
+    """Rows in the order in which the plan draws them before it has seen anything; at most those of the whole run."""
+    batch: int
+    """Prompts (GRPO), rows (SFT) or pairs (DPO) per optimiser step."""
+    steps: int
+    """Optimiser steps of the plan."""
+    notes: tuple[str, ...]
+    """What the mix is, and what of the plan no fixed weights can hold; a sentence each."""
+
+    @property
+    def epochs(self) -> int:
+        """How often `order` is passed through in the plan's steps, rounded up."""
+        return -(-self.steps * self.batch // len(self.order))
+
+
+def part_name(number: int, task: str, level: float | None) -> str:
+    """Of a file and of a data set, whatever the task is called: `03_gcd_2`."""
+    return f"{number:02d}_{re.sub(r'[^A-Za-z0-9.-]+', '_', cell_key(task, level))[:60].strip('._')}"
+
+
+def trl_rows(mix: Mix, rows: Iterable[int]) -> Iterator[dict[str, Any]]:
+    """Rows with the columns that TRL's trainer of the objective takes, beside id, task and level.
+
+    GRPO: prompt and answer. SFT: prompt and completion, or text where there is no prompt. DPO: chosen and rejected,
+    and the prompt where there is one. Texts are strings or lists of messages.
+
+    Raises:
+        InputError: a row lacks what the objective is trained on.
+    """
+    for row in rows:
+        example = mix.corpus[int(row)]
+        yield {"id": example.id, "task": example.task, "level": example.level, **_texts(example, mix.objective)}
+
+
+def _texts(example: Example, objective: Objective) -> dict[str, Any]:
+    if objective == "grpo":
+        return {"prompt": messages(example.prompt), "answer": example.answer}
+    if objective == "dpo":
+        sides = {"chosen": messages(_given(example, "chosen")), "rejected": messages(_given(example, "rejected"))}
+        return ({"prompt": messages(example.prompt)} if example.prompt else {}) | sides
+    target = example.target if example.target is not None else _given(example, "answer")
+    return {"prompt": messages(example.prompt), "completion": messages(target)} if example.prompt else {"text": target}
+
+
+def _given(example: Example, name: str) -> Text:
+    value = getattr(example, name)
+    if value is None:
+        remedy = "Add it, leave the row out, or plan for another objective."
+        raise InputError(f"a column {name!r} in every row that is exported", f"none in {example.id!r}", remedy)
+    return value
+
+
+def messages(text: Text) -> str | list[dict[str, str]]:
+    """A text as other trainers read it: the string itself, or a list of messages."""
+    return text if isinstance(text, str) else [dict(message) for message in text]
+
+
+def as_chat(text: Text, role: str = "user") -> list[dict[str, str]]:
+    """A text as a list of messages: a string is one of `role`."""
+    return [{"role": role, "content": text}] if isinstance(text, str) else [dict(message) for message in text]
+
+
+def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows as Parquet; a column that is empty in this file keeps the type that it has in the others.
+
+    Raises:
+        InputError: chats beside plain texts.
+    """
+    import pyarrow as pa
+
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    fields = [_field(name, rows) for name in names]
+    schema: pa.Schema = pa.schema([field for field in fields if field is not None])
+    try:
+        write_table(path, pa.Table.from_pylist([dict(row) for row in rows], schema=schema))
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise InputError("chats or plain texts, one of them", str(error)[:100], "Split the data in two.") from None
+
+
+def _field(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Field:
+    import pyarrow as pa
+
+    message = pa.struct([("role", pa.string()), ("content", pa.string())])
+    sample = next((row[name] for row in rows if row.get(name) is not None), None)
+    if name == "level":
+        return pa.field(name, pa.float64())
+    if isinstance(sample, list):
+        return pa.field(name, pa.list_(message))
+    return pa.field(name, pa.infer_type([sample]) if isinstance(sample, dict) else pa.string())
+
+
+def write_settings(path: Path, notes: Iterable[str], data: Mapping[str, Any]) -> None:
+    """Write settings as YAML below their notes."""
+    write_text(path, commented(notes) + yaml_text(dict(data), width=120))
+
+
+def commented(notes: Iterable[str]) -> str:
+    """Notes as lines of comment; text from data cannot end one."""
+    import textwrap
+
+    lines = [line for note in notes for line in textwrap.wrap(one_line(note), WIDTH, subsequent_indent="  ")]
+    return "".join(f"# {line}\n" for line in lines)

@@ -1,0 +1,234 @@
+"""Exports of a plan: shares by hand, read back by the trainers' own readers where those are installed, by YAML elsewhere."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from cli_call import Call, sums, write
+
+from mixwright.cli.export import DRAWS, MARK, export_plan, mix_of
+from mixwright.corpus import Corpus
+from mixwright.errors import InputError
+from mixwright.records import Example, Measurement, Objective, Plan, Stage
+from mixwright.runs import RunFolder, read_plan, write_measurements, write_plan
+
+ROWS = [("gcd", 1.0, 30), ("gcd", 2.0, 10), ("spell it/1", None, 20)]
+
+
+def corpus() -> Corpus:
+    """60 training rows, and 5 held-out ones that must never be seen in an export."""
+    rows = [
+        Example(f"{task}{level}{n}", task, f"{task} {level} {n} =", answer=str(n), target=str(n), level=level)
+        for task, level, count in ROWS
+        for n in range(count)
+    ]
+    return Corpus.from_examples(
+        [*rows, *(Example(f"e{n}", "gcd", f"held {n}", "1", "1", 1.0, split="eval") for n in range(5))]
+    )
+
+
+def planned(selector: str = "equal_levels", objective: Objective = "grpo", gcd: float = 0.75, **more: Any) -> Plan:
+    weights = {"gcd": gcd, "spell it/1": 1 - gcd}
+    return Plan("by hand", (Stage("training", objective, 10, weights, selector=selector, **more),))
+
+
+def export(name: str, place: Path, plan: Plan | None = None, batch: int = 8) -> str:
+    return "\n".join(export_plan(plan or planned(), corpus(), name, place, batch=batch))
+
+
+def settings(path: Path) -> Any:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def test_levels_have_equal_shares_of_their_task_and_rows_uniform_ones() -> None:
+    equal = mix_of(planned(), corpus(), batch=8)
+    assert [(part.name, part.share, len(part.rows)) for part in equal.parts] == [
+        ("01_gcd_1", 0.375, 30),
+        ("02_gcd_2", 0.375, 10),
+        ("03_spell_it_1", 0.25, 20),
+    ]
+    rows = mix_of(planned("uniform"), corpus(), batch=8)
+    assert [part.share for part in rows.parts] == [0.5625, 0.1875, 0.25]
+    assert len(equal.order) == 80, "10 steps of 8"
+    tasks = Counter(equal.corpus[int(row)].task for row in equal.order)
+    assert tasks == {"gcd": 60, "spell it/1": 20}
+    assert all(example.split == "train" for example in equal.corpus)
+
+
+def test_a_task_of_weight_0_is_left_out_and_a_long_plan_says_how_often_its_rows_are_passed() -> None:
+    mix = mix_of(planned(gcd=1.0), corpus(), batch=8)
+    assert [part.share for part in mix.parts] == [0.5, 0.5]
+    long = mix_of(Plan("p", (Stage("s", "grpo", 30_000, {"gcd": 1.0}),)), corpus(), batch=8)
+    assert (len(long.order), long.epochs) == (DRAWS, 3), "240,000 draws of 100,000 rows"
+    assert any("the first 100,000" in note for note in long.notes)
+
+
+def test_it_says_what_is_lost_and_when_the_plan_keeps_uniform_sampling() -> None:
+    uniform = planned("uniform", gcd=2 / 3)
+    assert any("keeps uniform sampling" in note for note in mix_of(uniform, corpus(), batch=8).notes)
+    steered = mix_of(planned("difficulty", gates=("too_hard",)), corpus(), batch=8).notes
+    assert any("selector difficulty" in note and "state at the start" in note for note in steered)
+    assert any("gates too_hard" in note for note in steered)
+    assert not any(
+        "uniform sampling" in note or "state at the start" in note for note in mix_of(planned(), corpus(), batch=8).notes
+    )
+
+
+def test_interleave_datasets_takes_the_shares_and_gives_them(tmp_path: Path) -> None:
+    export("trl", tmp_path / "trl")
+    made = runpy.run_path(str(tmp_path / "trl" / "interleave.py"))["train_dataset"]
+    seen = Counter((row["task"], row["level"]) for seed in range(40) for row in made(seed))
+    total = sum(seen.values())
+    assert total > 2000
+    for cell, share in {("gcd", 1.0): 0.375, ("gcd", 2.0): 0.375, ("spell it/1", None): 0.25}.items():
+        assert abs(seen[cell] / total - share) < 4 * (share * (1 - share) / total) ** 0.5, cell
+    assert set(made().column_names) == {"id", "task", "level", "prompt", "answer"}
+
+
+def test_trl_reads_the_mixture_and_keeps_the_fractions(tmp_path: Path) -> None:
+    from trl import DatasetMixtureConfig, TrlParser, get_dataset
+
+    told = export("trl", tmp_path / "trl")
+    path = str(tmp_path / "trl" / "mixture.yaml")
+    parser = TrlParser(DatasetMixtureConfig)
+    config, rest = parser.parse_args_and_config(["--config", path], return_remaining_strings=True)
+    assert rest == ["--max_steps", "10"], "for the trainer's own arguments"
+    rows = get_dataset(config)["train"]
+    # the 10 rows of gcd@2 are 0.375 of 26.7: 10 of each level, and 6.67 of the others
+    assert Counter(zip(rows["task"], rows["level"], strict=True)) == {
+        ("gcd", 1.0): 10,
+        ("gcd", 2.0): 10,
+        ("spell it/1", None): 7,
+    }
+    assert "leave 27 of 60 rows" in told
+
+
+def test_axolotl_gets_the_rows_in_the_order_of_the_draws(tmp_path: Path) -> None:
+    place = tmp_path / "out"
+    export("axolotl", place)
+    rows = [json.loads(line) for line in (place / "rows.jsonl").read_text(encoding="utf-8").splitlines()]
+    mix = mix_of(planned(), corpus(), batch=8)
+    assert [row["id"] for row in rows] == [mix.corpus[int(row)].id for row in mix.order]
+    found = settings(place / "axolotl.yaml")
+    assert found["datasets"] == [{"path": str(place / "rows.jsonl"), "ds_type": "json", "split": "train"}]
+    kept = {
+        "rl": "grpo",
+        "shuffle_merged_datasets": False,
+        "curriculum_sampling": True,
+        "dataset_exact_deduplication": False,
+    }
+    assert kept.items() <= found.items()
+    assert found["max_steps"] == 10
+    export("axolotl", place, planned("uniform", "sft"))
+    found = settings(place / "axolotl.yaml")
+    assert found["datasets"][0]["type"]["field_output"] == "completion"
+    assert "rl" not in found
+
+
+def test_llama_factory_gets_probabilities_and_described_data_sets(tmp_path: Path) -> None:
+    place = tmp_path / "out"
+    told = export("llama-factory", place)
+    found = settings(place / "llama_factory.yaml")
+    assert found["dataset"] == "01_gcd_1,02_gcd_2,03_spell_it_1"
+    assert (found["mix_strategy"], found["interleave_probs"]) == ("interleave_over", "0.375,0.375,0.25")
+    assert "no GRPO" in told
+    assert "stage" not in found
+    info = json.loads((place / "dataset_info.json").read_text(encoding="utf-8"))
+    assert info["02_gcd_2"]["columns"] == {"prompt": "instruction", "response": "output"}
+    rows = [json.loads(line) for line in (place / info["02_gcd_2"]["file_name"]).read_text(encoding="utf-8").splitlines()]
+    assert len(rows) == 10
+    assert {"instruction": "gcd 2.0 3 =", "output": "3"} in rows
+
+
+def test_verl_gets_its_five_fields(tmp_path: Path) -> None:
+    place = tmp_path / "out"
+    told = export("verl", place)
+    rows = pq.read_table(place / "train.parquet").to_pylist()
+    assert len(rows) == 80
+    assert set(rows[0]) == {"data_source", "prompt", "ability", "reward_model", "extra_info"}
+    assert [message["role"] for message in rows[0]["prompt"]] == ["user"]
+    gold = {row["extra_info"]["id"]: row["reward_model"] for row in rows}
+    assert all(model == {"style": "rule", "ground_truth": corpus_answer(key)} for key, model in gold.items())
+    found = settings(place / "verl.yaml")
+    assert found["data"]["shuffle"] is False
+    assert found["data"]["train_files"] == [str(place / "train.parquet")]
+    assert found["trainer"] == {"total_epochs": 1, "total_training_steps": 10}
+    assert "algorithm.adv_estimator=grpo" in told
+
+
+def corpus_answer(key: str) -> str | None:
+    return next(example.answer for example in corpus() if example.id == key)
+
+
+def test_chats_and_pairs(tmp_path: Path) -> None:
+    ask = ({"role": "user", "content": "2 + 2 ="},)
+    say = ({"role": "assistant", "content": "4"},)
+    chats = Corpus.from_examples([Example(f"{n}", "chat", (*ask,), target=say) for n in range(4)])
+    pairs = Corpus.from_examples([Example(f"{n}", "chat", "which?", chosen="a", rejected="b") for n in range(4)])
+    sft, dpo = (Plan("p", (Stage("s", kind, 2, {"chat": 1.0}),)) for kind in ("sft", "dpo"))  # type: ignore[arg-type]
+    talk = [dict(ask[0]), dict(say[0])]
+    export_plan(sft, chats, "axolotl", tmp_path / "a", batch=2)
+    rows = (tmp_path / "a" / "rows.jsonl").read_text(encoding="utf-8").splitlines()
+    assert json.loads(rows[0])["messages"] == talk
+    assert settings(tmp_path / "a" / "axolotl.yaml")["datasets"][0]["type"] == "chat_template"
+    export_plan(sft, chats, "llama_factory", tmp_path / "l", batch=2)
+    assert json.loads((tmp_path / "l" / "01_chat.jsonl").read_text(encoding="utf-8").splitlines()[0]) == {"messages": talk}
+    assert "interleave_probs" not in settings(tmp_path / "l" / "llama_factory.yaml"), "one data set needs none"
+    export_plan(sft, chats, "verl", tmp_path / "v", batch=2)
+    assert pq.read_table(tmp_path / "v" / "train.parquet").to_pylist()[0]["messages"] == talk
+    export_plan(dpo, pairs, "trl", tmp_path / "t", batch=2)
+    row = pq.read_table(tmp_path / "t" / "sources" / "01_chat.parquet").to_pylist()[0]
+    assert (row["prompt"], row["chosen"], row["rejected"]) == ("which?", "a", "b")
+    export_plan(dpo, pairs, "llama_factory", tmp_path / "d", batch=2)
+    info = json.loads((tmp_path / "d" / "dataset_info.json").read_text(encoding="utf-8"))["01_chat"]
+    assert info["ranking"] is True
+    with pytest.raises(InputError, match="dpo"):
+        export_plan(dpo, pairs, "verl", tmp_path / "no", batch=2)
+    assert not (tmp_path / "no").exists(), "nothing half-written stays"
+
+
+def test_an_earlier_export_is_replaced_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("keep")
+    with pytest.raises(InputError, match="other files"):
+        export("trl", tmp_path / "mine")
+    assert (tmp_path / "mine" / "notes.txt").read_text() == "keep"
+    export("trl", tmp_path / "ours")
+    export("verl", tmp_path / "ours")
+    assert {path.name for path in (tmp_path / "ours").iterdir()} == {MARK, "train.parquet", "verl.yaml"}
+    with pytest.raises(InputError, match="axolotl"):
+        export("axolotol", tmp_path / "ours")
+    assert (tmp_path / "ours" / "verl.yaml").exists(), "a wrong name removes nothing"
+    two = planned().stages * 2
+    with pytest.raises(InputError, match="one stage"):
+        export("trl", tmp_path / "ours", Plan("p", two))
+
+
+def test_the_command_exports_a_plan_as_it_stands(call: Call) -> None:
+    write("a.jsonl", sums())
+    Path("run.yaml").write_text("corpus: {train: a.jsonl, eval_share: 0.25}\ntrain: {steps: 5}\n", encoding="utf-8")
+    rows = [
+        Measurement("competence", "sum", name, 0.4, 0.3, 0.5, 64, "share", null=0.1, null_of="luck")
+        for name in ("pass@1", "greedy")
+    ]
+    run = RunFolder("runs/run")
+    write_measurements(run.measurements("before"), rows)
+    assert "trl" in call("plan", "run.yaml", "--export", "trll")[2]
+    assert "leave one out" in call("plan", "run.yaml", "--export", "trl", "--dry-run")[2]
+    assert not run.plan.exists(), "what is refused plans nothing"
+    code, out, err = call("plan", "run.yaml", "--export", "llama-factory")
+    assert (code, out.split()) == (0, ["runs/run/plan.yaml", "runs/run/export/llama-factory"])
+    assert "selector difficulty" in err
+    plan = read_plan(run.plan)
+    write_plan(run.plan, Plan("edited", plan.stages, plan.cells))
+    code, out, err = call("plan", "run.yaml", "--export", "verl", "--export-to", "mine")
+    assert (code, out.split()) == (0, ["runs/run/plan.yaml", "mine"])
+    assert "planner edited" in err
+    assert pq.read_table("mine/train.parquet").num_rows == 40
