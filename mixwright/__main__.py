@@ -206,7 +206,7 @@ def trial(config: Config, folder: Folder = None) -> None:
         opened(settings, run, base=config.parent, pool=pool, whole=True, after=run.plan) as corpus,
     ):
         check_plan(settings, run, corpus)
-        result = try_plan(settings, run, pool, base=config.parent)
+        result = try_plan(settings, run, pool, base=config.parent, say=output.say)
     output.out_rows(
         ("arm", "against", "number", "difference", "95 % interval", "p", "word"),
         [

@@ -55,7 +55,7 @@ def run(config: RunConfig, folder: RunFolder, *, base: Path = Path(), say: Calla
             check_plan(config, folder, corpus)
             arms = ", ".join(arms_of(config.trial).first)
             say(f"trial: {arms} on {config.trial.seeds} seeds; nulls only if a lever helps")
-            try_plan(config, folder, pool, base=base)
+            try_plan(config, folder, pool, base=base, say=say)
     return render(folder)
 
 

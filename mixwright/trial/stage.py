@@ -20,6 +20,7 @@ from mixwright.runs import RunFolder, read_plan, write_json
 from mixwright.trial.arm_roles import Arms, Replan, arms_of, branch_of, idle_ablations, left_out, null_name, the
 from mixwright.trial.branch import is_complete, train_branch
 from mixwright.trial.jobs import Trial
+from mixwright.trial.power import foresee, told
 from mixwright.trial.seed_rows import COMPETENCE
 from mixwright.trial.summary import summarise
 from mixwright.workers.local import Job, Workers
@@ -29,14 +30,16 @@ if TYPE_CHECKING:
     from mixwright.workers.progress import Progress
 
 
-def try_plan(config: RunConfig, folder: RunFolder, pool: Workers, *, base: Path = Path()) -> TrialResult:
-    """Train and compare all arms, paired by seed; writes trial/."""
+def try_plan(
+    config: RunConfig, folder: RunFolder, pool: Workers, *, base: Path = Path(), say: Callable[[str], None] = lambda _: None
+) -> TrialResult:
+    """Train and compare all arms, paired by seed; writes trial/. `say` is told beforehand what the trial can see."""
 
     def replan(corpus: Corpus, measured: Sequence[Sequence[Measurement]]) -> Plan:
         return make_plan(config, folder, corpus, pooled(measured))
 
     build_bases(config, folder, pool, base)
-    return run_trial(folder, config, bases_of(config, folder), pool=pool, replan=replan)
+    return run_trial(folder, config, bases_of(config, folder), pool=pool, replan=replan, say=say)
 
 
 def steer_once(
@@ -70,6 +73,7 @@ def run_trial(
     pool: Workers | None = None,
     progress: Progress | None = None,
     replan: Replan | None = None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> TrialResult:
     """Train and measure every arm on every seed and write trial/result.json.
 
@@ -84,6 +88,7 @@ def run_trial(
         pool: running workers to use; None starts own ones.
         progress: as in `Workers.run`.
         replan: makes the plan of `shuffled_levels`; without it that null is left out.
+        say: called with what the trial can see, before the first branch.
 
     Raises:
         InputError: unknown arm, plan of several stages, no held-out examples, broken files.
@@ -100,8 +105,11 @@ def run_trial(
     trial = Trial(run, config, plan, corpus, [str(base) for base in bases], pool, progress)
     try:
         trial.measure()
+        seen = foresee(config, run, corpus, bases)
+        for line in told(seen):
+            say(f"  {line}")
         trial.train(trial.arm_jobs(arms.first))
-        result = _with_nulls(trial, arms, notes, replan)
+        result = replace(_with_nulls(trial, arms, notes, replan), power=seen)
     finally:
         for partial in run.result.parent.glob(".*.partial"):  # all workers have stopped
             shutil.rmtree(partial, ignore_errors=True)

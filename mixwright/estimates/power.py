@@ -1,0 +1,200 @@
+"""Power of a trial before it is run: the smallest difference it would tell from 0, and what a smaller one takes.
+
+The variance of a difference of two arms is that of `crossed`: sd(seeds)^2 / S + k (items + rest / S), with k the sum of
+squared item weights. The last two are shares of an item's spread 2 p (1 - p), p being its sampled success before: an item
+that is always right, or never, hardly moves. The shares, and the noise of seeds, come from earlier trials (`PRIOR`), or from
+finished seeds of the run itself. `crossed` takes the largest of three variances, so few seeds give it a little more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixwright.estimates.crossed import Estimate
+from mixwright.estimates.intervals import LEVEL, t_quantile
+from mixwright.estimates.judgement import FEWEST_SEEDS
+from mixwright.estimates.outcome import Decoding, Item, ItemScores
+from mixwright.records import Power
+
+EFFECT = 0.02
+"""Difference that most people would act on, and for which seeds and items are counted."""
+Against = Literal["untrained", "trained"]
+MOST_SEEDS, MOST_ITEMS = 1000, 100.0
+"""Seeds, and how many times the items, beyond which nothing is recommended."""
+TYPICAL = 0.15
+"""Spread of an item in earlier runs (0.13 to 0.17), where nothing was measured yet; at most 0.5."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Of the difference of two arms, beside what sampling items does."""
+
+    seeds: float
+    """Standard deviation between seeds that no number of items takes away, as a share."""
+    items: float
+    """Variance that an item keeps in all seeds, as a share of its spread: it grows with what training moves."""
+    rest: float
+    """Variance of an item within one seed, as a share of its spread."""
+
+
+PRIOR: dict[tuple[Decoding, Against], Noise] = {
+    ("greedy", "untrained"): Noise(0.01, 0.25, 0.42),
+    ("greedy", "trained"): Noise(0.01, 0.02, 0.47),
+    ("sampled", "untrained"): Noise(0.006, 0.12, 0.18),
+    ("sampled", "trained"): Noise(0.006, 0.01, 0.2),
+}
+"""From benchmarks/results/leave_one_out.json (contrasts through TRL). The noise of seeds was 0 to 2.1 points there and 0 to
+3.4 in rollouts.json, 4 to 18 in overhard.json where runs collapsed: such a trial sees less than this says."""
+PRIOR_SEEDS = 6
+"""Seeds that the prior is worth beside those of the run itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The held-out items of one task and level, as they were before."""
+
+    task: str
+    """Task name."""
+    items: int
+    """How many are measured."""
+    spread: float
+    """Mean of 2 p (1 - p), 0..0.5."""
+
+
+def cells_of(before: Sequence[ItemScores], samples: int) -> list[Cell]:
+    """The cells of what was measured before, one `ItemScores` per starting model.
+
+    Args:
+        before: with sampled success of the same items.
+        samples: samples behind each success; with one there is no telling how uncertain an item is, so `TYPICAL` is taken.
+    """
+    found: dict[tuple[str, float | None], list[Item]] = {}
+    for item in before[0].items if before else []:
+        found.setdefault((item[0], item[1]), []).append(item)
+    cells = []
+    for (task, _), items in found.items():
+        success = np.array([scores.column("pass@1", items) for scores in before])
+        spread = TYPICAL if samples < 2 else 2 * float(np.nanmean(success * (1 - success))) * samples / (samples - 1)
+        cells.append(Cell(task, len(items), min(spread if math.isfinite(spread) else TYPICAL, 0.5)))
+    return cells
+
+
+def expected(cells: Sequence[Cell], seeds: int, noise: Noise, times: float = 1.0) -> Estimate:
+    """What `crossed` would give for a true difference of 0: error and degrees of freedom.
+
+    Args:
+        cells: at least one.
+        seeds: of each arm; 2 or more.
+        noise: as assumed.
+        times: how many times the items of each cell.
+    """
+    counts = np.array([cell.items * times for cell in cells])
+    tasks = np.unique([cell.task for cell in cells], return_inverse=True)[1]
+    share = 1 / np.bincount(tasks, counts)[tasks] / len(np.unique(tasks))
+    squares, spread = counts * share**2, np.array([cell.spread for cell in cells])
+    freedom = np.maximum(counts - 1, 1)
+    rest = squares * noise.rest * spread / seeds
+    seen = counts / counts.sum() / freedom  # the item that `crossed` adds
+    items = squares * (noise.items * spread + seen) + rest
+    of_seeds, of_items, of_rest = noise.seeds**2 / seeds + rest.sum(), items.sum(), rest.sum()
+    whole = of_seeds + of_items - of_rest
+    of_freedom = of_items**2 / max((items**2 / freedom).sum(), 1e-300)
+    parts = ((of_seeds, seeds - 1), (of_items, of_freedom), (of_rest, (seeds - 1) * of_freedom))
+    worth = whole**2 / max(sum(part**2 / df for part, df in parts), 1e-300)
+    error, degrees = math.sqrt(float(whole)), max(round(float(worth), 3), 1.0)
+    half = t_quantile(degrees, LEVEL) * error
+    return Estimate(0.0, -half, half, 1.0, error, degrees, seeds, round(counts.sum()))
+
+
+def power(
+    cells: Sequence[Cell],
+    seeds: int,
+    noise: Noise,
+    against: Against,
+    *,
+    family: int = 1,
+    effect: float = EFFECT,
+    basis: str = "",
+) -> Power:
+    """What a trial of this size would tell from 0 in 80 of 100 cases, and what an effect would take.
+
+    Args:
+        cells: of the held-out items, at least one.
+        seeds: of each arm.
+        noise: of the difference of two arms.
+        against: what the arm is compared with.
+        family: contrasts that are corrected together; the first of them under Holm is meant.
+        effect: for which seeds and items are counted, above 0.
+        basis: where `noise` is from, for people.
+
+    Raises:
+        ValueError: no cells.
+    """
+    if not cells:
+        raise ValueError("no cells")
+    asked = max(seeds, 2)
+
+    def sees(count: int, times: float = 1.0) -> bool:
+        return expected(cells, count, noise, times).detectable(family) <= effect
+
+    found = expected(cells, asked, noise)
+    items = sum(cell.items for cell in cells)
+    times = _least(lambda number: sees(asked, number / items), items, round(items * MOST_ITEMS))
+    return Power(
+        against,
+        seeds,
+        items,
+        found.high,
+        found.detectable(family),
+        effect,
+        _least(sees, FEWEST_SEEDS, MOST_SEEDS),
+        times,
+        noise.seeds,
+        basis,
+    )
+
+
+def _least(enough: Callable[[int], bool], low: int, high: int) -> int | None:
+    """The least number from `low` to `high` that is enough, of which all above are enough, too; None when there is none."""
+    if not enough(high):
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle + 1, high)
+    return high
+
+
+def noise_of(
+    differences: Sequence[NDArray[np.float64]],
+    strata: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    prior: Noise,
+) -> Noise:
+    """The noise of seeds as finished seeds show it, drawn towards the prior; what items do stays as it was assumed.
+
+    Args:
+        differences: one table (seeds, items) per pair of arms.
+        strata: cell of each item.
+        weights: of each item, summing to 1.
+        prior: worth `PRIOR_SEEDS` seeds.
+    """
+    known, worth = prior.seeds**2 * PRIOR_SEEDS, float(PRIOR_SEEDS)
+    for table in differences:
+        seeds = len(table)
+        if seeds < 2:
+            continue
+        counts = np.bincount(strata)
+        centred = table - table.mean(axis=0)
+        centred -= np.stack([np.bincount(strata, row) / np.maximum(counts, 1) for row in centred])[:, strata]
+        loose = max(table.shape[1] - int((counts > 0).sum()), 1) * (seeds - 1)
+        rest = float((centred**2).sum()) / loose * float((weights**2).sum())
+        extra = (seeds - 1) / len(differences)
+        known += extra * max(float((table @ weights).var(ddof=1)) - rest, 0.0)
+        worth += extra
+    return replace(prior, seeds=math.sqrt(known / worth))

@@ -1,0 +1,161 @@
+"""Power and cost of a trial, worked out from its settings, what was measured before, and seeds that are finished already."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixwright.errors import InputError
+from mixwright.estimates.judgement import FEWEST_SEEDS
+from mixwright.estimates.outcome import NAMES, ItemScores, item_scores, shared_items
+from mixwright.estimates.power import PRIOR, TYPICAL, Against, Cell, Noise, cells_of, noise_of, power
+from mixwright.measure.bases import base_name
+from mixwright.records import Power
+from mixwright.runs import read_measurements
+from mixwright.trial.arm_roles import arms_of, the
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mixwright.config import RunConfig
+    from mixwright.corpus import Corpus
+    from mixwright.runs import RunFolder
+
+LEAST = 3
+"""Finished seeds of two arms from which their noise is read."""
+SPOKEN: dict[Against, str] = {"untrained": "from the untrained model", "trained": "from another trained arm"}
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What a trial takes, nulls left out."""
+
+    branches: int
+    """Trainings: arms that train, on every seed."""
+    steps: int
+    """Optimiser steps of all of them."""
+    rollouts: int
+    """Completions generated to train on; 0 for SFT and DPO."""
+    measured: int
+    """Completions generated to measure every branch after it, the untrained ones, too."""
+
+
+def costs(config: RunConfig, corpus: Corpus) -> Costs:
+    """Counts of a whole trial, from settings and data."""
+    arms, train = arms_of(config.trial).first, config.train
+    branches = sum(arm != the("untrained") for arm in arms) * config.trial.seeds
+    steps = branches * train.steps
+    rollouts = steps * train.prompts * train.generations if train.objective == "grpo" else 0
+    items = sum(cell.items for cell in _planned(config, corpus))
+    return Costs(branches, steps, rollouts, len(arms) * config.trial.seeds * items * (1 + config.measure.samples))
+
+
+def foresee(config: RunConfig, run: RunFolder, corpus: Corpus, bases: Iterable[str | Path]) -> tuple[Power, ...]:
+    """What the trial can see: against the untrained model, and against another trained arm; empty without held-out rows.
+
+    Args:
+        config: seeds, items, decoding, arms.
+        run: measurements of the starting models and finished branches are read from it, where it has some.
+        corpus: tells the items where nothing was measured yet.
+        bases: starting models.
+    """
+    before = [scores for base in bases for scores in _scores([run.measurements(base_name(base))])]
+    cells = cells_of(before, config.measure.samples) or _planned(config, corpus)
+    if not cells:
+        return ()
+    arms = arms_of(config.trial)
+    measured = (
+        "success of the items as measured before" if before else "items of typical difficulty, since none was measured"
+    )
+    made = []
+    kinds: tuple[Against, ...] = ("untrained", "trained")
+    for kind in kinds:
+        prior = PRIOR[config.measure.decoding, kind]
+        noise, seeds = _noise(config, run, arms.first, kind, prior)
+        known = f"{seeds} finished seeds of this run and earlier trials" if seeds else "earlier trials"
+        basis = f"{measured}; noise between seeds of {100 * noise.seeds:.1f} points, from {known}"
+        family = max(len(arms.references), 1)
+        made.append(power(cells, config.trial.seeds, noise, kind, family=family, basis=basis))
+    return tuple(made)
+
+
+def told(found: Sequence[Power]) -> list[str]:
+    """What a trial can see, in sentences; empty for nothing."""
+    if not found:
+        return []
+    first = found[0]
+    seen = ", ".join(f"{100 * each.detectable:.1f} points {SPOKEN[each.against]}" for each in found)
+    size = f"{first.seeds} seeds and {first.items:,} held-out items"
+    lines = [f"can see: with {size}, in 80 of 100 such trials, a difference of {seen}"]
+    lines += [
+        f"{100 * each.effect:g} points {SPOKEN[each.against]} would take {_seeds(each)}, or {_items(each)}"
+        for each in found
+        if each.detectable > each.effect
+    ]
+    lines.append(f"assumed: {first.basis}; a run that collapses is noisier")
+    if first.seeds < FEWEST_SEEDS:
+        lines.append(f'with fewer than {FEWEST_SEEDS} seeds every word is "cannot tell", whatever is seen')
+    return lines
+
+
+def _seeds(found: Power) -> str:
+    return "more seeds than are of use" if found.seeds_needed is None else f"{found.seeds_needed} seeds on these items"
+
+
+def _items(found: Power) -> str:
+    return "more items than are of use" if found.items_needed is None else f"{found.items_needed:,} items on these seeds"
+
+
+def _planned(config: RunConfig, corpus: Corpus) -> list[Cell]:
+    """The cells that will be measured, before anything is known of them."""
+    held_out = corpus.select(split="eval")
+    counts = [(cell.task, min(cell.count, config.measure.items)) for cell in (held_out.cells() if len(held_out) else ())]
+    return [Cell(task, count, TYPICAL) for task, count in counts if count]
+
+
+def _noise(config: RunConfig, run: RunFolder, arms: Sequence[str], kind: Against, prior: Noise) -> tuple[Noise, int]:
+    """The noise of seeds, and the finished seeds of this run that it rests on; the prior and 0 where there are too few."""
+    done = {arm: _finished(config, run, arm) for arm in arms}
+    tables, strata, weights, most = [], np.zeros(0, dtype=np.int64), np.zeros(0), 0
+    every = [scores for found in done.values() for scores in found.values()]
+    items = shared_items(every)
+    for one, other in itertools.combinations(arms, 2):
+        seeds = sorted(done[one].keys() & done[other].keys())
+        if (the("untrained") in (one, other)) != (kind == "untrained") or len(seeds) < LEAST or not items:
+            continue
+        name = NAMES[config.measure.decoding]
+        sides = [np.array([done[arm][seed].column(name, items) for seed in seeds]) for arm in (one, other)]
+        tables.append(sides[0] - sides[1])
+        most = max(most, len(seeds))
+    if tables:
+        strata, weights = _frame(items)
+    return (noise_of(tables, strata, weights, prior), most) if tables else (prior, 0)
+
+
+def _frame(items: Sequence[tuple[str, float | None, str]]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Cell and weight of each item; tasks weigh the same."""
+    cells = {cell: number for number, cell in enumerate(dict.fromkeys(item[:2] for item in items))}
+    tasks = np.unique([item[0] for item in items], return_inverse=True)[1]
+    counts = np.bincount(tasks)
+    return np.array([cells[item[:2]] for item in items], dtype=np.int64), 1 / counts[tasks] / len(counts)
+
+
+def _finished(config: RunConfig, run: RunFolder, arm: str) -> dict[int, ItemScores]:
+    paths = {seed: run.branch(arm, seed) / "after.parquet" for seed in range(config.trial.seeds)}
+    return {seed: scores for seed, path in paths.items() for scores in _scores([path])}
+
+
+def _scores(paths: Iterable[Path]) -> list[ItemScores]:
+    """What was measured, where there is such a file that this version can read."""
+    found = []
+    for path in paths:
+        if path.is_file():
+            with contextlib.suppress(InputError):
+                found.append(item_scores(read_measurements(path)))
+    return [scores for scores in found if scores.items]

@@ -1,0 +1,209 @@
+"""What a trial can see: variances by hand, power and coverage by simulation, and the widths of the committed TRL trials."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mixwright.config import CorpusConfig, MeasureConfig, RunConfig, TrainConfig, TrialConfig
+from mixwright.corpus import Corpus
+from mixwright.estimates.crossed import crossed
+from mixwright.estimates.intervals import t_quantile
+from mixwright.estimates.outcome import ItemScores
+from mixwright.estimates.power import PRIOR, TYPICAL, Cell, Noise, cells_of, expected, noise_of, power
+from mixwright.records import Example, Measurement, TrialResult, from_data
+from mixwright.runs import RunFolder, write_measurements
+from mixwright.trial.power import costs, foresee, told
+
+ROOT = Path(__file__).parent.parent
+QUIET = Noise(0.0, 0.25, 0.5)
+
+
+def test_the_variance_of_one_cell_by_hand() -> None:
+    found = expected([Cell("a", 100, 0.2)], 8, QUIET)
+    rest = 0.5 * 0.2 / 100 / 8
+    variance = 0.25 * 0.2 / 100 + 1 / 99 / 100 + rest  # items, the added item, and rest; seeds and rest of seeds cancel
+    assert math.isclose(found.error, math.sqrt(variance), rel_tol=1e-9)
+    assert math.isclose(found.high, t_quantile(found.freedom) * found.error, rel_tol=1e-9)
+    noisy = expected([Cell("a", 100, 0.2)], 8, Noise(0.04, 0.25, 0.5))
+    assert math.isclose(noisy.error**2 - found.error**2, 0.04**2 / 8, rel_tol=1e-6)
+
+
+def test_tasks_weigh_the_same_however_many_items_they_have() -> None:
+    uneven = expected([Cell("a", 10, 0.2), Cell("b", 990, 0.2)], 8, QUIET)
+    own = 10 / 20**2 * (0.25 + 0.5 / 8) * 0.2  # half of the weight rests on ten items
+    assert own < uneven.error**2 < 1.1 * own
+    levels = expected([Cell("a", 50, 0.2), Cell("a", 50, 0.2)], 8, QUIET)
+    assert math.isclose(levels.error, expected([Cell("a", 100, 0.2)], 8, QUIET).error, rel_tol=0.01)
+
+
+def test_more_seeds_and_items_help_where_they_can_and_nothing_is_promised_where_they_cannot() -> None:
+    cells = [Cell("a", 400, 0.15)]
+    noise = PRIOR["greedy", "trained"]
+    found = power(cells, 5, noise, "trained", effect=0.02)
+    assert found.detectable > 0.02
+    assert found.seeds_needed is not None
+    assert found.items_needed is not None
+    assert expected(cells, found.seeds_needed, noise).detectable(1) <= 0.02
+    assert expected(cells, found.seeds_needed - 1, noise).detectable(1) > 0.02
+    times = found.items_needed / 400
+    assert expected(cells, 5, noise, times).detectable(1) <= 0.02
+    few = power([Cell("a", 20, 0.3)], 8, QUIET, "untrained", effect=0.02)
+    assert few.seeds_needed is None, "twenty items differ among themselves, however many seeds"
+    loud = power(cells, 5, Noise(0.2, 0.25, 0.5), "untrained", effect=0.02)
+    assert loud.items_needed is None, "five seeds differ among themselves, however many items"
+    assert power(cells, 8, QUIET, "trained", family=3).detectable > power(cells, 8, QUIET, "trained").detectable
+    with pytest.raises(ValueError, match="no cells"):
+        power([], 8, QUIET, "trained")
+
+
+@pytest.mark.parametrize(("seeds", "noise"), [(8, Noise(0.01, 0.25, 0.42)), (6, Noise(0.03, 0.02, 0.47)), (20, QUIET)])
+def test_simulated_trials_have_the_power_and_the_width_that_were_foretold(seeds: int, noise: Noise) -> None:
+    """With 600 trials the standard error of a power of 80 % is 1.6 points, of a coverage of 95 % 0.9 points."""
+    rng = np.random.default_rng(3)
+    cells = [Cell("a", 60, 0.1), Cell("a", 60, 0.3), Cell("b", 150, 0.2)]
+    strata = np.repeat(np.arange(3), [60, 60, 150])
+    weights = np.where(strata < 2, 1 / 240, 1 / 300)
+    spread = np.repeat([cell.spread for cell in cells], [60, 60, 150])
+    foretold = expected(cells, seeds, noise)
+    size = foretold.detectable(1)
+    seen, covered, widths = 0, 0, []
+    for _ in range(600):
+        values = size + rng.normal(0, noise.seeds, (seeds, 1)) + rng.normal(0, np.sqrt(noise.items * spread))
+        found = crossed(values + rng.normal(0, np.sqrt(noise.rest * spread), (seeds, 270)), strata, weights)
+        seen += found.p < 0.05
+        covered += found.low <= size <= found.high
+        widths.append((found.high - found.low) / 2)
+    assert 0.73 <= seen / 600 <= 0.87
+    assert covered / 600 >= 0.93
+    assert 0.9 <= np.mean(widths) / foretold.high <= 1.15
+
+
+def test_cells_are_read_from_sampled_success_with_the_chance_of_sampling_taken_out() -> None:
+    items: list[Any] = [("a", 1.0, "x"), ("a", 1.0, "y"), ("b", None, "z")]
+    first = ItemScores({"pass@1": dict(zip(items, [0.5, 1.0, 0.25], strict=True))})
+    cells = cells_of([first], samples=4)
+    assert [(cell.task, cell.items) for cell in cells] == [("a", 2), ("b", 1)]
+    assert math.isclose(cells[0].spread, 2 * (0.25 + 0) / 2 * 4 / 3)
+    assert math.isclose(cells[1].spread, 2 * 0.1875 * 4 / 3)
+    assert [cell.spread for cell in cells_of([first], samples=1)] == [TYPICAL, TYPICAL]
+    assert cells_of([], samples=4) == []
+
+
+def test_finished_seeds_move_the_noise_and_the_prior_holds_where_they_are_few() -> None:
+    rng = np.random.default_rng(1)
+    strata, weights = np.zeros(400, dtype=np.int64), np.full(400, 1 / 400)
+    prior = Noise(0.01, 0.02, 0.47)
+
+    def table(seeds: int, between: float) -> Any:
+        return rng.normal(0, between, (seeds, 1)) + rng.normal(0, 0.25, (seeds, 400))
+
+    loud = noise_of([table(60, 0.08)], strata, weights, prior)
+    assert 0.06 < loud.seeds < 0.1
+    assert (loud.items, loud.rest) == (0.02, 0.47)
+    quiet = noise_of([table(60, 0.0)], strata, weights, prior)
+    assert quiet.seeds < 0.007, "sampling of items is no noise of seeds"
+    assert noise_of([table(1, 0.5)], strata, weights, prior) == prior
+
+
+def test_committed_trials_were_as_wide_as_would_have_been_foretold() -> None:
+    """On the trials that the prior was read from: per case, decoding and kind the median width is within a third."""
+    rows = json.loads((ROOT / "benchmarks" / "results" / "leave_one_out.json").read_text(encoding="utf-8"))["rows"]
+    for case in ("refusing", "eight"):
+        own = [row for row in rows if row["case"] == case]
+        items = [tuple(item) for item in read(next(row["items"] for row in own if "items" in row))]
+        arms: dict[str, dict[int, dict[str, Any]]] = {}
+        for row in own:
+            if "arm" in row:
+                arms.setdefault(row["arm"], {})[row["seed"]] = {n: np.array(read(row[n])) for n in ("greedy", "pass@1")}
+        before = [ItemScores({"pass@1": dict(zip(items, one["pass@1"], strict=True))}) for one in arms["frozen"].values()]
+        cells = cells_of(before, samples=8)
+        strata = np.unique([str(item[:2]) for item in items], return_inverse=True)[1]
+        tasks = np.unique([item[0] for item in items], return_inverse=True)[1]
+        weights = 1 / np.bincount(tasks)[tasks] / len(np.unique(tasks))
+        for decoding, kind in PRIOR:
+            ratios = []
+            for one, other in itertools.combinations(sorted(arms), 2):
+                if ("frozen" in (one, other)) == (kind == "untrained"):
+                    name = {"greedy": "greedy", "sampled": "pass@1"}[decoding]
+                    table = np.array([arms[one][seed][name] - arms[other][seed][name] for seed in arms[one]])
+                    found = crossed(table, strata, weights)
+                    ratios.append(expected(cells, len(table), PRIOR[decoding, kind]).high / (found.high - found.value))
+            assert 2 / 3 <= np.median(ratios) <= 1.5, (case, decoding, kind)
+
+
+def read(value: Any) -> list[Any]:
+    return json.loads(value) if isinstance(value, str) else value
+
+
+def corpus() -> Corpus:
+    rows = [Example(f"t{n}", "sum", f"{n}+1=", answer="1") for n in range(30)]
+    return Corpus.from_examples([*rows, *(Example(f"e{n}", "sum", f"{n}+2=", answer="1", split="eval") for n in range(20))])
+
+
+def config(**trial: Any) -> RunConfig:
+    asked = TrialConfig(**{"seeds": 4, "arms": ("uniform", "steered"), **trial})
+    train = TrainConfig(steps=5, prompts=2, generations=3)
+    return RunConfig(CorpusConfig("x.jsonl"), measure=MeasureConfig(items=10, samples=2), train=train, trial=asked)
+
+
+def test_costs_by_hand() -> None:
+    found = costs(config(), corpus())
+    assert (found.branches, found.steps, found.rollouts) == (8, 40, 240), "uniform and steered on 4 seeds; frozen trains not"
+    assert found.measured == 12 * 10 * 3, "three arms on 4 seeds; 10 items, greedy and 2 samples"
+
+
+def item_rows(values: list[float]) -> list[Measurement]:
+    names = {"pass@1": 1.0, "greedy": 1.0, "pass@1.swapped": 0.0, "greedy.swapped": 0.0}
+    return [
+        Measurement("competence", "sum", name, value * part, 0.0, 1.0, 2, "share", example=f"e{n}")
+        for name, part in names.items()
+        for n, value in enumerate(values)
+    ]
+
+
+def test_a_run_is_foreseen_from_its_settings_then_its_measurements_then_its_seeds(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    guessed = foresee(config(), run, corpus(), ["base-0"])
+    assert [(each.against, each.seeds, each.items) for each in guessed] == [("untrained", 4, 10), ("trained", 4, 10)]
+    assert "none was measured" in guessed[0].basis
+    write_measurements(run.measurements("base-0"), item_rows([0.0, 1.0] * 6))
+    sure = foresee(config(), run, corpus(), ["base-0"])
+    assert sure[0].items == 12
+    assert "as measured before" in sure[0].basis
+    assert sure[0].half < guessed[0].half, "items that are always right, or never, hardly move"
+    for arm, seed in itertools.product(("frozen", "uniform"), range(4)):
+        rise = 0.0 if arm == "frozen" else 0.2 * seed
+        write_measurements(run.branch(arm, seed) / "after.parquet", item_rows([rise] * 12))
+    known = foresee(config(), run, corpus(), ["base-0"])
+    assert "4 finished seeds" in known[0].basis
+    # 6 seeds of the prior at 1 point, 3 degrees of freedom at 25.8 points: the root of (6 x 0.0001 + 3 x 0.0667) / 9
+    assert math.isclose(known[0].noise, math.sqrt((6 * 0.01**2 + 3 * 0.2**2 * 5 / 3) / 9), rel_tol=1e-6)
+    assert known[1].noise == PRIOR["greedy", "trained"].seeds, "no two trained arms are there"
+
+
+def test_the_sentences_say_sizes_needs_and_assumptions() -> None:
+    lines = told(foresee(config(), RunFolder("none"), corpus(), []))
+    assert lines[0].startswith("can see: with 4 seeds and 10 held-out items, in 80 of 100 such trials, a difference of ")
+    assert "2 points from the untrained model would take more seeds than are of use, or " in lines[1]
+    assert any("earlier trials" in line for line in lines)
+    assert "fewer than 5 seeds" in lines[-1]
+    assert told(()) == []
+
+
+def test_results_of_earlier_versions_are_read_and_new_ones_come_back() -> None:
+    old = {"arms": [], "references": [], "nulls": [], "seeds": [0], "rows": [], "effects": [], "judgements": []}
+    old |= {"rollouts": {}, "target": {}}
+    assert from_data(TrialResult, old).power == ()
+    from dataclasses import replace
+
+    from mixwright.records import to_data
+
+    made = replace(from_data(TrialResult, old), power=foresee(config(), RunFolder("none"), corpus(), []))
+    assert from_data(TrialResult, json.loads(json.dumps(to_data(made)))) == made
