@@ -189,11 +189,13 @@ def test_a_run_is_foreseen_from_its_settings_then_its_measurements_then_its_seed
 
 
 def test_the_sentences_say_sizes_needs_and_assumptions() -> None:
-    lines = told(foresee(config(), RunFolder("none"), corpus(), []))
-    assert lines[0].startswith("can see: with 4 seeds and 10 held-out items, in 80 of 100 such trials, a difference of ")
-    assert "2 points from the untrained model would take more seeds than are of use, or " in lines[1]
-    assert any("earlier trials" in line for line in lines)
-    assert "fewer than 5 seeds" in lines[-1]
+    lines = told(foresee(config(seeds=8), RunFolder("none"), corpus(), []))
+    assert lines[0].startswith("can see: with 8 seeds and 10 held-out items, in 80 of 100 such trials, a difference of ")
+    assert "2 points from the untrained model would take more than these items, whatever the seeds, or " in lines[1]
+    assert "earlier trials" in lines[-1]
+    few = told(foresee(config(), RunFolder("none"), corpus(), []))
+    assert "can see nothing: with fewer than 5 seeds" in few[0]
+    assert not any("items on these seeds" in line for line in few)
     assert told(()) == []
 
 

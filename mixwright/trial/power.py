@@ -92,20 +92,27 @@ def told(found: Sequence[Power]) -> list[str]:
     first = found[0]
     seen = ", ".join(f"{100 * each.detectable:.1f} points {SPOKEN[each.against]}" for each in found)
     size = f"{first.seeds} seeds and {first.items:,} held-out items"
-    lines = [f"can see: with {size}, in 80 of 100 such trials, a difference of {seen}"]
-    lines += [
-        f"{100 * each.effect:g} points {SPOKEN[each.against]} would take {_seeds(each)}, or {_items(each)}"
-        for each in found
-        if each.detectable > each.effect
+    few = first.seeds < FEWEST_SEEDS
+    lines = [
+        f'can see nothing: with fewer than {FEWEST_SEEDS} seeds every word is "cannot tell"'
+        if few
+        else f"can see: with {size}, in 80 of 100 such trials, a difference of {seen}"
     ]
-    lines.append(f"assumed: {first.basis}; a run that collapses is noisier")
-    if first.seeds < FEWEST_SEEDS:
-        lines.append(f'with fewer than {FEWEST_SEEDS} seeds every word is "cannot tell", whatever is seen')
-    return lines
+    lines += [
+        f"{100 * each.effect:g} points {SPOKEN[each.against]} would take {_seeds(each)}"
+        + ("" if few else f", or {_items(each)}")
+        for each in found
+        if few or each.detectable > each.effect
+    ]
+    return [*lines, f"assumed: {first.basis}; a run that collapses is noisier"]
 
 
 def _seeds(found: Power) -> str:
-    return "more seeds than are of use" if found.seeds_needed is None else f"{found.seeds_needed} seeds on these items"
+    return (
+        "more than these items, whatever the seeds"
+        if found.seeds_needed is None
+        else f"{found.seeds_needed} seeds on these items"
+    )
 
 
 def _items(found: Power) -> str:

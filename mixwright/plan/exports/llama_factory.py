@@ -24,6 +24,8 @@ TAGS = {
     "user_tag": "user",
     "assistant_tag": "assistant",
     "system_tag": "system",
+    "observation_tag": "observation",
+    "function_tag": "function_call",
 }
 STAGES: dict[Objective, str] = {"sft": "sft", "dpo": "dpo"}
 
