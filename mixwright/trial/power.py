@@ -1,4 +1,4 @@
-"""Power and cost of a trial, worked out from its settings, what was measured before, and seeds that are finished already."""
+"""Power and cost of a trial, from its settings, what was measured before, and the seeds that are finished."""
 
 from __future__ import annotations
 
