@@ -1,12 +1,14 @@
 r"""Reader of a completion's final answer: `3 15 0 # 0` gives `0`, `so \boxed{1/2}.` gives `1/2`.
 
-One implementation for whatever compares answers without knowing the gold one: monitors, through the trainers. It is generic:
-it knows no task, and graders never use it. Left out on purpose: whether `1/2` is `0.5`.
+Two readers. `final_answer` compares completions with each other: it has an answer for any text, knows no gold one, and reads
+a few hundred characters; monitors use it, through the trainers. `stated` is what a grader asks: where a completion says its
+answer, and whether it does so at all. Left out on purpose: whether `1/2` is `0.5`.
 """
 
 from __future__ import annotations
 
 import re
+from typing import Literal, NamedTuple
 
 LONGEST = 40
 """Longest answer, characters."""
@@ -18,6 +20,113 @@ _MARK = re.compile(r"#{1,4}(?!#)|\\boxed ?\{|<answer>|\banswer\b(?: is\b)? ?[:=]
 _END = re.compile(r"\n|</|<\||\. |; ")
 _NUMBER = re.compile(r"[+-]?(?:\d{1,15}(?:,\d{3}){1,5}|\d{1,30})(?:\.\d{1,30})?")
 _WRAPS = " \t$*`_\"'.:,;#<>"
+
+_READ = 20_000
+"""Characters of a completion that `stated` reads, from its end."""
+BRIEF = 100
+"""Characters up to which a text of one line is an answer as a whole."""
+_QUOTE = 40
+"""Characters after a statement that also stands in the prompt from which it is a quotation, and no answer."""
+_HARD = re.compile(r"#{4}(?!#)|\\(?:boxed|fbox) ?\{|<answer>", re.IGNORECASE)
+_PHRASE = re.compile(
+    r"\b(?:answers?(?: to (?:this|the) \w{1,20})?(?: choice| option)?|(?:correct|right|best) (?:choice|option))"
+    r"(?=[\W_])[ \t*_]{0,4}(?:(?:is|are|was|would be|will be|must be|should be|equals)\b|[:=])|^[ \t>*]{0,4}A:",
+    re.IGNORECASE | re.MULTILINE,
+)
+_RUN_ON = re.compile(r"\n[ \t#*]{0,8}(?:Q|Question|Human|User|Problem|Instruction|Input)(?: \d{1,4})?[ *]{0,3}:")
+"""Where a base model goes on with a question of its own."""
+_STOP = re.compile(r"<\|[a-z_]{2,20}\|>|</s>|<(?:eos|end_of_turn)>")
+_LEAD = re.compile(r"(?:\s|\*|_|:|\\\[|\\\(|\$\$){0,40}")
+_SENTENCE = re.compile(r"(?<=[^\s.])[.!?](?=[\"')*_$]{0,3}(?:\s|$))")
+
+
+class Stated(NamedTuple):
+    """What a completion states as its answer, as it stands there."""
+
+    kind: Literal["marked", "whole", "last"]
+    """marked: after a mark or a phrase; whole: the text is so short that it is the answer; last: its last sentence."""
+    text: str
+    """The answer, or the sentence that it is looked for in."""
+    line: str
+    """The whole line, for answers with a full stop inside."""
+
+
+def stated(text: str, prompt: str = "") -> list[Stated]:
+    r"""Where a text says its answer, the best first; empty where it does not.
+
+    `#### 72`, `\boxed{72}` and `<answer>`, of which the last counts; else the phrases `the answer is 72`, `Answer: 72` and a
+    line `A: 72`, the last first; else the whole of a short line; else the last sentence. A mark with nothing behind it, at
+    the end of the text, is an answer that was cut off. What goes before is no answer: thoughts up to `</think>`, a repeated
+    prompt, a statement of the prompt's that more text follows; nor is what comes after: a next question, end marks.
+    """
+    text = _own(text, prompt)
+    if not text or ("<think>" in text and "</think>" not in text):
+        return []
+    hard = list(_HARD.finditer(text))
+    if hard:
+        mark = hard[-1]
+        rest = text[mark.end() :]
+        if mark.group().endswith("{"):
+            told = _braced(rest) if _closed(rest) else ""
+        else:
+            told = re.split(r"</|<\|", _line(rest) or "", maxsplit=1)[0]
+        return [Stated("marked", told, told)] if told.strip() else []
+    phrases = list(_PHRASE.finditer(text))
+    if phrases and not _line(text[phrases[-1].end() :]):
+        return []
+    told = [_said(text, mark.end()) for mark in reversed(phrases[-20:]) if not _quoted(text, mark, prompt)]
+    if told or phrases:
+        return [one for one in told if one.text]
+    if len(text) <= BRIEF and "\n" not in text:
+        return [Stated("whole", text, text)]
+    line = text.rpartition("\n")[2].strip()
+    sentences = [part for part in _SENTENCE.split(line) if part.strip(" *_\"')$")]
+    return [Stated("last", sentences[-1], line)] if sentences else []
+
+
+def _own(text: str, prompt: str) -> str:
+    """What the model itself says: without a repeated prompt, thoughts, end marks and a question of its own."""
+    prompt = prompt.strip()
+    text = text.lstrip()
+    if prompt and text.startswith(prompt) and len(prompt) > BRIEF:
+        text = text[len(prompt) :]
+    elif len(text) > BRIEF and prompt and text.strip() in prompt:
+        return ""
+    text = text[-_READ:].rpartition("</think>")[2]
+    stop = _STOP.search(text)
+    text = (text[: stop.start()] if stop else text).strip()
+    first = _HARD.search(text) or _PHRASE.search(text)
+    after = _RUN_ON.search(text, first.end() if first else 0)
+    if after and (first or ("\n" not in text[: after.start()].strip() and after.start() <= _QUOTE)):
+        text = text[: after.start()].strip()
+    return text
+
+
+def _line(text: str) -> str:
+    """The first line with something on it; empty where there is none."""
+    lead = _LEAD.match(text)
+    return text[lead.end() if lead else 0 :].partition("\n")[0].strip()
+
+
+def _said(text: str, start: int) -> Stated:
+    line = _line(text[start : start + 1000])
+    return Stated("marked", _SENTENCE.split(line, maxsplit=1)[0].strip(), line)
+
+
+def _quoted(text: str, mark: re.Match[str], prompt: str) -> bool:
+    """Whether a statement is one of the prompt's that the text goes on from."""
+    statement = text[mark.start() : mark.end() + 40].partition("\n")[0].strip()
+    after = text[mark.end() :].strip().partition("\n")[2] if "\n" in text[mark.end() :].strip() else ""
+    return bool(statement) and len(after) > _QUOTE and statement in prompt
+
+
+def _closed(text: str) -> bool:
+    depth = 1
+    for character in text:
+        depth += (character == "{") - (character == "}")
+        if not depth:
+            return True
+    return False
 
 
 def final_answer(text: str) -> str:

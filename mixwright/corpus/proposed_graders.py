@@ -1,0 +1,129 @@
+"""Proposal of a grader for each task, from the form of its answers alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mixwright.corpus.cells import rows_by
+from mixwright.corpus.rows import grouped
+from mixwright.final_answer import stated
+from mixwright.graders.final_answer import final_of, form_of
+from mixwright.records import Example, plain
+
+if TYPE_CHECKING:
+    from mixwright.corpus.corpus import Corpus
+
+ROWS = 2000
+"""Rows of a task that are looked at, evenly spread."""
+SHARE = 0.95
+"""Share of a task's answers that must have a form."""
+SHORT = 300
+"""Characters up to which a line that is no sentence is an answer that can be compared as text."""
+SENTENCE = 5
+"""Words from which a text that ends like a sentence is one."""
+LABELS = 12
+"""Different answers up to which words are labels, such as yes and no."""
+FINAL = "final_answer"
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedGrader:
+    """A grader that fits a task's answers, or none."""
+
+    grader: str | None
+    """Name of the grader; None where nothing can be graded, so that only supervised training and pairs are left."""
+    why: str
+    """One sentence with counts."""
+
+
+def proposed_graders(corpus: Corpus) -> Mapping[str, ProposedGrader]:
+    """A grader for each task of the corpus, by the form of its answers; those of its targets where it has no answers.
+
+    A completion that is the answer and nothing else earns 1 under each of them; `final_answer` also judges a model that
+    explains itself first, so it is proposed wherever its comparison loses nothing that tells answers apart.
+    """
+    groups = rows_by(corpus, np.arange(len(corpus)), "task", "task")
+    names = [name for name, _ in groups]
+    spread = (rows[np.unique(np.linspace(0, len(rows) - 1, ROWS).astype(int))] for rows in groups.values())
+    found = grouped(corpus.table, spread)
+    return {name: _proposed(rows) for name, rows in zip(names, found, strict=True)}
+
+
+def _proposed(rows: Sequence[Example]) -> ProposedGrader:
+    if any(row.chosen is not None for row in rows):
+        return ProposedGrader(None, f"nothing to grade: {_of(sum(r.chosen is not None for r in rows), rows)} rows are pairs")
+    told = [(row, (row.answer if row.answer is not None else plain(row.target)).strip()) for row in rows]
+    told = [(row, text) for row, text in told if text]
+    if not told:
+        return ProposedGrader(None, "nothing to grade: the rows have neither answers nor completions")
+    answers = [text for _, text in told]
+    for form, words in FORMS:
+        count = sum(form(row, text) for row, text in told)
+        if count >= SHARE * len(told):
+            return ProposedGrader(FINAL, f"{FINAL}: {_of(count, told)} answers {words}")
+    if all(row.answer is None for row, _ in told):
+        return ProposedGrader(None, f"nothing to grade: no form of answer is common to the {len(told):,} completions")
+    prose = sum(len(text) > SHORT or "\n" in text or _is_sentence(text) for text in answers)
+    if prose > (1 - SHARE) * len(told):
+        return ProposedGrader(
+            None, f"nothing to grade: {_of(prose, told)} answers are sentences, or longer than {SHORT} characters"
+        )
+    return _of_words(answers)
+
+
+def _of_words(answers: Sequence[str]) -> ProposedGrader:
+    """For short texts: exact where case or outer marks may tell answers apart."""
+    different = set(answers)
+    odd = sum(not (text.islower() or text.isupper() or text.istitle() or text.capitalize() == text) for text in answers)
+    read = Counter(final_of(text).casefold().strip(" .,;:!?\"'`*_") for text in different)
+    clash = sum(count for text, count in read.items() if count > 1 or not text)
+    if odd > (1 - SHARE) * len(answers) or clash:
+        which = (
+            f"{odd:,} of {len(answers):,} mix upper and lower case" if odd else f"{clash:,} differ by case or marks alone"
+        )
+        return ProposedGrader("exact", f"exact: all answers are short, and {which}")
+    kind = f"words out of {len(different)}" if len(different) <= LABELS else "short texts"
+    return ProposedGrader(FINAL, f"{FINAL}: {_of(len(answers), answers)} answers are {kind}")
+
+
+def _is_sentence(text: str) -> bool:
+    return text.endswith((".", "!", "?")) and len(text.split()) >= SENTENCE
+
+
+def _hashes(row: Example, text: str) -> bool:
+    return "####" in text and final_of(text) != text
+
+
+def _boxed(row: Example, text: str) -> bool:
+    return "\\boxed" in text and final_of(text) != text
+
+
+def _phrase(row: Example, text: str) -> bool:
+    return any(found.kind == "marked" for found in stated(text))
+
+
+def _number(row: Example, text: str) -> bool:
+    return form_of(row, text) == "number"
+
+
+def _letter(row: Example, text: str) -> bool:
+    return form_of(row, text) == "letter"
+
+
+FORMS = (
+    (_hashes, "end in `#### answer`"),
+    (_boxed, r"hold `\boxed{answer}`"),
+    (_phrase, 'say "the answer is ..."'),
+    (_number, "are one number"),
+    (_letter, "are the letter of an option that the prompt lists"),
+)
+"""Form of an answer, and the words for it, the most telling first."""
+
+
+def _of(count: int, total: Sequence[object]) -> str:
+    return f"{count:,} of {len(total):,}"

@@ -1,0 +1,163 @@
+r"""Readings of a stated answer: the one number, the one option letter, the plain words that a short text gives.
+
+A reading is None where the text has nothing of the kind, and `UNCLEAR` where it has more than one (`3 or 4`, `(A) and (B)`)
+or says something else about it (`not 4`, `2x`): a text that leaves the choice to its reader is no answer.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+
+LONGEST = 400
+"""Characters of a stated answer that are read."""
+UNCLEAR = "unclear"
+
+_SIGNS = str.maketrans(
+    {"\u2212": "-", "\u2013": "-", "\u00d7": "*", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " "}
+)
+_LATEX = (
+    (re.compile(r"\\[dtc]frac(?![a-zA-Z])"), r"\\frac"),
+    (re.compile(r"\\(?:left|right|[bB]igg?[lr]?|displaystyle|limits)(?![a-zA-Z])"), ""),
+    (re.compile(r"\^ ?(?:\\circ|\{ ?\\circ ?\})|\\degrees?(?![a-zA-Z])|\u00b0"), " degrees"),
+    (re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mbox|emph) ?\{([^{}]{0,200})\}"), r" \1 "),
+    (re.compile(r"\\[,;:! ]|\\q?quad(?![a-zA-Z])|~"), " "),
+    (re.compile(r"\\([%$#&])"), r"\1"),
+    (re.compile(r"\\[()\[\]]|\$\$?"), ""),
+    (re.compile(r"\{,\}"), ","),
+    (re.compile(r"\\frac ?(\d) ?(\d)(?!\d)"), r"\\frac{\1}{\2}"),
+    (re.compile(r"\\frac ?(\d) ?\{"), r"\\frac{\1}{"),
+    (re.compile(r"\\frac ?\{([^{}]{1,60})\} ?(\d)"), r"\\frac{\1}{\2}"),
+    (re.compile(r"\\sqrt ?(\w)"), r"\\sqrt{\1}"),
+    (re.compile(r"([\^_])\{(\w)\}"), r"\1\2"),
+    (re.compile(r"\\(?:le|ge)q(?![a-zA-Z])"), lambda found: found.group()[:-1]),
+)
+_OUTER = " \t\r\n*_`\"'.,;:!?"
+_FRACTION = re.compile(r"\\frac ?\{ ?(-?\d{1,30}) ?\} ?\{ ?(-?\d{1,30}) ?\}")
+_NUMBER = re.compile(
+    r"(?<![\w.\\^])(?P<sign>[-+] ?)?[$\u20ac\u00a3\u00a5]? ?(?P<inner>[-+])?"
+    r"(?:(?:(?P<whole>\d{1,9}) )?(?P<top>\d{1,30}) ?/ ?(?P<bottom>\d{1,30})(?![\d/])"
+    r"|(?P<decimal>(?:\d{1,3}(?:,\d{3}){1,9}|\d{1,30})(?:\.\d{1,30})?|\.\d{1,30})(?:[eE](?P<power>[+-]?\d{1,3}))?)"
+)
+_WORD = re.compile(r"[^\W\d_]+")
+_BEFORE = re.compile(
+    r"\b(?:not|n't|isn't|nor|neither|either|or|minus|negative|than|least|most|below|above|under|over|between|times|plus)"
+    r"[\s$]*$",
+    re.IGNORECASE,
+)
+"""Right before a number it makes it another one, or leaves it open."""
+_AFTER = re.compile(
+    r"\s*(?:(?:or|to|times|plus|minus|hundred|thousand|million|billion|trillion|dozen|squared|cubed|i|e|pi)\b"
+    r"|and an? (?:half|third|quarter)|-)",
+    re.IGNORECASE,
+)
+"""The same right after it."""
+_OPEN = re.compile(r"\b(?:or|neither|not)\b", re.IGNORECASE)
+_UNITS = frozenset(
+    ["cm", "mm", "m", "km", "kg", "g", "mg", "lb", "lbs", "oz", "ml", "l", "h", "hr", "hrs", "s", "sec", "secs"]
+)
+_UNITS |= {"min", "mins", "ft", "in", "mi", "mph", "kmh", "am", "pm", "th", "st", "nd", "rd"}
+_ATTACHED = _UNITS - {"am", "pm"}
+"""Units that may follow a number without a space."""
+_MATH = re.compile(r"[\\^_*/+<>\[\]{}|\u221a\u03c0\u221e]")
+_EQUALS = re.compile(r"=|\\approx(?![a-zA-Z])|\u2248")
+_BRACKETED = re.compile(r"\(([A-Za-z])\)")
+_BARE_LETTER = re.compile(r"(?:(?:option|choice|answer) ?)?\(?([A-Za-z])(?:[.):,](?= |$)|$)", re.IGNORECASE)
+_NAMED_LETTER = re.compile(r"\b(?:option|choice) \(?([A-Za-z])\b(?!')", re.IGNORECASE)
+_CAPITAL = re.compile(r"(?<![\w'])[B-HJ-Z](?![\w'])")
+
+
+def plain_math(text: str) -> str:
+    r"""Without LaTeX that changes nothing: `\dfrac`, `\left`, spaces, dollar signs, `\text{...}`, degrees, bold."""
+    text = text[:LONGEST].translate(_SIGNS)
+    if "\\" in text or "$" in text or "^" in text or "\u00b0" in text:
+        for pattern, replacement in _LATEX:
+            text = pattern.sub(replacement, text)
+    return " ".join(text.replace("**", "").replace("__", "").split())
+
+
+def words_of(text: str) -> str:
+    """Plain words, case and outer marks folded; formulas without spaces."""
+    text = plain_math(text).casefold().strip(_OUTER)
+    return text.replace(" ", "") if _MATH.search(text) or re.fullmatch(r"[\W\d]*", text) else text
+
+
+def number_of(text: str) -> Fraction | str | None:
+    """The one number that a text states; after the last `=` where there is one. Its unit does not count."""
+    text = _EQUALS.split(_FRACTION.sub(_slash, plain_math(text)))[-1].strip(_OUTER.replace(".", ""))
+    found = list(_NUMBER.finditer(text))
+    values = {_value(match) for match in found}
+    if not found:
+        return None
+    value = values.pop()
+    if values or value is None or _qualified(text, found):
+        return UNCLEAR
+    return value
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number, apart from signs of currency and percent, and nothing else."""
+    text = _FRACTION.sub(_slash, plain_math(text)).strip(" .%")
+    found = _NUMBER.fullmatch(text)
+    return found is not None and _value(found) is not None
+
+
+def letter_of(text: str) -> str | None:
+    """The one option letter that a text states, as a capital: `(B)`, `B`, `B) Rome`, `option B`."""
+    text = plain_math(text).strip()
+    found = set(map(str.upper, _BRACKETED.findall(text))) or set(map(str.upper, _NAMED_LETTER.findall(text)))
+    if not found:
+        bare = _BARE_LETTER.match(text.strip(" *_\"'`"))
+        if bare is None:
+            return None
+        found = {bare[1].upper(), *_CAPITAL.findall(text[bare.end() :])}
+    elif len(found) == 1 and " or " in f" {text} " and _CAPITAL.findall(text):
+        found |= set(_CAPITAL.findall(text))
+    return found.pop() if len(found) == 1 and not re.search(r"\b(?:not|neither|nor)\b", text[:60]) else UNCLEAR
+
+
+def letter_told(answer: str) -> str | None:
+    """The letter of a gold answer `B`, `(B)`, `B.` or `b)`; None for any other."""
+    found = re.fullmatch(r"\(?([A-Za-z])[.):]?", answer.strip())
+    return found[1].upper() if found else None
+
+
+def option_of(text: str, options: Mapping[str, str]) -> str | None:
+    """The label whose text this is; None where it is no option's or that of several."""
+    said = words_of(text)
+    found = [label for label, option in options.items() if words_of(option) == said]
+    return found[0].upper() if said and len(found) == 1 else None
+
+
+def _slash(found: re.Match[str]) -> str:
+    top, bottom = int(found[1]), int(found[2])
+    return f" {'-' if (top < 0) != (bottom < 0) else ''}{abs(top)}/{abs(bottom)} "
+
+
+def _value(match: re.Match[str]) -> Fraction | None:
+    sign = -1 if "-" in (match["sign"] or "") + (match["inner"] or "") else 1
+    if match["top"]:
+        bottom = int(match["bottom"])
+        return sign * (int(match["whole"] or 0) + Fraction(int(match["top"]), bottom)) if bottom else None
+    return sign * Fraction(match["decimal"].replace(",", "")) * Fraction(10) ** int(match["power"] or 0)
+
+
+def _qualified(text: str, found: list[re.Match[str]]) -> bool:
+    """Whether something beside the number makes it another: a formula, a letter that multiplies it, `not`, `million`."""
+    pieces = [text[: found[0].start()]]
+    pieces += [text[one.end() : two.start()] for one, two in itertools.pairwise(found)]
+    pieces.append(text[found[-1].end() :])
+    for place, piece in enumerate(pieces):
+        words = _WORD.findall(piece.casefold())
+        if _MATH.search(piece) or _OPEN.search(piece) or re.search(r"\d", piece):
+            return True
+        if (place and _AFTER.match(piece)) or (place < len(found) and _BEFORE.search(piece)):
+            return True
+        attached = re.match(r"[^\W\d_]+", piece) if place else None
+        if attached and attached.group().casefold() not in _ATTACHED:
+            return True
+        if place and words and len(words[0]) == 1 and words[0] not in _UNITS | {"a"}:
+            return True
+    return False

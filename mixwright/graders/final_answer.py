@@ -1,0 +1,130 @@
+r"""Grader for the final answer of a worked solution, in whatever words it is given.
+
+Source: https://arxiv.org/abs/2110.14168 (`#### 72`), https://arxiv.org/abs/2103.03874 (`\boxed{72}`),
+https://arxiv.org/abs/2210.09261 ("the answer is (B)").
+Unit: 1.0 for the right final answer, 0.0 otherwise; luck is 1 / number of options where rows have a column of them.
+Cost: a few regular expressions over the last 20,000 characters.
+Blind spot: a completion cut off behind a number that happens to be right; numbers in words; equal formulas written
+differently (`2x+1` and `1+2x`); the reasoning is not looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from mixwright.errors import InputError
+from mixwright.final_answer import BRIEF, Stated, stated
+from mixwright.graders._grader import Grader
+from mixwright.graders._readings import UNCLEAR, is_number, letter_of, letter_told, number_of, option_of, words_of
+from mixwright.graders.choice import Choice, option_texts
+from mixwright.records import Example, plain
+
+_LISTED = re.compile(r"^[ \t]{0,8}\(?([A-Z])[).:][ \t]+(\S.{0,300})$", re.MULTILINE)
+_NUMBER = re.compile(r"(?<![\w.])-?\$?\d[\d,]*(?:\.\d+)?")
+_MORE = re.compile(r"\s*(?:,|;|/|&|or|and|to|-)?\s*")
+
+
+class FinalAnswer(Grader):
+    r"""Right is a completion that ends in the answer; the gold answer of a worked solution is read by the same rules.
+
+    Looked for in this order: the last `#### 72`, `\boxed{72}` or `<answer>72</answer>`; "the answer is 72", "Answer: 72",
+    the last of several; a short completion as a whole; the last letter, number or word of the last sentence. Numbers are
+    equal whatever their commas, currency, percent sign, unit, zeros or simple fraction; option letters with or without
+    brackets; words in any case; formulas without LaTeX that changes nothing. Nothing for several answers (`3 or 4`), a
+    list of all options, and an answer cut off.
+
+    Args:
+        last_number: without a mark, look in the last sentence of a longer completion; false wants a mark or a bare answer.
+    """
+
+    def __init__(self, *, last_number: bool = True) -> None:
+        if not isinstance(last_number, bool):
+            raise InputError("last_number as true or false", repr(last_number), "Correct the grader's option.")
+        self.last_number = last_number
+
+    def grade(self, example: Example, completion: str) -> float:
+        """1.0 when the completion's final answer is the answer's, else 0.0."""
+        answer = (example.answer or "").strip()
+        if not answer or not completion.strip():
+            return 0.0
+        if completion.strip() == answer:
+            return 1.0
+        prompt = plain(example.prompt)
+        gold = self.reading(answer)
+        options = listed_options(prompt[-8000:]) if letter_told(gold) else {}
+        for found in stated(completion, prompt):
+            if found.kind != "last" or self.last_number:
+                verdict = _agrees(gold, found, options)
+                if verdict is not None:
+                    return float(verdict)
+        return 0.0
+
+    def reading(self, answer: str) -> str:
+        """What of a gold answer is compared: `72` of a solution that ends in `#### 72`."""
+        return final_of(answer)
+
+    def luck(self, examples: Sequence[Example]) -> float | None:
+        """Mean of 1 / number of different options; None when a row has no column of them."""
+        return Choice().luck(examples) if examples and all(map(option_texts, examples)) else None
+
+
+def final_of(answer: str) -> str:
+    """The final answer of a gold answer: what its last mark marks; without a mark the answer itself."""
+    answer = answer.strip()
+    marked = next((found for found in stated(answer) if found.kind == "marked"), None)
+    if marked is None or (len(answer) <= BRIEF and "\n" not in answer and not re.search(r"####|\\boxed", answer)):
+        return answer
+    return marked.text.strip()
+
+
+def form_of(example: Example, answer: str) -> Literal["number", "letter", "text"]:
+    """What a gold answer is compared as; a letter only where the row or its prompt lists options, and this one."""
+    if is_number(answer):
+        return "number"
+    letter = letter_told(answer)
+    return "letter" if letter and (letter in listed_options(plain(example.prompt)) or option_texts(example)) else "text"
+
+
+def listed_options(prompt: str) -> dict[str, str]:
+    """Letter -> text of the options that a prompt lists, of the last list; empty when fewer than two."""
+    found: dict[str, str] = {}
+    for letter, text in _LISTED.findall(prompt):
+        if letter == "A":
+            found = {}
+        found[letter] = text.strip()
+    return found if len(found) > 1 else {}
+
+
+def _agrees(gold: str, found: Stated, options: dict[str, str]) -> bool | None:
+    """Whether what was found is the gold answer; None where it is no statement of that kind at all."""
+    if words_of(gold) and words_of(gold) in (words_of(found.text), words_of(found.line)):
+        return True
+    if letter := letter_told(gold):
+        given = letter_of(found.text)
+        if given is None and options:
+            given = option_of(found.text, options)
+        return None if given is None and found.kind == "marked" else given == letter
+    if is_number(gold):
+        given = number_of(found.text)
+        if given == UNCLEAR and found.kind == "last":
+            given = _last_number(found.text)
+        if found.kind == "whole" and len(_NUMBER.findall(found.text)) > 1 and "=" not in found.text:
+            return False
+        return None if given is None and found.kind == "marked" else given == number_of(gold)
+    return _head(found.text) == words_of(gold)
+
+
+def _last_number(sentence: str) -> object:
+    """The last number of a sentence that is no list of numbers."""
+    found = list(_NUMBER.finditer(sentence))
+    if len(found) > 1 and _MORE.fullmatch(sentence[found[-2].end() : found[-1].start()]):
+        return UNCLEAR
+    return number_of(sentence[found[-1].start() :]) if found else None
+
+
+def _head(text: str) -> str:
+    """The words before a reason: `no` of `No, because ...`; a second answer behind a comma is no reason."""
+    head, _, reason = re.sub(r"\s+(?=because\b|since\b)", ", ", text, count=1).partition(",")
+    return words_of(head) if len(reason.split()) > 2 and not re.search(r"\bor\b", reason) else ""

@@ -1,0 +1,79 @@
+"""Grader proposed for each task, from the form of its answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from mixwright.corpus import Corpus
+from mixwright.corpus.proposed_graders import proposed_graders
+from mixwright.graders import load_grader
+from mixwright.records import Example
+
+OPTIONS = "Who won?\nOptions:\n(A) Ann\n(B) Bo"
+WORKED = "He has 40 and gets 32, 40 + 32 = 72.\n#### 72"
+
+
+def proposal(*rows: tuple[str, str]):
+    examples = [Example(f"i{n}", "t", f"{n} {prompt}", answer=answer) for n, (prompt, answer) in enumerate(rows)]
+    return proposed_graders(Corpus.from_examples(examples))["t"]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "answer", "why"),
+    [
+        ("How many?", WORKED, "2 of 2 answers end in `#### answer`"),
+        ("How many?", r"So it is \boxed{\frac{1}{2}}.", r"2 of 2 answers hold `\boxed{answer}`"),
+        ("How many?", "4 and 5 are 9. The answer is 9.", '2 of 2 answers say "the answer is ..."'),
+        ("How many?", "-1,234.5", "2 of 2 answers are one number"),
+        (OPTIONS, "(B)", "2 of 2 answers are the letter of an option that the prompt lists"),
+        ("Is it?", "yes", "2 of 2 answers are words out of 1"),
+    ],
+)
+def test_the_form_of_the_answers_names_the_grader_and_is_counted(prompt: str, answer: str, why: str) -> None:
+    found = proposal((prompt, answer), (prompt, answer))
+    assert found.grader == "final_answer"
+    assert found.why == f"final_answer: {why}"
+    example = Example("i", "t", prompt, answer=answer)
+    assert load_grader(found.grader).grade(example, answer) == 1.0
+
+
+def test_a_letter_without_options_in_the_prompt_is_a_word() -> None:
+    assert "words out of 2" in proposal(("Which note?", "B"), ("Which note?", "A")).why
+
+
+def test_texts_that_differ_by_case_or_marks_alone_need_the_exact_grader() -> None:
+    assert proposal(("Spell Bo backward:", "oB"), ("Spell Al backward:", "lA")).grader == "exact"
+    clash = proposal(("Close it", "bo"), ("Close it", "Bo"))
+    assert (clash.grader, clash.why) == ("exact", "exact: all answers are short, and 2 differ by case or marks alone")
+    assert proposal(("Close it", "."), ("Close it", "a")).grader == "exact"
+
+
+def test_prose_code_and_pairs_have_nothing_to_grade() -> None:
+    prose = proposal(("Why?", "The sky is blue because of the air."), ("Why?", "yes"))
+    assert (prose.grader, prose.why[:46]) == (None, "nothing to grade: 1 of 2 answers are sentences")
+    assert proposal(("Write it", "def f():\n    return 1"), ("Write it", "x = 1\ny = 2")).grader is None
+    pairs = Corpus.from_examples([Example("i", "t", "p", chosen="good", rejected="bad")])
+    assert proposed_graders(pairs)["t"].grader is None
+    empty = Corpus.from_examples([Example("i", "t", "p")])
+    assert proposed_graders(empty)["t"].why == "nothing to grade: the rows have neither answers nor completions"
+
+
+def test_completions_need_a_form_and_chats_are_read_by_their_last_turn() -> None:
+    def of(target):
+        return proposed_graders(Corpus.from_examples([Example("i", "t", "Say it", target=target)]))["t"]
+
+    assert of("hello").grader is None
+    assert of("hello").why == "nothing to grade: no form of answer is common to the 1 completions"
+    assert of(WORKED).grader == "final_answer"
+    assert of(({"role": "assistant", "content": WORKED},)).grader == "final_answer"
+
+
+def test_each_task_is_told_by_its_own_rows() -> None:
+    rows = [Example("a", "sum", "1 + 1 =", answer="2"), Example("b", "chat", "Hi", target="Hello there, how are you?")]
+    found = proposed_graders(Corpus.from_examples(rows))
+    assert (found["sum"].grader, found["chat"].grader) == ("final_answer", None)
+
+
+def test_one_answer_in_twenty_may_have_another_form() -> None:
+    rows = [("How many?", "3")] * 19 + [("How many?", "none of them")]
+    assert proposal(*rows).why == "final_answer: 19 of 20 answers are one number"
