@@ -27,8 +27,10 @@ BRIEF = 100
 """Characters up to which a text of one line is an answer as a whole."""
 _QUOTE = 40
 """Characters after a statement that also stands in the prompt from which it is a quotation, and no answer."""
-_HARD = re.compile(r"#{4}(?!#)|\\(?:boxed|fbox) ?\{|<answer>", re.IGNORECASE)
+_HARD = re.compile(r"\\(?:boxed|fbox) ?\{|<answer>", re.IGNORECASE)
+_HASHES = re.compile(r"^.*(?<!#)#### ?(?!#)(.*)\Z")
 _PHRASE = re.compile(
+    r"(?<!whether the )(?<!if the )"
     r"\b(?:answers?(?: to (?:this|the) \w{1,20})?(?: choice| option)?|(?:correct|right|best) (?:choice|option))"
     r"(?=[\W_])[ \t*_]{0,4}(?:(?:is|are|was|would be|will be|must be|should be|equals)\b|[:=])|^[ \t>*]{0,4}A:",
     re.IGNORECASE | re.MULTILINE,
@@ -36,6 +38,13 @@ _PHRASE = re.compile(
 _RUN_ON = re.compile(r"\n[ \t#*]{0,8}(?:Q|Question|Human|User|Problem|Instruction|Input)(?: \d{1,4})?[ *]{0,3}:")
 """Where a base model goes on with a question of its own."""
 _STOP = re.compile(r"<\|[a-z_]{2,20}\|>|</s>|<(?:eos|end_of_turn)>")
+_UNFINISHED = ("=", "+", "-", "*", "/", "(", ",", "<", ">", ":", "\\")
+"""How a last sentence ends that was cut off."""
+_DISPLAY_END = re.compile(r"\s{0,9}(?:\\\]|\$\$)\s{0,9}\.?$")
+_LAST_FORMULA = re.compile(r"(?:\$([^$]{1,200})\$|\\\(((?:[^\\]|\\(?!\))){1,200})\\\))[\s.*]{0,5}$")
+"""A formula that a sentence ends in."""
+_CALCULATOR = re.compile(r"<<[^<>\n]{0,100}>>")
+"""Of GSM8K's solutions: `48/2 = <<48/2=24>>24`."""
 _LEAD = re.compile(r"(?:\s|\*|_|:|\\\[|\\\(|\$\$){0,40}")
 _SENTENCE = re.compile(r"(?<=[^\s.])[.!?](?=[\"')*_$]{0,3}(?:\s|$))")
 
@@ -54,23 +63,24 @@ class Stated(NamedTuple):
 def stated(text: str, prompt: str = "") -> list[Stated]:
     r"""Where a text says its answer, the best first; empty where it does not.
 
-    `#### 72`, `\boxed{72}` and `<answer>`, of which the last counts; else the phrases `the answer is 72`, `Answer: 72` and a
-    line `A: 72`, the last first; else the whole of a short line; else the last sentence. A mark with nothing behind it, at
-    the end of the text, is an answer that was cut off. What goes before is no answer: thoughts up to `</think>`, a repeated
-    prompt, a statement of the prompt's that more text follows; nor is what comes after: a next question, end marks.
+    `\boxed{72}` and `<answer>`, of which the last counts; else a last line with `#### 72`, which is a heading elsewhere;
+    else the phrases `the answer is 72`, `Answer: 72` and a line `A: 72`, the last first; else the whole of a short line;
+    else the last sentence. A mark with nothing behind it, at the end of the text, is an answer that was cut off. What goes
+    before is no answer: thoughts up to `</think>`, a repeated prompt, a statement of the prompt's that more text follows;
+    nor is what comes after: a next question, end marks.
     """
     text = _own(text, prompt)
     if not text or ("<think>" in text and "</think>" not in text):
         return []
-    hard = list(_HARD.finditer(text))
-    if hard:
-        mark = hard[-1]
-        rest = text[mark.end() :]
-        if mark.group().endswith("{"):
+    if hard := list(_HARD.finditer(text)):
+        rest = text[hard[-1].end() :]
+        if hard[-1].group().endswith("{"):
             told = _braced(rest) if _closed(rest) else ""
         else:
             told = re.split(r"</|<\|", _line(rest) or "", maxsplit=1)[0]
         return [Stated("marked", told, told)] if told.strip() else []
+    if last := _HASHES.match(text.rpartition("\n")[2]):
+        return [Stated("marked", last[1], last[1])] if last[1].strip() else []
     phrases = list(_PHRASE.finditer(text))
     if phrases and not _line(text[phrases[-1].end() :]):
         return []
@@ -79,9 +89,15 @@ def stated(text: str, prompt: str = "") -> list[Stated]:
         return [one for one in told if one.text]
     if len(text) <= BRIEF and "\n" not in text:
         return [Stated("whole", text, text)]
-    line = text.rpartition("\n")[2].strip()
+    if text in prompt or text.endswith(_UNFINISHED):
+        return []
+    line = _DISPLAY_END.sub("", text).rpartition("\n")[2].strip()
     sentences = [part for part in _SENTENCE.split(line) if part.strip(" *_\"')$")]
-    return [Stated("last", sentences[-1], line)] if sentences else []
+    if not sentences:
+        return []
+    formula = _LAST_FORMULA.search(line)
+    told = (formula[1] or formula[2]) if formula else sentences[-1]
+    return [Stated("last", told.rpartition("=")[2] if formula else told, line)]
 
 
 def _own(text: str, prompt: str) -> str:
@@ -90,12 +106,12 @@ def _own(text: str, prompt: str) -> str:
     text = text.lstrip()
     if prompt and text.startswith(prompt) and len(prompt) > BRIEF:
         text = text[len(prompt) :]
-    elif len(text) > BRIEF and prompt and text.strip() in prompt:
+    elif len(text) > BRIEF and (prompt.startswith(text.strip()) or prompt.endswith(text.strip())):
         return ""
-    text = text[-_READ:].rpartition("</think>")[2]
+    text = _CALCULATOR.sub("", text[-_READ:]).rpartition("</think>")[2]
     stop = _STOP.search(text)
     text = (text[: stop.start()] if stop else text).strip()
-    first = _HARD.search(text) or _PHRASE.search(text)
+    first = _HARD.search(text) or _PHRASE.search(text) or re.search("####", text)
     after = _RUN_ON.search(text, first.end() if first else 0)
     if after and (first or ("\n" not in text[: after.start()].strip() and after.start() <= _QUOTE)):
         text = text[: after.start()].strip()

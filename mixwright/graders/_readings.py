@@ -6,7 +6,6 @@ or says something else about it (`not 4`, `2x`): a text that leaves the choice t
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Mapping
 from fractions import Fraction
@@ -23,7 +22,8 @@ _LATEX = (
     (re.compile(r"\\(?:left|right|[bB]igg?[lr]?|displaystyle|limits)(?![a-zA-Z])"), ""),
     (re.compile(r"\^ ?(?:\\circ|\{ ?\\circ ?\})|\\degrees?(?![a-zA-Z])|\u00b0"), " degrees"),
     (re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mbox|emph) ?\{([^{}]{0,200})\}"), r" \1 "),
-    (re.compile(r"\\[,;:! ]|\\q?quad(?![a-zA-Z])|~"), " "),
+    (re.compile(r"\\!|(?<=\d)\\[,;:](?=\d{3})"), ""),
+    (re.compile(r"\\[,;: ]|\\q?quad(?![a-zA-Z])|~"), " "),
     (re.compile(r"\\([%$#&])"), r"\1"),
     (re.compile(r"\\[()\[\]]|\$\$?"), ""),
     (re.compile(r"\{,\}"), ","),
@@ -34,6 +34,11 @@ _LATEX = (
     (re.compile(r"([\^_])\{(\w)\}"), r"\1\2"),
     (re.compile(r"\\(?:le|ge)q(?![a-zA-Z])"), lambda found: found.group()[:-1]),
 )
+_LATEX_SIGN = re.compile(r"[\\$^{\u00b0]")
+_PER = re.compile(r"(?<=[\da-z])/[a-z]{2,12}\b")
+"""`/year` behind a number or its unit."""
+_VARIABLE = re.compile(r"^[a-zA-Z] ?(?:=|\\in(?![a-zA-Z])) ?(?=[^=]{1,300}$)")
+"""The variable before its value, `x = 4`."""
 _OUTER = " \t\r\n*_`\"'.,;:!?"
 _FRACTION = re.compile(r"\\frac ?\{ ?(-?\d{1,30}) ?\} ?\{ ?(-?\d{1,30}) ?\}")
 _NUMBER = re.compile(
@@ -49,12 +54,14 @@ _BEFORE = re.compile(
 )
 """Right before a number it makes it another one, or leaves it open."""
 _AFTER = re.compile(
-    r"\s*(?:(?:or|to|times|plus|minus|hundred|thousand|million|billion|trillion|dozen|squared|cubed|i|e|pi)\b"
+    r"\s*(?:(?:or|plus|minus|hundred|thousand|million|billion|trillion|dozen|squared|cubed|i|e|pi)\b"
     r"|and an? (?:half|third|quarter)|-)",
     re.IGNORECASE,
 )
 """The same right after it."""
-_OPEN = re.compile(r"\b(?:or|neither|not)\b", re.IGNORECASE)
+_BETWEEN = re.compile(r"\s*(?:,|;|/|&|or|and|to|-)?\s*", re.IGNORECASE)
+"""Between two numbers it makes a list of them."""
+_OPEN = re.compile(r"\b(?:or|neither)\b", re.IGNORECASE)
 _UNITS = frozenset(
     ["cm", "mm", "m", "km", "kg", "g", "mg", "lb", "lbs", "oz", "ml", "l", "h", "hr", "hrs", "s", "sec", "secs"]
 )
@@ -62,6 +69,8 @@ _UNITS |= {"min", "mins", "ft", "in", "mi", "mph", "kmh", "am", "pm", "th", "st"
 _ATTACHED = _UNITS - {"am", "pm"}
 """Units that may follow a number without a space."""
 _MATH = re.compile(r"[\\^_*/+<>\[\]{}|\u221a\u03c0\u221e]")
+_AMOUNT = re.compile(r"[-+$\u20ac\u00a3]*\d[\d,.]*(?:\s?/\s?\d+)?(?: [^\W\d_]+\.?){1,3}$")
+"""A number and its unit."""
 _EQUALS = re.compile(r"=|\\approx(?![a-zA-Z])|\u2248")
 _BRACKETED = re.compile(r"\(([A-Za-z])\)")
 _BARE_LETTER = re.compile(r"(?:(?:option|choice|answer) ?)?\(?([A-Za-z])(?:[.):,](?= |$)|$)", re.IGNORECASE)
@@ -72,10 +81,11 @@ _CAPITAL = re.compile(r"(?<![\w'])[B-HJ-Z](?![\w'])")
 def plain_math(text: str) -> str:
     r"""Without LaTeX that changes nothing: `\dfrac`, `\left`, spaces, dollar signs, `\text{...}`, degrees, bold."""
     text = text[:LONGEST].translate(_SIGNS)
-    if "\\" in text or "$" in text or "^" in text or "\u00b0" in text:
+    if _LATEX_SIGN.search(text):
         for pattern, replacement in _LATEX:
             text = pattern.sub(replacement, text)
-    return " ".join(text.replace("**", "").replace("__", "").split())
+    text = " ".join(_PER.sub("", text.replace("**", "").replace("__", "")).split())
+    return _VARIABLE.sub("", text)
 
 
 def words_of(text: str) -> str:
@@ -88,13 +98,26 @@ def number_of(text: str) -> Fraction | str | None:
     """The one number that a text states; after the last `=` where there is one. Its unit does not count."""
     text = _EQUALS.split(_FRACTION.sub(_slash, plain_math(text)))[-1].strip(_OUTER.replace(".", ""))
     found = list(_NUMBER.finditer(text))
-    values = {_value(match) for match in found}
     if not found:
         return None
-    value = values.pop()
-    if values or value is None or _qualified(text, found):
+    value = _value(found[0])
+    return UNCLEAR if len(found) > 1 or value is None or _qualified(text, found[0]) else value
+
+
+def last_number(sentence: str) -> Fraction | str | None:
+    """The number right after the last `=` of a sentence, else its last number; `UNCLEAR` where that is one of a list."""
+    *before, text = _EQUALS.split(_FRACTION.sub(_slash, plain_math(sentence)))
+    found = list(_NUMBER.finditer(text))
+    if not found:
+        return None
+    at = 0 if before and not text[: found[0].start()].strip(" ($") else -1
+    near = found[:2] if at == 0 else found[-2:]
+    if len(near) > 1 and _BETWEEN.fullmatch(text[near[0].end() : near[1].start()]):
         return UNCLEAR
-    return value
+    alone = text[: found[1].start()] if at == 0 and len(found) > 1 else text if at == 0 else text[found[-1].start() :]
+    if at == -1 and _BEFORE.search(text[: found[-1].start()]):
+        return UNCLEAR
+    return number_of(alone)
 
 
 def is_number(text: str) -> bool:
@@ -102,6 +125,20 @@ def is_number(text: str) -> bool:
     text = _FRACTION.sub(_slash, plain_math(text)).strip(" .%")
     found = _NUMBER.fullmatch(text)
     return found is not None and _value(found) is not None
+
+
+def amount_of(text: str) -> Fraction | None:
+    """The number of a gold answer that is one, with a unit behind it or not; None for any other."""
+    if is_number(text):
+        return _fraction(number_of(text))
+    return _fraction(number_of(text)) if _AMOUNT.match(plain_math(text)) else None
+
+
+def unit_differs(one: str, other: str) -> bool:
+    """Whether two amounts both have units, and no word of them in common."""
+    plain = [plain_math(text).casefold().replace("%", " percent ") for text in (one, other)]
+    units = [{word.removesuffix("s") for word in _WORD.findall(text)} for text in plain]
+    return bool(units[0] and units[1] and not units[0] & units[1])
 
 
 def letter_of(text: str) -> str | None:
@@ -131,6 +168,10 @@ def option_of(text: str, options: Mapping[str, str]) -> str | None:
     return found[0].upper() if said and len(found) == 1 else None
 
 
+def _fraction(value: Fraction | str | None) -> Fraction | None:
+    return value if isinstance(value, Fraction) else None
+
+
 def _slash(found: re.Match[str]) -> str:
     top, bottom = int(found[1]), int(found[2])
     return f" {'-' if (top < 0) != (bottom < 0) else ''}{abs(top)}/{abs(bottom)} "
@@ -144,20 +185,14 @@ def _value(match: re.Match[str]) -> Fraction | None:
     return sign * Fraction(match["decimal"].replace(",", "")) * Fraction(10) ** int(match["power"] or 0)
 
 
-def _qualified(text: str, found: list[re.Match[str]]) -> bool:
+def _qualified(text: str, found: re.Match[str]) -> bool:
     """Whether something beside the number makes it another: a formula, a letter that multiplies it, `not`, `million`."""
-    pieces = [text[: found[0].start()]]
-    pieces += [text[one.end() : two.start()] for one, two in itertools.pairwise(found)]
-    pieces.append(text[found[-1].end() :])
-    for place, piece in enumerate(pieces):
-        words = _WORD.findall(piece.casefold())
-        if _MATH.search(piece) or _OPEN.search(piece) or re.search(r"\d", piece):
-            return True
-        if (place and _AFTER.match(piece)) or (place < len(found) and _BEFORE.search(piece)):
-            return True
-        attached = re.match(r"[^\W\d_]+", piece) if place else None
-        if attached and attached.group().casefold() not in _ATTACHED:
-            return True
-        if place and words and len(words[0]) == 1 and words[0] not in _UNITS | {"a"}:
-            return True
-    return False
+    before, after = text[: found.start()], text[found.end() :]
+    if any(_MATH.search(piece) or _OPEN.search(piece) or re.search(r"\d", piece) for piece in (before, after)):
+        return True
+    if _BEFORE.search(before) or _AFTER.match(after) or re.search(r"\bnot\b", before):
+        return True
+    attached, words = re.match(r"[^\W\d_]+", after), _WORD.findall(after.casefold())
+    if attached and attached.group().casefold() not in _ATTACHED:
+        return True
+    return bool(words) and len(words[0]) == 1 and words[0] not in _UNITS | {"a"}

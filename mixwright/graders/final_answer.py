@@ -17,13 +17,22 @@ from typing import Literal
 from mixwright.errors import InputError
 from mixwright.final_answer import BRIEF, Stated, stated
 from mixwright.graders._grader import Grader
-from mixwright.graders._readings import UNCLEAR, is_number, letter_of, letter_told, number_of, option_of, words_of
+from mixwright.graders._readings import (
+    UNCLEAR,
+    amount_of,
+    is_number,
+    last_number,
+    letter_of,
+    letter_told,
+    number_of,
+    option_of,
+    unit_differs,
+    words_of,
+)
 from mixwright.graders.choice import Choice, option_texts
 from mixwright.records import Example, plain
 
 _LISTED = re.compile(r"^[ \t]{0,8}\(?([A-Z])[).:][ \t]+(\S.{0,300})$", re.MULTILINE)
-_NUMBER = re.compile(r"(?<![\w.])-?\$?\d[\d,]*(?:\.\d+)?")
-_MORE = re.compile(r"\s*(?:,|;|/|&|or|and|to|-)?\s*")
 
 
 class FinalAnswer(Grader):
@@ -106,25 +115,16 @@ def _agrees(gold: str, found: Stated, options: dict[str, str]) -> bool | None:
         if given is None and options:
             given = option_of(found.text, options)
         return None if given is None and found.kind == "marked" else given == letter
-    if is_number(gold):
+    if (amount := amount_of(gold)) is not None:
         given = number_of(found.text)
         if given == UNCLEAR and found.kind == "last":
-            given = _last_number(found.text)
-        if found.kind == "whole" and len(_NUMBER.findall(found.text)) > 1 and "=" not in found.text:
-            return False
-        return None if given is None and found.kind == "marked" else given == number_of(gold)
+            given = last_number(found.text)
+        return None if given is None and found.kind == "marked" else given == amount and not unit_differs(gold, found.text)
     return _head(found.text) == words_of(gold)
-
-
-def _last_number(sentence: str) -> object:
-    """The last number of a sentence that is no list of numbers."""
-    found = list(_NUMBER.finditer(sentence))
-    if len(found) > 1 and _MORE.fullmatch(sentence[found[-2].end() : found[-1].start()]):
-        return UNCLEAR
-    return number_of(sentence[found[-1].start() :]) if found else None
 
 
 def _head(text: str) -> str:
     """The words before a reason: `no` of `No, because ...`; a second answer behind a comma is no reason."""
     head, _, reason = re.sub(r"\s+(?=because\b|since\b)", ", ", text, count=1).partition(",")
-    return words_of(head) if len(reason.split()) > 2 and not re.search(r"\bor\b", reason) else ""
+    given = len(re.findall(r"\b[a-z]{2,}\b", reason)) > 2 and not re.search(r"\bor\b|[\\=]", reason)
+    return words_of(head) if given and words_of(head).replace(" ", "").isalpha() else ""

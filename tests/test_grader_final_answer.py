@@ -1,0 +1,228 @@
+"""Grader `final_answer`: what a completion must say to earn 1, and what must earn nothing."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mixwright.errors import InputError
+from mixwright.graders import load_grader
+from mixwright.graders.final_answer import final_of, form_of
+from mixwright.records import Example
+
+OPTIONS = "Which city?\nOptions:\n(A) Paris\n(B) Rome\n(C) 18"
+LONG = "Janet has 16 eggs and eats 3 of them for breakfast, then bakes muffins for her friends with 4 more of them.\n"
+JUDGE = load_grader("final_answer")
+
+
+def grade(gold: str, completion: str, prompt: str = "How many?", grader: str = "final_answer", **extra: object) -> float:
+    return load_grader(grader).grade(Example("i", "t", prompt, answer=gold, extra=extra), completion)
+
+
+RIGHT = [
+    ("12", "12"),
+    ("12", "12."),
+    ("12", "The answer is 12."),
+    ("12", f"{LONG}#### 12"),
+    ("12", f"#### Step 1\n{LONG}#### Step 2\nThe answer is 12"),
+    ("12", f"{LONG}\\[ \\boxed{{12}} \\] so I am done with 5 steps."),
+    ("12", f"{LONG}<answer> 12 </answer>"),
+    ("12", f"<think>the answer is 4</think>{LONG}So she has 12 eggs."),
+    ("12", f"{LONG}16 - 4 = 12"),
+    ("12", f"{LONG}In total, she sells 12 eggs at the market."),
+    ("12", f"{LONG}**Answer:** 12"),
+    ("12", f"{LONG}Answer:\n\n12 eggs"),
+    ("12", f"{LONG}A: 12\n\nQ: Tom has 7 pens. How many?\nA: 7"),
+    ("12", f"{LONG}So 16 - 4 = <<16-4=12>>12 eggs are not sold in 3 weeks."),
+    ("12", f"{LONG}Each of them gets 36 / 3 = 12.0 eggs/person."),
+    ("12", f"{LONG}She has to walk $60 / $5 = 12 times."),
+    ("12", f"{LONG}Thus, the value of \\(x + 2y\\) is \\(x = 12\\)."),
+    ("12", f"{LONG}The area is\n\\[\n12.\n\\]"),
+    ("12", "The answer is 3. Wait, that is wrong. The answer is 12."),
+    ("12", "The answer is 12.<|im_end|>The answer is 3."),
+    ("12", "The final answer is $12$. I hope it is correct."),
+    ("12", "To answer this we add. The answer must be a whole number. The answer is 12."),
+    ("12", f"The answer is 12, and here is why. {LONG}"),
+    (f"{LONG}#### 1,200", "1200"),
+    (f"{LONG}#### 1,200", "She makes $1,200.00"),
+    (f"{LONG}A: 18", "The answer is $18 per day."),
+    ("1/2", "0.5"),
+    ("0.5", r"\boxed{\dfrac{1}{2}}"),
+    (r"so \boxed{\frac{1}{2}}.", r"\boxed{\frac12}"),
+    (r"so \boxed{900,\!000}.", r"\boxed{900000}"),
+    (r"so \boxed{8{,}880}.", "The answer is 8880."),
+    (r"so \boxed{100\text{ square units}}.", r"\boxed{100}"),
+    (r"so \boxed{45^\circ}.", "The answer is 45 degrees."),
+    (r"so \boxed{x=5}.", r"\boxed{5}"),
+    (r"so \boxed{\left(3, \frac{\pi}{2}\right)}.", r"\boxed{(3,\frac{\pi}{2})}"),
+    (r"so \boxed{\text{Evelyn}}.", "The answer is Evelyn."),
+    (r"so \boxed{2\sqrt3}.", r"\boxed{2 \sqrt{3}}"),
+    (r"so \boxed{\{1,\{2\}\}}.", r"\boxed{\{1,\{2\}\}}"),
+    ("18%", "The answer is 18 percent."),
+    ("-35", "So the answer is \u221235."),
+    ("3.5", "The answer is 3 1/2."),
+    ("Yes", "So the answer is yes."),
+    ("no", "The answer is no, because he plays another sport."),
+    ("valid", "**valid**"),
+    ("] ]", "So the answer is ] ]."),
+    ("4:30 p.m.", r"\boxed{4:30 \text{ p.m.}}"),
+    ("A, B", "The answer is A, B."),
+]
+
+
+@pytest.mark.parametrize(("gold", "completion"), RIGHT)
+def test_a_final_answer_in_its_many_ways_of_writing_earns_one(gold: str, completion: str) -> None:
+    assert grade(gold, completion) == 1.0
+
+
+@pytest.mark.parametrize(
+    "completion",
+    ["B", "(B)", "b", "B.", "(B) Rome", "So the answer is (B).", "The correct option is B", "Rome", "The answer is Rome.",
+     f"{LONG}So (B) it is.", "The best choice is option B because it is the capital.", r"\boxed{\text{B}}"],
+)  # fmt: skip
+@pytest.mark.parametrize("gold", ["(B)", "B"])
+def test_an_option_is_named_by_its_letter_or_its_text(gold: str, completion: str) -> None:
+    assert grade(gold, completion, OPTIONS) == 1.0
+    assert grade("(A)", completion, OPTIONS) == 0.0
+
+
+WRONG = [
+    ("12", ""),
+    ("12", " \n"),
+    ("12", "13"),
+    ("12", "12 or 13"),
+    ("12", "The answer is 12 or 13."),
+    ("12", "The answer is either 12 or"),
+    ("12", "The answer is 12, 13, 14."),
+    ("12", "1 2 3 4 12"),
+    ("12", "12 12"),
+    ("12", "10, 11, 12"),
+    ("12", f"{LONG}So it is 11 or 12."),
+    ("12", f"{LONG}It could be 10, 11, 12."),
+    ("12", "The answer is not 12."),
+    ("12", "The answer is 12 million."),
+    ("12", "The answer is -12."),
+    ("12", "The answer is 12x."),
+    ("12", r"\boxed{12\pi}"),
+    ("12", r"\boxed{12^2}"),
+    ("12", "The answer is 12. No: the answer is 13."),
+    ("12", "The answer is 12 and the answer is 13."),
+    ("12", f"{LONG}Then 16 - 4 ="),
+    ("12", f"{LONG}The 12 eggs are then sold, and the answer is"),
+    ("12", f"{LONG}She has 12. So the answer is:"),
+    ("12", r"12, so \boxed{12"),
+    ("12", "<think>the answer is 12"),
+    ("12", f"{LONG}She has 12 eggs left.\nEach of them is worth money, so we multiply by the price"),
+    ("12", "twelve"),
+    ("1/2", "1/3"),
+    ("0.5", "5"),
+    ("1/0", "1"),
+    (r"so \boxed{18\text{ hours}}.", "The answer is 18 miles."),
+    (r"so \boxed{1+\sqrt{2}}.", r"\boxed{1+\sqrt{2}, 1-\sqrt{2}, 2+\sqrt{3}}"),
+    ("yes", "yes or no"),
+    ("yes", "yes, no"),
+    ("yes", "The answer is yes, or maybe it is no."),
+    ("yes", "no"),
+    ("yes", "I do not know whether the answer is yes"),
+    ("(B)", "(A)"),
+    ("(B)", "A B C D"),
+    ("(B)", "(A) (B) (C) (D)"),
+    ("(B)", "A, B, C or D"),
+    ("(B)", "The answer is (A) or (B)."),
+    ("(B)", "The answer is B or C."),
+    ("(B)", "It is not (B)."),
+    ("(B)", "The answer is not (B)."),
+    ("(A)", "A cat sat on the mat."),
+]
+
+
+@pytest.mark.parametrize(("gold", "completion"), WRONG)
+def test_no_answer_several_answers_and_a_cut_answer_earn_nothing(gold: str, completion: str) -> None:
+    assert grade(gold, completion) == 0.0
+
+
+def test_what_the_prompt_says_is_no_answer() -> None:
+    prompt = f"{LONG * 2}Somebody said that the answer is 12.\nIs that so? How many are left of 12?"
+    assert grade("12", prompt, prompt) == 0.0
+    assert grade("12", prompt[:-20], prompt) == 0.0
+    assert grade("12", prompt[30:], prompt) == 0.0
+    assert grade("12", f"{prompt} 12", prompt) == 1.0, "what follows a repeated prompt is the model's own"
+    quote = "Somebody said that the answer is 12.\n"
+    assert grade("12", f"{quote}Let me see first how many eggs there were before breakfast.", prompt) == 0.0
+    assert grade("12", f"{LONG}the answer is 12.", prompt) == 1.0, "the same words at the end are an answer"
+    assert grade("(B)", f"{OPTIONS}\nLet me think about each of these options, one after the other", OPTIONS) == 0.0
+
+
+def test_the_last_sentence_counts_only_where_it_is_asked_for() -> None:
+    strict = "final_answer?last_number=false"
+    assert grade("12", f"{LONG}So she sells 12 eggs.", grader=strict) == 0.0
+    assert grade("12", "12 eggs", grader=strict) == 1.0
+    assert grade("12", f"{LONG}#### 12", grader=strict) == 1.0
+    with pytest.raises(InputError, match="last_number"):
+        load_grader("final_answer?last_number=3")
+
+
+def test_the_gold_answer_is_read_by_the_same_rules() -> None:
+    assert final_of(f"{LONG}#### 1,200") == "1,200"
+    assert final_of(r"First \boxed{3}, then \boxed{\frac{1}{2}}.") == r"\frac{1}{2}"
+    assert final_of(f"{LONG}The answer is 12.") == "12"
+    assert final_of("The answer is blowing in the wind") == "The answer is blowing in the wind", "a short one is itself"
+    assert form_of(Example("i", "t", "How many?"), "$1,200") == "number"
+    assert form_of(Example("i", "t", OPTIONS), "(B)") == "letter"
+    assert form_of(Example("i", "t", OPTIONS), "(D)") == "text"
+    assert form_of(Example("i", "t", "Who?", extra={"options": ["a", "b"]}), "B") == "letter"
+
+
+def test_luck_is_blind_choice_among_a_column_of_options() -> None:
+    row = Example("i", "t", "Who?", answer="A", extra={"options": ["a", "b", "c", "d"]})
+    assert JUDGE.luck([row]) == 0.25
+    assert JUDGE.luck([Example("i", "t", OPTIONS, answer="(B)")]) is None
+    assert JUDGE.luck([]) is None
+
+
+WAYS = ("{}", "{}.", "The answer is {}.", "#### {}", r"\boxed{{{}}}", "${}$", LONG + "So there are {} eggs left.", "= {}")
+
+
+@given(st.integers(-(10**12), 10**12), st.integers(0, 10**4), st.sampled_from(WAYS))
+def test_how_a_number_is_written_never_changes_the_result(number: int, more: int, way: str) -> None:
+    for text in (f"{number}", f"{number:,}", f"{number}.0", f"{number:,}.00", f"{2 * number}/2"):
+        assert grade(str(number), way.format(text)) == 1.0
+        assert grade(f"{number:,}", way.format(text)) == 1.0
+        assert grade(str(number + 1 + more), way.format(text)) == 0.0
+        assert grade(f"{number}.5", way.format(text)) == 0.0
+
+
+@given(st.text(max_size=300), st.text(min_size=1, max_size=60))
+def test_any_answer_earns_one_for_itself_and_any_text_is_graded(text: str, gold: str) -> None:
+    assert grade(gold, gold) == float(bool(gold.strip()))
+    assert grade(gold, text) in (0.0, 1.0)
+
+
+@given(st.lists(st.integers(0, 99), min_size=2, max_size=6, unique=True), st.sampled_from([", ", " or ", " ", " and ", "/"]))
+def test_a_list_of_numbers_never_earns(numbers: list[int], between: str) -> None:
+    listed = between.join(map(str, numbers))
+    for text in (listed, f"The answer is {listed}.", f"{LONG}It is {listed}.", f"\\boxed{{{listed}}}"):
+        for number in numbers:
+            if between != "/" or len(numbers) > 2:
+                assert grade(str(number), text) == 0.0, text
+
+
+def test_hostile_text_is_read_in_bounded_steps() -> None:
+    for piece in (
+        "answer ",
+        "the answer is ",
+        "\\boxed{",
+        "{",
+        "#### ",
+        "(A",
+        "1,",
+        "9",
+        "\n",
+        "= ",
+        "\\frac{1",
+        " A:",
+        "<answer>",
+    ):
+        assert grade("12", piece * 100_000) == 0.0
+        assert grade(piece * 2000, "12") == 0.0
