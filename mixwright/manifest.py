@@ -96,16 +96,26 @@ def _finished(folder: RunFolder, section: str) -> str:
 def file_digests(config: RunConfig, base: Path) -> dict[str, str]:
     """SHA-256 of the source files, by split, and of the user's graders; generated and hub sources have none."""
     from mixwright.corpus import GENERATED
+    from mixwright.corpus.reading import files_of
 
     found = {}
     for name, source in (("train", config.corpus.train), ("eval", config.corpus.eval)):
-        if source is not None and not source.startswith(GENERATED) and (base / source).is_file():
-            with (base / source).open("rb") as file:
-                found[name] = hashlib.file_digest(file, "sha256").hexdigest()
+        if source is None or source.startswith(GENERATED):
+            continue
+        if (base / source).is_file():
+            found[name] = _digest(base / source)
+        elif files := files_of(source, base):
+            named = "".join(f"{path.name} {_digest(path)}\n" for path in files)
+            found[name] = hashlib.sha256(named.encode()).hexdigest()
     for grader in {config.corpus.grader, *config.corpus.graders.values()}:
         if code := code_digest(grader):
             found[f"grader {grader}"] = code
     return found
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_settings(config: RunConfig, folder: RunFolder, sections: Collection[str] = ()) -> None:

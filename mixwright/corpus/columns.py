@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mixwright.config import CorpusConfig
+from mixwright.corpus.derived import dialogue_prompt, given_options, level_number, option_letter, with_options
 from mixwright.corpus.reading import Place
 from mixwright.errors import unknown_name
 from mixwright.records import Example, Text, plain
@@ -21,7 +23,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "task": ("task",),
     "prompt": ("prompt", "question", "instruction", "input", "query", "problem"),
     "target": ("completion", "target", "output", "response"),
-    "answer": ("answer", "gold", "ground_truth", "final_answer", "solution"),
+    "answer": ("answer", "gold", "ground_truth", "final_answer", "answerKey", "solution"),
     "level": ("level",),
     "knobs": ("knobs",),
     "skills": ("skills",),
@@ -31,7 +33,9 @@ NAMES: dict[str, tuple[str, ...]] = {
     "text": ("text",),
     "split": ("split",),
 }
-"""Our name -> the columns it is looked for in, first match first."""
+"""Our name -> the columns it is looked for in, first match first. `target` beside `input` is the answer, too."""
+WORDS = {"target": "completion"}
+"""Our names as notes say them, where they say another word."""
 HOW = (
     "Name it: --column prompt=COLUMN for audit, corpus.columns: {prompt: COLUMN} in run.yaml. "
     f"Our names: {', '.join(NAMES)}."
@@ -48,7 +52,7 @@ def check_mapping(config: CorpusConfig) -> None:
             raise unknown_name("corpus column (corpus.columns: {our name: file's column})", ours, NAMES)
 
 
-def example_of(row: Any, place: Place, config: CorpusConfig, split: str) -> Example:
+def example_of(row: Any, place: Place, config: CorpusConfig, split: str, done: Counter[str] | None = None) -> Example:
     """The example that a raw row holds; its id is empty when the row has none.
 
     Args:
@@ -56,6 +60,7 @@ def example_of(row: Any, place: Place, config: CorpusConfig, split: str) -> Exam
         place: where, for errors and `source`.
         config: `columns`, `task` and `graders` are read.
         split: the split it belongs to; empty takes the row's own `split` column, if any.
+        done: what is done with its columns is counted here, for a note.
 
     Raises:
         InputError: a column missing, or a value of the wrong type.
@@ -70,17 +75,20 @@ def example_of(row: Any, place: Place, config: CorpusConfig, split: str) -> Exam
     extra = {name: value for name, value in row.items() if name not in used and value is not None}
     task = _word(values.get("task", config.task), "task", place)
     empty = [theirs for ours, theirs in found.items() if ours in ("prompt", "messages", "text") and row[theirs] is None]
-    texts = _texts(values, extra, row, empty, place)
-    answer = _answer(values["answer"], place) if "answer" in values else None
+    done = Counter() if done is None else done
+    texts = _texts(values, extra, row, empty, place, done)
+    answer = _given_answer(values, extra, texts, place, done)
     if answer is None and task in config.graders and texts["target"] is not None:
         answer = plain(texts["target"])
     if answer is not None and texts["target"] is None:
         texts["target"] = answer
+    done.update(_renamed(found, values))
+    level = _level(values["level"], place, done) if "level" in values else None
     return Example(
         id=_word(values["id"], "id", place) if "id" in values else "",
         task=task,
         answer=answer,
-        level=_number(values["level"], "level", place) if "level" in values else None,
+        level=level,
         knobs=_knobs(values.get("knobs", {}), place),
         skills=_skills(values.get("skills", []), place),
         source=str(place),
@@ -109,7 +117,45 @@ def _columns(present: tuple[str, ...], mapping: tuple[tuple[str, str], ...]) -> 
             if name in present and (theirs is not None or name not in wanted.values()):
                 found[ours] = name
                 break
+    if (
+        "answer" not in found
+        and "answer" not in wanted
+        and (found.get("prompt"), found.get("target")) == ("input", "target")
+    ):
+        found["answer"] = "target"
     return found, ""
+
+
+def _renamed(found: Mapping[str, str], values: Mapping[str, Any]) -> list[str]:
+    """What a note says of the columns that were taken for one of our names and are called otherwise."""
+    return [
+        f"{WORDS.get(ours, ours)} from {theirs}"
+        for ours, theirs in found.items()
+        if ours in values and theirs not in (ours, WORDS.get(ours)) and (ours, theirs) != ("prompt", "instruction")
+    ]
+
+
+def _given_answer(
+    values: dict[str, Any], extra: dict[str, Any], texts: dict[str, Any], place: Place, done: Counter[str]
+) -> str | None:
+    """The answer that the columns hold; options that the prompt does not list are put into it."""
+    value = values.get("answer")
+    labels = value is None and texts["target"] is None and texts["chosen"] is None
+    if labels and isinstance(extra.get("label"), str | int) and not isinstance(extra["label"], bool):
+        value = extra.pop("label")
+        done["answer from label"] += 1
+    answer = None if value is None else _answer(value, place)
+    options = given_options(extra) if isinstance(texts["prompt"], str) and answer is not None else {}
+    if answer is None or not options:
+        return answer
+    listed = with_options(texts["prompt"], options)
+    if listed != texts["prompt"]:
+        texts["prompt"] = listed
+        done["options listed in the prompt"] += 1
+    letter = option_letter(answer, options)
+    if letter != answer:
+        done["the answer's place among the options as its letter"] += 1
+    return letter
 
 
 def _resolve(present: tuple[str, ...], mapping: tuple[tuple[str, str], ...], place: Place) -> dict[str, str]:
@@ -125,7 +171,12 @@ def _listed(columns: Any) -> str:
 
 
 def _texts(
-    values: dict[str, Any], extra: dict[str, Any], row: dict[str, Any], empty: Sequence[str], place: Place
+    values: dict[str, Any],
+    extra: dict[str, Any],
+    row: dict[str, Any],
+    empty: Sequence[str],
+    place: Place,
+    done: Counter[str],
 ) -> dict[str, Any]:
     """prompt, target, chosen and rejected of a row; `empty`: columns that the prompt is looked for in and that are null."""
     texts: dict[str, Any] = dict.fromkeys(("prompt", "target", "chosen", "rejected"))
@@ -141,13 +192,18 @@ def _texts(
     if texts["chosen"] is not None:
         if texts["prompt"] is None or (isinstance(texts["prompt"], str) and not isinstance(texts["chosen"], str)):
             texts |= _shared_prompt(texts["chosen"], texts["rejected"], place)
+            done["prompt from the common beginning of chosen and rejected"] += 1
     elif texts["prompt"] is None and "messages" in values:
         texts["prompt"], texts["target"] = _turns(_text(values["messages"], "messages", place), place)
     elif texts["prompt"] is None and "text" in values:
         texts["prompt"], texts["target"] = "", _text(values["text"], "text", place)
         return texts
     elif isinstance(texts["prompt"], str) and isinstance(extra.get("input"), str) and "instruction" in row:
-        texts["prompt"] = "\n\n".join(part for part in (texts["prompt"], extra.pop("input")) if part)
+        joined = extra.pop("input")
+        done["prompt from instruction and input" if joined else "prompt from instruction"] += 1
+        texts["prompt"] = "\n\n".join(part for part in (texts["prompt"], joined) if part)
+    elif isinstance(texts["prompt"], str) and "instruction" in row and "prompt" not in row:
+        done["prompt from instruction"] += 1
     if texts["prompt"] is None and empty:
         raise place.error(f"a value in column {empty[0]!r}", "null", KEEP_OUT)
     if texts["prompt"] is None:
@@ -223,11 +279,16 @@ def _turns(messages: Text, place: Place) -> tuple[Text, Text | None]:
 
 
 def _shared_prompt(chosen: Text, rejected: Text, place: Place) -> dict[str, Any]:
-    """The common beginning of chosen and rejected as the prompt; a space before the difference stays with the answers."""
+    """The common beginning of chosen and rejected as the prompt; a space before the difference stays with the answers.
+
+    Dialogues in one text (`Human: ... Assistant: ...`) are cut before the last turn of the assistant that both have.
+    """
     if isinstance(chosen, str) != isinstance(rejected, str):
         raise place.error("chosen and rejected of one kind", "text and messages", "Write both the same way.")
     pairs = enumerate(zip(chosen, rejected, strict=False))
     at = next((index for index, (one, other) in pairs if one != other), min(len(chosen), len(rejected)))
+    if isinstance(chosen, str) and (end := dialogue_prompt(chosen[:at])):
+        return {"prompt": chosen[:end], "chosen": chosen[end:], "rejected": rejected[end:]}
     if at and isinstance(chosen, str) and chosen[at - 1] == " ":
         at -= 1
     if not at:
@@ -267,6 +328,18 @@ def _number(value: Any, name: str, place: Place) -> float:
     if not math.isfinite(number):
         raise place.error(f"a finite number in {name}", f"{value}"[:40], "Correct it or drop the row.")
     return number
+
+
+def _level(value: Any, place: Place, done: Counter[str]) -> float | None:
+    """A level: a number, or the number of a text such as `Level 3`."""
+    if isinstance(value, str):
+        try:
+            number = level_number(value)
+        except ValueError:
+            return _number(value, "level", place)
+        done["level as the number in its text"] += 1
+        return number
+    return _number(value, "level", place)
 
 
 def _knobs(value: Any, place: Place) -> dict[str, float]:

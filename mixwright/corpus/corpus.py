@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,10 @@ import pyarrow.parquet as pq
 from mixwright.config import CorpusConfig
 from mixwright.corpus.cells import find_cells, rows_by
 from mixwright.corpus.columns import check_mapping, example_of
+from mixwright.corpus.derived import told
 from mixwright.corpus.identity import gather
 from mixwright.corpus.levels import bin_levels
-from mixwright.corpus.reading import read_rows
+from mixwright.corpus.reading import folder_of, read_rows
 from mixwright.corpus.rows import BATCH, SCHEMA, check_saved, decode, grouped, pc, store, texts
 from mixwright.corpus.timed_grades import SECONDS, TimedGrades
 from mixwright.errors import InputError, unknown_name
@@ -221,9 +223,7 @@ def read_corpus(config: CorpusConfig, *, base: Path = Path()) -> Corpus:
         parts.append((config.eval, "eval"))
     examples = (row for source, split in parts for row in _examples(source, split, config, base, notes))
     table = gather(examples, config.eval_share)
-    path = base / config.train
-    local = not config.train.startswith(GENERATED) and path.exists()
-    folder = (path if path.is_dir() else path.parent) if local else None
+    folder = None if config.train.startswith(GENERATED) else folder_of(config.train, base)
     table = _with_bins(table, notes)
     names = pc.unique(table["task"]).to_pylist()
     for task in config.graders:
@@ -265,8 +265,13 @@ def _examples(source: str, split: str, config: CorpusConfig, base: Path, notes: 
 
         yield from generate(source, split, config.eval_share, notes)
     else:
-        for row, place in read_rows(source, split, base=base):
-            yield example_of(row, place, config, split)
+        done, count, before = Counter[str](), 0, len(notes)
+        of_task = functools.cache(lambda task: replace(config, task=task) if task else config)
+        try:
+            for count, (row, place) in enumerate(read_rows(source, split, base=base, notes=notes), 1):  # noqa: B007
+                yield example_of(row, place, of_task(place.task), split, done)
+        finally:
+            notes[before:before] = told(done, source, count)
 
 
 def _with_bins(table: pa.Table, notes: list[str]) -> pa.Table:

@@ -5,10 +5,12 @@ Left out on purpose: what the columns mean (`_columns.py`) and generated items (
 
 from __future__ import annotations
 
+import gzip
 import json
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from mixwright.errors import InputError, missing_extra
 
@@ -28,7 +30,10 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 DECODER = json.JSONDecoder(object_pairs_hook=_once)
 PARQUET_ROWS = 2048
 """Rows of a Parquet file in memory at a time."""
-SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet")
+SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet", ".jsonl.gz", ".ndjson.gz", ".json.gz")
+MARKS = ("dataset_dict.json", "state.json")
+"""Files of a folder that datasets' save_to_disk wrote."""
+SPLIT_NAMES = ("train", "training", "test", "validation", "valid", "val", "dev", "eval")
 
 
 class Place(NamedTuple):
@@ -40,6 +45,8 @@ class Place(NamedTuple):
     """Line of a text file, 1-based."""
     row: int | None = None
     """Row of a table, 1-based."""
+    task: str | None = None
+    """Task that the file stands for, where several are read together: its name."""
 
     def __str__(self) -> str:
         return self.file + (f":{self.line}" if self.line else f"#{self.row}" if self.row else "")
@@ -53,13 +60,15 @@ class Place(NamedTuple):
 Rows = Iterator[tuple[Any, Place]]
 
 
-def read_rows(source: str, split: str, *, base: Path = Path()) -> Rows:
-    """The rows of one file, `datasets` folder or hub name (`owner/name`, `owner/name:config`, `owner/name:config:split`).
+def read_rows(source: str, split: str, *, base: Path = Path(), notes: list[str] | None = None) -> Rows:
+    """The rows of one file, several files (`folder`, `folder/*.json`: a task each), a `datasets` folder or a hub name
+    (`owner/name`, `owner/name:config`, `owner/name:config:split`).
 
     Args:
         source: as the user wrote it; paths are relative to `base`.
         split: `eval` takes a data set's test or validation split, anything else its train split.
         base: folder of the file that names the source.
+        notes: what a reader of the rows should know is appended here.
 
     Raises:
         InputError: not found, unknown form, broken, empty.
@@ -67,15 +76,14 @@ def read_rows(source: str, split: str, *, base: Path = Path()) -> Rows:
     if not source.strip():
         remedy = "Name one, or leave the setting out."
         raise InputError("a file, a datasets folder or a data set's name", "an empty text", remedy)
-    path = base / source
-    if path.is_dir():
+    path, notes = base / source, [] if notes is None else notes
+    if files := files_of(source, base):
+        rows = _several(files, source, notes)
+    elif path.is_dir():
         rows = _folder(path, split)
     elif path.is_file():
-        readers: dict[str, Callable[[Path], Rows]] = {".json": _json, ".parquet": _parquet}
-        if path.suffix.lower() not in SUFFIXES:
-            raise InputError(f"a file ending in {', '.join(SUFFIXES)}", repr(path.name), "Convert or rename it.", file=path)
-        rows = readers.get(path.suffix.lower(), _jsonl)(path)
-    elif path.suffix.lower() in SUFFIXES or source.startswith((".", "/", "~")) or source.count("/") > 1 or not source:
+        rows = _file(path, notes)
+    elif suffix_of(path) in SUFFIXES or source.startswith((".", "/", "~")) or source.count("/") > 1 or "*" in source:
         raise InputError("a file", "nothing there", "Correct the path; it is relative to the file that names it.", file=path)
     else:
         rows = _hub(source, split)
@@ -86,9 +94,74 @@ def read_rows(source: str, split: str, *, base: Path = Path()) -> Rows:
         raise InputError("at least one row", "none", "Put rows in or name another source.", file=source)
 
 
+def suffix_of(path: Path) -> str:
+    """The end of a file's name that says its form, `.jsonl.gz` as a whole."""
+    ends = [end.lower() for end in path.suffixes[-2:]]
+    return "".join(ends) if ends[-1:] == [".gz"] else "".join(ends[-1:])
+
+
+def files_of(source: str, base: Path = Path()) -> list[Path]:
+    """The files of a source that names several: a pattern with `*`, or a folder of data files; else none.
+
+    Raises:
+        InputError: files that are splits, not tasks (`train.jsonl` beside `test.jsonl`).
+    """
+    path = base / source
+    if path.is_dir():
+        found = [] if any((path / mark).is_file() for mark in MARKS) else path.iterdir()
+    else:
+        root = Path(path.anchor) if path.is_absolute() else base
+        found = root.glob(str(path.relative_to(root))) if "*" in source and not path.exists() else []
+    files = sorted(one for one in found if suffix_of(one) in SUFFIXES and one.is_file() and one.name[:1] != ".")
+    splits = [one.name for one in files if one.name.partition(".")[0].lower() in SPLIT_NAMES]
+    if splits:
+        raise InputError(
+            "a folder with a file for each task", f"{splits[0]}, which is a split", "Name one file in it.", file=path
+        )
+    return files
+
+
+def folder_of(source: str, base: Path = Path()) -> Path | None:
+    """The folder that a source's rows stand in; None for a name on the hub."""
+    path = base / source
+    if path.exists():
+        return path if path.is_dir() else path.parent
+    files = files_of(source, base)
+    return files[0].parent if files else None
+
+
+def _several(files: list[Path], source: str, notes: list[str]) -> Rows:
+    notes.append(f"{source}: {len(files)} files, each a task of its name where its rows name none")
+    for path in files:
+        task = path.name[: -len(suffix_of(path))]
+        for row, place in _file(path, notes):
+            yield row, place._replace(task=task)
+
+
+def _file(path: Path, notes: list[str]) -> Rows:
+    suffix = suffix_of(path)
+    if suffix not in SUFFIXES:
+        raise InputError(f"a file ending in {', '.join(SUFFIXES)}", repr(path.name), "Convert or rename it.", file=path)
+    if suffix == ".parquet":
+        return _parquet(path)
+    return _json(path, notes) if suffix.startswith(".json") and not suffix.startswith(".jsonl") else _jsonl(path)
+
+
+def _opened(path: Path) -> IO[bytes]:
+    return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")  # type: ignore[return-value]
+
+
+def _unpacked(path: Path, lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The same lines. Raises InputError where a packed file is broken."""
+    try:
+        yield from lines
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError("a whole gzip file", str(error)[:120], "Fetch or pack it again.", file=path) from None
+
+
 def _jsonl(path: Path) -> Rows:
-    with path.open("rb") as file:
-        for line, raw in enumerate(file, 1):
+    with _opened(path) as file:
+        for line, raw in enumerate(_unpacked(path, file), 1):
             place = Place(str(path), line)
             try:
                 text = raw.decode("utf-8-sig" if line == 1 else "utf-8")
@@ -103,12 +176,41 @@ def _jsonl(path: Path) -> Rows:
                 raise place.error("a JSON object", str(error)[:120], KEEP) from None
 
 
-def _json(path: Path) -> Rows:
+def _wrapped(text: str, path: Path, notes: list[str]) -> Rows:
+    """The rows of a JSON object that has them under one of its keys, beside a canary or a description."""
+    try:
+        found = DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        place = Place(str(path), error.lineno)
+        raise place.error("JSON", f"{error.msg} at column {error.colno}", "For a row per line: .jsonl.") from None
+    except (ValueError, RecursionError) as error:
+        raise Place(str(path)).error("JSON", str(error)[:120], "Correct the file.") from None
+    lists = [
+        key for key, rows in found.items() if isinstance(rows, list) and rows and all(isinstance(r, dict) for r in rows)
+    ]
+    if len(lists) != 1:
+        got = f"an object with keys {', '.join(map(repr, list(found)[:8]))}"[:160]
+        remedy = "Write the rows as a list, or one per line as .jsonl."
+        raise Place(str(path), 1).error("a JSON list of objects, or an object with one such list", got, remedy)
+    note = f"rows from the list {lists[0]!r} of the file"
+    if not any(told.endswith(note) for told in notes[-1:]):
+        notes.append(f"{path.name}: {note}")
+    for number, row in enumerate(found[lists[0]], 1):
+        yield row, Place(str(path), row=number)
+
+
+def _json(path: Path, notes: list[str]) -> Rows:
     """The objects of a JSON list, one at a time, so that each is known by its line."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        with _opened(path) as file:
+            text = file.read().decode("utf-8-sig")
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError("a whole gzip file", str(error)[:120], "Fetch or pack it again.", file=path) from None
     except UnicodeDecodeError as error:
         raise Place(str(path)).error("UTF-8 text", error.reason, "Save the file as UTF-8.") from None
+    if text[(start := _after_space(text, 0)) : start + 1] == "{":
+        yield from _wrapped(text, path, notes)
+        return
     decoder, line, counted = DECODER, 1, 0
     at, last = _after_space(text, 0), False
     if text[at : at + 1] != "[":
@@ -161,11 +263,9 @@ def _parquet(path: Path) -> Rows:
 
 
 def _folder(path: Path, split: str) -> Rows:
-    marks = ("dataset_dict.json", "state.json")
-    if not any((path / mark).is_file() for mark in marks):
-        raise InputError(
-            "a folder written by datasets' save_to_disk", "another folder", "Name a file in it instead.", file=path
-        )
+    if not any((path / mark).is_file() for mark in MARKS):
+        expected = "a folder written by datasets' save_to_disk, or one of data files, each a task"
+        raise InputError(expected, "another folder", "Name a file in it instead.", file=path)
     datasets = _datasets(str(path))
     try:
         loaded = datasets.load_from_disk(str(path))

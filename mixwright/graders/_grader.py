@@ -18,3 +18,7 @@ class Grader(ABC):
     def luck(self, examples: Sequence[Example]) -> float | None:
         """Success of blind choice over these examples of one cell, 0..1; None when it is not known from the form alone."""
         return None
+
+    def reading(self, answer: str) -> str:
+        """What of a gold answer is compared, in one way of writing it, which earns 1.0 itself, too."""
+        return answer

@@ -64,6 +64,11 @@ class Choice(Grader):
 
 def labelled(value: Any) -> dict[str, str]:
     """Label -> text of an options column's value, both normalised, in order; empty when it has no such form."""
+    return {_normal(label): _normal(text) for label, text in lettered(value).items()}
+
+
+def lettered(value: Any) -> dict[str, str]:
+    """Label -> text of an options column's value as they are written, in order; empty when it has no such form."""
     if isinstance(value, dict) and isinstance(value.get("text"), list):
         labels, texts = value.get("label"), value["text"]
         if not isinstance(labels, list) or len(labels) != len(texts):
@@ -72,7 +77,12 @@ def labelled(value: Any) -> dict[str, str]:
         labels, texts = list(value), list(value.values())
     else:
         labels, texts = string.ascii_uppercase, value if isinstance(value, list) else []
-    return {_normal(str(label)): _normal(str(text)) for label, text in zip(labels, texts, strict=False)}
+    return {str(label): str(text) for label, text in zip(labels, texts, strict=False)}
+
+
+def option_names(example: Example) -> dict[str, str]:
+    """Label -> text of a row's options as they are written; empty where it has none."""
+    return lettered(next((example.extra[name] for name in NAMES if name in example.extra), None))
 
 
 def option_texts(example: Example) -> list[str]:

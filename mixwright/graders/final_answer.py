@@ -29,7 +29,7 @@ from mixwright.graders._readings import (
     unit_differs,
     words_of,
 )
-from mixwright.graders.choice import Choice, option_texts
+from mixwright.graders.choice import Choice, option_names, option_texts
 from mixwright.records import Example, plain
 
 _LISTED = re.compile(r"^[ \t]{0,8}\(?([A-Z])[).:][ \t]+(\S.{0,300})$", re.MULTILINE)
@@ -61,8 +61,7 @@ class FinalAnswer(Grader):
         if completion.strip() == answer:
             return 1.0
         prompt = plain(example.prompt)
-        gold = self.reading(answer)
-        options = listed_options(prompt[-8000:]) if letter_told(gold) else {}
+        gold, options = _gold(example, prompt)
         for found in stated(completion, prompt):
             if found.kind != "last" or self.last_number:
                 verdict = _agrees(gold, found, options)
@@ -71,8 +70,12 @@ class FinalAnswer(Grader):
         return 0.0
 
     def reading(self, answer: str) -> str:
-        """What of a gold answer is compared: `72` of a solution that ends in `#### 72`."""
-        return final_of(answer)
+        """One way of writing a gold answer: `72` of a solution that ends in `#### 72`, `B` of `(B)`, `yes` of `Yes`."""
+        gold = final_of(answer)
+        amount = amount_of(gold)
+        if amount is not None and is_number(gold):
+            return str(amount)
+        return letter_told(gold) or words_of(gold) or gold
 
     def luck(self, examples: Sequence[Example]) -> float | None:
         """Mean of 1 / number of different options; None when a row has no column of them."""
@@ -90,10 +93,20 @@ def final_of(answer: str) -> str:
 
 def form_of(example: Example, answer: str) -> Literal["number", "letter", "text"]:
     """What a gold answer is compared as; a letter only where the row or its prompt lists options, and this one."""
-    if is_number(answer):
-        return "number"
-    letter = letter_told(answer)
-    return "letter" if letter and (letter in listed_options(plain(example.prompt)) or option_texts(example)) else "text"
+    letter, own = letter_told(answer), {text.casefold() for text in option_names(example).values()}
+    listed = letter and (letter in listed_options(plain(example.prompt)) or own)
+    if listed or answer.strip().casefold() in own:
+        return "letter"
+    return "number" if is_number(answer) else "text"
+
+
+def _gold(example: Example, prompt: str) -> tuple[str, dict[str, str]]:
+    """The gold answer, as a letter where it is one of the row's options, and those by their letters."""
+    gold = final_of(example.answer or "")
+    if own := option_names(example):
+        letter = next((label for label, text in own.items() if gold.casefold() in (label.casefold(), text.casefold())), "")
+        return (letter.upper(), own) if len(letter) == 1 and letter.isalpha() else (gold, {})
+    return gold, listed_options(prompt[-8000:]) if letter_told(gold) else {}
 
 
 def listed_options(prompt: str) -> dict[str, str]:
