@@ -121,3 +121,17 @@ def test_thinning_keeps_at_most_the_limit(count):
     kept = thinned(rows(range(count))) if count < 50 else thinned(range(count))  # pyright: ignore
     assert len(kept) <= ROWS
     assert len(kept) >= min(count, ROWS // 2)
+
+
+def test_the_constant_answer_of_worked_solutions_is_their_final_answer() -> None:
+    rows = [Example(f"w{i}", "t", f"q{i}?", answer=f"Step {i}.\n#### {7 if i % 4 else 1000 + i}") for i in range(400)]
+    judged = Corpus.from_examples(rows, {"t": "final_answer"})
+    (cell,) = judged.cells()
+    assert (cell.rule, round(cell.chance, 2)) == ("constant 7", 0.75)
+    exact = Corpus.from_examples(rows, {"t": "exact"}).cells()[0]
+    assert exact.chance == 0.0, "whole solutions are all different"
+    listed = [
+        Example(f"o{i}", "t", f"q{i}?\nOptions:\n(A) a{i}\n(B) b{i}", answer="(A)" if i % 5 else "B") for i in range(400)
+    ]
+    (cell,) = Corpus.from_examples(listed, {"t": "final_answer"}).cells()
+    assert (cell.rule, round(cell.chance, 2)) == ("constant A", 0.8)

@@ -174,11 +174,30 @@ def test_the_gold_answer_is_read_by_the_same_rules() -> None:
     assert form_of(Example("i", "t", "Who?", extra={"options": ["a", "b"]}), "B") == "letter"
 
 
-def test_luck_is_blind_choice_among_a_column_of_options() -> None:
+def test_luck_is_blind_choice_among_the_options_of_a_row_or_a_prompt() -> None:
     row = Example("i", "t", "Who?", answer="A", extra={"options": ["a", "b", "c", "d"]})
     assert JUDGE.luck([row]) == 0.25
-    assert JUDGE.luck([Example("i", "t", OPTIONS, answer="(B)")]) is None
+    listed = Example("i", "t", OPTIONS, answer="(B)")
+    assert JUDGE.luck([listed]) == pytest.approx(1 / 3)
+    assert JUDGE.luck([row, listed]) == pytest.approx((1 / 4 + 1 / 3) / 2)
+    assert JUDGE.luck([listed, Example("i", "t", "How many?", answer="3")]) is None
     assert JUDGE.luck([]) is None
+
+
+@pytest.mark.parametrize(
+    ("answers", "reading"),
+    [
+        (["1,200", "1200.0", "#### 1,200", r"\boxed{1200}", f"{LONG}A: $1200"], "1200"),
+        (["(B)", "B", "b."], "B"),
+        (["Yes", "yes", "The answer to it all, after a long line of thoughts about this and much else besides, and "
+          "more of the same: the answer is yes."], "yes"),
+        ([r"\boxed{\frac{1}{2}}", "1/2", "0.5"], "1/2"),
+    ],
+)  # fmt: skip
+def test_answers_that_agree_have_one_reading_which_is_right_itself(answers: list[str], reading: str) -> None:
+    for answer in answers:
+        assert JUDGE.reading(answer) == reading
+        assert grade(answer, reading, OPTIONS if reading == "B" else "How many?") == 1.0
 
 
 WAYS = ("{}", "{}.", "The answer is {}.", "#### {}", r"\boxed{{{}}}", "${}$", LONG + "So there are {} eggs left.", "= {}")

@@ -75,7 +75,8 @@ def rows_by(corpus: GradedRows, rows: np.ndarray, one: str, other: str) -> dict[
 
 def rules_of(corpus: GradedRows, task: str) -> Rules:
     """The rules without the skill that a task's grader and options allow. Raises InputError for a grader that fails."""
-    return Rules(corpus.grade, corpus.grader(task).luck, option_texts)
+    grader = corpus.grader(task)
+    return Rules(corpus.grade, grader.luck, option_texts, grader.reading)
 
 
 def answered(corpus: GradedRows, groups: Iterable[np.ndarray]) -> Iterator[list[Example]]:

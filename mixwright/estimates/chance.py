@@ -63,6 +63,7 @@ class Rules:
         grade: judges a completion for an example.
         blind: success of blind choice over rows, None where it is not known; the grader's `luck`.
         options: texts of a row's options in order, empty where it has none.
+        reading: what of an answer is compared: worked solutions that end in one number are one constant answer.
     """
 
     def __init__(
@@ -70,8 +71,9 @@ class Rules:
         grade: Grade,
         blind: Callable[[Sequence[Example]], float | None] | None = None,
         options: Callable[[Example], Sequence[str]] = lambda _: (),
+        reading: Callable[[str], str] = str,
     ) -> None:
-        self._grade, self._blind, self._options = grade, blind, options
+        self._grade, self._blind, self._options, self._reading = grade, blind, options, reading
         self._known: dict[tuple[str, str], float] = {}
 
     def chosen(self, rows: Sequence[Example]) -> str:
@@ -85,7 +87,7 @@ class Rules:
         return np.array([self._hit(rule, row) for row in rows])
 
     def _candidates(self, rows: Sequence[Example]) -> list[str]:
-        counts = Counter(row.answer for row in rows if row.answer is not None)
+        counts = Counter(self._reading(row.answer) for row in rows if row.answer is not None)
         ranked = sorted(counts, key=lambda answer: (-counts[answer], answer))[:CONSTANTS]
         found = [f"constant {answer}" for answer in ranked]
         options = [self._options(row) for row in rows]

@@ -2,7 +2,7 @@ r"""Grader for the final answer of a worked solution, in whatever words it is gi
 
 Source: https://arxiv.org/abs/2110.14168 (`#### 72`), https://arxiv.org/abs/2103.03874 (`\boxed{72}`),
 https://arxiv.org/abs/2210.09261 ("the answer is (B)").
-Unit: 1.0 for the right final answer, 0.0 otherwise; luck is 1 / number of options where rows have a column of them.
+Unit: 1.0 for the right final answer, 0.0 otherwise; luck is 1 / number of options where rows or prompts list them.
 Cost: a few regular expressions over the last 20,000 characters.
 Blind spot: a completion cut off behind a number that happens to be right; numbers in words; equal formulas written
 differently (`2x+1` and `1+2x`); the reasoning is not looked at.
@@ -29,7 +29,7 @@ from mixwright.graders._readings import (
     unit_differs,
     words_of,
 )
-from mixwright.graders.choice import Choice, option_names, option_texts
+from mixwright.graders.choice import option_names
 from mixwright.records import Example, plain
 
 _LISTED = re.compile(r"^[ \t]{0,8}\(?([A-Z])[).:][ \t]+(\S.{0,300})$", re.MULTILINE)
@@ -78,8 +78,9 @@ class FinalAnswer(Grader):
         return letter_told(gold) or words_of(gold) or gold
 
     def luck(self, examples: Sequence[Example]) -> float | None:
-        """Mean of 1 / number of different options; None when a row has no column of them."""
-        return Choice().luck(examples) if examples and all(map(option_texts, examples)) else None
+        """Mean of 1 / number of options that a row or its prompt lists; None where one lists none."""
+        counts = [len(_gold(row, plain(row.prompt))[1]) for row in examples]
+        return sum(1 / count for count in counts) / len(counts) if counts and all(counts) else None
 
 
 def final_of(answer: str) -> str:

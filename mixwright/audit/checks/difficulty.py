@@ -8,6 +8,7 @@ Blind spot: whether a higher level really is harder (measure says), and guesses 
 
 from __future__ import annotations
 
+import functools
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,7 @@ class Difficulty(Check):
         held_out: Levels = defaultdict(Counter)
         answers: dict[str, Counter[str]] = defaultdict(Counter)
         leaked: Levels = defaultdict(Counter)
+        readings = functools.cache(lambda task: corpus.grader(task).reading)
         copied = iter(leaks(corpus).copied.tolist())
         for batch in corpus.batches():
             columns = (batch.column(name).to_pylist() for name in ("task", "split", "level", "answer"))
@@ -54,6 +56,7 @@ class Difficulty(Check):
                 train[task][level] += 1
                 leaked[task][level] += copy
                 seen = answers[cell_key(task, level)]
+                answer = None if answer is None else readings(task)(answer)
                 if answer is not None and (answer in seen or len(seen) < ANSWERS):
                     seen[answer] += 1
         found = [_levels(task, levels) for task, levels in sorted(train.items()) if set(levels) != {None}]
