@@ -97,6 +97,9 @@ class Engine:
         self._stage = plan.stages[stage]
         self.options: EngineOptions = self._stage.engine
         """The stage's own, typed."""
+        engine = self._stage.options.get("engine")
+        self.range_asked = isinstance(engine, Mapping) and "reward_range" in engine
+        """Whether the stage says what a wrong and a right answer earn."""
         self._ids = pool.ids if isinstance(pool.ids, Ids) else Ids(pool.ids)
         self._keys = [cell.key for cell in pool.cells]
         self._states = states = dict.fromkeys(self._keys, "unknown") | {cell.key: cell.state for cell in plan.cells}

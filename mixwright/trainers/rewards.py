@@ -198,7 +198,7 @@ def watched(function: Any, steering: Steering, run: RunSteering, step: int, task
         sentence = f"no rewards within {seconds:g} s ({where}): {count} completions count as wrong"
         run.note(step, "rewards too slow", sentence)
         logging.getLogger("mixwright").warning(sentence)
-        return [run.low] * count
+        return [run.range.low] * count
 
     def call(**given: Any) -> list[float | None]:
         try:
@@ -293,7 +293,7 @@ def summed(
         rewards: gathered over processes.
         weights: one per function.
         functions: as TRL takes them.
-        run: names the rows, and knows the reward of a wrong answer.
+        run: names the rows, and knows what rewards mean.
         rows: pool index of each completion.
 
     Raises:
@@ -301,6 +301,7 @@ def summed(
             the weights, would be no numbers, or all 0.
     """
     totals = weighted_sum(rewards, weights)
+    run.range.names = [one_line(name_of(function)) for function in functions]
     for table, names in ((rewards, [name_of(function) for function in functions]), (totals[:, None], [])):
         found = (table.abs() > LARGEST).nonzero().tolist()
         if not found:
@@ -308,7 +309,7 @@ def summed(
         place, column = found[0]
         row, value = rows[place], float(table[place, column])
         source = names[column] if names else f"the weighted sum of {', '.join(map(name_of, functions))}"
-        remedy = f"Return {run.low:g} for a wrong answer." if value < 0 else f"Return at most {run.high:g}."
+        remedy = f"Return {run.range.low:g} for a wrong answer." if value < 0 else f"Return at most {run.range.high:g}."
         raise InputError(
             f"finite rewards of at most {LARGEST:g} in size, or None for a completion that cannot be judged",
             f"{value:g} from {one_line(source)} for example {run.pool.ids[row]!r} "

@@ -40,8 +40,11 @@ KINDS: dict[str, tuple[type, ...]] = {
     "reward_seconds": (float, int, np.integer, np.floating),
     "slow_rewards": (str,),
     "unscored_batches": (int, np.integer),
+    "reward_range": (tuple, list),
 }
 """What each setting of `Steering` may be."""
+NULLS = ("plan", "folder", "seed", "canary_every", "replay", "reward_range")
+"""Settings that may be None."""
 COLUMNS = ("id", "task", "level", "answer", "options")
 """Columns of a dataset that steering reads."""
 
@@ -71,6 +74,9 @@ class Steering:
     """What a call that takes longer leads to: training stops, or its completions get the reward of a wrong answer."""
     unscored_batches: int = 3
     """Training stops after so many generation batches in a row in which nothing was scored; 0 lets it go on."""
+    reward_range: tuple[float, float] | Sequence[float] | None = None
+    """Reward of a wrong and of a right answer, summed over reward functions with their weights; over the plan's. None: the
+    plan's, and where it says none 0 to 1, or what the first batches show."""
 
 
 def read_steering(steering: Steering | Mapping[str, Any] | str | Path | bool | None) -> Steering | None:
@@ -117,7 +123,7 @@ def check_settings(settings: Mapping[str, Any]) -> None:
         kinds = KINDS[name]
         number = kinds[0] in (int, float)
         right = isinstance(value, kinds) and not (number and isinstance(value, bool))
-        if not right and not (value is None and name in ("plan", "folder", "seed", "canary_every", "replay")):
+        if not right and not (value is None and name in NULLS):
             raise InputError(f"steering.{name} as {kinds[0].__name__.lower()}", repr(value)[:80], "Correct the value.")
         if number and value is not None and not 0 <= value < math.inf:
             raise InputError(f"steering.{name} of 0 or more", repr(value), "Correct it, or leave it out.")
@@ -246,6 +252,15 @@ def default_plan(pool: Pool, objective: str, steps: int, *, kl_penalty: bool = T
     return Plan("default", (stage,), why={"stages.0.weights": "the share of each task's rows; no plan was given"})
 
 
+def _with_range(plan: Plan, place: int, reward_range: Sequence[float]) -> Plan:
+    """The plan with the range of rewards that was asked for."""
+    stage = plan.stages[place]
+    given = stage.options.get("engine", {})
+    options = {**stage.options, "engine": {**given, "reward_range": list(reward_range)}}
+    stages = (*plan.stages[:place], replace(stage, options=options), *plan.stages[place + 1 :])
+    return replace(plan, stages=stages)
+
+
 def stage_of(plan: Plan, objective: str) -> int:
     """The first stage with that objective. Raises InputError when there is none."""
     for place, stage in enumerate(plan.stages):
@@ -281,6 +296,7 @@ def make_run(
     made = default_plan(pool, objective, max(1, args.max_steps), kl_penalty=beta > 0)
     plan = steering.plan if isinstance(steering.plan, Plan) else made
     place = stage_of(plan, objective)
+    plan = plan if steering.reward_range is None else _with_range(plan, place, steering.reward_range)
     validate_plan(plan, pool.cells)
     seed = args.seed if steering.seed is None else steering.seed
     folder = Path(steering.folder) if steering.folder is not None else Path(args.output_dir) / "steering"

@@ -26,6 +26,7 @@ from mixwright.steer.run.files import (
     group_line,
     stop_instead,
 )
+from mixwright.steer.run.reward_range import RewardRange
 from mixwright.steer.snapshot import MANY
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ class RunSteering:
         objective: str = "grpo",
     ) -> None:
         self.engine, self.pool, self.files, self.objective = engine, pool, files, objective
-        self.low, self.high = engine.options.reward_range
+        self.range = RewardRange(*engine.options.reward_range, asked=engine.range_asked)
+        """What rewards mean to steering."""
         self.beta, self.lr_reason = beta, lr_reason
         self.beta_reason = ""
         """Why beta cannot be moved although there is a reference model; empty when it can."""
@@ -118,12 +120,13 @@ class RunSteering:
         Raises:
             InputError: nothing was scored in `patience` batches in a row.
         """
-        actions = self._decided(groups, self._signals(step, kl_nats=kl, groups=len(groups)))
+        read = self._read(step, groups)
+        held = read is None and self.tape is None
+        actions = [] if held else self._decided(read or groups, self._signals(step, kl_nats=kl, groups=len(groups)))
         refused = {action.target for action in actions if action.kind == "refuse"}
         self._mark(refused, rows)
         self.rollouts += completions
         self._count_unscored(step, rows, len(groups))
-        self._count_outside(step, groups)
         shown = self.engine.snapshot()
         if len(shown) > MANY:
             here = {cell_key(group.task, group.level) for group in groups}
@@ -131,6 +134,7 @@ class RunSteering:
         cells = {cell: known["kappa"] for cell, known in shown.items()}
         states = {cell: known["state"] for cell, known in shown.items()}
         line = self._line(step, groups, rows) | group_line(groups, refused, self.success)
+        line |= {"held": True} if held else {}
         line |= {"rollouts": self.rollouts, "cells": cells, "states": states} | self.engine.staleness()
         self._finish(step, actions, line)
         self.metrics.setdefault("steering/zero_signal_share", []).append(line["zero_signal"] / max(1, len(groups)))
@@ -154,23 +158,15 @@ class RunSteering:
                 "Correct the reward functions, or set Steering(unscored_batches=0) to train on.",
             )
 
-    def _count_outside(self, step: int, groups: Sequence[GroupOutcome]) -> None:
-        """Say once in the run that rewards lie outside the range that steering reads them by."""
-        rewards = [reward for group in groups for reward in group.rewards]
-        rounding = 1e-5 * (self.high - self.low)  # of sums in float32
-        outside = sum(not self.low - rounding <= reward <= self.high + rounding for reward in rewards)
-        if not outside or self._counts["outside"]:
-            return
-        self._counts["outside"] = 1
-        because = (
-            f"{outside} of {len(rewards)} scored completions of this batch have a reward outside the plan's reward_range "
-            f"{self.low:g} to {self.high:g} (least {min(rewards):g}, most {max(rewards):g}). Training sees them unchanged; "
-            "steering's estimates clip them. Set options: {engine: {reward_range: [wrong, right]}} in the plan's stage to "
-            "the reward of a wrong and of a right answer, summed over the reward functions with their weights"
-        )
-        self.note(step, "lint.reward_range", because)
-        if self.files.write:
-            logging.getLogger("mixwright").warning("step %d: %s.", step, because)
+    def _read(self, step: int, groups: Sequence[GroupOutcome]) -> Sequence[GroupOutcome] | None:
+        """The groups by the range of their rewards; None while that is learnt. What is said of it is logged."""
+        read, told = self.range.read(step, groups)
+        self.files.decisions(told)
+        for line in told:
+            self._counts[line.what] += 1
+            if self.files.write and self._counts[line.what] == 1:
+                logging.getLogger("mixwright").warning("step %d: %s: %s.", step, line.what, line.because)
+        return read
 
     def observe_rows(self, step: int, outcomes: Sequence[Outcome | PairOutcome], rows: int, line: Mapping[str, Any]) -> None:
         """Hand a step of SFT or DPO to the engine.
@@ -269,6 +265,7 @@ class RunSteering:
             "drawn": drawn_shares(self.pool, self.log.rows),
             "wanted": {task: self._expected[task] / total for task in self.pool.tasks},
             "largest_lag": self._counts["largest_lag"],
+            **({"rewards_outside": self.range.outside} if self.range.outside else {}),
             **counted(self.objective, self._counts, self.rollouts),
             "skipped_steps": self._counts["skipped_steps"],
             "dropped_rows": self.dropped,
@@ -295,6 +292,7 @@ class RunSteering:
             "counts": dict(self._counts),
             "expected": dict(self._expected),
             "losses": self.losses.state(),
+            "reward_range": self.range.state(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -309,6 +307,7 @@ class RunSteering:
         self._refused = list(progress["refused"])
         self._counts, self._expected = Counter(state["counts"]), defaultdict(float, state["expected"])
         self.losses.restore(state["losses"])
+        self.range.restore(state["reward_range"])
 
     def serve(self, tape: Tape) -> None:
         """Serve the draws of a finished run and do what it did; before the first step. What it drew counts as wanted."""
@@ -383,5 +382,5 @@ class RunSteering:
             self.metrics["steering/beta"] = [self.beta]
 
     def success(self, reward: float) -> float:
-        """A reward as success, 0..1."""
-        return min(1.0, max(0.0, (reward - self.low) / (self.high - self.low)))
+        """A reward as success, 0..1, by the range as it is now."""
+        return self.range.success(reward)

@@ -155,7 +155,7 @@ def make_canaries(trainer: Any, run: RunSteering, steering: Steering) -> CanaryP
         items,
         [row["prompt"] for row in rows],
         lambda indices, texts, ids: grade(trainer, indices, texts, ids),
-        success=run.success,
+        success=run.range.first_success,
         max_new_tokens=trainer.max_completion_length,
         seed=trainer.args.seed,
         every=pass_every(trainer, run, steering.canary_every, len(items), rollout_passes(trainer.num_iterations)),

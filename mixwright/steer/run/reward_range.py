@@ -1,0 +1,134 @@
+"""Range of rewards that steering reads as 0 (wrong) to 1 (right): asked for, or learnt from the first generation batches.
+
+Rewards within 0 to 1 need nothing. The first batch with others, where nobody asked for a range, holds steering back: its
+evidence would be wrong. After `HELD` batches the least and the largest reward so far are the range; a later reward outside
+widens it. Evidence stays as it was recorded. Pure: all processes see the same rewards and keep the same range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from mixwright.records import Decision, GroupOutcome
+
+HELD = 4
+"""Generation batches that a range is learnt from."""
+ASK = "Steering(reward_range=(wrong, right)) asks for a range"
+
+
+class RewardRange:
+    """What rewards mean to steering; training sees them unchanged.
+
+    Args:
+        low: reward of a wrong answer, by the plan.
+        high: reward of a right one.
+        asked: whether somebody asked for this range; if so it never changes.
+        names: of the reward functions, for what is said.
+    """
+
+    def __init__(self, low: float, high: float, *, asked: bool, names: Sequence[str] = ()) -> None:
+        self.low, self.high, self.asked, self.names = low, high, asked, names
+        self._start = low, high
+        self._left = 0
+        """Batches that are still held back; 0 where no range is being learnt."""
+        self._learnt = False
+        self._seen = 0
+        self._least, self._most = float("inf"), float("-inf")
+        self.outside = 0
+        """Completions of the run whose reward lay outside the range of that time."""
+        self._batches = 0
+        """Batches with such completions."""
+
+    def success(self, reward: float) -> float:
+        """A reward as success, 0..1."""
+        return min(1.0, max(0.0, (reward - self.low) / (self.high - self.low)))
+
+    def first_success(self, reward: float) -> float:
+        """The same by the range of the start: canaries are compared with their own past, so their range never moves."""
+        low, high = self._start
+        return min(1.0, max(0.0, (reward - low) / (high - low)))
+
+    def read(self, step: int, groups: Sequence[GroupOutcome]) -> tuple[Sequence[GroupOutcome] | None, list[Decision]]:
+        """The groups in the range that the engine knows, None while a range is learnt; and what is to be said."""
+        rewards = [reward for group in groups for reward in group.rewards]
+        if not rewards:
+            return (None if self._left else groups), []
+        self._seen += len(rewards)
+        self._least, self._most = min(self._least, *rewards), max(self._most, *rewards)
+        rounding = 1e-5 * (self.high - self.low)  # of sums in float32
+        outside = sum(not self.low - rounding <= reward <= self.high + rounding for reward in rewards)
+        self.outside += outside
+        self._batches += bool(outside)
+        told = self._moved(step, outside, rewards)
+        if self._left:
+            return None, told
+        if (self.low, self.high) == self._start:
+            return groups, told
+        return [replace(group, rewards=tuple(map(self._as_planned, group.rewards))) for group in groups], told
+
+    def _moved(self, step: int, outside: int, rewards: Sequence[float]) -> list[Decision]:
+        """Take in one more batch; what is to be said of it."""
+        if self.asked:
+            often = self._batches & (self._batches - 1) == 0  # 1st, 2nd, 4th, 8th ... batch with some
+            return (
+                [Decision(step, "lint.reward_range", None, None, self._clipped(outside, rewards))]
+                if outside and often
+                else []
+            )
+        if self._left:
+            self._left -= 1
+            if self._left:
+                return []
+            if self._least == self._most:
+                self._left = 1
+                return []
+            return [self._set(step, f"learnt from {self._seen:,} completions, {self.outside:,} of them outside")]
+        if not outside:
+            return []
+        if self._learnt:
+            return [self._set(step, f"widened: {outside} of {len(rewards)} completions of this batch lay outside")]
+        self._left = HELD - 1
+        because = (
+            f"{outside} of {len(rewards)} completions of this batch have a reward outside {self._said()}: "
+            f"steering decides nothing until the range is learnt, {HELD} batches with this one. {ASK}"
+        )
+        return [Decision(step, "reward_range held", None, None, because)]
+
+    def _set(self, step: int, why: str) -> Decision:
+        old, self._learnt = [self.low, self.high], True
+        self.low, self.high = self._least, self._most
+        because = f"{why} {old[0]:g} to {old[1]:g}; evidence from before stays as it was recorded. {ASK}"
+        return Decision(step, "reward_range", old, [self.low, self.high], because)
+
+    def _clipped(self, outside: int, rewards: Sequence[float]) -> str:
+        return (
+            f"{outside} of {len(rewards)} scored completions of this batch have a reward outside the reward_range "
+            f"{self._said()} that was asked for (least {min(rewards):g}, most {max(rewards):g}), {self.outside:,} of "
+            f"{self._seen:,} so far. Training sees them unchanged; steering's estimates clip them. Set "
+            "Steering(reward_range=(wrong, right)), or options: {engine: {reward_range: [wrong, right]}} in the plan's "
+            "stage, to the reward of a wrong and of a right answer"
+        )
+
+    def _said(self) -> str:
+        of = f", weighted sums of {', '.join(self.names)}" if self.names else ""
+        return f"{self.low:g} to {self.high:g}{of}"
+
+    def _as_planned(self, reward: float) -> float:
+        low, high = self._start
+        return low + self.success(reward) * (high - low)
+
+    def state(self) -> dict[str, Any]:
+        """JSON-ready; `restore(state())` on a fresh object continues exactly."""
+        found = None if self._seen == 0 else [self._least, self._most]
+        numbers = [self._left, self._seen, self.outside, self._batches]
+        return {"range": [self.low, self.high], "learnt": self._learnt, "found": found, "numbers": numbers}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` returned."""
+        if not self.asked:
+            self.low, self.high = state["range"]
+        self._learnt = state["learnt"]
+        self._least, self._most = state["found"] or (float("inf"), float("-inf"))
+        self._left, self._seen, self.outside, self._batches = state["numbers"]

@@ -1,0 +1,144 @@
+"""Rewards outside 0 to 1: the range is asked for, or learnt while steering waits, and nothing is clipped in silence."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+from trainers_tiny import UNIFORM, make, read, vowels
+
+from mixwright import SteeredGRPOTrainer, Steering
+from mixwright.errors import InputError
+from mixwright.records import GroupOutcome
+from mixwright.steer.run.reward_range import HELD, RewardRange
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # TRL sets the older name
+
+
+def batch(*rewards: float) -> list[GroupOutcome]:
+    return [GroupOutcome("i", "t", None, 0, rewards)]
+
+
+def given(found: Any) -> list[tuple[float, ...]]:
+    return [group.rewards for group in found]
+
+
+def test_rewards_of_0_to_1_are_handed_on_as_they_are() -> None:
+    scale = RewardRange(0.0, 1.0, asked=False)
+    groups = batch(0.0, 0.3, 1.0 + 1e-7)
+    assert scale.read(0, groups) == (groups, [])
+    assert scale.read(1, []) == ([], [])
+    assert scale.outside == 0
+
+
+def test_a_range_is_learnt_while_steering_waits_and_widened_later() -> None:
+    scale = RewardRange(0.0, 1.0, asked=False, names=["judge"])
+    scale.read(0, batch(0.0, 1.0))
+    found, told = scale.read(1, batch(-1.0, 1.0, 0.5))
+    assert found is None
+    assert [(line.step, line.what) for line in told] == [(1, "reward_range held")]
+    assert told[0].because.startswith(
+        "1 of 3 completions of this batch have a reward outside 0 to 1, weighted sums of judge:"
+    )
+    for step in range(2, HELD):
+        assert scale.read(step, batch(-1.0, 3.0)) == (None, [])
+    found, (line,) = scale.read(HELD, batch(1.0, -1.0, 3.0))
+    assert (line.what, line.old, line.new) == ("reward_range", [0.0, 1.0], [-1.0, 3.0])
+    assert "learnt from 12 completions, 7 of them outside 0 to 1" in line.because
+    assert "evidence from before stays as it was recorded" in line.because
+    assert given(found) == [(0.5, 0.0, 1.0)], "1 is half the way from -1 to 3"
+    assert (scale.success(0.0), scale.success(5.0)) == (0.25, 1.0)
+    assert scale.first_success(0.5) == 0.5, "canaries keep the range they began with"
+    found, (line,) = scale.read(9, batch(7.0, -1.0))
+    assert (line.old, line.new, given(found)) == ([-1.0, 3.0], [-1.0, 7.0], [(1.0, 0.0)])
+    assert line.because.startswith("widened: 1 of 2 completions of this batch lay outside -1 to 3")
+    assert scale.outside == 1 + 2 + 2 + 2 + 1
+
+
+def test_a_range_needs_two_different_rewards() -> None:
+    scale = RewardRange(0.0, 1.0, asked=False)
+    for step in range(3 * HELD):
+        assert scale.read(step, batch(-1.0, -1.0))[0] is None
+    found, (line,) = scale.read(99, batch(-1.0, 0.0))
+    assert (line.new, given(found)) == ([-1.0, 0.0], [(0.0, 1.0)])
+
+
+def test_a_range_that_was_asked_for_never_moves_and_counts_what_lies_outside() -> None:
+    scale = RewardRange(-1.0, 1.0, asked=True, names=["judge"])
+    groups = batch(-1.0, 2.0)
+    told = [scale.read(step, groups) for step in range(9)]
+    assert all(found is groups for found, _ in told)
+    assert [step for step, (_, lines) in enumerate(told) if lines] == [0, 1, 3, 7], "the 1st, 2nd, 4th, 8th batch with some"
+    assert "1 of 2 scored" in told[7][1][0].because
+    assert "8 of 16 so far" in told[7][1][0].because
+    assert (scale.low, scale.high, scale.outside) == (-1.0, 1.0, 9)
+
+
+@pytest.mark.parametrize("stop", range(HELD + 2))
+def test_the_state_round_trips_at_every_batch(stop: int) -> None:
+    rewards = [batch(0.0, 1.0), batch(2.0, 0.0), batch(0.0), batch(1.0), batch(-3.0), batch(5.0, 1.0), batch(0.5)]
+    whole, first = RewardRange(0.0, 1.0, asked=False), RewardRange(0.0, 1.0, asked=False)
+    outcomes = [whole.read(step, groups) for step, groups in enumerate(rewards)]
+    for step, groups in enumerate(rewards[:stop]):
+        first.read(step, groups)
+    second = RewardRange(0.0, 1.0, asked=False)
+    second.restore(json.loads(json.dumps(first.state())))
+    assert [second.read(step, rewards[step]) for step in range(stop, len(rewards))] == outcomes[stop:]
+    assert second.state() == whole.state()
+
+
+def lines(folder: Path, what: str) -> list[dict[str, Any]]:
+    return [line for line in read(folder, "decisions.jsonl") if line["what"] == what]
+
+
+def signs(completions: list[str], **kwargs: Any) -> list[float]:
+    return [1.0 if value > 0.3 else -1.0 for value in vowels(completions)]
+
+
+def test_a_drop_in_learns_the_range_and_goes_on_after_a_stop_as_if_it_had_not_stopped(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = {"max_steps": 8, "save_strategy": "steps", "save_steps": 1, "lr_scheduler_type": "constant"}
+
+    def trainer(name: str, **more: Any) -> Any:
+        return make(SteeredGRPOTrainer, tmp_path / name, settings | more, steering=True, reward_funcs=signs)
+
+    whole = trainer("whole")
+    with caplog.at_level(logging.WARNING, "mixwright"):
+        whole.train()
+    steps = read(tmp_path / "whole", "steps.jsonl")
+    assert [line.get("held", False) for line in steps[: HELD + 1]] == [True] * (HELD - 1) + [False] * 2
+    assert [line["new"] for line in lines(tmp_path / "whole", "reward_range")] == [[-1.0, 1.0]]
+    assert caplog.text.count("steering decides nothing until the range is learnt") == 1
+    assert "weighted sums of signs" in caplog.text
+    proof = json.loads((tmp_path / "whole" / "steering" / "proof.json").read_text())
+    assert proof["rewards_outside"] > 0
+    cut = trainer("cut")
+    cut.args.max_steps = 2
+    cut.train()
+    again = trainer("cut")
+    again.train(resume_from_checkpoint=True)
+    assert again.steered.range.state() == whole.steered.range.state()
+    assert [line.get("held", False) for line in read(tmp_path / "cut", "steps.jsonl")] == [
+        line.get("held", False) for line in steps
+    ]
+
+
+def test_a_range_asked_of_the_drop_in_is_used_from_the_first_batch(tmp_path: Path) -> None:
+    trainer = make(SteeredGRPOTrainer, tmp_path, steering=Steering(UNIFORM, reward_range=(-1, 1)), reward_funcs=signs)
+    trainer.train()
+    assert not lines(tmp_path, "reward_range held")
+    assert not lines(tmp_path, "lint.reward_range")
+    assert (trainer.steered.range.low, trainer.steered.range.high) == (-1.0, 1.0)
+    assert trainer.steered.engine.options.reward_range == (-1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"), [((1, 0), "low < high"), ((0,), "reward_range"), ("01", "reward_range"), ((0, "x"), "reward_range")]
+)
+def test_a_range_that_is_none_is_refused(asked: Any, told: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=told):
+        make(SteeredGRPOTrainer, tmp_path, steering=Steering(UNIFORM, reward_range=asked), reward_funcs=signs)
