@@ -307,7 +307,8 @@ class RunSteering:
         self._refused = list(progress["refused"])
         self._counts, self._expected = Counter(state["counts"]), defaultdict(float, state["expected"])
         self.losses.restore(state["losses"])
-        self.range.restore(state["reward_range"])
+        if "reward_range" in state:
+            self.range.restore(state["reward_range"])
 
     def serve(self, tape: Tape) -> None:
         """Serve the draws of a finished run and do what it did; before the first step. What it drew counts as wanted."""
