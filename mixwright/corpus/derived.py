@@ -1,4 +1,4 @@
-"""Parts of a row that no column holds as such: listed options, an answer's letter, a level's number, a dialogue's prompt.
+"""Parts of a row that no column holds as such: listed options, an answer's letter, a level's number, a prompt.
 
 Each is a plain function of values; `columns.py` says when it is used, and notes that it was.
 """

@@ -63,7 +63,7 @@ _BETWEEN = re.compile(r"\s*(?:,|;|/|&|or|and|to|-)?\s*", re.IGNORECASE)
 """Between two numbers it makes a list of them."""
 _OPEN = re.compile(r"\b(?:or|neither)\b", re.IGNORECASE)
 _UNITS = frozenset(
-    ["cm", "mm", "m", "km", "kg", "g", "mg", "lb", "lbs", "oz", "ml", "l", "h", "hr", "hrs", "s", "sec", "secs"]
+    ["cm", "mm", "m", "km", "kg", "kgs", "g", "mg", "lb", "lbs", "oz", "ml", "l", "h", "hr", "hrs", "s", "sec", "secs"]
 )
 _UNITS |= {"min", "mins", "ft", "in", "mi", "mph", "kmh", "am", "pm", "th", "st", "nd", "rd"}
 _ATTACHED = _UNITS - {"am", "pm"}

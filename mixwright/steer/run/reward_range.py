@@ -1,4 +1,4 @@
-"""Range of rewards that steering reads as 0 (wrong) to 1 (right): asked for, or learnt from the first generation batches.
+"""Range of rewards that steering reads as wrong (0) to right (1): asked for, or learnt from the first batches.
 
 Rewards within 0 to 1 need nothing. The first batch with others, where nobody asked for a range, holds steering back: its
 evidence would be wrong. After `HELD` batches the least and the largest reward so far are the range; a later reward outside
