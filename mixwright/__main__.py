@@ -18,6 +18,7 @@ import typer
 
 from mixwright import __version__
 from mixwright.cli import output
+from mixwright.cli.options import COLUMNS_HELP, Measuring, columns_of, decoding_of, with_measuring
 from mixwright.errors import InputError, no_room, one_line, system_error
 
 if TYPE_CHECKING:
@@ -38,13 +39,9 @@ app = typer.Typer(
 )
 
 Config = Annotated[Path, typer.Argument(metavar="RUN.YAML", help="Settings, as `mixwright run --init` writes them.")]
+Source = Annotated[str, typer.Argument(metavar="RUN.YAML|MODEL", help="Settings; or, with --corpus, a checkpoint.")]
 Folder = Annotated[Path | None, typer.Option(help="Run folder; default: runs/<name of RUN.YAML>.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
-COLUMNS_HELP = (
-    "Our name for a column of the file; repeatable. Ours: id, task, prompt, target, answer, level, knobs, skills, chosen, "
-    "rejected, messages, text, split."
-)
-ITEMS_HELP = "Items measured per task and level of --corpus; default: 200 to compare, and 800 over all protected ones."
 GATE_HELP = (
     "Exit with 0 only when protected cells are shown to have lost less than 5 points on average and less than 15 each, with "
     "3 when something was damaged, and with 4 when the items cannot tell."
@@ -53,6 +50,7 @@ EXPORT_HELP = (
     "Also write the weights and the order for another trainer: trl, axolotl, llama-factory, verl. A plan.yaml that is there "
     "is exported as it stands."
 )
+EXPORT_TO_HELP = "Folder of --export; default: export/FORMAT in the run folder, or here with --corpus."
 FAIL_HELP = "Exit with 3 when anything this grave or graver was seen; never: 0 whatever was seen, for people who read."
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")]
 
@@ -88,12 +86,7 @@ def audit(
     from mixwright.config import CorpusConfig
     from mixwright.corpus import read_corpus
 
-    pairs = [pair.partition("=") for pair in column or ()]
-    for ours, equals, theirs in pairs:
-        if not (ours and equals and theirs):
-            raise InputError("--column OURS=THEIRS", ours or "nothing", "Write for example --column prompt=question.")
-    columns = {ours: theirs for ours, _, theirs in pairs}
-    config = CorpusConfig(train, held_out, eval_share=0.0, columns=columns, task=task, grader=grader)
+    config = CorpusConfig(train, held_out, eval_share=0.0, columns=columns_of(column), task=task, grader=grader)
     observations = run_audit(read_corpus(config), check)
     if as_json:
         output.out_json({"observations": observations})
@@ -113,66 +106,53 @@ def audit(
 
 
 @app.command()
-def measure(config: Config, folder: Folder = None, as_json: Json = False) -> None:
+@with_measuring
+def measure(source: Source, asked: Measuring, folder: Folder = None, as_json: Json = False) -> None:
     """Measure what the model can do now, per task and level, beside its chance level."""
-    from mixwright.measure.bases import measure_bases
-    from mixwright.opening import opened, workers
+    if asked.on_checkpoint(source):
+        from mixwright.cli import direct
 
-    settings, run = _load(config, folder)
-    with workers(settings) as pool, opened(settings, run, base=config.parent, pool=pool):
-        rows = [row for row in measure_bases(settings, run, pool, base=config.parent) if row.example is None]
-    if as_json:
-        output.out_json({"measurements": rows})
-        return
-    output.out_rows(
-        ("task", "level", "probe", "number", "value", "95 % interval", "null", "n", "unit"),
-        [
-            (
-                r.task,
-                _number(r.level),
-                r.probe,
-                r.name,
-                _number(r.value),
-                f"{r.low:.3g} .. {r.high:.3g}",
-                _number(r.null),
-                r.n,
-                r.unit,
-            )
-            for r in rows
-        ],
-    )
+        rows = direct.measurements(direct.measure(source, asked, folder, say=output.say)[1])
+    else:
+        from mixwright.measure.bases import measure_bases
+        from mixwright.opening import opened, workers
+
+        config = Path(source)
+        settings, run = _load(config, folder)
+        with workers(settings) as pool, opened(settings, run, base=config.parent, pool=pool):
+            rows = [row for row in measure_bases(settings, run, pool, base=config.parent) if row.example is None]
+    output.out_measurements(rows, as_json=as_json)
 
 
 @app.command()
+@with_measuring
 def plan(
-    config: Config,
+    source: Source,
+    asked: Measuring,
     folder: Folder = None,
     dry_run: DryRun = False,
+    planner: Annotated[str | None, typer.Option(help="With --corpus: how to plan. Default: difficulty.")] = None,
+    objective: Annotated[str | None, typer.Option(help="With --corpus: grpo, sft or dpo. Default: grpo.")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="With --corpus: steps to plan for. Default: 60.")] = None,
+    output_file: Annotated[Path | None, typer.Option("--output", help="With --corpus: file to write, not stdout.")] = None,
     export: Annotated[str | None, typer.Option(metavar="FORMAT", help=EXPORT_HELP)] = None,
-    export_to: Annotated[
-        Path | None, typer.Option(help="Folder of --export; default: export/FORMAT in the run folder.")
-    ] = None,
+    export_to: Annotated[Path | None, typer.Option(help=EXPORT_TO_HELP)] = None,
 ) -> None:
     """Decide weights, order, band and levers, with a reason for each number."""
-    from mixwright.cli.export import check_export, export_plan
-    from mixwright.opening import check_plan, known_corpus, opened
-    from mixwright.plan.stage import make_plan, plan_run
+    from mixwright.cli.export import check_export
+    from mixwright.cli.planning import plan_checkpoint, plan_folder
 
     check_export(export, export_to, dry_run=dry_run)
-
-    settings, run = _load(config, folder)
-    if dry_run:
-        output.out_yaml(make_plan(settings, run, known_corpus(settings, run, base=config.parent)))
+    direct = {"planner": planner, "objective": objective, "steps": steps}
+    if asked.on_checkpoint(source):
+        if folder is not None or dry_run:
+            raise InputError("--output FILE, or the plan on stdout", "--folder or --dry-run", "Leave them out.")
+        plan_checkpoint(source, asked, direct, output_file, export, export_to)
         return
-    with opened(settings, run, base=config.parent, after=run.measurements("before")) as corpus:
-        if export is None or not run.plan.exists():  # what was edited by hand is exported as it stands
-            plan_run(settings, run, corpus)
-        output.out(str(run.plan))
-        if export is not None:
-            made, place = check_plan(settings, run, corpus), export_to or run.path / "export" / export
-            for line in export_plan(made, corpus, export, place, batch=settings.train.prompts, seed=settings.seed):
-                output.say(one_line(line))
-            output.out(str(place))
+    if given := [f"--{name}" for name, value in {**direct, "output": output_file}.items() if value is not None]:
+        raise InputError(f"{', '.join(given)} beside --corpus FILE", "no --corpus", "Add it, or set this in RUN.YAML.")
+    config = Path(source)
+    plan_folder(*_load(config, folder), config.parent, export, export_to, dry_run=dry_run)
 
 
 @app.command()
@@ -225,13 +205,12 @@ def trial(config: Config, folder: Folder = None) -> None:
 
 
 @app.command()
+@with_measuring
 def verdict(
     before: Annotated[str, typer.Argument(metavar="RUN|BEFORE", help="Run folder; or, with AFTER, a checkpoint.")],
+    asked: Measuring,
     after: Annotated[str | None, typer.Argument(metavar="AFTER", help="Checkpoint to compare with BEFORE.")] = None,
-    corpus: Annotated[str | None, typer.Option(help="What both checkpoints are measured on.")] = None,
-    grader: Annotated[str, typer.Option(help="Grader of every task of --corpus.")] = "exact",
-    items: Annotated[int | None, typer.Option(min=1, help=ITEMS_HELP)] = None,
-    decoding: Annotated[Literal["greedy", "sampled"], typer.Option(help="How the model will be used.")] = "greedy",
+    decoding: Annotated[Literal["greedy", "sampled"] | None, typer.Option(help="--greedy or --sampled.")] = None,
     folder: Annotated[Path, typer.Option(help="Where a comparison is written.")] = Path("runs/comparison"),
     gate: Annotated[bool, typer.Option("--gate", help=GATE_HELP)] = False,
     protect: Annotated[list[str] | None, typer.Option(help="Task or cell; default: what was mastered. Repeatable.")] = None,
@@ -247,17 +226,18 @@ def verdict(
 
     if not gate and (protect or each or cannot_tell != "fail"):
         raise InputError("--gate beside --protect, --each or --cannot-tell", "none", "Add it, or leave those out.")
-    if corpus is not None and after is None:
+    if asked.corpus is not None and after is None:
         raise InputError("AFTER, the checkpoint to compare with BEFORE", "--corpus without it", "Name both checkpoints.")
     run = RunFolder(folder if after else before)
     if after:
         from mixwright.cli.compare import compare
-        from mixwright.config import CorpusConfig
 
-        if corpus is None:
+        if asked.corpus is None:
             raise InputError("--corpus", "nothing", "Name the examples that both checkpoints are measured on.")
-        rows = CorpusConfig(corpus, eval_share=0.0, grader=grader)
-        compare(before, after, rows, run, items=items, protect=protect or (), decoding=decoding, say=output.say)
+        declared = decoding_of(asked.greedy, decoding)
+        compare(before, after, asked, run, protect=protect or (), decoding=declared, say=output.say)
+    else:
+        asked.check_alone()
     if not gate:
         _conclude(run, render(run), full=full)
     else:
@@ -331,10 +311,6 @@ def _load(config: Path, folder: Path | None) -> tuple[RunConfig, RunFolder]:
     from mixwright.runs import RunFolder, read_yaml
 
     return read_yaml(config, RunConfig), RunFolder(folder or Path("runs") / config.stem)
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.3g}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -10,6 +10,7 @@ A corpus is a `Corpus`, the path or name of examples (all of them, nothing is he
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -99,7 +100,8 @@ def measure(
         checkpoint: a folder, a hub name, or a loaded model, which is left as it was.
         corpus: its held-out rows are measured (all of them when there are none).
         start: the model that training began with, for drift.
-        settings: probes and sizes; None leaves room for the longest answer, and takes the defaults otherwise.
+        settings: probes and sizes; None leaves the room that the answers, their graders and the tokenizer ask for, and takes
+            the defaults otherwise.
         seed: of samples; the same before and after couples the two.
 
     Raises:
@@ -107,17 +109,21 @@ def measure(
     """
     from mixwright.learner.learner import Learner
     from mixwright.learner.load import load_learner
-    from mixwright.measure.stage import longest_answer, measure_learner
+    from mixwright.measure.room import room_for
+    from mixwright.measure.stage import measure_learner
     from mixwright.preflight import check_items, check_settings
 
-    rows = _rows(corpus)
+    rows = _graded(corpus)
     check_items(rows)
-    chosen = settings or MeasureConfig(max_new_tokens=longest_answer(rows))
+    chosen = settings or MeasureConfig()
     check_settings(RunConfig(IN_MEMORY, measure=chosen), rows)
     now, first = (
         model if model is None or isinstance(model, Learner) else load_learner(str(model)) for model in (checkpoint, start)
     )
     assert now is not None
+    if settings is None:
+        room = room_for([now], rows, chosen)
+        chosen = replace(chosen, max_new_tokens=room.tokens)
     return list(measure_learner(now, rows, chosen, start=first, seed=seed).measurements)
 
 
@@ -146,9 +152,8 @@ def plan(
     """
     from mixwright.plan.stage import make_plan
 
-    rows = _rows(corpus)
     config = RunConfig(IN_MEMORY, plan=settings or PlanConfig(), train=train or TrainConfig())
-    return make_plan(config, RunFolder("."), rows, measured)
+    return make_plan(config, _graded(corpus), measured)
 
 
 def trial(config: RunConfig | str | Path, folder: RunFolder | str | Path | None = None) -> TrialResult:
@@ -217,6 +222,13 @@ def _rows(corpus: Corpus | CorpusConfig | str | Path) -> Corpus:
     """The corpus, read where it is not yet."""
     from mixwright.corpus import Corpus, read_corpus
 
-    if isinstance(corpus, Corpus):
-        return corpus
-    return read_corpus(corpus if isinstance(corpus, CorpusConfig) else CorpusConfig(str(corpus), eval_share=0.0))
+    return corpus if isinstance(corpus, Corpus) else read_corpus(corpus)
+
+
+def _graded(corpus: Corpus | CorpusConfig | str | Path) -> Corpus:
+    """The same; of a path, which names no graders, with those that its answers look like."""
+    from mixwright.corpus.graded import read_graded
+
+    if not isinstance(corpus, str | Path):
+        return _rows(corpus)
+    return read_graded(CorpusConfig(str(corpus), eval_share=0.0), named=False).corpus

@@ -1,7 +1,7 @@
 """Run folder: where each stage reads and writes its records, so that any stage can be re-run or hand-edited alone.
 
 Layout:
-    manifest.json  corpus/  audit.json  measure/<name>.parquet  plan.yaml
+    manifest.json  corpus/  audit.json  measure/<name>.parquet  measure/notes.json  plan.yaml
     trial/result.json  trial/<arm>-<seed>/{steps.jsonl,decisions.jsonl,draws.parquet,before.parquet,after.parquet,
     completions.parquet,model/}  claims.json  verdict.html
 Files are written whole or not at all; a lock stops two runs in one folder.
@@ -263,6 +263,7 @@ class RunFolder:
         self.manifest = self.path / "manifest.json"
         self.corpus = self.path / "corpus"
         self.audit = self.path / "audit.json"
+        self.notes = self.path / "measure" / "notes.json"
         self.plan = self.path / "plan.yaml"
         self.result = self.path / "trial" / "result.json"
         self.claims = self.path / "claims.json"

@@ -22,13 +22,24 @@ from mixwright.opening import opened
 from mixwright.records import Measurement
 from mixwright.runs import RunFolder, read_plan, read_yaml, write_measurements, write_plan
 
+MEASURING = (
+    "--adapter --batch-size --chat-template --column --corpus --eval --grader --greedy --items --max-new-tokens --samples "
+    "--system --task --temperature"
+)
+"""How a checkpoint is measured without a YAML."""
+
+
+def flags(words: str, own: str, shared: str = MEASURING) -> str:
+    return " ".join([words, *sorted([*own.split(), *shared.split()])])
+
+
 FLAGS = {
     "audit": "TRAIN --check --column --eval --fail-on --grader --json --task",
-    "measure": "RUN.YAML --folder --json",
-    "plan": "RUN.YAML --dry-run --export --export-to --folder",
+    "measure": flags("RUN.YAML|MODEL", "--folder --json"),
+    "plan": flags("RUN.YAML|MODEL", "--dry-run --export --export-to --folder --objective --output --planner --steps"),
     "steer": "RUN.YAML --dry-run --folder",
     "trial": "RUN.YAML --folder",
-    "verdict": "RUN|BEFORE AFTER --cannot-tell --corpus --decoding --each --folder --full --gate --grader --items --protect",
+    "verdict": flags("RUN|BEFORE AFTER", "--cannot-tell --decoding --each --folder --full --gate --protect"),
     "run": "RUN.YAML|TRAIN --dry-run --folder --init --output",
     "list": "KIND --json",
     "explain": "NAME",

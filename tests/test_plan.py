@@ -19,7 +19,7 @@ from mixwright.plan.forecast import forecast, room
 from mixwright.plan.stage import make_plan
 from mixwright.plan.validate import validate_plan
 from mixwright.records import Cell, CellPlan, TrainingSetup
-from mixwright.runs import RunFolder, read_plan, write_json, write_measurements, write_plan
+from mixwright.runs import read_plan, write_plan
 
 
 def plan_of_world(**options):
@@ -246,12 +246,9 @@ def test_plans_that_do_not_fit():
         ("dpo", 0.0, (), ()),
     ],
 )
-def test_the_objective_of_training_reaches_the_planner(tmp_path, objective, beta, controllers, gates):
+def test_the_objective_of_training_reaches_the_planner(objective, beta, controllers, gates):
     """Losses fall by moving away from the start; without a KL coefficient there is nothing to hold on to."""
-    folder = RunFolder(tmp_path)
-    write_measurements(folder.measurements("before"), competence(np.random.default_rng(0)))
-    write_json(folder.audit, [])
     config = RunConfig(CorpusConfig("rows.jsonl"), train=TrainConfig(objective=objective, beta=beta))
-    stage = make_plan(config, folder, SimpleNamespace(cells=cells)).stages[0]
+    stage = make_plan(config, SimpleNamespace(cells=cells), competence(np.random.default_rng(0))).stages[0]
     assert (stage.objective, stage.controllers, stage.gates) == (objective, controllers, gates)
     assert stage.monitors == (("canary", "displacement") if objective == "dpo" else ("canary",))

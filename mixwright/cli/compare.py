@@ -5,27 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
+from mixwright.cli.direct import Ready, measured, prepare, rows_of, tell
+from mixwright.cli.options import Measuring
+from mixwright.config import MeasureConfig
 from mixwright.errors import InputError, unknown_name
 from mixwright.estimates.outcome import Decoding
-from mixwright.records import to_data
 from mixwright.runs import RunFolder, write_measurements
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.measure.stage import MeasureResult
-
-MEASURED = ("decoding", "items", "samples", "temperature", "max_new_tokens")
-"""Settings of measuring that are noted."""
+    from mixwright.records import Observation
 
 
 def compare(
     before: str,
     after: str,
-    corpus: CorpusConfig,
+    asked: Measuring,
     folder: RunFolder,
     *,
-    items: int | None = None,
     protect: Sequence[str] = (),
     decoding: Decoding = "greedy",
     say: Callable[[str], None],
@@ -33,11 +31,10 @@ def compare(
     """Measure both checkpoints on the held-out split (all rows when there is none) and write both tables.
 
     Args:
-        before: checkpoint folder or hub name.
+        before: checkpoint folder, adapter folder or hub name.
         after: the same, trained further.
-        corpus: what they are measured on.
+        asked: what they are measured on, and how; without `items` what the gate needs.
         folder: where the tables go.
-        items: measured per cell; None takes what the gate needs.
         protect: tasks and cells that the gate will be asked about; empty where it chooses.
         decoding: how the model will be used.
         say: called with what is being done.
@@ -45,50 +42,43 @@ def compare(
     Raises:
         InputError: a checkpoint, the corpus or a protected name cannot be used; nothing is written then.
     """
-    from mixwright.corpus import read_corpus
-    from mixwright.learner.load import load_learner
-    from mixwright.measure.stage import longest_answer, measure_learner
-    from mixwright.preflight import check_items, check_model, check_settings
+    from mixwright.measure.notes import notes_on
 
     _check_folder(folder)
-    rows = read_corpus(corpus)
-    check_items(rows)
-    for note in rows.notes:
-        say(f"corpus: {note}")
-    wanted = _items(rows, protect, items)
-    measure = MeasureConfig(items=wanted, max_new_tokens=longest_answer(rows), decoding=decoding)
-    config = RunConfig(corpus, ModelConfig(path=before), measure)
-    check_settings(config, rows)
-    check_model(ModelConfig(path=after))
-    start, end = load_learner(before), load_learner(after)
+    rows = rows_of(asked, say)
+    wanted = _items(rows[1], protect, asked.items)
     say(f"measure: up to {wanted} items per cell, as far as the corpus has them; {decoding} decoding is judged")
-    found = {}
-    for name, learner, origin in (("before", start, None), ("after", end, start)):
-        say(f"measure: {name}")
-        found[name] = measure_learner(learner, rows, config.measure, start=origin, seed=config.seed)
-    write_comparison(folder, config, after, rows, found)
+    ready = prepare((before, after), asked, rows, MeasureConfig(items=wanted, decoding=decoding), say)
+    start, end = ready.learners
+    found = {"before": measured("measure before", start, ready), "after": measured("measure after", end, ready, start=start)}
+    notes = notes_on(found, ready.corpus, ready.config.measure.max_new_tokens)
+    tell(notes, say)
+    write_comparison(folder, ready, after, found, notes)
 
 
 def write_comparison(
-    folder: RunFolder, config: RunConfig, after: str, rows: Corpus, found: Mapping[str, MeasureResult]
+    folder: RunFolder, ready: Ready, after: str, found: Mapping[str, MeasureResult], notes: Sequence[Observation]
 ) -> None:
-    """Write settings, manifest, both tables and the completions; nothing of an earlier comparison stays.
+    """Write settings, manifest, both tables, the completions and the notes; nothing of an earlier comparison stays.
 
     What is noted is how the checkpoints were measured. How they were trained is not known here.
     """
     from mixwright.manifest import write_manifest, write_settings
     from mixwright.measure.bases import write_completions
+    from mixwright.measure.notes import write_notes
 
+    config, end = ready.config, ready.learners[1].name
     with folder.lock():
         clear(folder)  # first of all: what is killed half-way must not be judged with an older half
         write_settings(config, folder, ("corpus", "measure", "seed"))
-        measured = {name: to_data(getattr(config.measure, name)) for name in MEASURED}
-        graders = ", ".join(sorted({task.grader for task in rows.tasks.values()}))
-        settings = {"checkpoint after": after, "corpus": config.corpus.train, "grader": graders, **measured}
-        write_manifest(config, folder, rows, settings=settings, seeds={"measuring": config.seed})
+        about = {"checkpoint after": after} | ({"model after": end} if end != after else {})
+        cut = {f"cut at max_new_tokens, {when}": f"{result.cut:.1%}" for when, result in found.items()}
+        settings = about | dict(ready.noted) | cut
+        write_manifest(config, folder, ready.corpus, settings=settings, seeds={"measuring": config.seed})
         for name, result in found.items():
             write_measurements(folder.measurements(name), result.measurements)
         write_completions(folder.path / "completions.parquet", found)
+        write_notes(folder, notes)
 
 
 def _check_folder(folder: RunFolder) -> None:
@@ -103,8 +93,8 @@ def _check_folder(folder: RunFolder) -> None:
 
 def clear(folder: RunFolder) -> None:
     """Remove what an earlier comparison measured in this folder, and what was said of it."""
-    measured = [folder.measurements(name) for name in ("before", "after")]
-    for path in (*measured, folder.path / "completions.parquet", folder.claims, folder.page):
+    tables = [folder.measurements(name) for name in ("before", "after")]
+    for path in (*tables, folder.notes, folder.path / "completions.parquet", folder.claims, folder.page):
         path.unlink(missing_ok=True)
 
 

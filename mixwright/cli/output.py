@@ -14,7 +14,7 @@ from mixwright.records import to_data
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mixwright.records import Observation
+    from mixwright.records import Measurement, Observation
 
 TASKS = 200
 """Tasks that a table of observations shows."""
@@ -51,6 +51,24 @@ def out_rows(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     for row in rows:
         table.add_row(*(escape(one_line(value)) for value in row))
     console().print(table)
+
+
+def out_measurements(rows: Sequence[Measurement], *, as_json: bool) -> None:
+    """What was measured of cells and tasks, as a table or as JSON."""
+    if as_json:
+        out_json({"measurements": rows})
+        return
+    header = ("task", "level", "probe", "number", "value", "95 % interval", "null", "n", "unit")
+    ends = [f"{row.low:.3g} .. {row.high:.3g}" for row in rows]
+    parts = zip(rows, ends, strict=True)
+    out_rows(
+        header,
+        [(r.task, _number(r.level), r.probe, r.name, _number(r.value), e, _number(r.null), r.n, r.unit) for r, e in parts],
+    )
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}"
 
 
 def console() -> Console:

@@ -205,18 +205,20 @@ class Corpus:
         return cls(gather(examples), graders)
 
 
-def read_corpus(config: CorpusConfig, *, base: Path = Path()) -> Corpus:
+def read_corpus(config: CorpusConfig | str | Path, *, base: Path = Path()) -> Corpus:
     """Both splits in one corpus (column `split`: train, eval).
 
     Without `config.eval`, prompts are split by their hash, so that no prompt is in both; rows with a `split` column keep it.
 
     Args:
-        config: sources, columns and graders.
+        config: sources, columns and graders; or the path or name of examples, all of them training rows.
         base: folder that relative paths start from.
 
     Raises:
         InputError: with file, line and remedy for whatever cannot be read.
     """
+    if not isinstance(config, CorpusConfig):
+        config = CorpusConfig(str(config), eval_share=0.0)
     notes: list[str] = []
     parts = [(config.train, "train" if config.eval is not None else "")]
     if config.eval is not None:

@@ -41,6 +41,12 @@ def token_batches(sizes: Sequence[int], limit: int) -> Iterator[list[int]]:
         yield batch
 
 
+def row_batches(sizes: Sequence[int], most: int) -> Iterator[list[int]]:
+    """Indices of rows, shortest first, at most `most` at a time and at least one."""
+    order = sorted(range(len(sizes)), key=lambda i: (sizes[i], i))
+    yield from (order[start : start + max(1, most)] for start in range(0, len(order), max(1, most)))
+
+
 def left_padded(rows: Sequence[Sequence[int]], pad: int) -> tuple[Int[Tensor, "batch time"], Int[Tensor, "batch time"]]:
     """Token ids padded on the left to the longest row, and their mask (1 for real tokens)."""
     longest = max(map(len, rows))

@@ -8,7 +8,7 @@ Left out on purpose: training (trainers/ and warmup.py) and judging (graders/).
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +20,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from mixwright.errors import InputError, no_room
-from mixwright.learner.batches import left_padded, logits_limit, quiet, silent, token_batches
+from mixwright.learner.batches import left_padded, logits_limit, quiet, row_batches, silent, token_batches
+from mixwright.learner.prompt_form import PromptForm
 
 if TYPE_CHECKING:
     from mixwright.records import Text
@@ -59,12 +60,32 @@ class Learner:
     Sampling and reading leave parameters, gradients, train/eval mode and the global random state as they were.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, name: str, template: Mapping[str, Any] | None = None) -> None:
-        """Wrap `model` and `tokenizer`; `name` is what messages call it, `template` is handed to the chat template."""
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        name: str,
+        template: Mapping[str, Any] | None = None,
+        *,
+        form: PromptForm | None = None,
+        batch_size: int | None = None,
+    ) -> None:
+        """Wrap `model` and `tokenizer`.
+
+        Args:
+            model: a causal language model.
+            tokenizer: its tokenizer.
+            name: what messages call it.
+            template: handed to the chat template.
+            form: how prompts reach the tokenizer; None does as TRL does.
+            batch_size: completions that are sampled together; None takes what fits in a bounded number of tokens.
+        """
         self.model = model
         self.tokenizer = tokenizer
         self.name = name
         self.template = dict(template or {})
+        self.form = form or PromptForm()
+        self.batch_size = batch_size
         if tokenizer.pad_token_id is None:
             tokenizer.pad_token = tokenizer.eos_token
 
@@ -82,11 +103,12 @@ class Learner:
 
     def encode(self, prompt: Text) -> list[int]:
         """Token ids of a prompt, as TRL's GRPO makes them: plain text with the tokenizer's own special tokens, chat
-        messages through the chat template with the generation prompt.
+        messages through the chat template with the generation prompt. `form` may turn one into the other before.
 
         Raises:
             InputError: chat messages and a tokenizer without a chat template.
         """
+        prompt = self.form.of(prompt)
         if isinstance(prompt, str):
             ids = self.tokenizer(prompt)["input_ids"]
         else:
@@ -102,8 +124,20 @@ class Learner:
         start = self.tokenizer.bos_token_id
         return [self.tokenizer.eos_token_id if start is None else start]
 
+    @property
+    def context(self) -> int | None:
+        """Longest prompt and completion together, tokens; None where the model does not say."""
+        return getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
+
     def sample(
-        self, prompts: Sequence[Text], *, count: int, temperature: float, max_new_tokens: int, seed: int
+        self,
+        prompts: Sequence[Text],
+        *,
+        count: int,
+        temperature: float,
+        max_new_tokens: int,
+        seed: int,
+        progress: Callable[[float], None] | None = None,
     ) -> list[list[Completion]]:
         """`count` completions per prompt, in the order of `prompts`.
 
@@ -117,6 +151,7 @@ class Learner:
             temperature: divides the logits; 0 takes the likeliest token.
             max_new_tokens: longest completion, end token included.
             seed: any integer.
+            progress: called after each batch with the share of prompts that is done, 0..1.
 
         Raises:
             InputError: prompts longer than the model's context, or chat prompts without a chat template.
@@ -126,13 +161,28 @@ class Learner:
         greedy = temperature == 0
         rows = 1 if greedy else count
         found: list[list[Completion]] = [[] for _ in prompts]
+        width, done = min(rows, self.batch_size or rows), 0
         with quiet(self.model):
-            for batch in token_batches([rows * (len(ids) + max_new_tokens) for ids in encoded], logits_limit(self.model)):
+            for batch in self._batches([len(ids) + max_new_tokens for ids in encoded], rows):
                 noise = None if greedy else uniforms(seed, batch, count, max_new_tokens)
-                texts = continue_prompts(self, [encoded[i] for i in batch], rows, temperature, max_new_tokens, noise)
-                for place, i in enumerate(batch):
-                    found[i] = [self._completion(row) for row in texts[place * rows : (place + 1) * rows]]
+                for first in range(0, rows, width):  # more than one part only where --batch-size is below `count`
+                    part = min(width, rows - first)
+                    drawn = (
+                        None if noise is None else noise.view(len(batch), rows, -1)[:, first : first + part].flatten(0, 1)
+                    )
+                    texts = continue_prompts(self, [encoded[i] for i in batch], part, temperature, max_new_tokens, drawn)
+                    for place, i in enumerate(batch):
+                        found[i] += [self._completion(row) for row in texts[place * part : (place + 1) * part]]
+                done += len(batch)
+                if progress:
+                    progress(done / len(prompts))
         return [row * count for row in found] if greedy else found
+
+    def _batches(self, sizes: Sequence[int], rows: int) -> Iterator[list[int]]:
+        """Indices of prompts that are sampled together; `sizes`: tokens of one row of each, `rows`: rows of each."""
+        if self.batch_size is not None:
+            return row_batches(sizes, self.batch_size // rows)
+        return token_batches([rows * size for size in sizes], logits_limit(self.model))
 
     def logprobs(self, prompts: Sequence[Text], completions: Sequence[Sequence[int]]) -> list[list[float]]:
         """Log-probability in nats of each completion token (end token included if it is there), at temperature 1.
@@ -217,7 +267,7 @@ class Learner:
         return Completion(text, tuple(row.token_ids), tuple(row.logprobs), row.finished)
 
     def _check_length(self, longest: int) -> None:
-        limit = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
+        limit = self.context
         if limit is not None and longest > limit:
             raise InputError(
                 f"prompt and completion of at most {limit} tokens ({self.name})",

@@ -14,14 +14,25 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from mixwright.errors import InputError, missing_extra
 from mixwright.learner.batches import silent
 from mixwright.learner.learner import Learner, no_template
+from mixwright.learner.prompt_form import PromptForm
 
 
-def load_learner(path: str, *, adapter: str | None = None) -> Learner:
+def load_learner(
+    path: str,
+    *,
+    adapter: str | None = None,
+    base: str | None = None,
+    form: PromptForm | None = None,
+    batch_size: int | None = None,
+) -> Learner:
     """A causal language model with its tokenizer, on the accelerator if there is one, else on the CPU in float32.
 
     Args:
         path: checkpoint folder, PEFT adapter folder (its base is loaded first), or hub name.
         adapter: folder of a PEFT adapter to put on top.
+        base: model under an adapter folder at `path`, where adapter_config.json names no folder that is here.
+        form: how prompts reach the tokenizer; None does as TRL does.
+        batch_size: completions that are sampled together; None takes what fits in a bounded number of tokens.
 
     Raises:
         InputError: not a causal language model, no safetensors, no tokenizer, it wants its own code, or not reachable.
@@ -32,7 +43,7 @@ def load_learner(path: str, *, adapter: str | None = None) -> Learner:
         raise InputError("the folder of a model", f"{path!r}, which is none", "Correct the path.")
     if folder.is_dir() and not (folder / "config.json").is_file():
         if adapter is None and (folder / "adapter_config.json").is_file():
-            return load_learner(_base_of(folder), adapter=path)
+            return load_learner(adapter_base(folder, base), adapter=path, form=form, batch_size=batch_size)
         raise InputError(
             "the folder of a model (config.json, *.safetensors, tokenizer files)",
             f"{path!r} without config.json",
@@ -43,7 +54,8 @@ def load_learner(path: str, *, adapter: str | None = None) -> Learner:
     tokenizer = _read(AutoTokenizer, path)
     if adapter is not None:
         model = _with_adapter(model, adapter)
-    return Learner(model.to(accelerator or "cpu"), tokenizer, path if adapter is None else f"{path} + {adapter}")
+    name = path if adapter is None else f"{path} + {adapter}"
+    return Learner(model.to(accelerator or "cpu"), tokenizer, name, form=form, batch_size=batch_size)
 
 
 def check_checkpoint(path: str, adapter: str | None = None, *, chats: bool = False) -> None:
@@ -121,6 +133,19 @@ def _base_of(folder: Path) -> str:
         remedy = "Give the base model as path and this folder as adapter."
         raise InputError("base_model_name_or_path", repr(base), remedy, file=file)
     return base
+
+
+def adapter_base(folder: Path, otherwise: str | None = None) -> str:
+    """The model that an adapter belongs to: what its adapter_config.json names, when that is a folder here or no other model
+    is known; else `otherwise`. Raises InputError when neither is there.
+    """
+    if otherwise is None or (Path(otherwise) / "adapter_config.json").is_file():
+        return _base_of(folder)
+    try:
+        named = _base_of(folder)
+    except InputError:
+        return otherwise
+    return named if Path(named).is_dir() else otherwise
 
 
 def _reason(error: Exception) -> str:

@@ -14,6 +14,7 @@ from mixwright.learner.bases import bases_of, build_bases
 from mixwright.records import Measurement, RunManifest, from_data, to_data
 from mixwright.runs import RunFolder, read_json, read_measurements, write_measurements, write_table
 from mixwright.workers.local import Job, Workers
+from mixwright.workers.progress import report
 
 if TYPE_CHECKING:
     from mixwright.measure.stage import MeasureResult
@@ -75,7 +76,7 @@ def measure_base(job: MeasureJob) -> str:
     corpus = Corpus.load(run.corpus)
     if job.shuffled:
         corpus = shuffle_levels(corpus, config.seed)
-    found = measure_learner(learner, corpus, config.measure, seed=config.seed + MEASURE_SEED)
+    found = measure_learner(learner, corpus, config.measure, seed=config.seed + MEASURE_SEED, done=report)
     if not job.shuffled:
         write_completions(completions_path(run, job.name), {"before": found})
     write_measurements(run.measurements(shuffled_name(job.name) if job.shuffled else job.name), found.measurements)

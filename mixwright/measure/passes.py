@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 Group = tuple[str, float | None]
 """A task and one of its levels; level None stands for the whole task."""
+WRITING = 0.9
+"""Share of measuring's time that writing completions takes, roughly; the rest reads probabilities of them."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,8 @@ class Passes:
     """What items are picked from: its eval split, or all of it when there is none."""
     seed: int = 0
     """Of the samples."""
+    done: Callable[[float], None] | None = None
+    """Called with the share of the work that is done, 0..1."""
 
     @cached_property
     def grades(self) -> TimedGrades:
@@ -128,10 +132,17 @@ class Passes:
     def rollouts(self) -> dict[str, ExampleRollouts]:
         """Greedy and sampled completions of every item, graded, by example id."""
         config, prompts = self.config, [item.prompt for item in self.items]
-        longest = config.max_new_tokens
-        greedy = self.learner.sample(prompts, count=1, temperature=0, max_new_tokens=longest, seed=self.seed)
+        longest, first = config.max_new_tokens, WRITING / (1 + config.samples)
+        greedy = self.learner.sample(
+            prompts, count=1, temperature=0, max_new_tokens=longest, seed=self.seed, **self._heard(0, first)
+        )
         sampled = self.learner.sample(
-            prompts, count=config.samples, temperature=config.temperature, max_new_tokens=longest, seed=self.seed
+            prompts,
+            count=config.samples,
+            temperature=config.temperature,
+            max_new_tokens=longest,
+            seed=self.seed,
+            **self._heard(first, WRITING),
         )
         found = {}
         for item, (best,), samples in zip(self.items, greedy, sampled, strict=True):
@@ -152,7 +163,9 @@ class Passes:
         now = self.learner.distributions(prompts, completions)
         before = self.start.distributions(prompts, completions) if self.start is not None else None
         read: dict[tuple[str, tuple[int, ...]], tuple[NDArray[np.float64], NDArray[np.float64] | None]] = {}
-        for index, table in now:
+        for count, (index, table) in enumerate(now, start=1):
+            if self.done:
+                self.done(WRITING + (1 - WRITING) * count / len(rows))
             chance = table.exp()
             entropy = -(chance * table).nan_to_num().sum(-1)
             divergence = None
@@ -163,6 +176,18 @@ class Passes:
             item, ids = rows[index]
             read[item.id, ids] = (entropy.cpu().double().numpy(), divergence)
         return {item.id: self._joined(item, read) for item in self.items}
+
+    @property
+    def cut(self) -> float:
+        """Share of all completions, greedy and sampled, that were cut at `config.max_new_tokens`."""
+        written = [found for item in self.rollouts.values() for found in (item.greedy, *item.samples)]
+        return float(np.mean([not found.finished for found in written]))
+
+    def _heard(self, start: float, end: float) -> dict[str, Callable[[float], None]]:
+        """Argument `progress` of sampling that takes the work from share `start` to `end`; none where nobody asked."""
+        if (done := self.done) is None:
+            return {}
+        return {"progress": lambda share: done(start + (end - start) * share)}
 
     def per_token(self, probe: str, name: str, values: Callable[[TokenReadings], NDArray[np.float64]]) -> list[Measurement]:
         """Mean nats per token of `values` for every cell and task, and for all (`*`); groups of one item are left out."""

@@ -35,6 +35,8 @@ class MeasureResult:
     """Greedy completions: example, task, level, prompt, answer, completion, score."""
     rollouts: int
     """Completions that were written, greedy and sampled; they are charged."""
+    cut: float = 0.0
+    """Share of them that were cut at `max_new_tokens`, 0..1."""
 
 
 def longest_answer(corpus: Corpus) -> int:
@@ -51,6 +53,7 @@ def measure_learner(
     start: Learner | None = None,
     seed: int,
     progress: Callable[[str], None] | None = None,
+    done: Callable[[float], None] | None = None,
 ) -> MeasureResult:
     """Run the probes of `config` on `learner`.
 
@@ -61,12 +64,13 @@ def measure_learner(
         start: the model that training began with, for drift.
         seed: of samples and probes; one seed before and after couples the two.
         progress: called with the name of each probe before it runs.
+        done: called with the share of the work that is done, 0..1.
 
     Raises:
         InputError: unknown probe, nothing to grade, prompts too long, or a starting model with another tokenizer.
     """
     probes = {name: catalog.create("probes", name, dict(config.options.get(name, {}))) for name in config.probes}
-    passes = Passes(learner, start, config, corpus, seed)
+    passes = Passes(learner, start, config, corpus, seed, done)
     measurements: list[Measurement] = []
     for name, probe in probes.items():
         if progress:
@@ -87,7 +91,8 @@ def measure_learner(
                 "score": best.greedy_score,
             }
         )
-    return MeasureResult(tuple(measurements), tuple(completions), len(passes.items) * (1 + config.samples))
+    rollouts = len(passes.items) * (1 + config.samples)
+    return MeasureResult(tuple(measurements), tuple(completions), rollouts, passes.cut)
 
 
 def _late(passes: Passes) -> list[Measurement]:

@@ -16,16 +16,14 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
 
 
-def make_plan(config: RunConfig, folder: RunFolder, corpus: Corpus, competence: Sequence[Measurement] | None = None) -> Plan:
-    """The planner's plan from what is in the folder; writes nothing. Raises InputError when nothing was measured yet.
+def make_plan(config: RunConfig, corpus: Corpus, competence: Sequence[Measurement]) -> Plan:
+    """The planner's plan from what was measured; pure. Raises InputError when the planner lacks what it plans by.
 
     Args:
-        config: the settings.
-        folder: with the measurements.
-        corpus: the run's own, or one that `competence` was measured on.
-        competence: measurements of another corpus than the run's own.
+        config: the settings; the planner's and those of training are read.
+        corpus: what is to be trained on.
+        competence: measurements of the model that training begins with, on `corpus`.
     """
-    competence = read_measurements(folder.measurements("before")) if competence is None else competence
     train = config.train
     training = TrainingSetup(train.steps, cast("Objective", train.objective), train.prompts, kl_penalty=train.beta > 0)
     made = create("planners", config.plan.planner, dict(config.plan.options)).plan(corpus.cells(), competence, training)
@@ -33,7 +31,7 @@ def make_plan(config: RunConfig, folder: RunFolder, corpus: Corpus, competence: 
 
 
 def plan_run(config: RunConfig, folder: RunFolder, corpus: Corpus) -> Plan:
-    """The planner's plan; writes plan.yaml, which may be edited by hand."""
-    made = make_plan(config, folder, corpus)
+    """The planner's plan; writes plan.yaml, which may be edited by hand. Raises InputError when nothing was measured yet."""
+    made = make_plan(config, corpus, read_measurements(folder.measurements("before")))
     write_plan(folder.plan, made)
     return made

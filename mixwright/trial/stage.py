@@ -36,7 +36,7 @@ def try_plan(
     """Train and compare all arms, paired by seed; writes trial/. `say` is told beforehand what the trial can see."""
 
     def replan(corpus: Corpus, measured: Sequence[Sequence[Measurement]]) -> Plan:
-        return make_plan(config, folder, corpus, pooled(measured))
+        return make_plan(config, corpus, pooled(measured))
 
     build_bases(config, folder, pool, base)
     return run_trial(folder, config, bases_of(config, folder), pool=pool, replan=replan, say=say)

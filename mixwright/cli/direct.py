@@ -1,0 +1,236 @@
+"""Checkpoints measured without a YAML: `measure MODEL --corpus FILE`, `plan MODEL --corpus FILE`, and parts of `verdict`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from mixwright.cli.options import Measuring, columns_of, graders_of
+from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, PlanConfig, RunConfig, TrainConfig
+from mixwright.errors import InputError, one_line
+from mixwright.records import Measurement, Observation, Plan, to_data
+from mixwright.runs import RunFolder, write_measurements
+
+if TYPE_CHECKING:
+    from mixwright.corpus import Corpus
+    from mixwright.learner.learner import Learner
+    from mixwright.measure.stage import MeasureResult
+
+Say = Callable[[str], None]
+ITEMS, CELL_ITEMS = 200, 32
+"""Items that `measure` and `plan` take over all cells, and per cell at least."""
+MEASURED = ("decoding", "items", "samples", "temperature", "max_new_tokens")
+"""Settings of measuring that are noted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """Models and rows, checked and loaded."""
+
+    config: RunConfig
+    """Settings of what is measured; those of training are defaults and nothing is said of them."""
+    corpus: Corpus
+    """Rows that can be graded."""
+    learners: tuple[Learner, ...]
+    """In the order of the paths."""
+    noted: Mapping[str, Any]
+    """How it is measured, by name, for the manifest."""
+
+
+def rows_of(asked: Measuring, say: Say) -> tuple[CorpusConfig, Corpus]:
+    """The rows of --corpus and --eval with a grader for each task, and how they were read; says what was taken and why.
+
+    Raises:
+        InputError: they cannot be read, or nothing of them can be graded.
+    """
+    from mixwright.corpus.graded import read_graded
+    from mixwright.preflight import check_items
+
+    everywhere, single = graders_of(asked.grader)
+    assert asked.corpus is not None
+    config = CorpusConfig(
+        asked.corpus,
+        asked.held_out,
+        eval_share=0.0,
+        columns=columns_of(asked.column),
+        task=asked.task or "all",
+        grader=everywhere or "exact",
+        graders=single,
+    )
+    found = read_graded(config, named=everywhere is not None)
+    for note in found.notes:
+        say(note)
+    check_items(found.corpus)
+    return found.config, found.corpus
+
+
+def prepare(
+    paths: Sequence[str], asked: Measuring, rows: tuple[CorpusConfig, Corpus], measure: MeasureConfig, say: Say
+) -> Ready:
+    """Load the models and settle how completions are written; nothing is written.
+
+    Args:
+        paths: checkpoint folders, hub names or adapter folders; an adapter may rest on the first.
+        asked: the options.
+        rows: what `rows_of` returned.
+        measure: items and decoding; length, samples and temperature are settled here.
+        say: told what was taken.
+
+    Raises:
+        InputError: a model, an option or the data cannot be used.
+    """
+    from mixwright.measure.room import Room, room_for
+    from mixwright.preflight import check_model, check_settings
+
+    if asked.system is not None and asked.chat_template is False:
+        raise InputError("--system with the chat template", "--no-chat-template", "Leave one of the two out.")
+    corpus_config, corpus = rows
+    wanted = {"samples": asked.samples, "temperature": asked.temperature}
+    settled = replace(measure, **{name: value for name, value in wanted.items() if value is not None})
+    _check_temperature(settled.temperature)
+    config = RunConfig(corpus_config, ModelConfig(paths[0], asked.adapter), settled)
+    check_settings(config, corpus)
+    for path in paths[1:]:
+        check_model(ModelConfig(path, asked.adapter))
+    learners = tuple(_load(path, asked, paths[0] if path != paths[0] else None) for path in paths)
+    for path, learner in zip(paths, learners, strict=True):
+        if learner.name != path:
+            say(f"model: {learner.name}")
+    asked_room = Room(asked.max_new_tokens, "as asked") if asked.max_new_tokens is not None else None
+    room = asked_room or room_for(learners, corpus, settled)
+    say(f"completions: up to {room.tokens:,} tokens ({room.why}); another length: --max-new-tokens")
+    config = replace(config, measure=replace(settled, max_new_tokens=room.tokens))
+    form = learners[0].form.told(example.prompt for example in corpus)
+    say(f"prompts: {form}")
+    return Ready(config, corpus, learners, _noted(config, corpus, asked, form))
+
+
+def _load(path: str, asked: Measuring, base: str | None) -> Learner:
+    from mixwright.learner.load import load_learner
+    from mixwright.learner.prompt_form import PromptForm
+
+    form = PromptForm(asked.chat_template, asked.system)
+    return load_learner(path, adapter=asked.adapter, base=base, form=form, batch_size=asked.batch_size)
+
+
+def _check_temperature(value: float) -> None:
+    if not 0.01 <= value <= 100:
+        raise InputError("--temperature from 0.01 to 100", f"{value:g}", "For the likeliest answer: --greedy.")
+
+
+def _noted(config: RunConfig, corpus: Corpus, asked: Measuring, form: str) -> dict[str, Any]:
+    """What has to be known of how it was measured, and nothing that was not done."""
+    graders = ", ".join(sorted({task.grader for task in corpus.tasks.values()}))
+    data = {"corpus": config.corpus.train, "held-out rows": config.corpus.eval, "grader": graders}
+    how = {"prompts": form, "system message": asked.system, "adapter": asked.adapter, "batch size": asked.batch_size}
+    measured = {name: to_data(getattr(config.measure, name)) for name in MEASURED}
+    return {name: value for name, value in {**data, **measured, **how}.items() if value is not None}
+
+
+def measured(title: str, learner: Learner, ready: Ready, *, start: Learner | None = None) -> MeasureResult:
+    """Measure one model, with a progress line on stderr that says how much time is left."""
+    from mixwright.measure.passes import Passes
+    from mixwright.measure.stage import measure_learner
+    from mixwright.workers.progress import progress_line
+
+    config, began = ready.config.measure, monotonic()
+    total = len(Passes(learner, start, config, ready.corpus).items)
+    with progress_line(f"{title}, {total:,} items") as show:
+
+        def done(share: float) -> None:
+            left = (monotonic() - began) * (1 - share) / share if share > 0 else None
+            show(min(share, 0.999) * total, total, left)
+
+        show(0, total, None)
+        found = measure_learner(learner, ready.corpus, config, start=start, seed=ready.config.seed, done=done)
+        show(total, total, 0.0)
+    return found
+
+
+def tell(notes: Sequence[Observation], say: Say) -> None:
+    """Say what measuring noted, one line each."""
+    for note in notes:
+        say(one_line(f"{note.severity}: {note.message}. {note.remedy}".strip()))
+
+
+def measure(model: str, asked: Measuring, folder: Path | None, *, say: Say) -> tuple[Ready, MeasureResult]:
+    """Measure one checkpoint; with a folder, keep what a run keeps of it. Raises InputError as `prepare` does."""
+    return _measure(model, asked, folder, (), say)
+
+
+def plan(
+    model: str, asked: Measuring, planner: str | None, objective: str | None, steps: int | None, *, say: Say
+) -> tuple[RunConfig, Corpus, Plan]:
+    """Measure one checkpoint and plan from it; writes nothing. None takes the default of run.yaml.
+
+    Returns the settings, the rows that were measured, and the plan.
+
+    Raises:
+        InputError: as `prepare` does, or for the planner, the objective or what the planner lacks.
+    """
+    from mixwright import catalog
+    from mixwright.plan.stage import make_plan
+    from mixwright.preflight import NEEDED
+
+    settings = PlanConfig(planner) if planner else PlanConfig()
+    chosen = {"objective": objective, "steps": steps}
+    train = replace(TrainConfig(), **{name: value for name, value in chosen.items() if value is not None})
+    if train.objective not in NEEDED:
+        raise InputError("--objective grpo, sft or dpo", repr(objective), "Correct it.")
+    evidence = catalog.load("planners", settings.planner).EVIDENCE
+    ready, found = _measure(model, asked, None, evidence, say)
+    config = replace(ready.config, plan=settings, train=train)
+    return config, ready.corpus, make_plan(config, ready.corpus, found.measurements)
+
+
+def _measure(
+    model: str, asked: Measuring, folder: Path | None, evidence: Sequence[str], say: Say
+) -> tuple[Ready, MeasureResult]:
+    """`evidence`: probes that are wanted beside the default ones."""
+    from mixwright.measure.notes import notes_on
+
+    _check_new(folder)
+    rows = rows_of(asked, say)
+    held_out = rows[1].select(split="eval")
+    cells = len((held_out if len(held_out) else rows[1]).cells())
+    plain = MeasureConfig(items=asked.items or max(CELL_ITEMS, math.ceil(ITEMS / cells)))
+    probes = (*plain.probes, *(name for name in evidence if name not in plain.probes))
+    decoding = "sampled" if asked.greedy is False else "greedy"
+    ready = prepare((model,), asked, rows, replace(plain, probes=probes, decoding=decoding), say)
+    found = measured("measure", ready.learners[0], ready)
+    notes = notes_on({"before": found}, ready.corpus, ready.config.measure.max_new_tokens)
+    tell(notes, say)
+    if folder is not None:
+        _keep(RunFolder(folder), ready, found, notes)
+    return ready, found
+
+
+def _check_new(folder: Path | None) -> None:
+    """Raises InputError for a folder in which something of a run stands already: nothing of it may be lost."""
+    if folder is not None and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError("a new or empty folder", "one that holds something", "Choose another --folder.", file=folder)
+
+
+def _keep(folder: RunFolder, ready: Ready, found: MeasureResult, notes: Sequence[Observation]) -> None:
+    """Write what a run keeps of measuring one base: corpus, tables, completions, settings and manifest."""
+    from mixwright.manifest import write_manifest, write_settings
+    from mixwright.measure.bases import base_name, completions_path, write_completions
+    from mixwright.measure.notes import write_notes
+
+    name = base_name(ready.config.model.path)
+    with folder.lock():
+        write_settings(ready.config, folder, ("corpus", "measure", "seed"))
+        write_manifest(ready.config, folder, ready.corpus, settings=ready.noted, seeds={"measuring": ready.config.seed})
+        for table in {name, "before"}:
+            write_measurements(folder.measurements(table), found.measurements)
+        write_completions(completions_path(folder, name), {"before": found})
+        write_notes(folder, notes)
+
+
+def measurements(found: MeasureResult) -> list[Measurement]:
+    """Those of cells and tasks, which are shown; not those of single items."""
+    return [row for row in found.measurements if row.example is None]

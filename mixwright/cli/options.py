@@ -1,0 +1,141 @@
+"""Options of the command line that several verbs share, and what they mean for a checkpoint measured without a YAML."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_type_hints
+
+import typer
+
+from mixwright.errors import InputError
+
+COLUMNS_HELP = (
+    "Our name for a column of the file; repeatable. Ours: id, task, prompt, target, answer, level, knobs, skills, chosen, "
+    "rejected, messages, text, split."
+)
+GRADER_HELP = "Grader of every task, or of one: TASK=NAME; repeatable. Default: what the answers look like."
+ITEMS_HELP = (
+    "Items measured per task and level, as far as there are. Default: 200 over all, 32 at least; for verdict what the gate "
+    "needs: 250 and 1,000 over all cells, or 200 and 800 over the cells of --protect."
+)
+TOKENS_HELP = "Longest completion, tokens. Default: from the longest answer, its grader and the model's context."
+BATCH_HELP = "Completions that are generated together. Default: what fits in 16,384 tokens."
+ADAPTER_HELP = (
+    "PEFT adapter to put on the checkpoint (on both of verdict); one that stands alone may be the checkpoint itself."
+)
+CHAT_HELP = "Put prompts through the tokenizer's chat template, or not. Default: chat messages yes, plain text no."
+COMMAND = "--corpus FILE"
+
+
+@dataclass(frozen=True, slots=True)
+class Measuring:
+    """How a checkpoint is measured without a YAML: one option of the command line per field, None where it is not given."""
+
+    corpus: Annotated[str | None, typer.Option(help="Examples to measure on, without a RUN.YAML; forms as for audit.")] = (
+        None
+    )
+    held_out: Annotated[str | None, typer.Option("--eval", help="Held-out examples: these are measured, then.")] = None
+    column: Annotated[list[str] | None, typer.Option(metavar="OURS=THEIRS", help=COLUMNS_HELP)] = None
+    task: Annotated[str | None, typer.Option(help="Task name of rows without a task column. Default: all.")] = None
+    grader: Annotated[list[str] | None, typer.Option(metavar="NAME|TASK=NAME", help=GRADER_HELP)] = None
+    items: Annotated[int | None, typer.Option(min=1, help=ITEMS_HELP)] = None
+    samples: Annotated[int | None, typer.Option(min=1, help="Sampled completions per item. Default: 8.")] = None
+    temperature: Annotated[float | None, typer.Option(help="Temperature of the sampled ones. Default: 1.")] = None
+    greedy: Annotated[bool | None, typer.Option("--greedy/--sampled", help="How the model will be used: greedy.")] = None
+    max_new_tokens: Annotated[int | None, typer.Option(min=1, help=TOKENS_HELP)] = None
+    batch_size: Annotated[int | None, typer.Option(min=1, help=BATCH_HELP)] = None
+    adapter: Annotated[str | None, typer.Option(help=ADAPTER_HELP)] = None
+    chat_template: Annotated[bool | None, typer.Option("--chat-template/--no-chat-template", help=CHAT_HELP)] = None
+    system: Annotated[str | None, typer.Option(help="System message of every prompt; implies the chat template.")] = None
+
+    def given(self) -> list[str]:
+        """Names of the options beside --corpus that were given, as they are typed."""
+        names = {"held_out": "eval", "greedy": "greedy/--sampled"}
+        fields = [f.name for f in dataclasses.fields(self) if f.name != "corpus" and getattr(self, f.name) is not None]
+        return [f"--{names.get(name, name).replace('_', '-')}" for name in fields]
+
+    def on_checkpoint(self, source: str) -> bool:
+        """Whether `source` is a checkpoint that is measured on --corpus; else it is a RUN.YAML.
+
+        Raises:
+            InputError: a YAML and --corpus together, a checkpoint without it, or an option that a YAML has itself.
+        """
+        path = Path(source)
+        yaml = path.suffix.lower() in (".yaml", ".yml") or path.is_file()
+        if self.corpus is not None:
+            if yaml:
+                got = f"the file {source} and --corpus"
+                raise InputError(f"RUN.YAML alone, or MODEL with {COMMAND}", got, "Leave one of the two out.")
+            return True
+        if not yaml:
+            got = f"{source!r} without --corpus"
+            remedy = f"Add {COMMAND} to measure a checkpoint, or name a settings file: mixwright run --init FILE writes one."
+            raise InputError(f"RUN.YAML, or MODEL with {COMMAND}", got, remedy)
+        self.check_alone()
+        return False
+
+    def check_alone(self) -> None:
+        """Raises InputError where an option was given that only means something beside --corpus."""
+        if given := self.given():
+            raise InputError(f"{', '.join(given)} beside {COMMAND}", "no --corpus", "Add it, or set this in RUN.YAML.")
+
+
+def with_measuring(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the options of `Measuring` after its own, handed to it as `asked`."""
+    own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "asked"]
+    hints = get_type_hints(Measuring, include_extras=True)
+    shared = [
+        inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name])
+        for field in dataclasses.fields(Measuring)
+    ]
+
+    @functools.wraps(command)
+    def called(**given: Any) -> None:
+        asked = Measuring(**{parameter.name: given.pop(parameter.name) for parameter in shared})
+        command(**given, asked=asked)
+
+    parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own] + shared
+    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] - what typer reads
+    called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return called
+
+
+def columns_of(column: Sequence[str] | None) -> dict[str, str]:
+    """Our name -> the file's column. Raises InputError for what is not OURS=THEIRS."""
+    pairs = [pair.partition("=") for pair in column or ()]
+    for ours, equals, theirs in pairs:
+        if not (ours and equals and theirs):
+            raise InputError("--column OURS=THEIRS", ours or "nothing", "Write for example --column prompt=question.")
+    return {ours: theirs for ours, _, theirs in pairs}
+
+
+def graders_of(grader: Sequence[str] | None) -> tuple[str | None, dict[str, str]]:
+    """The grader of all tasks, if one was named, and those of single tasks. Raises InputError for two of one kind."""
+    everywhere: str | None = None
+    single: dict[str, str] = {}
+    for given in grader or ():
+        task, equals, name = given.partition("=")
+        if equals and "?" not in task:  # numeric?tolerance=0.1 is a name with an option
+            if not task or not name or task in single:
+                raise InputError(
+                    "--grader TASK=NAME, once for a task", repr(given), "Write for example --grader gcd=numeric."
+                )
+            single[task] = name
+        elif everywhere is not None:
+            raise InputError("one --grader for all tasks", f"{everywhere} and {given}", "Say of which: --grader TASK=NAME.")
+        else:
+            everywhere = given
+    return everywhere, single
+
+
+def decoding_of(greedy: bool | None, decoding: Literal["greedy", "sampled"] | None) -> Literal["greedy", "sampled"]:
+    """The declared decoding, from --greedy/--sampled and --decoding. Raises InputError when they disagree."""
+    said = None if greedy is None else "greedy" if greedy else "sampled"
+    if said and decoding and said != decoding:
+        raise InputError("one declared decoding", f"--{said} and --decoding {decoding}", "Leave one of them out.")
+    return decoding or said or "greedy"

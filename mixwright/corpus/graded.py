@@ -1,0 +1,73 @@
+"""Corpus for measuring, read with the graders that were named, and for other tasks with those that the data proposes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mixwright.config import CorpusConfig
+from mixwright.corpus.corpus import Corpus, read_corpus
+from mixwright.errors import InputError, some
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """Rows that can be judged."""
+
+    corpus: Corpus
+    """Without tasks of which nothing can be graded."""
+    config: CorpusConfig
+    """How it was read, the graders of all its tasks named."""
+    notes: tuple[str, ...]
+    """What was done with columns, and which graders were taken and why; one line each."""
+
+
+def read_graded(config: CorpusConfig, *, named: bool, base: Path = Path()) -> Graded:
+    """The corpus with a grader for each task; a task that none is proposed for is left out, and said.
+
+    Args:
+        config: as `read_corpus` takes it.
+        named: whether the user named `config.grader`; without that, tasks that `config.graders` lacks get what their answers
+            look like.
+        base: folder that relative paths start from.
+
+    Raises:
+        InputError: as `read_corpus` does, or when nothing of it can be graded.
+    """
+    corpus = read_corpus(config, base=base)
+    found, notes = ({}, []) if named else _proposed(corpus, config)
+    graders = dict(config.graders) | {task: grader for task, grader in found.items() if grader is not None}
+    chosen = replace(config, graders=graders)
+    if graders != dict(config.graders):
+        corpus = read_corpus(chosen, base=base)  # again: where a task has a grader, its targets are answers
+    notes = [*(f"corpus: {note}" for note in corpus.notes), *notes]
+    left = [task for task in corpus.tasks if found.get(task, "") is not None]
+    if not left:
+        remedy = "Name the answers' column (--column answer=COLUMN) and how they are judged (--grader NAME)."
+        raise InputError("rows with answers that can be graded", "; ".join(notes)[:300] or "none", remedy)
+    corpus = corpus if len(left) == len(corpus.tasks) else corpus.select(tasks=left)
+    return Graded(corpus, chosen, tuple(notes))
+
+
+def _proposed(corpus: Corpus, config: CorpusConfig) -> tuple[dict[str, str | None], list[str]]:
+    """Grader of each task that none was named for, None where nothing can be graded; and one line per kind of reason."""
+    try:
+        from mixwright.corpus.proposed_graders import proposed_graders  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        return {}, []
+
+    found = {task: made for task, made in proposed_graders(corpus).items() if task not in config.graders}
+    together: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for task, made in found.items():
+        together[made.grader or ""].append((task, made.why))
+    return {task: made.grader for task, made in found.items()}, [_told(name, why) for name, why in together.items()]
+
+
+def _told(grader: str, tasks: Sequence[tuple[str, str]]) -> str:
+    """One line: which tasks take this grader, and why; the reason of the first stands for all."""
+    names, (_, why) = some([task for task, _ in tasks]), tasks[0]
+    more = f" (of {tasks[0][0]}; the others alike)" if len(tasks) > 1 else ""
+    verb = f"grader of {names}: {grader}" if grader else f"not measured: {names}"
+    return f"{verb}, {why.removeprefix(f'{grader}: ')}{more}"

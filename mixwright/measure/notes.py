@@ -1,0 +1,73 @@
+"""Notes on a measuring that its reader needs: a grader that gave nothing to anything, and completions that were cut."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from mixwright.records import Observation
+from mixwright.runs import RunFolder, write_json
+
+if TYPE_CHECKING:
+    from mixwright.corpus import Corpus
+    from mixwright.measure.stage import MeasureResult
+
+NOTHING_RIGHT, CUT = "nothing right", "cut"
+"""What `Observation.check` of a note says."""
+MUCH = 0.05
+"""Share of completions cut from which it is a warning."""
+SHOWN = 80
+"""Characters of an answer or a completion that are shown."""
+
+
+def notes_on(found: Mapping[str, MeasureResult], corpus: Corpus, max_new_tokens: int) -> list[Observation]:
+    """Notes about what was measured, first the tasks of which nothing was right.
+
+    Args:
+        found: when (`before`, `after`) -> what was measured.
+        corpus: what graders are named in.
+        max_new_tokens: where completions were cut.
+    """
+    notes = _nothing_right(list(found.values()), corpus)
+    for when, result in found.items():
+        if result.cut > 0:
+            side = f" {when}" if len(found) > 1 else ""
+            message = f"{result.cut:.1%} of completions{side} were cut at {max_new_tokens:,} tokens and graded as they are"
+            much = result.cut > MUCH
+            remedy = "Raise --max-new-tokens, or look why the model does not stop." if much else ""
+            count = round(result.cut * result.rollouts)
+            notes.append(Observation(CUT, None, "warning" if much else "info", count, result.rollouts, message, remedy))
+    return notes
+
+
+def write_notes(folder: RunFolder, notes: Sequence[Observation]) -> None:
+    """Write measure/notes.json."""
+    write_json(folder.notes, list(notes))
+
+
+def _nothing_right(results: Sequence[MeasureResult], corpus: Corpus) -> list[Observation]:
+    """Tasks of which no completion, greedy or sampled, was right in any of the results, each with an example."""
+    names = ("greedy", "pass@1")
+    rows = [row for result in results for row in result.measurements if row.probe == "competence" and row.name in names]
+    items = Counter(row["task"] for row in results[-1].completions)
+    right = {row.task for row in rows if row.value > 0}
+    when = "" if len(results) == 1 else " before or after"
+    notes = []
+    for task in sorted(set(items) - right):
+        shown = [row for row in results[-1].completions if row["task"] == task]
+        example = next((row for row in shown if row["completion"].strip()), shown[0])
+        message = (
+            f"no answer of task {task!r} was right{when}, so nothing can be told of it; "
+            f"the answers look like {_short(example['answer'])}, the completions look like {_short(example['completion'])}"
+        )
+        remedy = f"Check the grader ({corpus.tasks[task].grader}), the prompts and the room for completions."
+        evidence = ({name: example[name] for name in ("example", "answer", "completion")},)
+        notes.append(Observation(NOTHING_RIGHT, task, "warning", items[task], items[task], message, remedy, "", evidence))
+    return notes
+
+
+def _short(text: str) -> str:
+    """The end of a text on one line: that is where an answer stands."""
+    line = " ".join(text.split())
+    return repr(line if len(line) <= SHOWN else f"... {line[-SHOWN:]}")

@@ -1,0 +1,200 @@
+"""Checkpoints measured without a YAML: `measure MODEL --corpus FILE`, `plan MODEL --corpus FILE`, `verdict BEFORE AFTER`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from cli_call import Call, sums, write
+from trainers_tiny import model, tokenizer
+
+from mixwright.cli.options import columns_of, decoding_of, graders_of
+from mixwright.errors import InputError
+from mixwright.records import Observation, Plan, RunManifest
+from mixwright.runs import RunFolder, read_json, read_list, read_measurements, read_yaml
+
+CHAT = "{% for m in messages %}{{ m['role'][0] + '=' + m['content'] + ' ' }}{% endfor %}a="
+FAST = ("--samples", "2", "--max-new-tokens", "4")
+
+
+def checkpoint(name: str, seed: int = 0, *, chat: bool = False) -> str:
+    model(seed).save_pretrained(name)
+    saved = tokenizer()
+    if chat:
+        saved.chat_template = CHAT
+    saved.save_pretrained(name)
+    return name
+
+
+def adapter(name: str, base: str) -> str:
+    """A LoRA adapter that says it belongs to `base`."""
+    from peft import LoraConfig, get_peft_model
+
+    wrapped: Any = get_peft_model(
+        model(), LoraConfig(r=2, target_modules=["q_proj"], init_lora_weights=False, task_type="CAUSAL_LM")
+    )
+    wrapped.save_pretrained(name)
+    noted = Path(name) / "adapter_config.json"
+    settings = json.loads(noted.read_text(encoding="utf-8"))
+    noted.write_text(json.dumps(settings | {"base_model_name_or_path": base}), encoding="utf-8")
+    return name
+
+
+def manifest(folder: str) -> RunManifest:
+    return read_json(RunFolder(folder).manifest, RunManifest)
+
+
+def test_a_checkpoint_is_measured_without_a_yaml(call: Call) -> None:
+    checkpoint("now")
+    code, out, err = call("measure", "now", "--corpus", write("a.jsonl", sums(12)), "--items", "5", *FAST, "--json")
+    assert code == 0, err
+    greedy = [row for row in json.loads(out)["measurements"] if row["name"] == "greedy"]
+    assert [(row["task"], row["n"]) for row in greedy] == [("sum", 5)]
+    assert "completions: up to 4 tokens (as asked)" in err
+    assert "measure, 5 items: 5 of 5, done" in err
+    assert not Path("runs").exists(), "nothing is kept unless --folder says where"
+
+
+def test_what_was_measured_is_kept_as_a_run_keeps_it(call: Call) -> None:
+    checkpoint("now")
+    write("a.jsonl", sums(12))
+    arguments = ("measure", "now", "--corpus", "a.jsonl", "--items", "5", *FAST, "--folder", "kept")
+    code, _, err = call(*arguments)
+    assert code == 0, err
+    run = RunFolder("kept")
+    assert read_measurements(run.measurements("now")) == read_measurements(run.measurements("before"))
+    assert (run.path / "measure" / "now.completions.parquet").is_file()
+    settings = manifest("kept").settings
+    assert (settings["items"], settings["max_new_tokens"], settings["prompts"]) == (5, 4, "plain text")
+    assert not {"learning_rate", "objective", "planner", "steps"} & set(settings)
+    code, _, err = call(*arguments)
+    assert code == 1
+    assert "Choose another --folder" in err
+
+
+def test_a_plan_is_made_without_a_yaml_on_stdout_or_in_a_file(call: Call) -> None:
+    checkpoint("now")
+    arguments = ("plan", "now", "--corpus", write("a.jsonl", sums(12)), "--items", "5", *FAST, "--steps", "7")
+    code, out, err = call(*arguments)
+    assert code == 0, err
+    printed = yaml.safe_load(out)
+    assert (printed["planner"], printed["stages"][0]["steps"]) == ("difficulty", 7)
+    code, out, err = call(*arguments, "--planner", "proportional", "--objective", "sft", "--output", "mine.yaml")
+    assert (code, out) == (0, "mine.yaml\n"), err
+    made = read_yaml(Path("mine.yaml"), Plan)
+    assert (made.planner, made.stages[0].objective) == ("proportional", "sft")
+    assert call(*arguments, "--objective", "ppo")[0] == 1
+    assert not Path("runs").exists()
+
+
+WRONG = {
+    "a YAML and --corpus": (("measure", "run.yaml", "--corpus", "a.jsonl"), "RUN.YAML alone, or MODEL with --corpus FILE"),
+    "a checkpoint alone": (("plan", "now"), "Add --corpus FILE to measure a checkpoint"),
+    "an option of measuring": (("measure", "run.yaml", "--items", "3"), "--items beside --corpus FILE"),
+    "an option of planning": (("plan", "run.yaml", "--steps", "3"), "--steps beside --corpus FILE"),
+    "a run with options": (("verdict", "somewhere", "--sampled"), "--greedy/--sampled beside --corpus FILE"),
+    "no AFTER": (("verdict", "now", "--corpus", "a.jsonl"), "AFTER, the checkpoint to compare with BEFORE"),
+    "two decodings": (
+        ("verdict", "now", "now", "--corpus", "a.jsonl", "--sampled", "--decoding", "greedy"),
+        "one declared decoding",
+    ),
+    "system without template": (
+        ("measure", "now", "--corpus", "a.jsonl", "--system", "x", "--no-chat-template"),
+        "--system with the chat template",
+    ),
+    "a temperature of 0": (("measure", "now", "--corpus", "a.jsonl", "--temperature", "0"), "For the likeliest answer"),
+    "a folder beside a printed plan": (("plan", "now", "--corpus", "a.jsonl", "--folder", "x"), "--output FILE"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_does_not_go_together_is_refused_in_one_line(call: Call, name: str) -> None:
+    arguments, told = WRONG[name]
+    checkpoint("now")
+    write("a.jsonl", sums(12))
+    Path("run.yaml").write_text("corpus: {train: a.jsonl}\n", encoding="utf-8")
+    code, out, err = call(*arguments)
+    assert (code, out) == (1, "")
+    assert told in err
+    assert err.splitlines()[-1].startswith("error: ")
+    assert not Path("runs").exists()
+
+
+def test_options_with_an_equals_sign_are_read_as_they_are_meant() -> None:
+    assert columns_of(["prompt=q", "answer=a=b"]) == {"prompt": "q", "answer": "a=b"}
+    assert graders_of(None) == (None, {})
+    assert graders_of(["numeric?tolerance=0.1", "gcd=numeric?tolerance=0.5"]) == (
+        "numeric?tolerance=0.1",
+        {"gcd": "numeric?tolerance=0.5"},
+    )
+    for wrong in (["exact", "numeric"], ["gcd="], ["=exact"], ["gcd=exact", "gcd=numeric"]):
+        with pytest.raises(InputError):
+            graders_of(wrong)
+    assert [decoding_of(*pair) for pair in ((None, None), (False, None), (None, "sampled"), (True, "greedy"))] == [
+        "greedy",
+        "sampled",
+        "sampled",
+        "greedy",
+    ]
+
+
+def test_both_sides_are_measured_as_asked_and_the_manifest_says_how(call: Call) -> None:
+    checkpoint("before", chat=True)
+    checkpoint("after", 1, chat=True)
+    rows = [{"frage": f"{n}+1=", "antwort": str(n + 1), "sorte": "sum"} for n in range(12)]
+    columns = [part for pair in ("prompt=frage", "answer=antwort", "task=sorte") for part in ("--column", pair)]
+    write("odd.jsonl", rows)
+    asked = (*columns, "--grader", "sum=numeric", "--items", "4", "--temperature", "0.5", "--batch-size", "3", "--sampled")
+    code, _, err = call("verdict", "before", "after", "--corpus", "odd.jsonl", *asked, "--system", "add", *FAST)
+    assert code == 0, err
+    settings = manifest("runs/comparison").settings
+    wanted = {
+        "grader": "numeric",
+        "items": 4,
+        "samples": 2,
+        "temperature": 0.5,
+        "max_new_tokens": 4,
+        "batch size": 3,
+        "decoding": "sampled",
+        "prompts": "chat template of the tokenizer with a system message of its own",
+        "system message": "add",
+    }
+    assert {name: settings[name] for name in wanted} == wanted
+    assert "system message" in RunFolder("runs/comparison").page.read_text(encoding="utf-8")
+
+
+@pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing:FutureWarning")  # peft still reads the old name
+def test_an_adapter_folder_is_put_on_the_model_that_it_names_or_on_before(call: Call) -> None:
+    checkpoint("base")
+    checkpoint("other", 1)
+    write("a.jsonl", sums(12))
+    asked = ("--corpus", "a.jsonl", "--items", "4", *FAST)
+    for named, before, base in (("base", "other", "base"), ("hub/that-is-not-here", "other", "other")):
+        code, _, err = call("verdict", before, adapter("lora", named), *asked)
+        assert code == 0, err
+        assert manifest("runs/comparison").settings["model after"] == f"{base} + lora"
+        assert f"model: {base} + lora" in err
+    code, _, err = call("measure", "base", *asked, "--adapter", "lora", "--folder", "kept")
+    assert code == 0, err
+    assert manifest("kept").settings["adapter"] == "lora"
+
+
+def test_where_nothing_was_right_the_grader_is_doubted_with_an_example(call: Call) -> None:
+    checkpoint("before")
+    checkpoint("after", 1)
+    rows = [*sums(6), *({"task": "gold", "prompt": f"{n}=", "answer": f"ZZ{n}"} for n in range(6))]
+    code, _, err = call("verdict", "before", "after", "--corpus", write("a.jsonl", rows), "--grader", "exact", *FAST)
+    assert code == 0, err
+    assert "no answer of task 'gold' was right before or after" in err
+    notes = read_list(RunFolder("runs/comparison").notes, Observation)
+    (gold,) = [note for note in notes if note.check == "nothing right" and note.task == "gold"]
+    assert (gold.count, gold.total, gold.severity) == (6, 6, "warning")
+    assert gold.evidence[0]["answer"].startswith("ZZ")
+    assert gold.remedy.startswith("Check the grader (exact)")
+    cut = [note for note in notes if note.check == "cut"]
+    assert [note.severity for note in cut] == ["warning", "warning"], "random models do not stop within 4 tokens"
+    settings = manifest("runs/comparison").settings
+    assert settings["cut at max_new_tokens, before"].endswith("%")

@@ -1,0 +1,146 @@
+"""Room for completions, the form of prompts, and batches of sampling: by hand on a tokenizer of characters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from trainers_tiny import model, tokenizer
+
+from mixwright.config import MeasureConfig
+from mixwright.corpus import Corpus
+from mixwright.errors import InputError
+from mixwright.learner.batches import row_batches
+from mixwright.learner.learner import Learner
+from mixwright.learner.prompt_form import PromptForm
+from mixwright.measure.notes import notes_on
+from mixwright.measure.passes import Passes
+from mixwright.measure.room import room_for
+from mixwright.measure.stage import MeasureResult, measure_learner
+from mixwright.records import Example, Measurement
+
+USER, SYSTEM = ({"role": "user", "content": "1+1="},), {"role": "system", "content": "add"}
+
+
+def learner(context: int = 4096, **settings: Any) -> Learner:
+    """One token per character."""
+    made = model()
+    made.config.max_position_embeddings = context
+    return Learner(made.eval(), tokenizer(), "chars", **settings)
+
+
+def rows(*answers: str, prompt: str = "12345", target: str | None = None) -> list[Example]:
+    return [Example(f"{n}", "t", f"{prompt}{n}", answer=answer, target=target) for n, answer in enumerate(answers)]
+
+
+def room(examples: Sequence[Example], context: int = 4096, grader: str = "exact") -> tuple[int, str]:
+    found = room_for([learner(context)], Corpus.from_examples(examples, {"t": grader}), MeasureConfig(items=99))
+    return found.tokens, found.why
+
+
+def test_room_is_the_longest_answer_a_quarter_more_and_an_end() -> None:
+    assert room(rows("7", "77"))[0] == 16, "never less than that"
+    assert room(rows("7", "7" * 40))[0] == 56, "40 * 1.25 + 1 = 51, in steps of 8"
+    assert room(rows("7", target="so " * 20 + "7"))[0] == 80, "61 * 1.25 + 1 = 77.25: the target is what is written"
+    assert room(rows("7" * 3000))[0] == 2048
+    assert "the longest answer of 2 items has 40 tokens" in room(rows("7", "7" * 40))[1]
+
+
+def test_a_reader_of_final_answers_gets_room_for_a_worked_solution() -> None:
+    function = "mixwright.graders.exact:Exact"
+    tokens, why = room(rows("7"), grader=function)
+    assert tokens == 512
+    assert function in why
+    assert room(rows("7" * 600), grader=function)[0] == 752, "600 * 1.25 + 1 = 751: the data says more"
+
+
+def test_room_ends_with_the_context_of_the_model() -> None:
+    tokens, why = room(rows("7" * 40), context=50)
+    assert tokens == 50 - 6, "prompts of 6 characters"
+    assert "chars has a context of 50 tokens" in why
+    assert room(rows("7" * 40), context=5)[0] == 1, "sampling says that the prompt is too long"
+
+
+FORMS = {
+    PromptForm(): ("1+1=", USER),
+    PromptForm(template=True): (USER, USER),
+    PromptForm(template=False): ("1+1=", "1+1="),
+    PromptForm(system="add"): ((SYSTEM, *USER), (SYSTEM, *USER)),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_plain_strings_and_messages_take_the_asked_form(form: PromptForm) -> None:
+    assert (form.of("1+1="), form.of(USER)) == FORMS[form]
+
+
+def test_a_system_message_replaces_the_one_of_the_data_and_what_is_done_is_told() -> None:
+    assert PromptForm(system="add").of(({"role": "system", "content": "old"}, *USER)) == (SYSTEM, *USER)
+    assert PromptForm().told(["a"]) == "plain text"
+    assert PromptForm().told([USER]) == "chat template of the tokenizer"
+    assert "others as plain text" in PromptForm().told(["a", USER])
+    assert PromptForm(template=True).told(["a", USER]) == "chat template of the tokenizer"
+
+
+def test_the_form_reaches_the_tokenizer() -> None:
+    plain, chat = learner(), learner(form=PromptForm(system="add"))
+    with pytest.raises(InputError, match="chat template"):
+        chat.encode("1+1=")
+    chat.tokenizer.chat_template = "{% for m in messages %}{{ m['role'][0] + '=' + m['content'] }}{% endfor %}"
+    assert chat.encode("1+1=") == plain.encode("s=addu=1+1=")
+
+
+def test_the_batch_size_changes_no_completion_and_progress_ends_at_all() -> None:
+    prompts, seen = [f"{n}+1=" + "1" * n for n in range(5)], []
+
+    def drawn(size: int | None) -> list[list[tuple[int, ...]]]:
+        seen.clear()
+        one = learner(batch_size=size)
+        found = one.sample(prompts, count=3, temperature=1.0, max_new_tokens=6, seed=3, progress=seen.append)
+        return [[sample.token_ids for sample in row] for row in found]
+
+    whole = drawn(None)
+    assert seen == [1.0]
+    assert drawn(6) == whole
+    assert seen == [0.4, 0.8, 1.0], "two prompts of three samples at a time"
+    assert drawn(2) == whole, "fewer than the samples of one prompt"
+    assert len(seen) == 5
+    assert list(row_batches([3, 1, 2], 0)) == [[1], [2], [0]]
+
+
+def test_measuring_tells_how_far_it_is_and_how_much_was_cut() -> None:
+    corpus, seen = Corpus.from_examples(rows("7", "8", "9")), []
+    config = MeasureConfig(items=9, samples=2, max_new_tokens=1)
+    found = measure_learner(learner(), corpus, config, seed=0, done=seen.append)
+    assert seen == sorted(seen)
+    assert seen[-1] == pytest.approx(1.0)
+    assert found.rollouts == 9
+    passes = Passes(learner(), None, config, corpus, 0)
+    ended = [c.finished for item in passes.rollouts.values() for c in (item.greedy, *item.samples)]
+    assert found.cut == 1 - sum(ended) / 9
+
+
+def result(cut: float, values: dict[str, float]) -> MeasureResult:
+    """Greedy and sampled success of one item per task."""
+    names = ("greedy", "pass@1")
+    made = [
+        Measurement("competence", task, name, value, 0, 1, 1, "share", example=f"{task}-1")
+        for task, value in values.items()
+        for name in names
+    ]
+    shown = [{"task": task, "example": f"{task}-1", "answer": "7", "completion": "it is 7"} for task in values]
+    return MeasureResult(tuple(made), tuple(shown), 100, cut)
+
+
+def test_notes_tell_tasks_without_a_right_answer_and_completions_that_were_cut() -> None:
+    corpus: Any = SimpleNamespace(tasks={name: SimpleNamespace(grader="exact") for name in ("a", "b")})
+    sides = {"before": result(0.0, {"a": 0.0, "b": 0.0}), "after": result(0.06, {"a": 0.0, "b": 1.0})}
+    first, second = notes_on(sides, corpus, 16)
+    assert (first.check, first.task, first.count) == ("nothing right", "a", 1)
+    assert "the answers look like '7', the completions look like 'it is 7'" in first.message
+    assert (second.check, second.severity, second.count, second.total) == ("cut", "warning", 6, 100)
+    assert second.message.startswith("6.0% of completions after were cut at 16 tokens")
+    (little,) = notes_on({"before": result(0.05, {"b": 1.0})}, corpus, 16)
+    assert (little.severity, little.remedy) == ("info", "")
