@@ -196,5 +196,40 @@ def test_where_nothing_was_right_the_grader_is_doubted_with_an_example(call: Cal
     assert gold.remedy.startswith("Check the grader (exact)")
     cut = [note for note in notes if note.check == "cut"]
     assert [note.severity for note in cut] == ["warning", "warning"], "random models do not stop within 4 tokens"
+    page = RunFolder("runs/comparison").page.read_text(encoding="utf-8")
+    assert "No answer of task &#39;gold&#39; was right before or after" in page
     settings = manifest("runs/comparison").settings
     assert settings["cut at max_new_tokens, before"].endswith("%")
+
+
+def test_the_grader_is_what_the_answers_look_like_and_tasks_without_one_are_left_out(call: Call) -> None:
+    prose = "This is a long story about a fox, a hen and a farmer who never met. It has a second sentence, number {}."
+    rows = [{"task": "maths", "prompt": f"{n}?", "answer": f"it is {n}\n#### {n}"} for n in range(8)]
+    rows += [{"task": "tales", "prompt": f"tell {n}", "completion": prose.format(n)} for n in range(8)]
+    checkpoint("now")
+    asked = ("--samples", "1", "--items", "4", "--folder", "kept")
+    code, _, err = call("measure", "now", "--corpus", write("a.jsonl", rows), *asked)
+    assert code == 0, err
+    assert "grader of maths: final_answer, 8 of 8 answers end in `#### answer`; another: --grader NAME" in err
+    assert "tales is not measured, nothing to grade" in err
+    assert "now has a context of 64 tokens" in err
+    assert manifest("kept").settings["max_new_tokens"] == 64 - 2, "prompts of two characters"
+    assert {row.task for row in read_measurements(RunFolder("kept").measurements("before"))} == {"maths", "*"}
+    code, _, err = call("measure", "now", "--corpus", write("b.jsonl", rows[8:]), *asked[:4])
+    assert code == 1
+    assert "expected rows with answers that can be graded" in err
+
+
+def test_a_corpus_may_be_a_path_in_python(tmp_path: Path) -> None:
+    from mixwright import api
+    from mixwright.config import MeasureConfig
+    from mixwright.corpus import read_corpus
+    from mixwright.learner.learner import Learner
+
+    path = write(str(tmp_path / "a.jsonl"), [{"prompt": f"{n}?", "answer": f"it is {n}\n#### {n}"} for n in range(9)])
+    rows = read_corpus(path)
+    assert (len(rows), {row.split for row in rows}) == (9, {"train"})
+    settings = MeasureConfig(items=3, samples=1, max_new_tokens=3, probes=("competence",))
+    found = api.measure(Learner(model().eval(), tokenizer(), "now"), path, settings=settings)
+    assert {(row.task, row.n) for row in found if row.name == "greedy" and row.example is None} == {("all", 3)}
+    assert api.plan(path, found).stages[0].weights == {"all": 1.0}

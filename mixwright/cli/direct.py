@@ -1,4 +1,4 @@
-"""Checkpoints measured without a YAML: `measure MODEL --corpus FILE`, `plan MODEL --corpus FILE`, and parts of `verdict`."""
+"""Checkpoints measured without a YAML: `measure` and `plan MODEL --corpus FILE`, and what `verdict` shares with them."""
 
 from __future__ import annotations
 

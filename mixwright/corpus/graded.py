@@ -45,7 +45,8 @@ def read_graded(config: CorpusConfig, *, named: bool, base: Path = Path()) -> Gr
     notes = [*(f"corpus: {note}" for note in corpus.notes), *notes]
     left = [task for task in corpus.tasks if found.get(task, "") is not None]
     if not left:
-        remedy = "Name the answers' column (--column answer=COLUMN) and how they are judged (--grader NAME)."
+        remedy = "Name the answers' column (--column answer=COLUMN) and how they are judged (--grader NAME); what has no "
+        remedy += "answers is trained on and compared by `mixwright run`."
         raise InputError("rows with answers that can be graded", "; ".join(notes)[:300] or "none", remedy)
     corpus = corpus if len(left) == len(corpus.tasks) else corpus.select(tasks=left)
     return Graded(corpus, chosen, tuple(notes))
@@ -53,10 +54,7 @@ def read_graded(config: CorpusConfig, *, named: bool, base: Path = Path()) -> Gr
 
 def _proposed(corpus: Corpus, config: CorpusConfig) -> tuple[dict[str, str | None], list[str]]:
     """Grader of each task that none was named for, None where nothing can be graded; and one line per kind of reason."""
-    try:
-        from mixwright.corpus.proposed_graders import proposed_graders  # pyright: ignore[reportMissingImports]
-    except ImportError:
-        return {}, []
+    from mixwright.corpus.proposed_graders import proposed_graders
 
     found = {task: made for task, made in proposed_graders(corpus).items() if task not in config.graders}
     together: dict[str, list[tuple[str, str]]] = defaultdict(list)
@@ -69,5 +67,5 @@ def _told(grader: str, tasks: Sequence[tuple[str, str]]) -> str:
     """One line: which tasks take this grader, and why; the reason of the first stands for all."""
     names, (_, why) = some([task for task, _ in tasks]), tasks[0]
     more = f" (of {tasks[0][0]}; the others alike)" if len(tasks) > 1 else ""
-    verb = f"grader of {names}: {grader}" if grader else f"not measured: {names}"
-    return f"{verb}, {why.removeprefix(f'{grader}: ')}{more}"
+    what = f"grader of {names}: {grader}" if grader else f"{names} is not measured"
+    return f"{what}, {why.removeprefix(f'{grader}: ')}{more}" + ("; another: --grader NAME" if grader else "")
