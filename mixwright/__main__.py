@@ -120,7 +120,8 @@ def measure(source: Source, asked: Measuring, folder: Folder = None, as_json: Js
         config = Path(source)
         settings, run = _load(config, folder)
         with workers(settings) as pool, opened(settings, run, base=config.parent, pool=pool):
-            rows = [row for row in measure_bases(settings, run, pool, base=config.parent) if row.example is None]
+            found = measure_bases(settings, run, pool, base=config.parent, say=output.say)
+            rows = [row for row in found if row.example is None]
     output.out_measurements(rows, as_json=as_json)
 
 

@@ -11,10 +11,12 @@ import yaml
 from cli_call import Call, sums, write
 from trainers_tiny import model, tokenizer
 
-from mixwright.cli.options import columns_of, decoding_of, graders_of
+from mixwright.cli.direct import CELL_ITEMS, ITEMS
+from mixwright.cli.options import ITEMS_HELP, columns_of, decoding_of, graders_of
 from mixwright.errors import InputError
 from mixwright.records import Observation, Plan, RunManifest
 from mixwright.runs import RunFolder, read_json, read_list, read_measurements, read_yaml
+from mixwright.verdict.gate import items_for
 
 CHAT = "{% for m in messages %}{{ m['role'][0] + '=' + m['content'] + ' ' }}{% endfor %}a="
 FAST = ("--samples", "2", "--max-new-tokens", "4")
@@ -55,6 +57,7 @@ def test_a_checkpoint_is_measured_without_a_yaml(call: Call) -> None:
     assert [(row["task"], row["n"]) for row in greedy] == [("sum", 5)]
     assert "completions: up to 4 tokens (as asked)" in err
     assert "measure, 5 items: 5 of 5, done" in err
+    assert err.count("measure, 5 items") <= 14, "a line per tenth of the work, and not one per item"
     assert not Path("runs").exists(), "nothing is kept unless --folder says where"
 
 
@@ -124,7 +127,7 @@ def test_what_does_not_go_together_is_refused_in_one_line(call: Call, name: str)
 
 
 def test_options_with_an_equals_sign_are_read_as_they_are_meant() -> None:
-    assert columns_of(["prompt=q", "answer=a=b"]) == {"prompt": "q", "answer": "a=b"}
+    assert columns_of(["prompt=q", "answer=a=b", "level="]) == {"prompt": "q", "answer": "a=b", "level": ""}
     assert graders_of(None) == (None, {})
     assert graders_of(["numeric?tolerance=0.1", "gcd=numeric?tolerance=0.5"]) == (
         "numeric?tolerance=0.1",
@@ -139,6 +142,13 @@ def test_options_with_an_equals_sign_are_read_as_they_are_meant() -> None:
         "sampled",
         "greedy",
     ]
+
+
+def test_what_is_taken_without_items_is_what_the_help_says() -> None:
+    taken = [items_for(cells, chosen=chosen) for chosen in (False, True) for cells in (4, 1)]
+    assert taken == [250, 1000, 200, 800]
+    assert "250 and 1,000 over all cells, or 200 and 800 over the cells of --protect" in ITEMS_HELP
+    assert f"{ITEMS} over all, {CELL_ITEMS} at least" in ITEMS_HELP
 
 
 def test_both_sides_are_measured_as_asked_and_the_manifest_says_how(call: Call) -> None:

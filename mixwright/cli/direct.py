@@ -143,7 +143,7 @@ def measured(title: str, learner: Learner, ready: Ready, *, start: Learner | Non
 
         def done(share: float) -> None:
             left = (monotonic() - began) * (1 - share) / share if share > 0 else None
-            show(min(share, 0.999) * total, total, left)
+            show(share * (total - 0.001), total, left)  # no whole number, which would be a line of its own
 
         show(0, total, None)
         found = measure_learner(learner, ready.corpus, config, start=start, seed=ready.config.seed, done=done)

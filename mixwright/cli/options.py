@@ -15,8 +15,8 @@ import typer
 from mixwright.errors import InputError
 
 COLUMNS_HELP = (
-    "Our name for a column of the file; repeatable. Ours: id, task, prompt, target, answer, level, knobs, skills, chosen, "
-    "rejected, messages, text, split."
+    "Our name for a column of the file; repeatable; OURS= reads none. Ours: id, task, prompt, target, answer, level, knobs, "
+    "skills, chosen, rejected, messages, text, split."
 )
 GRADER_HELP = "Grader of every task, or of one: TASK=NAME; repeatable. Default: what the answers look like."
 ITEMS_HELP = (
@@ -106,10 +106,10 @@ def with_measuring(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def columns_of(column: Sequence[str] | None) -> dict[str, str]:
-    """Our name -> the file's column. Raises InputError for what is not OURS=THEIRS."""
+    """Our name -> the file's column; empty for one that is not to be read. Raises InputError for what is not OURS=THEIRS."""
     pairs = [pair.partition("=") for pair in column or ()]
-    for ours, equals, theirs in pairs:
-        if not (ours and equals and theirs):
+    for ours, equals, _ in pairs:
+        if not (ours and equals):
             raise InputError("--column OURS=THEIRS", ours or "nothing", "Write for example --column prompt=question.")
     return {ours: theirs for ours, _, theirs in pairs}
 

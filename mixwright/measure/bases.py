@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mixwright.config import RunConfig
 from mixwright.learner.bases import bases_of, build_bases
+from mixwright.measure.notes import MUCH
 from mixwright.records import Measurement, RunManifest, from_data, to_data
 from mixwright.runs import RunFolder, read_json, read_measurements, write_measurements, write_table
 from mixwright.workers.local import Job, Workers
@@ -64,8 +65,11 @@ def completions_path(run: RunFolder, name: str) -> Path:
     return run.path / "measure" / f"{name}.completions.parquet"
 
 
-def measure_base(job: MeasureJob) -> str:
-    """Measure one base on the held-out items and write measure/<name>.parquet and its completions. Returns the name."""
+def measure_base(job: MeasureJob) -> float:
+    """Measure one base on the held-out items and write measure/<name>.parquet and its completions.
+
+    Returns the share of completions that were cut at `max_new_tokens`.
+    """
     from mixwright.corpus import Corpus
     from mixwright.corpus.shuffled_levels import shuffle_levels
     from mixwright.learner.load import load_learner
@@ -80,7 +84,7 @@ def measure_base(job: MeasureJob) -> str:
     if not job.shuffled:
         write_completions(completions_path(run, job.name), {"before": found})
     write_measurements(run.measurements(shuffled_name(job.name) if job.shuffled else job.name), found.measurements)
-    return job.name
+    return found.cut
 
 
 def write_completions(path: Path, found: Mapping[str, MeasureResult]) -> None:
@@ -141,7 +145,11 @@ def measure_bases(
     build_bases(config, folder, pool, base)
     bases, data = bases_of(config, folder), to_data(config)
     jobs = [Job(f"measure {base_name(b)}", measure_base, MeasureJob(str(folder.path), b, base_name(b), data)) for b in bases]
-    pool.run(jobs, title="measure")
+    for path, cut in zip(bases, pool.run(jobs, title="measure"), strict=True):
+        if cut > MUCH:
+            length = config.measure.max_new_tokens
+            told = f"{cut:.1%} of completions of {base_name(path)} were cut at {length:,} tokens and graded as they are"
+            say(f"  warning: {told}; another length: measure.max_new_tokens")
     rows = pooled([read_measurements(folder.measurements(base_name(b))) for b in bases])
     write_measurements(folder.measurements("before"), rows)
     return rows
