@@ -89,6 +89,9 @@ def test_a_plan_is_made_without_a_yaml_on_stdout_or_in_a_file(call: Call) -> Non
     assert (code, out) == (0, "mine.yaml\n"), err
     made = read_yaml(Path("mine.yaml"), Plan)
     assert (made.planner, made.stages[0].objective) == ("proportional", "sft")
+    code, _, err = call(*arguments, "--planner", "proportional", "--export", "trl", "--export-to", "for-trl")
+    assert code == 0, err
+    assert any(Path("for-trl").iterdir())
     assert call(*arguments, "--objective", "ppo")[0] == 1
     assert not Path("runs").exists()
 

@@ -57,7 +57,7 @@ def plan_checkpoint(
 def plan_folder(
     config: RunConfig, run: RunFolder, base: Path, export: str | None, export_to: Path | None, *, dry_run: bool
 ) -> None:
-    """Plan from what a run folder holds; a dry run prints the plan and writes nothing. Raises InputError as `opened` does."""
+    """Plan from what a run folder holds; a dry run prints it and writes nothing. Raises InputError as `opened` does."""
     from mixwright.opening import check_plan, known_corpus, opened
     from mixwright.plan.stage import make_plan, plan_run
     from mixwright.runs import read_measurements
