@@ -198,7 +198,7 @@ def trial(config: Config, folder: Folder = None) -> None:
                 f"{e.difference.value:+.3g}",
                 f"{e.difference.low:+.3g} .. {e.difference.high:+.3g}",
                 f"{e.p:.2g}",
-                e.word,
+                e.word or "",
             )
             for e in result.effects
         ],

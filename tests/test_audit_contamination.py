@@ -105,7 +105,7 @@ def test_splits_by_hash_share_nothing() -> None:
     spec = "reasoning-gym:gcd@1x60,chain_sum@1x60,spell_backward@1x60"
     observations = run_audit(read_corpus(CorpusConfig(spec, eval_share=0.5)), ["contamination"])
     assert {observation.severity for observation in observations} == {"info"}
-    assert {observation.task for observation in observations} == {"gcd", "chain_sum", "spell_backward"}
+    assert {observation.task for observation in observations} == {None, "gcd", "chain_sum", "spell_backward"}
 
 
 @given(st.integers(2, 40), st.integers(0, 2**32 - 1), st.sampled_from(["as it is", "case", "space", "end"]), st.booleans())
@@ -249,9 +249,9 @@ def test_tasks_that_resemble_themselves_are_measured_by_that() -> None:
 def test_a_task_seen_is_an_info_and_a_new_task_is_said_to_be_new() -> None:
     sums = [(f"Please add the numbers {a} and {b}.", str(a + b)) for a, b in _pairs(0, 60)]
     seen = Contamination().check(corpus(sums[:40], sums[40:]))
-    assert [(o.severity, o.count, o.total) for o in seen] == [("info", 20, 20)]
+    assert [(o.severity, o.count, o.total) for o in seen if o.task] == [("info", 20, 20)]
     new = Contamination().check(corpus(stories(0, 40), sums[40:], eval_task="sum"))
-    assert [(o.severity, o.count, o.total) for o in new] == [("info", 0, 20)]
+    assert [(o.severity, o.count, o.total) for o in new if o.task] == [("info", 0, 20)]
     assert "new" in new[0].message
 
 
@@ -296,3 +296,12 @@ def test_overlap_agrees_with_a_plain_recomputation(rows: list[tuple[str, str, bo
 )
 def test_normal_form(text: str, folded: str) -> None:
     assert normal_form(text) == folded
+
+
+def test_that_nothing_was_found_is_said_with_what_was_compared() -> None:
+    seen = Contamination().check(corpus(stories(1, 30), stories(2, 20)))
+    (nothing,) = (observation for observation in seen if observation.message.startswith("No held-out item was found"))
+    assert (nothing.severity, nothing.task, nothing.count, nothing.total) == ("info", None, 0, 20)
+    assert "(task t): 20 were compared whole" in nothing.message
+    leaky = Contamination().check(corpus(stories(1, 30), stories(1, 20)))
+    assert not [observation for observation in leaky if observation.message.startswith("No held-out item")]

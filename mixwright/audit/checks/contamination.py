@@ -8,6 +8,7 @@ Blind spot: paraphrases, translations, look-alike letters, copies reworded and w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -48,9 +49,12 @@ class Contamination(Check):
             text = f"There is no {missing} split, so contamination was not looked for."
             return [Observation("contamination", None, "info", 0, len(corpus), text, "")]
         seen: list[Observation] = []
+        clean: list[Case] = []
         for case in Cases(Reader(corpus), found):
-            seen += [*self._items(case), *_wrapped(case), *_other_answers(case), *_near(case), _task_seen(case)]
-        return seen
+            items = [*self._items(case), *_wrapped(case), *_other_answers(case), *_near(case)]
+            clean += [] if items else [case]
+            seen += [*items, _task_seen(case)]
+        return [*seen, _nothing(clean)] if clean else seen
 
     def _items(self, case: Case) -> list[Observation]:
         found = case.leaks.same
@@ -126,6 +130,14 @@ def _task_seen(case: Case) -> Observation:
         text = f"No training row is of this task, and none of {others} looked at is worded like its prompts: it is new."
     null = "training on a task is intended: this is no leak of items"
     return Observation("contamination", case.name, "info", count, looked, text, "", null)
+
+
+def _nothing(clean: Sequence[Case]) -> Observation:
+    """What was looked at and found in order: a reader should not have to infer it from silence."""
+    total, sought = sum(case.total for case in clean), sum(len(case.sought) for case in clean)
+    where = f"tasks without one: {len(clean)}" if len(clean) > 1 else f"task {clean[0].name}"
+    text = f"No held-out item was found in train ({where}): {total} were compared whole, {sought} of them also for copies "
+    return Observation("contamination", None, "info", 0, total, text + "inside other text and for near copies.", "")
 
 
 def _judge(case: Case, pairs: Pairs, text: str, expected: float, null: str) -> Observation:
