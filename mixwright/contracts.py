@@ -215,6 +215,8 @@ class Section(ABC):
     """Place on the page, small first. First screen: below 20."""
     TITLE: ClassVar[str] = ""
     """Heading."""
+    UNGRADED: ClassVar[bool] = False
+    """Whether it has something true to say where nothing is graded; others read success and are left out there."""
 
     @abstractmethod
     def blocks(self, run: RunFolder) -> list[Block]:

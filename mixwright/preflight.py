@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from mixwright import catalog
 from mixwright.errors import InputError, missing_extra, unknown_name
+from mixwright.estimates.readings import GRADED, Outcome, outcome_of
 from mixwright.learner.warmup_rows import warmup_rows, warmup_shares
 from mixwright.plan.overrides import check_asked
 from mixwright.records import to_data
@@ -67,7 +68,8 @@ def check_rows(config: RunConfig, corpus: Corpus) -> None:
     table = corpus.table
     train = table.filter(pc.equal(table["split"], "train"))
     _check_training(config.train.objective, train)
-    graded = check_items(corpus)
+    outcome = outcome_of(config.measure.probes, config.measure.decoding)
+    graded = check_items(corpus) if outcome in GRADED else _check_ungraded(outcome, corpus)
     evidence = catalog.load("planners", config.plan.planner).EVIDENCE
     for probe in evidence:
         if probe not in config.measure.probes:
@@ -82,6 +84,19 @@ def check_rows(config: RunConfig, corpus: Corpus) -> None:
         raise InputError(expected, got, remedy)
 
 
+def _check_ungraded(outcome: Outcome | None, corpus: Corpus) -> set[str]:
+    """Nothing is graded: whether what is read instead is held out. Returns the tasks that are graded, none."""
+    from mixwright.corpus.rows import pc
+
+    column = "chosen" if outcome == "preference" else "target"
+    held_out = corpus.table.filter(pc.equal(corpus.table["split"], "eval"))
+    if held_out[column].null_count == len(held_out):
+        what = "held-out pairs of chosen and rejected" if column == "chosen" else "held-out rows with a target"
+        remedy = "Hold some out (corpus.eval, corpus.eval_share), or name another probe in measure.probes."
+        raise InputError(f"{what}, which the primary outcome is read from", "none", remedy)
+    return set()
+
+
 def check_items(corpus: Corpus) -> set[str]:
     """Tasks of which something is held out that can be graded. Raises InputError when there is none."""
     from mixwright.corpus.rows import pc
@@ -90,7 +105,9 @@ def check_items(corpus: Corpus) -> set[str]:
     held_out = held_out if len(held_out) else corpus.table
     graded = set(pc.unique(held_out.filter(pc.is_valid(held_out["answer"]))["task"]).to_pylist())
     if not graded:
-        remedy = "Name the answers' column (corpus.columns), or hold out rows with answers (corpus.eval)."
+        remedy = "Name the answers' column (corpus.columns), or hold out rows with answers (corpus.eval). "
+        remedy += "Without answers SFT is measured by its held-out loss (measure.probes: [held_out_loss]) and DPO by "
+        remedy += "preference accuracy ([preference])."
         raise InputError("held-out rows with answers, which success is measured on", "none", remedy)
     return graded
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.intervals import holm
 from mixwright.estimates.outcome import Change
+from mixwright.estimates.readings import GRADED, READINGS, Outcome
 from mixwright.records import ChangeWord
 
 MARGIN = 0.05
@@ -30,7 +31,7 @@ TOLD: dict[str, str] = {
     "commonest": "gives the commonest answer more often",
     "less dependent": "depends less on the prompt",
     "sharper": "sharper, not more able",
-    "no change": "no change beyond {margin:g} points",
+    "no change": "no change beyond {margin}",
     "cannot tell": "cannot tell",
 }
 """How each word is written for people."""
@@ -48,7 +49,8 @@ def evidence(change: Change, above: Estimate | None = None) -> dict[ChangeWord, 
         known = [part for part in parts if part is not None and math.isfinite(part.value) and part.value * sign > 0]
         return max(part.p for part in known) if len(known) == len(parts) else 1.0
 
-    rise = (change.success, change.dependence) if above is None else (change.success, change.dependence, above)
+    parts = (change.success, change.dependence) if change.outcome in GRADED else (change.success,)
+    rise = parts if above is None else (*parts, above)
     return {
         "worsens": largest(-1, change.success),
         "improves": largest(1, *rise),
@@ -97,6 +99,7 @@ def _word(change: Change, p: Mapping[ChangeWord, float], margin: float) -> Chang
     return "no change" if same else "cannot tell"
 
 
-def told(word: str, margin: float = MARGIN) -> str:
-    """The word for people."""
-    return TOLD[word].format(margin=100 * margin)
+def told(word: str, margin: float = MARGIN, outcome: Outcome = "greedy") -> str:
+    """The word for people; the margin in the unit of the outcome."""
+    unit = READINGS[outcome].unit
+    return TOLD[word].format(margin=f"{100 * margin:g} points" if unit == "share" else f"{margin:g} {unit}")

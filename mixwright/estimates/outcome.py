@@ -1,5 +1,7 @@
 """Primary outcome: success under the declared decoding over all held-out items, mean over tasks, with its parts.
 
+Where nothing is graded it is the held-out loss or the preference accuracy (`readings`), which have no parts.
+
 Read from the measurements of single items, which hold everything: success, S (pseudo-values, see `dependence`) and what the
 chance rule earns. Nothing is left out by the state of a cell, so that no lever can move what is counted.
 """
@@ -15,9 +17,11 @@ from numpy.typing import NDArray
 
 from mixwright.errors import InputError
 from mixwright.estimates.crossed import Estimate, crossed
+from mixwright.estimates.readings import PROBES, READINGS
+from mixwright.estimates.readings import Decoding as Decoding
+from mixwright.estimates.readings import Outcome as Outcome
 from mixwright.records import Measurement
 
-Decoding = Literal["greedy", "sampled"]
 NAMES: dict[str, str] = {"greedy": "greedy", "sampled": "pass@1"}
 """Decoding -> name of its measurement."""
 SWAPPED = ".swapped"
@@ -33,12 +37,13 @@ class ItemScores:
     """One checkpoint, measured."""
 
     scores: dict[str, dict[Item, float]]
-    """Name of a measurement (greedy, greedy.swapped, pass@1, pass@1.swapped, chance) -> item -> value."""
+    """Name of a measurement (greedy, greedy.swapped, pass@1, pass@1.swapped, chance, loss ...) -> item -> value."""
 
     @property
     def items(self) -> list[Item]:
         """All items, sorted by task, level and id."""
-        known = self.scores.get("pass@1") or self.scores.get("greedy") or {}
+        names = ("pass@1", "greedy", "preference", "loss")
+        known = next((self.scores[name] for name in names if self.scores.get(name)), {})
         return sorted(known, key=lambda item: (item[0], -np.inf if item[1] is None else item[1], item[2]))
 
     def column(self, name: str, items: Sequence[Item]) -> Array:
@@ -51,9 +56,9 @@ def item_scores(rows: Sequence[Measurement]) -> ItemScores:
     """The rows of single items. Raises InputError for measurements of an earlier version, which did not keep S."""
     scores: dict[str, dict[Item, float]] = {}
     for row in rows:
-        if row.probe == "competence" and row.example is not None:
+        if row.probe in PROBES and row.example is not None:
             scores.setdefault(row.name, {})[row.task, row.level, row.example] = row.value
-    if scores and not any(name.endswith(SWAPPED) for name in scores):
+    if "pass@1" in scores and not any(name.endswith(SWAPPED) for name in scores):
         got = "measurements of an earlier version, without success on other prompts"
         raise InputError("measurements that a change can be judged by", got, "Measure again, in a new folder.")
     return ItemScores(scores)
@@ -64,7 +69,7 @@ class Change:
     """A change of the outcome and of its parts: success = swapped + dependence."""
 
     success: Estimate
-    """Of success under the declared decoding, after minus before, -1..1."""
+    """Of success under the declared decoding, after minus before, -1..1; of another outcome so that above 0 is better."""
     swapped: Estimate
     """Of S: success of the cell's own answers on other prompts."""
     dependence: Estimate
@@ -75,6 +80,8 @@ class Change:
     """Of D under sampling; None where that is the outcome itself."""
     items: tuple[Item, ...]
     """What it rests on."""
+    outcome: Outcome = "greedy"
+    """What it is a change of. Where nothing is graded there is no S, D or sampled success, and the parts are NaN or None."""
 
 
 def shared_items(*sides: Sequence[ItemScores]) -> list[Item]:
@@ -90,7 +97,7 @@ def change(
     before: Sequence[ItemScores],
     after: Sequence[ItemScores],
     *,
-    decoding: Decoding = "greedy",
+    decoding: Outcome = "greedy",
     weigh: Literal["tasks", "items", "cells"] = "tasks",
     only: Callable[[Item], bool] | Collection[Item] | None = None,
 ) -> Change | None:
@@ -99,7 +106,7 @@ def change(
     Args:
         before: one per seed.
         after: one per seed, in the same order.
-        decoding: what success is read from.
+        decoding: what success, or another outcome, is read from.
         weigh: what counts the same: tasks, items, or cells (task and level).
         only: the items that are meant; None takes all.
     """
@@ -109,7 +116,7 @@ def change(
         items = [item for item in items if chosen(item)]
     if not items:
         return None
-    name = NAMES[decoding]
+    name, sign = READINGS[decoding].column, READINGS[decoding].sign
     strata = _numbers([item[:2] for item in items])
     whole = {"tasks": [item[0] for item in items], "cells": [item[:2] for item in items], "items": [0] * len(items)}[weigh]
     kinds = _numbers(whole)
@@ -120,11 +127,11 @@ def change(
         rows = [of(new) - of(old) for old, new in zip(before, after, strict=True)]
         return crossed(np.array(rows), strata, weights)
 
-    own = moved(lambda scores: scores.column(name, items))
+    own = moved(lambda scores: sign * scores.column(name, items))
     swapped = moved(lambda scores: scores.column(name + SWAPPED, items))
     depends = moved(lambda scores: scores.column(name, items) - scores.column(name + SWAPPED, items))
     if decoding != "greedy":
-        return Change(own, swapped, depends, None, None, tuple(items))
+        return Change(own, swapped, depends, None, None, tuple(items), decoding)
     drawn = NAMES["sampled"]
     sampled = moved(lambda scores: scores.column(drawn, items))
     parts = moved(lambda scores: scores.column(drawn, items) - scores.column(drawn + SWAPPED, items))

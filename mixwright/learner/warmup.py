@@ -101,11 +101,13 @@ def _batches(shares: np.ndarray, config: WarmupConfig, rng: np.random.Generator)
 
 
 def warmup_tokens(learner: Learner, example: Example) -> tuple[list[int], list[int]]:
-    """Token ids of the prompt, and of the target after it with the end token."""
-    text = _text(example.target if example.target is not None else example.answer or "")
-    completion = learner.tokenizer(text, add_special_tokens=False)["input_ids"]
-    return learner.encode(example.prompt), [*completion, learner.tokenizer.eos_token_id]
+    """Token ids of the prompt, and of the target after it with the end token; of a pair the chosen answer is the target."""
+    texts = (example.target, example.answer, example.chosen)
+    target = next((text for text in texts if text is not None), "")
+    return learner.encode(example.prompt), completion_tokens(learner, target)
 
 
-def _text(target: Text) -> str:
-    return target if isinstance(target, str) else "".join(message["content"] for message in target)
+def completion_tokens(learner: Learner, target: Text) -> list[int]:
+    """Token ids of a completion, tokenised alone, with the end token."""
+    text = target if isinstance(target, str) else "".join(message["content"] for message in target)
+    return [*learner.tokenizer(text, add_special_tokens=False)["input_ids"], learner.tokenizer.eos_token_id]

@@ -54,6 +54,8 @@ def warmup_shares(examples: Sequence[Example], cells: Mapping[str, float]) -> np
         InputError: no row with a target, a cell that no example is of, or weights that are none.
     """
     usable = np.array([example.target is not None or example.answer is not None for example in examples], dtype=float)
+    if not usable.any():  # pairs alone: the chosen answers are what a model is to begin with
+        usable = np.array([example.chosen is not None for example in examples], dtype=float)
     if not usable.any():
         raise InputError("examples with a target or an answer", "none", "Give a corpus with targets or answers.")
     if not cells:

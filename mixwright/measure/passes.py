@@ -98,19 +98,32 @@ class Passes:
         Raises:
             InputError: nothing can be graded.
         """
+        found = self.picked(self._gradable)
+        if not found:
+            raise InputError("examples with answers to grade", "none", "Give a corpus that has an answer column.")
+        return found
+
+    def _gradable(self, example: Example) -> bool:
+        return example.answer is not None and self.corpus.tasks[example.task].kind == "verifiable"
+
+    def picked(self, wanted: Callable[[Example], bool]) -> tuple[Example, ...]:
+        """At most `config.items` examples per cell for which `wanted` is true, sorted by cell and hash."""
         held_out = self.corpus.select(split="eval")
         cells: dict[Group, list[tuple[bytes, int]]] = defaultdict(list)
         rows = held_out if len(held_out) else self.corpus
         for index, example in enumerate(rows):
-            if example.answer is not None and self.corpus.tasks[example.task].kind == "verifiable":
+            if wanted(example):
                 place = cells[example.task, example.level]
                 place.append((hashlib.sha256(example.id.encode()).digest(), index))
                 if len(place) > 2 * self.config.items + 64:
                     place[:] = sorted(place)[: self.config.items]
-        if not cells:
-            raise InputError("examples with answers to grade", "none", "Give a corpus that has an answer column.")
         order = sorted(cells, key=lambda key: (key[0], -np.inf if key[1] is None else key[1]))
         return tuple(rows[index] for key in order for _, index in sorted(cells[key])[: self.config.items])
+
+    @property
+    def generated(self) -> bool:
+        """Whether a probe has asked for completions, which only graded items get."""
+        return "rollouts" in vars(self)
 
     @cached_property
     def cells(self) -> dict[Group, list[Example]]:

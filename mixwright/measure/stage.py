@@ -76,9 +76,10 @@ def measure_learner(
         if progress:
             progress(name)
         measurements += probe.measure(passes, corpus, np.random.default_rng([seed, zlib.crc32(name.encode())]))
-    measurements += _late(passes)
-    completions = []
-    for item in passes.items:
+    if passes.generated:
+        measurements += _late(passes)
+    completions, written = [], passes.items if passes.generated else ()
+    for item in written:
         best = passes.rollouts[item.id]
         completions.append(
             {
@@ -91,8 +92,8 @@ def measure_learner(
                 "score": best.greedy_score,
             }
         )
-    rollouts = len(passes.items) * (1 + config.samples)
-    return MeasureResult(tuple(measurements), tuple(completions), rollouts, passes.cut)
+    cut = passes.cut if passes.generated else 0.0
+    return MeasureResult(tuple(measurements), tuple(completions), len(written) * (1 + config.samples), cut)
 
 
 def _late(passes: Passes) -> list[Measurement]:

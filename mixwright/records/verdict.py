@@ -59,7 +59,7 @@ class SeedRow:
     value: float | None
     """None: censored (the target was not reached) or not measurable."""
     unit: str = "share"
-    """share (0..1) or rollouts."""
+    """share (0..1), rollouts, nats or nats per token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,8 @@ class Effect:
     against: str
     """Name of the arm it is compared with."""
     name: str
-    """success (the declared decoding, mean over tasks: the primary outcome), success.sampled, success.items ..."""
+    """success (the declared decoding, mean over tasks: the primary outcome), success.sampled, success.items ...; where
+    nothing is graded loss or preference is the primary one."""
     difference: Interval
     """arm minus reference, 95 %, over seeds x items (numbers without items: over seeds)."""
     word: ChangeWord | None
@@ -157,8 +158,9 @@ class TrialResult:
     """Charged per arm, measuring and canaries included."""
     target: Mapping[str, float]
     """Targets fixed before the run, by name."""
-    decoding: Literal["greedy", "sampled"] = "greedy"
-    """What the primary outcome is read from."""
+    decoding: Literal["greedy", "sampled", "loss", "preference", "margin"] = "greedy"
+    """What the primary outcome is read from: success under a decoding, or where nothing is graded held-out loss or
+    preference accuracy."""
     margin: float = 0.05
     """Change that does not matter."""
     notes: tuple[str, ...] = ()
@@ -181,11 +183,11 @@ class Claim:
     level: float | None
     """Level of the cell; None for a task without levels, and where `whole` is true."""
     before: float
-    """Success before, mean over items, 0..1."""
+    """Success before, mean over items, 0..1; where nothing is graded the run's other outcome, in its unit."""
     after: float
-    """Success after, mean over the same items, 0..1."""
+    """The same after, mean over the same items."""
     difference: Interval
-    """Change of success: after minus before."""
+    """After minus before."""
     evidence: str
     """What it rests on, in one sentence."""
     arm: str = ""

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.intervals import holm
 from mixwright.estimates.judgement import FEWEST_SEEDS, change_word, change_words
-from mixwright.estimates.outcome import Change, Decoding, ItemScores, change
+from mixwright.estimates.outcome import Change, ItemScores, change
+from mixwright.estimates.readings import READINGS, Outcome, as_measured
 from mixwright.records import ChangeWord, Effect, Interval, SeedRow
 from mixwright.trial.paired_statistics import restricted_ratio
 
-PRIMARY = "success"
 SAMPLED = "success.sampled"
-ITEMS = "success.items"
+ITEMS = ".items"
+"""After the name of a number: the mean over items, not over tasks."""
 TO_TARGET = ("rollouts_to_target", "training_rollouts_to_target")
 """All rollouts charged; without the measuring before the run, which may be worth more than the whole training."""
 RATIO = ".ratio"
@@ -32,12 +33,12 @@ class Findings:
     """Numbers of all branches."""
     watched: Mapping[tuple[str, str], Sequence[int]]
     """(arm, one of `TO_TARGET`) -> up to which count of it each run was watched; empty where none was."""
-    decoding: Decoding
-    """Declared."""
+    decoding: Outcome
+    """Declared; another outcome where nothing is graded."""
     margin: float
     """Change that does not matter."""
 
-    def changes(self, arm: str, against: str, *, decoding: Decoding, by_items: bool = False) -> Change | None:
+    def changes(self, arm: str, against: str, *, decoding: Outcome, by_items: bool = False) -> Change | None:
         """`arm` minus `against` over the seeds that both ran; None when they share no seed or item."""
         seeds = sorted(self.scores.get(arm, {}).keys() & self.scores.get(against, {}).keys())
         if not seeds:
@@ -74,7 +75,8 @@ class Contrast:
     def effect(self, *, helps: bool) -> Effect:
         """As a record; a lever that helps beat every reference, each at its own 5 %, and its words say so."""
         word, p = (self.plain, self.change.success.p) if helps else (self.word, self.adjusted_p)
-        return _effect(self.arm, self.against, PRIMARY, self.change, word, p, 1 if helps else self.family)
+        name = READINGS[self.change.outcome].name
+        return _effect(self.arm, self.against, name, self.change, word, p, 1 if helps else self.family)
 
 
 def contrasts(findings: Findings, pairs: Sequence[tuple[str, str]], *, levers: int = 1) -> list[Contrast]:
@@ -96,11 +98,13 @@ def contrasts(findings: Findings, pairs: Sequence[tuple[str, str]], *, levers: i
 
 
 def effects_of(findings: Findings, contrast: Contrast, *, helps: bool = False) -> list[Effect]:
-    """Every effect of a pair: the primary outcome, sampled success and the mean over items, and rollouts to the target."""
+    """Every effect of a pair: the primary outcome, what stands beside it, and rollouts to the target."""
     arm, against, found = contrast.arm, contrast.against, [contrast.effect(helps=helps)]
-    beside: list[tuple[str, Decoding, bool]] = [(ITEMS, findings.decoding, True)]
+    beside: list[tuple[str, Outcome, bool]] = [(READINGS[findings.decoding].name + ITEMS, findings.decoding, True)]
     if findings.decoding == "greedy":
         beside.insert(0, (SAMPLED, "sampled", False))
+    elif findings.decoding == "preference":
+        beside.insert(0, (READINGS["margin"].name, "margin", False))
     for name, decoding, by_items in beside:
         moved = findings.changes(arm, against, decoding=decoding, by_items=by_items)
         if moved is not None:
@@ -134,7 +138,7 @@ def _effect(arm: str, against: str, name: str, found: Change, word: ChangeWord |
         arm,
         against,
         name,
-        found.success.interval,
+        as_measured(found.success, found.outcome),
         word,
         p,
         len(found.items),

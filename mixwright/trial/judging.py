@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.judgement import told
+from mixwright.estimates.readings import READINGS, change_told, unit_told
 from mixwright.records import Judgement, LeverWord, Proof
 from mixwright.trial.arm_roles import required
 from mixwright.trial.effects import Contrast
@@ -51,16 +51,15 @@ def proof_of(nulls: Sequence[Contrast]) -> Proof:
 
 
 def sentence(contrast: Contrast, word: str) -> str:
-    """A contrast with its numbers, in points."""
-    moved, depends = contrast.change.success, contrast.change.dependence
-    parts = [f"success {_points(moved)}"]
+    """A contrast with its numbers, success in points."""
+    moved, depends, outcome = contrast.change.success, contrast.change.dependence, contrast.change.outcome
+    reading = READINGS[outcome]
+    parts = [f"{reading.told} {change_told(moved, outcome)}"]
     if math.isfinite(depends.value):
-        parts.append(f"dependence on the prompt {_points(depends)}")
-    said = told(word, contrast.margin)
+        parts.append(f"dependence on the prompt {change_told(depends, outcome)}")
+    said = told(word, contrast.margin, outcome)
     if word == "cannot tell":
-        said += f" ({100 * moved.detectable(contrast.family):.1f} points would be seen in 4 of 5 such trials)"
+        seen = moved.detectable(contrast.family)
+        size = f"{100 * seen:.1f}" if reading.unit == "share" else f"{seen:.3g}"
+        said += f" ({size} {unit_told(reading.unit)} would be seen in 4 of 5 such trials)"
     return f"against {contrast.against}: {', '.join(parts)}: {said}"
-
-
-def _points(estimate: Estimate) -> str:
-    return f"{100 * estimate.value:+.1f} points [{100 * estimate.low:+.1f}, {100 * estimate.high:+.1f}]"

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from mixwright.errors import InputError
-from mixwright.estimates.outcome import NAMES, SWAPPED, Decoding, ItemScores, item_scores, mean_score
+from mixwright.estimates.outcome import NAMES, SWAPPED, ItemScores, item_scores, mean_score
+from mixwright.estimates.readings import GRADED, READINGS, Outcome
 from mixwright.records import Measurement, SeedRow
 from mixwright.runs import NEWEST, read_json, read_measurements
 
@@ -160,7 +161,7 @@ def watched(branch: BranchFiles) -> dict[str, int]:
     return {"rollouts_to_target": last + measuring, "training_rollouts_to_target": last}
 
 
-def branch_rows(branch: BranchFiles, decoding: Decoding, gain: float) -> list[SeedRow]:
+def branch_rows(branch: BranchFiles, decoding: Outcome, gain: float) -> list[SeedRow]:
     """The numbers of one branch: success with its parts over all held-out items, what was drawn, and rollouts."""
     values = _outcome(branch, decoding) | _mechanism(branch)
     if branch.info.objective == "grpo":
@@ -174,12 +175,15 @@ def branch_rows(branch: BranchFiles, decoding: Decoding, gain: float) -> list[Se
     return [SeedRow(info.arm, info.seed, name, value, unit) for name, (value, unit) in sorted(values.items())]
 
 
-def _outcome(branch: BranchFiles, decoding: Decoding) -> dict[str, tuple[float | None, str]]:
+def _outcome(branch: BranchFiles, decoding: Outcome) -> dict[str, tuple[float | None, str]]:
     """Success under the declared decoding as a mean over tasks, its parts, and the other means beside it."""
-    name, after, before = NAMES[decoding], branch.scores, item_scores(branch.before)
+    after, before = branch.scores, item_scores(branch.before)
     items, old = after.items, before.items
     if not items:
         return {}
+    if decoding not in GRADED:
+        return _ungraded(after, before, decoding)
+    name = NAMES[decoding]
     success, swapped = mean_score(after, name, items), mean_score(after, name + SWAPPED, items)
     values = {
         "success": success,
@@ -190,6 +194,19 @@ def _outcome(branch: BranchFiles, decoding: Decoding) -> dict[str, tuple[float |
         "start.success": mean_score(before, name, old) if old else math.nan,
     }
     return {key: (value if math.isfinite(value) else None, "share") for key, value in values.items()}
+
+
+def _ungraded(after: ItemScores, before: ItemScores, outcome: Outcome) -> dict[str, tuple[float | None, str]]:
+    """Held-out loss, or preference accuracy and margin: means over tasks, over items, and of the starting model."""
+    values: dict[str, tuple[float | None, str]] = {}
+    beside: tuple[Outcome, ...] = ("margin",) if outcome == "preference" else ()
+    for reading in (READINGS[name] for name in (outcome, *beside)):
+        sides = {"": (after, True), ".items": (after, False), "start.": (before, True)}
+        for key, (side, by_task) in sides.items():
+            value = mean_score(side, reading.column, side.items, by_task=by_task) if side.items else math.nan
+            place = key + reading.name if key == "start." else reading.name + key
+            values[place] = (value if math.isfinite(value) else None, reading.unit)
+    return values
 
 
 def _mechanism(branch: BranchFiles) -> dict[str, tuple[float | None, str]]:

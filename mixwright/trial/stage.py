@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from mixwright.config import RunConfig
 from mixwright.errors import InputError
+from mixwright.estimates.readings import outcome_of
 from mixwright.learner.bases import bases_of, build_bases
 from mixwright.measure.bases import base_name, pooled
 from mixwright.plan.stage import make_plan
@@ -165,9 +166,10 @@ def check_trial(config: RunConfig, corpus: Corpus) -> None:
     for name, given in (("arms", config.trial.arms), ("nulls", config.trial.nulls)):
         if twice := [arm for arm, count in Counter(given).items() if count > 1]:
             raise InputError("each arm once", f"{twice[0]!r} more than once", f"Correct trial.{name}.")
-    if COMPETENCE not in config.measure.probes:
+    if outcome_of(config.measure.probes, config.measure.decoding) is None:
         got = ", ".join(config.measure.probes) or "none"
-        raise InputError(f"the probe {COMPETENCE}, which success is read from", got, "Add it to measure.probes.")
+        remedy = "Add it to measure.probes; where nothing is graded, held_out_loss (SFT) or preference (DPO)."
+        raise InputError(f"the probe {COMPETENCE}, which success is read from", got, remedy)
     if len(corpus.select(split="train")) == 0:
         raise InputError("training examples", "none", "Give more rows: corpus.train.")
     if len(corpus.select(split="eval")) == 0:

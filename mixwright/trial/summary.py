@@ -6,12 +6,21 @@ from collections.abc import Mapping, Sequence
 
 from mixwright.config import RunConfig
 from mixwright.estimates.judgement import FEWEST_SEEDS
-from mixwright.records import Effect, Judgement, SeedRow, TrialResult
+from mixwright.estimates.readings import Outcome, outcome_of
+from mixwright.records import Effect, Judgement, TrialResult
 from mixwright.runs import RunFolder
 from mixwright.trial.arm_roles import Arms, the
 from mixwright.trial.effects import RATIO, TO_TARGET, Contrast, Findings, contrasts, effects_of
 from mixwright.trial.judging import judge
 from mixwright.trial.seed_rows import BranchFiles, branch_rows, reached, read_branch, watched
+
+PRIMARY_TOLD: dict[Outcome, str] = {
+    "greedy": "Success: greedy decoding",
+    "sampled": "Success: sampled decoding",
+    "loss": "Held-out loss: nats per token of the target, end token included",
+    "preference": "Held-out preference accuracy: share of pairs whose chosen answer is likelier than the rejected one",
+}
+"""What the primary outcome is, for people."""
 
 
 def summarise(
@@ -51,23 +60,24 @@ def summarise(
         judgements=tuple(judgements),
         rollouts={arm: _charged([branch for branch in branches if branch.info.arm == arm]) for arm in names},
         target=_targets(branches, config.trial.target),
-        decoding=config.measure.decoding,
+        decoding=findings.decoding,
         margin=config.trial.margin,
-        notes=(*_notes(config, bases, findings.rows, effects), *notes),
+        notes=(*_notes(config, findings, bases, effects), *notes),
     )
 
 
 def _findings(config: RunConfig, names: Sequence[str], branches: Sequence[BranchFiles]) -> Findings:
     """All numbers of the branches, ready to be compared."""
+    outcome = outcome_of(config.measure.probes, config.measure.decoding) or config.measure.decoding
     return Findings(
         {arm: {b.info.seed: b.scores for b in branches if b.info.arm == arm} for arm in names},
-        [row for branch in branches for row in branch_rows(branch, config.measure.decoding, config.trial.target)],
+        [row for branch in branches for row in branch_rows(branch, outcome, config.trial.target)],
         {
             (arm, name): [watched(b)[name] for b in branches if b.info.arm == arm and b.progress]
             for arm in names
             for name in TO_TARGET
         },
-        config.measure.decoding,
+        outcome,
         config.trial.margin,
     )
 
@@ -115,11 +125,11 @@ def _targets(branches: Sequence[BranchFiles], gain: float) -> dict[str, float]:
     return found
 
 
-def _notes(config: RunConfig, bases: Sequence[str], rows: Sequence[SeedRow], effects: Sequence[Effect]) -> list[str]:
+def _notes(config: RunConfig, findings: Findings, bases: Sequence[str], effects: Sequence[Effect]) -> list[str]:
     """What a reader has to know before believing the table."""
-    seeds, decoding = config.trial.seeds, config.measure.decoding
+    seeds, rows = config.trial.seeds, findings.rows
     notes = [
-        f"Success: {decoding} decoding, all held-out items, mean over tasks. Intervals: 95 %, over seeds and items; "
+        f"{PRIMARY_TOLD[findings.decoding]}, all held-out items, mean over tasks. Intervals: 95 %, over seeds and items; "
         "words of several comparisons are corrected by Holm, except those that must hold against every reference.",
         "All seeds start from one model: nothing is known of other starting models."
         if len(bases) == 1

@@ -19,7 +19,8 @@ from mixwright.estimates.cell_states import FEWEST_ITEMS
 from mixwright.estimates.crossed import Estimate, crossed
 from mixwright.estimates.intervals import holm
 from mixwright.estimates.judgement import ALPHA, change_words, told
-from mixwright.estimates.outcome import CHANCE, NAMES, Change, Decoding, Item, ItemScores, change
+from mixwright.estimates.outcome import CHANCE, Change, Item, ItemScores, change
+from mixwright.estimates.readings import READINGS, Outcome, as_measured
 from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
 from mixwright.runs import RunFolder, read_list
 from mixwright.verdict.evidence import Sides, comparisons, decoding_of, lead
@@ -69,7 +70,7 @@ class Compared:
     """How many are judged together."""
 
 
-def compared(sides: Sides, decoding: Decoding) -> list[Compared]:
+def compared(sides: Sides, decoding: Outcome) -> list[Compared]:
     """Every cell that both sides have, and every task of several levels, with its word."""
     parts = list(_parts(sides, decoding))
     judged = {place: part[3] for place, part in enumerate(parts) if len(part[3].items) >= FEWEST_ITEMS}
@@ -86,7 +87,7 @@ def compared(sides: Sides, decoding: Decoding) -> list[Compared]:
     return result
 
 
-def _parts(sides: Sides, decoding: Decoding) -> Iterator[tuple[str, float | None, bool, Change]]:
+def _parts(sides: Sides, decoding: Outcome) -> Iterator[tuple[str, float | None, bool, Change]]:
     before, after = ({task: [_only(s, task) for s in side] for task in _tasks(side)} for side in sides)
     for task in sorted(before.keys() & after.keys()):
         found = change(before[task], after[task], decoding=decoding)
@@ -113,8 +114,10 @@ def _measured(estimate: Estimate) -> Estimate | None:
     return estimate if math.isfinite(estimate.value) else None
 
 
-def interval(estimate: Estimate) -> Interval:
-    """As a record, cut at -1 and 1."""
+def interval(estimate: Estimate, outcome: Outcome = "greedy") -> Interval:
+    """As a record in the direction of the measurement; differences of shares are cut at -1 and 1."""
+    if READINGS[outcome].unit != "share":
+        return as_measured(estimate, outcome)
     value, low, high = (min(max(end, -1.0), 1.0) for end in (estimate.value, estimate.low, estimate.high))
     return Interval(value, low, high, estimate.interval.n)
 
@@ -129,7 +132,7 @@ def judge(run: RunFolder) -> list[Claim]:
     return [claim for arm, sides in comparisons(run).items() for claim in claims_between(sides, decoding, arm)]
 
 
-def claims_between(sides: Sides, decoding: Decoding, arm: str = "") -> list[Claim]:
+def claims_between(sides: Sides, decoding: Outcome, arm: str = "") -> list[Claim]:
     """Claims of one arm."""
     found = [_claim(part, sides, decoding, arm) for part in compared(sides, decoding)]
     return found + [_unmeasured(cell, sides, decoding, arm) for cell in missing(sides)]
@@ -142,9 +145,9 @@ def missing(sides: Sides) -> list[Cell]:
     return sorted({item[:2] for items in before for item in items} - shared, key=lambda c: (c[0], c[1] is not None, c[1]))
 
 
-def _claim(part: Compared, sides: Sides, decoding: Decoding, arm: str) -> Claim:
+def _claim(part: Compared, sides: Sides, decoding: Outcome, arm: str) -> Claim:
     items, kind, reason = part.change.items, KINDS[part.word], ""
-    before, after = (float(np.mean([s.column(NAMES[decoding], items) for s in side])) for side in sides)
+    before, after = (float(np.mean([s.column(READINGS[decoding].column, items) for s in side])) for side in sides)
     chance = float(np.mean([scores.column(CHANCE, items) for scores in sides[1]]))
     if len(items) < FEWEST_ITEMS:
         reason = f"fewer than {FEWEST_ITEMS} items"
@@ -156,8 +159,9 @@ def _claim(part: Compared, sides: Sides, decoding: Decoding, arm: str) -> Claim:
         if seeds > 1
         else f"{count(len(items), 'item')}, paired"
     )
+    moved = interval(part.change.success, decoding)
     return Claim(
-        kind, part.task, part.level, before, after, interval(part.change.success), rests + (f"; {reason}" if reason else ""),
+        kind, part.task, part.level, before, after, moved, rests + (f"; {reason}" if reason else ""),
         arm=arm,
         swapped=interval(part.swapped) if part.swapped is not None else None,
         dependence=interval(part.dependence) if part.dependence is not None else None,
@@ -171,26 +175,29 @@ def _claim(part: Compared, sides: Sides, decoding: Decoding, arm: str) -> Claim:
 def _why(part: Compared, chance: float) -> str:
     """Why nothing is claimed about a part that was measured."""
     moved = part.change.success
-    if moved.low > 0 and not part.above:
+    if moved.low > 0 and not part.above and READINGS[part.change.outcome].unit == "share":
         level = percent(chance) if math.isfinite(chance) else "not measured"
         return f"it rose, but is not shown to be above the chance level ({level})"
     if moved.low > 0 and part.adjusted_p is not None and part.adjusted_p < ALPHA:
         return "it rose, but whether by skill or by the commonest answer is not shown"
     if moved.low > 0 or moved.high < 0:
         return f"not significant after correction over {count(part.family, 'claim')}"
-    seen = points(moved.detectable(part.family)).lstrip("+")
-    return f"a change of {seen} points would be seen in 4 of 5 cases"
+    seen, unit = moved.detectable(part.family), READINGS[part.change.outcome].unit
+    size = f"{points(seen).lstrip('+')} points" if unit == "share" else f"{seen:.3g} {unit}"
+    return f"a change of {size} would be seen in 4 of 5 cases"
 
 
-def _above_chance(after: Sequence[ItemScores], items: Sequence[Item], decoding: Decoding) -> Estimate:
-    """Success after minus what the chance rule earns, of the same items and decoding."""
-    own = np.array([scores.column(NAMES[decoding], items) - scores.column(CHANCE, items) for scores in after])
+def _above_chance(after: Sequence[ItemScores], items: Sequence[Item], decoding: Outcome) -> Estimate | None:
+    """Success after minus what the chance rule earns, of the same items and decoding; a loss has no chance level."""
+    if READINGS[decoding].unit != "share":
+        return None
+    own = np.array([scores.column(READINGS[decoding].column, items) - scores.column(CHANCE, items) for scores in after])
     levels = {cell: place for place, cell in enumerate(dict.fromkeys(item[:2] for item in items))}
     return crossed(own, [levels[item[:2]] for item in items])
 
 
-def _unmeasured(cell: Cell, sides: Sides, decoding: Decoding, arm: str) -> Claim:
-    values = [v for s in sides[0] for item, v in s.scores.get(NAMES[decoding], {}).items() if item[:2] == cell]
+def _unmeasured(cell: Cell, sides: Sides, decoding: Outcome, arm: str) -> Claim:
+    values = [v for s in sides[0] for item, v in s.scores.get(READINGS[decoding].column, {}).items() if item[:2] == cell]
     before = float(np.mean(values)) if values else 0.0
     return Claim(
         "cannot tell", *cell, before, before, Interval(0.0, -1.0, 1.0, 0), "not measured after on the same items", arm

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from mixwright.errors import InputError
-from mixwright.estimates.outcome import Decoding, ItemScores, item_scores
+from mixwright.estimates.outcome import ItemScores, item_scores
+from mixwright.estimates.readings import Outcome, outcome_of
 from mixwright.records import Plan, TrialResult
 from mixwright.runs import RunFolder, read_json, read_measurements, read_plan, read_yaml
 
@@ -55,12 +56,16 @@ def plan_of(run: RunFolder) -> Plan | None:
     return read_plan(run.plan) if run.plan.is_file() else None
 
 
-def decoding_of(run: RunFolder) -> Decoding:
-    """The decoding that the run's settings declare; greedy where they do not."""
+def decoding_of(run: RunFolder) -> Outcome:
+    """What the run's settings read the primary outcome from: a decoding (greedy by default), or what is not graded."""
     path = run.path / "run.yaml"
     settings = read_yaml(path, dict[str, Any]) if path.is_file() else {}
     measure = settings.get("measure")
-    return "sampled" if isinstance(measure, dict) and measure.get("decoding") == "sampled" else "greedy"
+    measure = measure if isinstance(measure, dict) else {}
+    probes = measure.get("probes")
+    known = [name for name in probes if isinstance(name, str)] if isinstance(probes, list) else []
+    decoding = "sampled" if measure.get("decoding") == "sampled" else "greedy"
+    return outcome_of(known, decoding) or decoding
 
 
 def arms(run: RunFolder) -> dict[str, list[tuple[int, Path]]]:

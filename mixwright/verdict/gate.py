@@ -220,6 +220,11 @@ def of_run(run: RunFolder, names: Sequence[str] = (), *, each: bool = False) -> 
     if sides is None:
         got, remedy = "none", "Run the trial, or compare two checkpoints, first."
         raise InputError("measurements before and after", got, remedy, file=run.path)
+    if decoding not in ("greedy", "sampled"):
+        remedy = "Give the gate a corpus with answers that a grader can judge."
+        raise InputError(
+            "graded answers, by which the gate judges a loss", f"a run of {decoding} alone", remedy, file=run.path
+        )
     if not names:
         return check_mastered(*sides, decoding=decoding, each=each)
     return check(*sides, named(sides[0], names), decoding=decoding, each=each, named=True)

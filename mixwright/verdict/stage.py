@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mixwright import catalog
+from mixwright.estimates.readings import GRADED
 from mixwright.runs import RunFolder, write_json, write_text
 from mixwright.verdict.blocks import Block, filled
 from mixwright.verdict.claims import judge
-from mixwright.verdict.evidence import trial_of
+from mixwright.verdict.evidence import decoding_of, trial_of
 from mixwright.verdict.text import count
 
 if TYPE_CHECKING:
@@ -44,9 +45,10 @@ def summarise(run: RunFolder, console: Console, *, full: bool = False) -> None:
 def sections(run: RunFolder) -> list[tuple[str, str, int, list[Block]]]:
     """(name, title, order, blocks) of every section that has something to say, in page order."""
     found = []
+    graded = decoding_of(run) in GRADED
     for name in catalog.listing("sections"):
         section = catalog.create("sections", name)
-        if blocks := filled(section.blocks(run)):
+        if (graded or section.UNGRADED) and (blocks := filled(section.blocks(run))):
             found.append((name, section.TITLE, section.ORDER, blocks))
     return sorted(found, key=lambda part: (part[2], part[0]))
 

@@ -27,6 +27,7 @@ class AuditSection(Section):
 
     ORDER: ClassVar[int] = 12
     TITLE: ClassVar[str] = "Data"
+    UNGRADED: ClassVar[bool] = True
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """One group per audit file."""

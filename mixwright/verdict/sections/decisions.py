@@ -38,6 +38,7 @@ class Decisions(Section):
 
     ORDER: ClassVar[int] = 40
     TITLE: ClassVar[str] = "Decisions and alarms"
+    UNGRADED: ClassVar[bool] = True
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """One table of alarms, one of decisions, the long tail folded."""

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from mixwright.contracts import Section
 from mixwright.estimates.judgement import told
-from mixwright.estimates.outcome import Decoding
+from mixwright.estimates.readings import Outcome
 from mixwright.runs import RunFolder
 from mixwright.verdict.arm_words import with_interval
 from mixwright.verdict.blocks import Block, Fold, Table
@@ -42,7 +42,7 @@ class Decomposition(Section):
         return [*tables[:1], *(Fold(table.caption, (table,)) for table in tables[1:])]
 
 
-def _table(name: str, sides: Sides, decoding: Decoding) -> Table:
+def _table(name: str, sides: Sides, decoding: Outcome) -> Table:
     columns = ("cell", "items", "change of success", "= change of S", "+ change of D", "word")
     rows = [_row(part) for part in compared(sides, decoding)]
     return Table(f"{name}: change in points, success {decoding}", columns, rows, (1, 2, 3, 4))

@@ -34,6 +34,7 @@ class Settings(Section):
 
     ORDER: ClassVar[int] = 90
     TITLE: ClassVar[str] = "Settings and how to repeat"
+    UNGRADED: ClassVar[bool] = True
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Tables of the manifest."""

@@ -1,0 +1,49 @@
+"""Probe of the loss on held-out targets: the primary outcome of SFT where no answer can be graded.
+
+Source: the loss that SFT trains on, as TRL makes it: prompt, target, end token; mean over the tokens of the target.
+Unit: nats per token
+Cost: one forward pass over each item.
+Blind spot: says how likely the given target is, not whether what the model would write is right or good; items that do not
+    fit into the model's context are counted as `too_long` and not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mixwright.contracts import Probe
+from mixwright.errors import InputError
+from mixwright.learner.warmup import warmup_tokens
+from mixwright.measure.targets import by_cell, fitting, per_item, too_long
+from mixwright.records import Example, Measurement
+
+if TYPE_CHECKING:
+    from mixwright.corpus import Corpus
+    from mixwright.measure.passes import Passes
+
+NEEDS = ("torch", "transformers")
+
+
+class HeldOutLoss(Probe):
+    """`loss` per item, cell and task; nothing is generated and nothing is graded."""
+
+    def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
+        """See the class. Raises InputError when no held-out row with a target fits into the model's context."""
+        learner = passes.learner
+        items = passes.picked(lambda example: example.target is not None)
+        rows = {item.id: warmup_tokens(learner, item) for item in items}
+        kept = fitting(learner, items, {name: len(prompt) + len(target) for name, (prompt, target) in rows.items()})
+        if not kept:
+            remedy = "Hold out rows with a target (corpus.eval), or take a model with a longer context."
+            raise InputError("held-out rows with a target that fit into the model's context", "none", remedy)
+        read = learner.logprobs([item.prompt for item in kept], [rows[item.id][1] for item in kept])
+        values = {item.id: -float(np.mean(tokens)) for item, tokens in zip(kept, read, strict=True)}
+        return [*_rows(kept, values), *too_long("held_out_loss", items, kept)]
+
+
+def _rows(kept: list[Example], values: Mapping[str, float]) -> list[Measurement]:
+    unit = "nats per token"
+    return [*by_cell("held_out_loss", "loss", unit, kept, values), *per_item("held_out_loss", "loss", unit, kept, values)]

@@ -1,0 +1,62 @@
+"""Probe of preference accuracy on held-out pairs: the primary outcome of DPO.
+
+Source: accuracy and margin as TRL's DPOTrainer logs them, over whole completions with their end token. The change of a
+    margin against the starting model is DPO's implicit reward margin divided by its beta.
+Unit: share; nats
+Cost: two forward passes per pair, of prompt and chosen, prompt and rejected.
+Blind spot: longer completions are less likely, so a pair can be right by length alone; accuracy does not say that the model
+    would write the chosen answer, nor that it is good. Pairs that do not fit into the context are counted as `too_long`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mixwright.contracts import Probe
+from mixwright.errors import InputError
+from mixwright.estimates.outcome import CHANCE
+from mixwright.learner.warmup import completion_tokens
+from mixwright.measure.targets import by_cell, fitting, per_item, too_long
+from mixwright.records import Measurement
+
+if TYPE_CHECKING:
+    from mixwright.corpus import Corpus
+    from mixwright.measure.passes import Passes
+
+NEEDS = ("torch", "transformers")
+COIN = 0.5
+"""Accuracy of a coin, which is the chance level of a pair."""
+
+
+class Preference(Probe):
+    """`preference` (1 where the chosen answer is likelier, 0.5 for a tie) and `margin`, per item, cell and task."""
+
+    def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
+        """See the class. Raises InputError when no held-out pair fits into the model's context."""
+        learner = passes.learner
+        items = passes.picked(lambda example: example.chosen is not None and example.rejected is not None)
+        sides = {
+            name: {item.id: completion_tokens(learner, getattr(item, name) or "") for item in items}
+            for name in ("chosen", "rejected")
+        }
+        sizes = {
+            item.id: len(learner.encode(item.prompt)) + max(len(own[item.id]) for own in sides.values()) for item in items
+        }
+        kept = fitting(learner, items, sizes)
+        if not kept:
+            remedy = "Hold out preference pairs (corpus.eval), or take a model with a longer context."
+            raise InputError("held-out pairs of chosen and rejected that fit into the model's context", "none", remedy)
+        prompts = [item.prompt for item in kept]
+        chosen, rejected = (
+            [sum(tokens) for tokens in learner.logprobs(prompts, [own[item.id] for item in kept])] for own in sides.values()
+        )
+        margins = {item.id: one - other for item, one, other in zip(kept, chosen, rejected, strict=True)}
+        wins = {name: (1 + float(np.sign(margin))) / 2 for name, margin in margins.items()}
+        chance = dict.fromkeys(wins, COIN)
+        found = by_cell("preference", "preference", "share", kept, wins, null=COIN, null_of="a coin")
+        found += by_cell("preference", "margin", "nats", kept, margins)
+        for name, unit, values in (("preference", "share", wins), ("margin", "nats", margins), (CHANCE, "share", chance)):
+            found += per_item("preference", name, unit, kept, values)
+        return [*found, *too_long("preference", items, kept)]

@@ -1,0 +1,65 @@
+"""Measurements of held-out texts that are read, not generated: which items fit, and rows per item, cell and task."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mixwright.estimates.intervals import rate
+from mixwright.records import Example, Measurement
+
+if TYPE_CHECKING:
+    from mixwright.learner.learner import Learner
+
+
+def fitting(learner: Learner, items: Iterable[Example], sizes: Mapping[str, int]) -> list[Example]:
+    """The items whose tokens fit into the model's context; the same ones before and after."""
+    return [item for item in items if learner.context is None or sizes[item.id] <= learner.context]
+
+
+def by_cell(
+    probe: str,
+    name: str,
+    unit: str,
+    items: Sequence[Example],
+    values: Mapping[str, float],
+    *,
+    null: float | None = None,
+    null_of: str = "",
+) -> list[Measurement]:
+    """The mean over the items of each cell, and of each task of several levels; groups of one item are left out."""
+    groups: dict[tuple[str, float | None], list[float]] = defaultdict(list)
+    levels = {task: {item.level for item in items if item.task == task} for task in {item.task for item in items}}
+    for item in items:
+        groups[item.task, item.level].append(values[item.id])
+        if len(levels[item.task]) > 1:
+            groups[item.task, None].append(values[item.id])
+    found = []
+    for (task, level), own in groups.items():
+        mean = rate(np.array(own), np.ones(len(own)))
+        if mean is not None:
+            low, high = (max(0.0, mean.low), min(1.0, mean.high)) if unit == "share" else (mean.low, mean.high)
+            row = Measurement(probe, task, name, mean.value, low, high, mean.n, unit, level, None, null, null_of)
+            found.append(row)
+    return found
+
+
+def per_item(probe: str, name: str, unit: str, items: Sequence[Example], values: Mapping[str, float]) -> list[Measurement]:
+    """One row per item; it was read, not sampled, so its interval has no width."""
+    return [
+        Measurement(probe, item.task, name, value, value, value, 1, unit, item.level, item.id)
+        for item, value in ((item, values[item.id]) for item in items)
+    ]
+
+
+def too_long(probe: str, items: Sequence[Example], kept: Sequence[Example]) -> list[Measurement]:
+    """Items per task that do not fit into the model's context; nothing for tasks of which all do."""
+    asked = Counter(item.task for item in items)
+    lost = asked - Counter(item.task for item in kept)
+    return [
+        Measurement(probe, task, "too_long", count, count, count, asked[task], "items")
+        for task, count in sorted(lost.items())
+    ]
