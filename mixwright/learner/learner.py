@@ -266,11 +266,6 @@ class Learner:
         text = self.tokenizer.decode(row.token_ids, skip_special_tokens=True)
         return Completion(text, tuple(row.token_ids), tuple(row.logprobs), row.finished)
 
-    @property
-    def context(self) -> int | None:
-        """Longest sequence that the model reads, tokens; None where its settings do not say."""
-        return getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
-
     def _check_length(self, longest: int) -> None:
         limit = self.context
         if limit is not None and longest > limit:
