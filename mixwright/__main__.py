@@ -255,6 +255,9 @@ def run(
     source: Annotated[Path | None, typer.Argument(metavar="RUN.YAML|TRAIN", help="Settings; with --init, examples.")] = None,
     init: Annotated[bool, typer.Option("--init", help="Write a commented run.yaml for TRAIN instead.")] = False,
     output_file: Annotated[Path, typer.Option("--output", help="File that --init writes.")] = Path("run.yaml"),
+    held_out: Annotated[str | None, typer.Option("--eval", help="With --init: held-out examples.")] = None,
+    model: Annotated[str | None, typer.Option(help="With --init: checkpoint; default: a tiny model, built here.")] = None,
+    objective: Annotated[str | None, typer.Option(help="With --init: grpo, sft or dpo; default: from the columns.")] = None,
     folder: Folder = None,
     dry_run: DryRun = False,
 ) -> None:
@@ -265,10 +268,13 @@ def run(
     if init:
         from mixwright.cli.init import write_settings
 
-        for note in write_settings(str(source) if source else None, output_file):
+        asked = {"held_out": held_out, "model": model, "objective": objective}
+        for note in write_settings(str(source) if source else None, output_file, **asked):
             output.say(one_line(note))
-        output.say(f"Edit {output_file}, then: mixwright run {output_file}")
+        output.say(f"Look at {output_file}, then: mixwright run {output_file} --dry-run")
         return
+    if held_out or model or objective:
+        raise InputError("--init beside --eval, --model and --objective", "none", "Add it, or set them in RUN.YAML.")
     if source is None:
         raise InputError("RUN.YAML", "nothing", "Write one with: mixwright run --init TRAIN.jsonl")
     settings, place = _load(source, folder)
@@ -309,8 +315,12 @@ def _conclude(run: RunFolder, page: Path, *, full: bool = False) -> None:
 def _load(config: Path, folder: Path | None) -> tuple[RunConfig, RunFolder]:
     """The settings and the run folder that belongs to them; nothing is made."""
     from mixwright.config import RunConfig
+    from mixwright.corpus.reading import SUFFIXES
     from mixwright.runs import RunFolder, read_yaml
 
+    if config.is_dir() or config.suffix.lower() in (*SUFFIXES, ".gz"):
+        remedy = f"Write settings for them: mixwright run --init {config}; then: mixwright run run.yaml --dry-run"
+        raise InputError("settings, RUN.YAML", f"examples, {config}", remedy)
     return read_yaml(config, RunConfig), RunFolder(folder or Path("runs") / config.stem)
 
 

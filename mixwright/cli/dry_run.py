@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mixwright.catalog import listing
 from mixwright.errors import some
+from mixwright.estimates.readings import GRADED, outcome_of
 from mixwright.opening import check_plan, known_corpus, start, workers
 from mixwright.records import to_data
 
@@ -41,23 +42,28 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
     """(stage, what `run` would do), from the data itself; writes nothing. Raises InputError as `run` would."""
     from mixwright.learner.bases import bases_of
     from mixwright.trial.arm_roles import arms_of
+    from mixwright.trial.rehearsal import RehearsalJob, minutes, rehearse_run, told
+    from mixwright.workers.local import Job
 
     corpus = known_corpus(config, folder, base=base, whole=True)
     with workers(config) as pool:
         start(config, corpus, pool)
+        job = Job("rehearsal", rehearse_run, RehearsalJob(to_data(config), str(base)))
+        (timing,) = pool.run([job], progress=lambda done, jobs, left: None)
+    time = told(minutes(config, corpus, timing, folder), config, timing)
     train, held_out = (corpus.select(split=name) for name in ("train", "eval"))
     sizes, steps, bases = config.measure, config.train, len(bases_of(config, folder))
     items = sum(min(cell.count, sizes.items) for cell in held_out.cells()) if len(held_out) else 0
+    measured = f"{bases} x {items} items, greedy and {sizes.samples} samples: {bases * items * (1 + sizes.samples)} rollouts"
+    if outcome_of(sizes.probes, sizes.decoding) not in GRADED:
+        measured = f"{bases} x {items} items, read and not generated: {', '.join(sizes.probes)}"
     arms, rollouts = arms_of(config.trial), steps.steps * steps.prompts * steps.generations
     tasks = some([f"{name} ({task.grader})" for name, task in corpus.tasks.items()])
     asked = "".join(f"; {name}: {to_data(value)}" for name, value in config.plan.stage.items())
     return [
         ("corpus", f"{len(train)} training and {len(held_out)} held-out examples; tasks and graders: {tasks}"),
         ("audit", f"checks: {', '.join(listing('checks'))}"),
-        (
-            "measure",
-            f"{bases} x {items} items, greedy and {sizes.samples} samples: {bases * items * (1 + sizes.samples)} rollouts",
-        ),
+        ("measure", measured),
         (
             "plan",
             f"planner {config.plan.planner}, {steps.steps} steps of {steps.prompts} groups of {steps.generations}{asked}",
@@ -70,4 +76,5 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
             f"beats every reference, its nulls: {', '.join(arms.nulls) or 'none'}",
         ),
         ("verdict", str(folder.page)),
+        ("time", time),
     ]

@@ -10,107 +10,74 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mixwright import config as settings
+from mixwright.cli.proposals import Proposal, propose
 from mixwright.config import CorpusConfig, ModelConfig, RunConfig, WarmupConfig
-from mixwright.errors import InputError, one_line, some
+from mixwright.errors import InputError, one_line
 from mixwright.runs import write_text, yaml_text
 
-if TYPE_CHECKING:
-    pass
-
 PLACEHOLDER = "train.jsonl"
-UNKNOWN = "???"
-"""Stands for a column that the user has to name."""
-PROMPTS = ("prompt", "messages", "text", "chosen")
-"""Our names of which one is enough."""
 COMMENT_WIDTH = 110
 WARMUP = WarmupConfig(steps=300)
 """For a tiny model: enough to have something to measure, on short answers."""
 
 
-def write_settings(train: str | None, path: Path) -> list[str]:
+def write_settings(
+    train: str | None,
+    path: Path,
+    *,
+    held_out: str | None = None,
+    model: str | None = None,
+    objective: str | None = None,
+) -> list[str]:
     """Write `path` for the examples in `train`; returns what a person should know, one line each.
 
+    Args:
+        train: source of the examples; None writes settings with a placeholder.
+        path: the new file.
+        held_out: source of the held-out examples.
+        model: checkpoint; None takes a tiny model that is built on the spot.
+        objective: grpo, sft or dpo; None takes it from the columns.
+
     Raises:
-        InputError: `path` is there already, or `train` cannot be read for another reason than the names of its columns.
+        InputError: `path` is there already, or `train` cannot be used for another reason than the names of its columns.
     """
     if path.exists():
         raise InputError("a new file", "one that is there already", "Choose another with --output.", file=path)
-    config, notes = (RunConfig(CorpusConfig(PLACEHOLDER)), []) if train is None else _propose(train)
-    source = config.corpus.train
-    if Path(source).exists():  # paths in the file are relative to the file
-        source = os.path.relpath(source, path.parent)
-    config = dataclasses.replace(
-        config, model=ModelConfig(warmup=WARMUP), corpus=dataclasses.replace(config.corpus, train=source)
-    )
-    head = ["Settings of one run. Every line may be edited; what is left out keeps the default shown here.", *notes]
+    bare = RunConfig(CorpusConfig(PLACEHOLDER), ModelConfig(warmup=WARMUP))
+    found = Proposal(bare, []) if train is None else propose(train, held_out, model, objective)
+    config = found.config
+    if config.model.path == "tiny:" and config.model.warmup is None:
+        config = dataclasses.replace(config, model=ModelConfig(warmup=WARMUP))
+    places = {name: _from(getattr(config.corpus, name), path.parent) for name in ("train", "eval")}
+    config = dataclasses.replace(config, corpus=dataclasses.replace(config.corpus, **places))
+    head = ["Settings of one run. Every line may be edited; what is left out keeps the default shown here.", *found.notes]
     lines = [f"# {line}" for note in head for line in textwrap.wrap(one_line(note), COMMENT_WIDTH)]
-    lines += [f"# Then: mixwright run {path}", "", *_lines(config, 0)]
+    lines += [f"# Then: mixwright run {path}", "", *_lines(config, 0, found.comments)]
     write_text(path, "\n".join(lines) + "\n")
-    return notes
+    return found.notes
 
 
-def _propose(train: str) -> tuple[RunConfig, list[str]]:
-    """Settings that fit the examples, and notes about them."""
-    from mixwright.corpus import read_corpus
-    from mixwright.corpus.columns import NAMES, recognised
-
-    named = CorpusConfig(train)
-    columns = _file_columns(train)
-    found = recognised(columns)
-    taken = [f"{ours} from {found[ours]!r}" for ours in (*PROMPTS, "answer", "target") if ours in found]
-    if columns and not any(ours in found for ours in PROMPTS):
-        named = dataclasses.replace(named, columns={"prompt": UNKNOWN, **found})
-        note = f"Columns found: {', '.join(columns)}. Put the one with the prompt in place of {UNKNOWN} in corpus.columns. "
-        if not taken:
-            note += "None was recognised as the answer: add it, {answer: ...}. "
-        return RunConfig(named), [note + _listed("Taken", taken) + f"Our names: {', '.join(NAMES)}."]
-    corpus = read_corpus(named)
-    # naming a grader for each task also makes the completions of prompt/completion rows its answers
-    graders = {name: task.grader for name, task in corpus.tasks.items() if task.kind != "preference"}
-    config = RunConfig(dataclasses.replace(named, graders=graders))
-    from mixwright.measure.stage import longest_answer
-
-    room = longest_answer(corpus)
-    config = dataclasses.replace(
-        config,
-        measure=dataclasses.replace(config.measure, max_new_tokens=room),
-        train=dataclasses.replace(config.train, max_new_tokens=room),
-    )
-    counts = some([f"{name} ({task.share:.0%})" for name, task in corpus.tasks.items()])
-    return config, [
-        f"Found {len(corpus)} examples of {len(corpus.tasks)} tasks: {counts}. {_listed('Columns', taken)}".strip()
-    ]
+def _from(source: str | None, folder: Path) -> str | None:
+    """A path as it is from `folder`: those in the file are relative to the file. Names of other sources stay."""
+    return os.path.relpath(source, folder) if source is not None and Path(source).exists() else source
 
 
-def _listed(title: str, parts: list[str]) -> str:
-    return f"{title}: {', '.join(parts)}. " if parts else ""
-
-
-def _file_columns(train: str) -> list[str]:
-    """Columns of a file's first row; empty for other sources."""
-    from mixwright.corpus.reading import read_rows
-
-    if not Path(train).is_file():
-        return []
-    row, _ = next(read_rows(train, "train"))
-    return [str(name) for name in row] if isinstance(row, dict) else []
-
-
-def _lines(record: Any, depth: int) -> Iterator[str]:
-    """YAML of a settings record, each field under its comment."""
+def _lines(record: Any, depth: int, reasons: Mapping[str, str], place: str = "") -> Iterator[str]:
+    """YAML of a settings record, each field under its comment and under the reason for its value."""
     comments, indent = _comments()[type(record).__name__], "  " * depth
     for field in dataclasses.fields(record):
         value = getattr(record, field.name)
         comment = comments.get(field.name) or (_summary(value) if dataclasses.is_dataclass(value) else "")
         comment = re.sub(r"\bNone\b", "null", " ".join(comment.split()))  # as YAML writes it
-        for line in textwrap.wrap(comment, COMMENT_WIDTH - len(indent)):
+        reason = one_line(reasons.get(f"{place}{field.name}", ""))
+        for line in (*textwrap.wrap(comment, width := COMMENT_WIDTH - len(indent)), *textwrap.wrap(reason, width)):
             yield f"{indent}# {line}"
         if dataclasses.is_dataclass(value):
             yield f"{indent}{field.name}:"
-            yield from _lines(value, depth + 1)
+            yield from _lines(value, depth + 1, reasons, f"{place}{field.name}.")
         else:
             yield f"{indent}{field.name}: {_inline(value)}"
 

@@ -70,7 +70,7 @@ def build_base(job: BaseJob) -> str:
 
     run, config = RunFolder(job.run), from_data(RunConfig, dict(job.config))
     corpus, seed = Corpus.load(run.corpus), config.seed + job.place
-    learner = build_tiny(_texts(corpus.select(split="train")), config.model, seed)
+    learner = build_tiny(tokenizer_texts(corpus.select(split="train")), config.model, seed)
     if config.model.warmup is not None:
         rows = warmup_rows(config, corpus, Path(job.base))
         warm_up(learner, rows, config.model.warmup, seed=seed, progress=lambda step, steps, _: report(step / steps))
@@ -86,7 +86,7 @@ def build_base(job: BaseJob) -> str:
     return str(final)
 
 
-def _texts(corpus: Corpus) -> Iterable[str]:
+def tokenizer_texts(corpus: Corpus) -> Iterable[str]:
     """What the tokenizer learns from: prompts with their answers."""
     for example in corpus:
         for text in (example.prompt, example.target if example.target is not None else example.answer):

@@ -1,0 +1,225 @@
+"""Settings that fit the examples: objective, graders, arms and sizes, each with the reason that its comment gives."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, PlanConfig, RunConfig, TrainConfig, TrialConfig
+from mixwright.config import WarmupConfig as Warmup
+from mixwright.errors import InputError, some
+
+if TYPE_CHECKING:
+    from mixwright.corpus import Corpus
+    from mixwright.corpus.proposed_graders import ProposedGrader
+
+UNKNOWN = "???"
+"""Stands for a column that the user has to name."""
+PROMPTS = ("prompt", "messages", "text", "chosen")
+"""Our names of which one is enough."""
+OBJECTIVES = ("grpo", "sft", "dpo")
+ITEMS, FEWEST, MOST = 200, 16, 100
+"""Held-out items over all cells; fewest and most of one cell."""
+LONG = 64
+"""Tokens of a completion from which fewer of them are sampled."""
+PASSES = {"grpo": 4, "sft": 2, "dpo": 1}
+"""How often the training rows are drawn, at most."""
+STEPS = {"grpo": (10, 60), "sft": (10, 200), "dpo": (10, 100)}
+RATES = {"grpo": 1e-6, "sft": 2e-5, "dpo": 1e-6}
+"""TRL's own learning rates, for checkpoints."""
+TINY_RATES = {"grpo": 5e-4, "sft": 1e-3, "dpo": 5e-4}
+CHARACTERS = 8192
+"""Of text in a batch of a tiny model on a CPU, about."""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Settings and what is to be said of them."""
+
+    config: RunConfig
+    """With paths as they were given."""
+    notes: list[str]
+    """For the terminal and the head of the file."""
+    comments: dict[str, str] = field(default_factory=dict)
+    """Path of a setting (`train.objective`) -> why it is what it is."""
+
+
+def propose(train: str, held_out: str | None, model: str | None, objective: str | None) -> Proposal:
+    """Settings for a file of examples.
+
+    Args:
+        train: source of the examples.
+        held_out: source of the held-out ones; None holds a share of the prompts out.
+        model: checkpoint; None takes a tiny model.
+        objective: as asked; None takes it from the columns.
+
+    Raises:
+        InputError: rows that cannot be read or trained on, or an objective that they do not allow.
+    """
+    from mixwright.corpus import read_corpus
+    from mixwright.corpus.columns import NAMES, recognised
+
+    if objective is not None and objective not in OBJECTIVES:
+        raise InputError(f"--objective {', '.join(OBJECTIVES)}", repr(objective), "Correct it.")
+    named, columns = CorpusConfig(train, held_out), _file_columns(train)
+    found = recognised(columns)
+    taken = [f"{ours} from {found[ours]!r}" for ours in (*PROMPTS, "rejected", "answer", "target") if ours in found]
+    if columns and not any(ours in found for ours in PROMPTS):
+        named = dataclasses.replace(named, columns={"prompt": UNKNOWN, **found})
+        note = f"Columns found: {', '.join(columns)}. Put the one with the prompt in place of {UNKNOWN} in corpus.columns. "
+        if not taken:
+            note += "None was recognised as the answer: add it, {answer: ...}. "
+        return Proposal(RunConfig(named), [note + _listed("Taken", taken) + f"Our names: {', '.join(NAMES)}."])
+    from mixwright.corpus.proposed_graders import proposed_graders
+
+    bare = read_corpus(named)
+    graders = proposed_graders(bare)
+    known = {task: found.grader for task, found in graders.items() if found.grader is not None}
+    corpus = read_corpus(dataclasses.replace(named, graders=known)) if known else bare  # so completions become answers
+    chosen, why = _objective(corpus, graders, objective)
+    graded = known if chosen != "dpo" else {}
+    config = RunConfig(dataclasses.replace(named, graders=graded), ModelConfig(model) if model else ModelConfig())
+    config, comments = _sized(config, corpus if graded else bare, chosen, set(graders) - set(graded))
+    counts = some([f"{name} ({task.share:.0%})" for name, task in corpus.tasks.items()])
+    rows = [
+        f"Found {len(corpus)} examples of {len(corpus.tasks)} {'task' if len(corpus.tasks) == 1 else 'tasks'}: {counts}. {_listed('Columns', taken)}".strip()
+    ]
+    notes = [*rows, *(f"Columns: {note}" for note in corpus.notes), f"Objective: {why}"]
+    comments["train.objective"] = why
+    if len(corpus.notes):
+        comments["corpus.columns"] = " ".join(f"{note.rstrip('.')}." for note in corpus.notes)
+    comments["corpus.graders"] = " ".join(f"{task}: {found.why}." for task, found in list(graders.items())[:8])
+    if not columns and not known and not any(corpus.notes):
+        comments.pop("corpus.graders")
+    return Proposal(config, notes, comments)
+
+
+def _listed(title: str, parts: Sequence[str]) -> str:
+    return f"{title}: {', '.join(parts)}. " if parts else ""
+
+
+def _file_columns(train: str) -> list[str]:
+    """Columns of a file's first row; empty for other sources."""
+    from mixwright.corpus.reading import read_rows
+
+    if not Path(train).is_file():
+        return []
+    row, _ = next(read_rows(train, "train"))
+    return [str(name) for name in row] if isinstance(row, dict) else []
+
+
+def _objective(corpus: Corpus, graders: Mapping[str, ProposedGrader], asked: str | None) -> tuple[str, str]:
+    """The objective, and why in one sentence. Raises InputError where the rows do not allow it, or any."""
+    train = corpus.select(split="train").table
+    train = train if len(train) else corpus.table
+    without = {name: train[name].null_count for name in ("answer", "target", "chosen", "rejected")}
+    ungraded = [task for task, found in graders.items() if found.grader is None]
+    lacking = {
+        "dpo": f"{without['chosen']:,} of {len(train):,} rows are no pairs of chosen and rejected"
+        if without["chosen"]
+        else "",
+        "grpo": f"nothing of {some(ungraded)} can be graded" if ungraded else "",
+        "sft": f"{without['target']:,} of {len(train):,} rows have no completion" if without["target"] else "",
+    }
+    reasons = {
+        "dpo": "the rows are pairs of chosen and rejected",
+        "grpo": "the rows are prompts with answers that can be graded",
+        "sft": "the rows have completions" + (f", and {lacking['grpo']}" if ungraded else ""),
+    }
+    possible = [name for name, lack in lacking.items() if not lack]
+    chosen = asked or next(iter(possible), None)
+    if chosen is None or chosen not in possible:
+        got = lacking[chosen] if chosen else "; ".join(lacking.values())
+        remedy = f"Take --objective {' or '.join(possible)}." if possible else "Add answers, completions or pairs."
+        raise InputError(f"rows for {chosen or 'an objective: pairs, answers or completions'}", got, remedy)
+    others = [name for name in possible if name != chosen]
+    also = f" ({' and '.join(others)} would be possible, too: --objective)" if others else ""
+    return chosen, f"{chosen}, because {reasons[chosen] if not asked else 'it was asked for'}{also}."
+
+
+def _sized(config: RunConfig, corpus: Corpus, objective: str, ungraded: set[str]) -> tuple[RunConfig, dict[str, str]]:
+    """The settings with sizes for these rows, and the reasons."""
+    train, held_out = (corpus.select(split=name) for name in ("train", "eval"))
+    rows, cells = len(train), held_out.cells() or corpus.cells()
+    tiny, success = config.model.path == "tiny:", len(ungraded) < len(corpus.tasks)
+    longest, room_why = _room(config, corpus) if success else (config.measure.max_new_tokens, "")
+    least, most = STEPS[objective]
+    mean = _characters(corpus)
+    prompts = {"grpo": 8, "sft": 16, "dpo": 8}[objective]
+    prompts = max(4, min(prompts, CHARACTERS // mean)) if tiny and objective != "grpo" else prompts
+    steps = max(least, min(most, math.ceil(PASSES[objective] * rows / prompts)))
+    wanted = ITEMS // 2 if longest > LONG else ITEMS
+    per_cell = max(FEWEST, min(MOST, math.ceil(wanted / max(len(cells), 1))))
+    read = {"sft": ("held_out_loss",), "dpo": ("preference",)}.get(objective, ())
+    probes = (*MeasureConfig().probes, *(read if ungraded else ())) if success else read
+    measure = dataclasses.replace(config.measure, items=per_cell, max_new_tokens=longest, probes=probes)
+    if longest > LONG:
+        measure = dataclasses.replace(measure, samples=4)
+    rate = (TINY_RATES if tiny else RATES)[objective]
+    made = TrainConfig(objective, steps, prompts, max_new_tokens=longest, learning_rate=rate)
+    plan, trial, arms_why = _arms(corpus, objective, graded=success and not ungraded)
+    warmup = Warmup(steps=300 if objective == "grpo" else 100, batch_size=max(8, min(64, CHARACTERS // mean)))
+    model = dataclasses.replace(config.model, warmup=warmup) if tiny else config.model
+    comments = {
+        "measure.items": f"{len(cells)} {'cell' if len(cells) == 1 else 'cells'} of held-out rows here.",
+        "measure.probes": _outcome_told(success, objective),
+        "measure.max_new_tokens": room_why,
+        "train.steps": f"{steps * prompts / max(rows, 1):.2g} passes over the {rows:,} training rows.",
+        "train.learning_rate": "For a tiny model." if tiny else "TRL's default for this objective; raise it for adapters.",
+        "plan.planner": arms_why,
+        "trial.arms": arms_why,
+        "trial.margin": "" if success or objective == "dpo" else "Here in nats per token.",
+    }
+    config = dataclasses.replace(config, model=model, measure=measure, train=made, plan=plan, trial=trial)
+    return config, {name: text for name, text in comments.items() if text}
+
+
+def _arms(corpus: Corpus, objective: str, *, graded: bool) -> tuple[PlanConfig, TrialConfig, str]:
+    """Planner and arms that exist for the objective, and why not the default ones."""
+    tasks, cells = len(corpus.tasks), len(corpus.cells())
+    if graded and objective == "grpo":
+        return PlanConfig(), TrialConfig(), ""
+    if graded and tasks > 1:
+        return PlanConfig(), TrialConfig(nulls=()), f"{objective.upper()} has no rewards: the plan is weights of tasks."
+    if tasks > 1:
+        why = "Success is not measured in every task: the plan flattens the shares of the tasks' sizes."
+        return PlanConfig("temperature"), TrialConfig(nulls=()), why
+    arms = ("uniform", "equal_shares") if cells > 1 else ("uniform",)
+    why = (
+        "One task: there are no weights to plan, so training is compared with not training. A column task would change that."
+    )
+    return PlanConfig("proportional"), TrialConfig(arms=arms, nulls=()), why
+
+
+def _outcome_told(success: bool, objective: str) -> str:
+    if success:
+        return ""
+    if objective == "dpo":
+        return "Nothing can be graded: the primary outcome is the accuracy on held-out preferences, never called success."
+    return "Nothing can be graded: the primary outcome is the loss on held-out completions, never called success."
+
+
+def _characters(corpus: Corpus) -> int:
+    """Mean length of a row's texts, at least 1."""
+    from mixwright.corpus.rows import pc
+
+    table = corpus.table.slice(0, 5000)
+    lengths = [pc.sum(pc.utf8_length(table[name])).as_py() or 0 for name in ("prompt", "target", "chosen", "rejected")]
+    return max(1, round(sum(lengths) / max(len(table), 1)))
+
+
+def _room(config: RunConfig, corpus: Corpus) -> tuple[int, str]:
+    """Longest completion, and what it was taken from."""
+    from mixwright.measure.room import SOLUTION
+    from mixwright.measure.stage import longest_answer
+
+    room = longest_answer(corpus)
+    if config.model.path == "tiny:":
+        return room, "As long as the longest answer, one token per character at worst; at most 256."
+    if any(task.grader.startswith("final_answer") for task in corpus.tasks.values()):
+        return max(room, SOLUTION), "Room for a worked solution, of which the grader reads the final answer."
+    return room, "As long as the longest answer, one token per character at worst; at most 256."
