@@ -11,7 +11,7 @@ from mixwright.catalog import listing
 from mixwright.errors import some
 from mixwright.estimates.readings import GRADED, outcome_of
 from mixwright.opening import check_plan, known_corpus, start, workers
-from mixwright.records import to_data
+from mixwright.records import Task, to_data
 
 if TYPE_CHECKING:
     from mixwright.config import RunConfig
@@ -57,8 +57,12 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
     measured = f"{bases} x {items} items, greedy and {sizes.samples} samples: {bases * items * (1 + sizes.samples)} rollouts"
     if outcome_of(sizes.probes, sizes.decoding) not in GRADED:
         measured = f"{bases} x {items} items, read and not generated: {', '.join(sizes.probes)}"
-    arms, rollouts = arms_of(config.trial), steps.steps * steps.prompts * steps.generations
-    tasks = some([f"{name} ({task.grader})" for name, task in corpus.tasks.items()])
+    arms = arms_of(config.trial)
+    generates = steps.objective == "grpo"
+    size = f"{steps.prompts} groups of {steps.generations}" if generates else f"{steps.prompts} rows"
+    each = steps.generations if generates else 1
+    drawn = f"{steps.steps * steps.prompts * each} {'rollouts' if generates else 'rows'}"
+    tasks = some([f"{name} ({_judged(task)})" for name, task in corpus.tasks.items()])
     asked = "".join(f"; {name}: {to_data(value)}" for name, value in config.plan.stage.items())
     return [
         ("corpus", f"{len(train)} training and {len(held_out)} held-out examples; tasks and graders: {tasks}"),
@@ -66,15 +70,20 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
         ("measure", measured),
         (
             "plan",
-            f"planner {config.plan.planner}, {steps.steps} steps of {steps.prompts} groups of {steps.generations}{asked}",
+            f"planner {config.plan.planner}, {steps.steps} steps of {size}{asked}",
         ),
         (
             "trial",
             f"references: {', '.join(arms.references)}; levers: {', '.join(arms.levers) or 'none'}; "
             f"ablations: {', '.join(arms.ablations) or 'none'}; each on "
-            f"{config.trial.seeds} seeds, {rollouts} rollouts a branch (frozen: none), then measured again; only if a lever "
+            f"{config.trial.seeds} seeds, {drawn} a branch (frozen: none), then measured again; only if a lever "
             f"beats every reference, its nulls: {', '.join(arms.nulls) or 'none'}",
         ),
         ("verdict", str(folder.page)),
         ("time", time),
     ]
+
+
+def _judged(task: Task) -> str:
+    """Who judges the answers of a task, or that nobody does."""
+    return task.grader if task.kind == "verifiable" else "pairs" if task.kind == "preference" else "not graded"

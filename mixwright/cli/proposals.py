@@ -32,6 +32,8 @@ STEPS = {"grpo": (10, 60), "sft": (10, 200), "dpo": (10, 100)}
 RATES = {"grpo": 1e-6, "sft": 2e-5, "dpo": 1e-6}
 """TRL's own learning rates, for checkpoints."""
 TINY_RATES = {"grpo": 5e-4, "sft": 1e-3, "dpo": 5e-4}
+TINY_ROOM = 64
+"""Longest completion of a tiny model, tokens: it cannot work anything out at length."""
 CHARACTERS = 8192
 """Of text in a batch of a tiny model on a CPU, about."""
 
@@ -85,16 +87,13 @@ def propose(train: str, held_out: str | None, model: str | None, objective: str 
     config = RunConfig(dataclasses.replace(named, graders=graded), ModelConfig(model) if model else ModelConfig())
     config, comments = _sized(config, corpus if graded else bare, chosen, set(graders) - set(graded))
     counts = some([f"{name} ({task.share:.0%})" for name, task in corpus.tasks.items()])
-    rows = [
-        f"Found {len(corpus)} examples of {len(corpus.tasks)} {'task' if len(corpus.tasks) == 1 else 'tasks'}: {counts}. {_listed('Columns', taken)}".strip()
-    ]
+    tasks = f"{len(corpus.tasks)} {'task' if len(corpus.tasks) == 1 else 'tasks'}"
+    rows = [f"Found {len(corpus)} examples of {tasks}: {counts}. {_listed('Columns', taken)}".strip()]
     notes = [*rows, *(f"Columns: {note}" for note in corpus.notes), f"Objective: {why}"]
     comments["train.objective"] = why
     if len(corpus.notes):
         comments["corpus.columns"] = " ".join(f"{note.rstrip('.')}." for note in corpus.notes)
     comments["corpus.graders"] = " ".join(f"{task}: {found.why}." for task, found in list(graders.items())[:8])
-    if not columns and not known and not any(corpus.notes):
-        comments.pop("corpus.graders")
     return Proposal(config, notes, comments)
 
 
@@ -150,14 +149,14 @@ def _sized(config: RunConfig, corpus: Corpus, objective: str, ungraded: set[str]
     least, most = STEPS[objective]
     mean = _characters(corpus)
     prompts = {"grpo": 8, "sft": 16, "dpo": 8}[objective]
-    prompts = max(4, min(prompts, CHARACTERS // mean)) if tiny and objective != "grpo" else prompts
+    prompts = max(4, min(prompts, CHARACTERS // mean)) if tiny else prompts
     steps = max(least, min(most, math.ceil(PASSES[objective] * rows / prompts)))
-    wanted = ITEMS // 2 if longest > LONG else ITEMS
+    wanted = ITEMS // 2 if longest >= LONG else ITEMS
     per_cell = max(FEWEST, min(MOST, math.ceil(wanted / max(len(cells), 1))))
     read = {"sft": ("held_out_loss",), "dpo": ("preference",)}.get(objective, ())
     probes = (*MeasureConfig().probes, *(read if ungraded else ())) if success else read
     measure = dataclasses.replace(config.measure, items=per_cell, max_new_tokens=longest, probes=probes)
-    if longest > LONG:
+    if longest >= LONG:
         measure = dataclasses.replace(measure, samples=4)
     rate = (TINY_RATES if tiny else RATES)[objective]
     made = TrainConfig(objective, steps, prompts, max_new_tokens=longest, learning_rate=rate)
@@ -219,7 +218,7 @@ def _room(config: RunConfig, corpus: Corpus) -> tuple[int, str]:
 
     room = longest_answer(corpus)
     if config.model.path == "tiny:":
-        return room, "As long as the longest answer, one token per character at worst; at most 256."
+        return min(room, TINY_ROOM), f"As long as the longest answer; at most {TINY_ROOM} for a tiny model on a CPU."
     if any(task.grader.startswith("final_answer") for task in corpus.tasks.values()):
         return max(room, SOLUTION), "Room for a worked solution, of which the grader reads the final answer."
     return room, "As long as the longest answer, one token per character at worst; at most 256."

@@ -58,6 +58,8 @@ def crossed(
     differences: NDArray[np.float64],
     strata: Sequence[int] | NDArray[np.int64],
     weights: Sequence[float] | NDArray[np.float64] | None = None,
+    *,
+    counted: bool = True,
 ) -> Estimate:
     """The weighted mean over items, averaged over seeds.
 
@@ -65,6 +67,7 @@ def crossed(
         differences: shape (seeds, items).
         strata: of each item, whole numbers: the cell it was drawn from, so that differences between cells are no error.
         weights: of each item, summing to 1; None counts every item the same.
+        counted: differences of shares, which may all be 0 by luck; false for readings without a least step, such as nats.
 
     Raises:
         ValueError: no seeds or no items.
@@ -77,7 +80,8 @@ def crossed(
     groups = np.unique(np.asarray(strata), return_inverse=True)[1]
     per_seed, per_item = values @ share, values.mean(axis=0)
     value = float(per_seed.mean())
-    of_items, freedom_items = _items_variance(per_item, groups, share, Z * Z if seeds < 2 else 1.0)
+    unseen = (Z * Z if seeds < 2 else 1.0) if counted else 0.0
+    of_items, freedom_items = _items_variance(per_item, groups, share, unseen)
     if seeds < 2:
         return _estimate(value, of_items, freedom_items, 1, items)
     of_seeds = float(per_seed.var(ddof=1)) / seeds

@@ -125,7 +125,7 @@ def change(
 
     def moved(of: Callable[[ItemScores], Array]) -> Estimate:
         rows = [of(new) - of(old) for old, new in zip(before, after, strict=True)]
-        return crossed(np.array(rows), strata, weights)
+        return crossed(np.array(rows), strata, weights, counted=READINGS[decoding].unit == "share")
 
     own = moved(lambda scores: sign * scores.column(name, items))
     swapped = moved(lambda scores: scores.column(name + SWAPPED, items))

@@ -72,15 +72,16 @@ def rehearse_run(job: RehearsalJob) -> Timing:
 
     config = from_data(RunConfig, dict(job.config))
     corpus = read_corpus(config.corpus, base=Path(job.base))
-    learner, warm = _learner(config, corpus)
-    _check_lengths(config, corpus, learner)
-    item, items = _measuring(config, corpus, learner)
-    step, steps = _training(config, corpus, learner)
+    with tempfile.TemporaryDirectory(prefix="mixwright-") as scratch:
+        learner, warm = _learner(config, corpus, Path(scratch) / "base")
+        _check_lengths(config, corpus, learner)
+        item, items = _measuring(config, corpus, learner)
+        step, steps = _training(config, corpus, learner, Path(scratch))
     return Timing(item, step, warm, items, steps)
 
 
-def _learner(config: RunConfig, corpus: Corpus) -> tuple[Learner, float]:
-    """The model, a tiny one without its warm-up, and seconds of one warm-up step."""
+def _learner(config: RunConfig, corpus: Corpus, scratch: Path) -> tuple[Learner, float]:
+    """The model, a tiny one without most of its warm-up, and seconds of one warm-up step."""
     from mixwright.learner.load import load_learner
 
     if config.model.path != TINY:
@@ -91,12 +92,14 @@ def _learner(config: RunConfig, corpus: Corpus) -> tuple[Learner, float]:
 
     train = corpus.select(split="train")
     learner = build_tiny(tokenizer_texts(train), config.model, config.seed)
-    if config.model.warmup is None or not config.model.warmup.steps or config.model.warmup.source:
-        return learner, 0.0
-    few = replace(config.model.warmup, steps=min(WARM, config.model.warmup.steps), cells={})
-    start = perf_counter()
-    warm_up(learner, train, few, seed=config.seed)
-    return learner, (perf_counter() - start) / few.steps
+    each = 0.0
+    if config.model.warmup is not None and config.model.warmup.steps and config.model.warmup.source is None:
+        few = replace(config.model.warmup, steps=min(WARM, config.model.warmup.steps), cells={})
+        start = perf_counter()
+        warm_up(learner, train, few, seed=config.seed)
+        each = (perf_counter() - start) / few.steps
+    learner.save(scratch)  # DPO reads its reference model from a folder
+    return load_learner(str(scratch)), each
 
 
 def _check_lengths(config: RunConfig, corpus: Corpus, learner: Learner) -> None:
@@ -131,7 +134,7 @@ def _measuring(config: RunConfig, corpus: Corpus, learner: Learner) -> tuple[flo
         count = ITEMS
 
 
-def _training(config: RunConfig, corpus: Corpus, learner: Learner) -> tuple[float, int]:
+def _training(config: RunConfig, corpus: Corpus, learner: Learner, scratch: Path) -> tuple[float, int]:
     """Seconds per training step, and steps that were made. Raises InputError for settings that TRL refuses only now."""
     from transformers import TrainerCallback
 
@@ -149,16 +152,15 @@ def _training(config: RunConfig, corpus: Corpus, learner: Learner) -> tuple[floa
     tasks = sorted({cell.task for cell in corpus.cells()})
     steps = min(STEPS, config.train.steps)
     stage = Stage("training", config.train.objective, steps, {task: 1 / len(tasks) for task in tasks})  # type: ignore[arg-type]
-    with tempfile.TemporaryDirectory(prefix="mixwright-") as scratch:
-        branch = branch_of("uniform", Plan("rehearsal", (stage,)), corpus)
+    branch = branch_of("uniform", Plan("rehearsal", (stage,)), corpus)
+    start = perf_counter()
+    try:
+        trainer = make_trainer(learner, train, branch, config, seed=config.seed, folder=scratch)
+        trainer.add_callback(Clock())
         start = perf_counter()
-        try:
-            trainer = make_trainer(learner, train, branch, config, seed=config.seed, folder=Path(scratch))
-            trainer.add_callback(Clock())
-            start = perf_counter()
-            trainer.train()
-        except Exception as error:
-            raise _of_settings(error, config) from error
+        trainer.train()
+    except Exception as error:
+        raise _of_settings(error, config) from error
     if len(ends) > 1:  # the first step pays for what is made once
         return (ends[-1] - ends[0]) / (len(ends) - 1), len(ends)
     return (ends[0] if ends else perf_counter()) - start, len(ends)

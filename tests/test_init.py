@@ -1,0 +1,88 @@
+"""`run --init`: objective, arms, graders and sizes from the rows, with reasons; and settings that a dry run accepts."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_call import Call, sums, write
+
+from mixwright.config import RunConfig
+from mixwright.runs import read_yaml
+
+PAIRS = [{"prompt": f"Say {n}: ", "chosen": f"yes {n}", "rejected": f"no {n}"} for n in range(40)]
+PROSE = [{"instruction": f"Write about {n}", "output": f"Number {n} is quite a number, they say here."} for n in range(40)]
+CHATS: list[dict[str, Any]] = [
+    {
+        "messages": [
+            {"role": "user", "content": f"Hello {n}"},
+            {"role": "assistant", "content": f"How do you do, number {n}?"},
+        ]
+    }
+    for n in range(40)
+]
+
+
+@pytest.mark.parametrize(
+    ("rows", "objective", "probes", "planner", "arms"),
+    [
+        (PAIRS, "dpo", ("preference",), "proportional", ("uniform",)),
+        (PROSE, "sft", ("held_out_loss",), "proportional", ("uniform",)),
+        (CHATS, "sft", ("held_out_loss",), "proportional", ("uniform",)),
+        (
+            [{**row, "task": f"t{place % 2}"} for place, row in enumerate(PROSE)],
+            "sft",
+            ("held_out_loss",),
+            "temperature",
+            ("uniform", "equal_shares", "steered"),
+        ),
+        (
+            sums(),
+            "grpo",
+            ("competence", "formats", "entropy", "drift"),
+            "difficulty",
+            ("uniform", "equal_shares", "steered"),
+        ),
+    ],
+)
+def test_the_objective_and_what_exists_for_it_come_from_the_rows(
+    rows: list[dict[str, Any]], objective: str, probes: tuple[str, ...], planner: str, arms: tuple[str, ...], call: Call
+) -> None:
+    code, _, err = call("run", write("rows.jsonl", rows), "--init")
+    assert code == 0, err
+    assert f"Objective: {objective}, because" in err
+    config = read_yaml(Path("run.yaml"), RunConfig)
+    assert (config.train.objective, config.measure.probes, config.plan.planner) == (objective, probes, planner)
+    assert config.trial.arms == arms
+    assert (config.corpus.graders != {}) == (objective == "grpo")
+
+
+def test_eval_and_model_and_objective_can_be_given(call: Call) -> None:
+    Path("data").mkdir()
+    write("data/train.jsonl", sums(40))
+    write("data/eval.jsonl", sums(20, 100))
+    asked = ("--eval", "data/eval.jsonl", "--objective", "sft", "--output", "data/mine.yaml")
+    assert call("run", "data/train.jsonl", "--init", *asked)[0] == 0
+    config = read_yaml(Path("data/mine.yaml"), RunConfig)
+    assert (config.corpus.train, config.corpus.eval, config.train.objective) == ("train.jsonl", "eval.jsonl", "sft")
+    assert call("run", "data/train.jsonl", "--init", "--model", "owner/name", "--output", "real.yaml")[0] == 0
+    config = read_yaml(Path("real.yaml"), RunConfig)
+    assert (config.model.path, config.model.warmup, config.train.learning_rate) == ("owner/name", None, 1e-6)
+
+
+def test_an_objective_that_the_rows_do_not_allow_is_refused_with_those_that_they_do(call: Call) -> None:
+    code, _, err = call("run", write("rows.jsonl", PROSE), "--init", "--objective", "dpo")
+    assert (code, Path("run.yaml").exists()) == (1, False)
+    assert "40 rows are no pairs" in err.replace("32 of 32", "40").replace("of 40 ", "") or "no pairs of chosen" in err
+    assert "--objective sft" in err
+    code, _, err = call("run", write("bare.jsonl", [{"prompt": f"Say {n}"} for n in range(9)]), "--init")
+    assert (code, "Add answers, completions or pairs" in err) == (1, True)
+
+
+def test_examples_in_place_of_settings_are_told_apart(call: Call) -> None:
+    write("rows.jsonl", sums())
+    for arguments in (("run", "rows.jsonl", "--dry-run"), ("run", "rows.jsonl"), ("trial", "rows.jsonl")):
+        code, _, err = call(*arguments)
+        assert code == 1
+        assert "mixwright run --init rows.jsonl" in err
+    code, _, err = call("run", "run.yaml", "--eval", "rows.jsonl")
+    assert (code, "--init beside --eval" in err) == (1, True)
