@@ -41,6 +41,7 @@ def rehearse(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> li
 def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> list[tuple[str, str]]:
     """(stage, what `run` would do), from the data itself; writes nothing. Raises InputError as `run` would."""
     from mixwright.learner.bases import bases_of
+    from mixwright.trial import power
     from mixwright.trial.arm_roles import arms_of
     from mixwright.trial.rehearsal import RehearsalJob, minutes, rehearse_run, told
     from mixwright.workers.local import Job
@@ -80,6 +81,7 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
             f"beats every reference, its nulls: {', '.join(arms.nulls) or 'none'}",
         ),
         ("verdict", str(folder.page)),
+        *(("can see", line) for line in power.told(power.foresee(config, folder, corpus, bases_of(config, folder)))),
         ("time", time),
     ]
 

@@ -15,6 +15,7 @@ from mixwright.errors import InputError
 from mixwright.estimates.judgement import FEWEST_SEEDS
 from mixwright.estimates.outcome import NAMES, ItemScores, item_scores, shared_items
 from mixwright.estimates.power import PRIOR, TYPICAL, Against, Cell, Noise, cells_of, noise_of, power
+from mixwright.estimates.readings import GRADED, outcome_of
 from mixwright.measure.bases import base_name
 from mixwright.records import Power
 from mixwright.runs import read_measurements
@@ -57,7 +58,7 @@ def costs(config: RunConfig, corpus: Corpus) -> Costs:
 
 
 def foresee(config: RunConfig, run: RunFolder, corpus: Corpus, bases: Iterable[str | Path]) -> tuple[Power, ...]:
-    """What the trial can see: against the untrained model, and against another trained arm; empty without held-out rows.
+    """What the trial can see: against the untrained model, and against another trained arm; empty without graded rows.
 
     Args:
         config: seeds, items, decoding, arms.
@@ -65,6 +66,8 @@ def foresee(config: RunConfig, run: RunFolder, corpus: Corpus, bases: Iterable[s
         corpus: tells the items where nothing was measured yet.
         bases: starting models.
     """
+    if outcome_of(config.measure.probes, config.measure.decoding) not in GRADED:
+        return ()  # earlier trials say nothing of the noise of a loss or of preferences
     before = [scores for base in bases for scores in _scores([run.measurements(base_name(base))])]
     cells = cells_of(before, config.measure.samples) or _planned(config, corpus)
     if not cells:
