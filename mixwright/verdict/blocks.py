@@ -257,6 +257,9 @@ class Grid:
 Chart = Lines | Forest | Strips
 Block = Paragraph | Headline | Table | Claims | HeatMap | Lines | Forest | Strips | Texts | Terms | Code | Fold | Grid
 
+Part = tuple[str, str, int, list[Block]]
+"""(name, title, order, blocks) of one section."""
+
 
 def filled(blocks: Sequence[Block]) -> list[Block]:
     """The blocks that hold something; folds and grids lose what is empty in them, and go when nothing is left."""

@@ -10,16 +10,24 @@ from mixwright.verdict.recommendation import Advice, PairSeen, Recommendation, T
 SLOWER = "Take a fifth of train.learning_rate in the settings, or leave out what is out of reach, and try again"
 AGAIN = "mixwright run run.yaml"
 """Where nobody noted how the run was started."""
+STAGES = ("measure", "plan", "steer", "trial")
+"""Commands of a single stage."""
 
 
 def steps_of(run: RunFolder, found: Recommendation, seen: TrialSeen | PairSeen | None) -> list[Code]:
     """What to do next, the first thing first; at least one."""
     manifest = read_json(run.manifest, RunManifest) if run.manifest.is_file() else None
-    command = manifest.command if manifest and manifest.command else ""
+    command = _whole_flow(manifest.command) if manifest else ""
     needed = seen.needed if seen is not None else None
     if isinstance(seen, PairSeen):
         return [_of_pair(found.advice, command or "mixwright verdict BEFORE AFTER --corpus FILE", needed)]
     return [_of_trial(found.advice, command or AGAIN, f'steering="{run.plan}"', needed)]
+
+
+def _whole_flow(command: str) -> str:
+    """The command that goes on from what is there, where a single stage was asked for."""
+    words = command.split(" ")
+    return " ".join([words[0], "run", *words[2:]]) if words[1:] and words[1] in STAGES else command
 
 
 def _of_trial(advice: Advice, again: str, plan: str, needed: int | None) -> Code:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from mixwright.records import Claim, ClaimKind
 from mixwright.verdict import text
-from mixwright.verdict.blocks import Block, Chart, Forest, Headline, Lines, Strips, Table, Terms
+from mixwright.verdict.blocks import Chart, Forest, Headline, Lines, Part, Strips, Table, Terms
 from mixwright.verdict.charts import svg
 from mixwright.verdict.claims import kind_told
 from mixwright.verdict.terms import MEANING
@@ -31,9 +31,6 @@ MARKS: dict[ClaimKind, str] = {
     "cannot tell": "?",
 }
 """Signs of the heat map."""
-
-Part = tuple[str, str, int, list[Block]]
-"""(id, title, order, blocks) of one section."""
 
 
 def page(title: str, about: str, parts: Sequence[Part]) -> str:

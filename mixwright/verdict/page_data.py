@@ -5,18 +5,16 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mixwright.records import RunManifest, to_data
 from mixwright.runs import RunFolder, read_json
 from mixwright.verdict.basis import recommended
+from mixwright.verdict.blocks import Part
 from mixwright.verdict.cells import CellSeen, cells_of
 from mixwright.verdict.claims import every_claim
 from mixwright.verdict.evidence import decoding_of, trial_of
 from mixwright.verdict.next_steps import steps_of
-
-if TYPE_CHECKING:
-    from mixwright.verdict.page import Part
 
 FORMAT = 1
 """Rises when a field changes its meaning or goes away."""

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from mixwright.verdict.blocks import Block, Fold, Grid, Terms
-
-if TYPE_CHECKING:
-    from mixwright.verdict.page import Part
+from mixwright.verdict.blocks import Block, Fold, Grid, Part, Terms
 
 MEANING: dict[str, str] = {
     "success": "share of right answers under the declared decoding over all held-out items, each task counted once",
