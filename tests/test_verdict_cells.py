@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import re
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from _example_run import build_pair, item_rows
 from _scores import scores
+from rich.console import Console
 
 from mixwright.catalog import create
 from mixwright.estimates.intervals import wilson
@@ -19,7 +21,7 @@ from mixwright.verdict.blocks import Fold, Headline, HeatMap, Paragraph, Table, 
 from mixwright.verdict.cells import cells_of
 from mixwright.verdict.chance_levels import chance_level, chance_levels
 from mixwright.verdict.page_data import plain
-from mixwright.verdict.stage import render, sections
+from mixwright.verdict.stage import render, sections, summarise
 from mixwright.verdict.terms import MEANING, explained_once
 from mixwright.verdict.text import NONE, share_told
 
@@ -133,6 +135,13 @@ def test_a_json_with_everything_stands_beside_the_page(tmp_path: Path) -> None:
     assert cell["word"] == "damaged"
     assert cell["greedy"]["after"] < cell["greedy"]["before"]
     assert cell["chance_level"]["value"] == pytest.approx(1 / 32)
+
+
+def test_the_terminal_begins_with_the_recommendation(tmp_path: Path) -> None:
+    run = build_pair(tmp_path)
+    console = Console(record=True, width=120, file=io.StringIO())
+    summarise(run, console)
+    assert console.export_text().startswith("Do not ship AFTER: products level 1 is damaged.\n")
 
 
 def test_what_is_no_number_is_null() -> None:
