@@ -72,7 +72,8 @@ function look(frame) {
     .filter(n => !n.closest('details')).map(n => n.getBoundingClientRect().bottom);
   const cards = [...page.querySelectorAll('.first > section')].map(n => n.getBoundingClientRect())
     .map(box => [box.left, box.right, box.top]);
-  return {wide, scrolls, cards, pale, small, out, tops, fetched: view.performance.getEntriesByType('resource').map(e => e.name),
+  const fetched = view.performance.getEntriesByType('resource').map(e => e.name);
+  return {wide, scrolls, cards, pale, small, out, tops, fetched,
           ground: view.getComputedStyle(page.body).backgroundColor, scripts: page.scripts.length, title: page.title};
 }
 addEventListener('load', () => {
