@@ -77,7 +77,12 @@ TRIALS = [
         "bad",
     ),
     (trial(against_frozen("worsens")), "do not train", "not training is better than every arm.", "bad"),
-    (trial(HELPS, word="helps"), "train", "Train with this plan: success rises by 10, 10 and 10 points against", "plain"),
+    (
+        trial(HELPS, word="helps"),
+        "train",
+        "Train with this plan: success is better by 10, 10 and 10 points than with",
+        "plain",
+    ),
     (trial(HELPS, word="helps", proof="beats its nulls"), "train", "frozen, uniform and equal_shares.", "good"),
     (
         trial(HELPS, word="helps", proof="beats its nulls", damaged={"steered": (lost("lcm"),)}),
@@ -104,6 +109,16 @@ def test_every_rule_of_a_trial(seen: TrialSeen, advice: str, words: str, tone: s
     found = recommend(seen)
     assert (found.advice, found.tone) == (advice, tone)
     assert words in found.sentence
+
+
+def test_what_is_not_graded_is_told_in_its_unit_and_is_not_shipped() -> None:
+    loss = {"outcome": "held-out loss", "unit": "nats per token"}
+    found = recommend(trial(HELPS, word="helps", **loss))
+    assert found.sentence.startswith("Train with this plan: held-out loss is better by 0.1, 0.1 and 0.1 nats per token than")
+    seen = pair(word="improves", graded=False, protected=0, right=True, **loss)
+    assert recommend(seen).advice == "may replace"
+    assert "no answer was graded" in recommend(seen).sentence
+    assert recommend(dataclasses.replace(seen, word="worsens")).advice == "do not ship"
 
 
 def test_every_rule_has_a_case() -> None:
@@ -153,10 +168,15 @@ PAIRS = [
         "bad",
     ),
     (pair(gate="damaged"), "do not ship", "Do not ship step-500: what was mastered is damaged.", "bad"),
-    (pair(word="worsens"), "do not ship", "it worsens.", "bad"),
+    (
+        pair(word="worsens", difference=Interval(-0.02, -0.03, -0.01, 9)),
+        "do not ship",
+        "success is worse by 2 points.",
+        "bad",
+    ),
     (pair(word="commonest", gate="passed"), "do not ship", "gives the commonest answer more often", "bad"),
     (pair(word="less dependent", gate="passed"), "do not ship", "depend less on their prompts", "bad"),
-    (pair(word="improves", gate="passed"), "ship", "Ship step-500: success +2.0 points, and a loss on what was", "good"),
+    (pair(word="improves", gate="passed"), "ship", "Ship step-500: success is better by 2 points, and a loss", "good"),
     (pair(word="improves", protected=0), "ship", "nothing was mastered before that could be lost.", "plain"),
     (pair(gate="passed"), "may replace", "step-500 may be shipped, for no gain that is shown", "plain"),
     (pair(word="improves"), "cannot tell", "200 items see a change of 11 points; take more items.", "plain"),

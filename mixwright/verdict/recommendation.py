@@ -35,7 +35,7 @@ class Contrast:
     word: ChangeWord
     """What the difference is called."""
     difference: Interval
-    """Of success: arm minus reference."""
+    """Arm minus reference; above 0 where the arm is better."""
     detectable: float = 0.0
     """Size of a true difference that such a trial would see in 80 % of cases."""
 
@@ -66,6 +66,10 @@ class TrialSeen:
     """Change that does not matter."""
     needed: int | None = None
     """Seeds that would see a difference of the margin; None where no number of seeds would."""
+    outcome: str = "success"
+    """Name of the primary outcome."""
+    unit: str = "share"
+    """Of its differences, which are above 0 where the arm is better."""
 
     def contrast(self, arm: str, against: str) -> Contrast | None:
         """One contrast, if the trial has it."""
@@ -111,6 +115,12 @@ class PairSeen:
     """Held-out items."""
     needed: int | None = None
     """Items per cell that would do."""
+    outcome: str = "success"
+    """Name of the primary outcome."""
+    unit: str = "share"
+    """Of its difference, which is above 0 where the later checkpoint is better."""
+    graded: bool = True
+    """Whether answers were graded; else nothing says whether they are right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +177,8 @@ PAIR: tuple[tuple[Advice, Callable[[PairSeen], bool]], ...] = (
     ("check the grader", lambda seen: not seen.right),
     ("do not ship", lambda seen: bool(seen.damaged) or seen.gate == "damaged" or seen.word == "worsens"),
     ("do not ship", lambda seen: seen.word in ("commonest", "less dependent")),
-    ("ship", lambda seen: seen.word == "improves" and (seen.gate == "passed" or not seen.protected)),
-    ("may replace", lambda seen: seen.gate == "passed"),
+    ("ship", lambda seen: seen.graded and seen.word == "improves" and (seen.gate == "passed" or not seen.protected)),
+    ("may replace", lambda seen: seen.gate == "passed" or (seen.word == "improves" and not seen.graded)),
     ("cannot tell", lambda seen: True),
 )
 """Rules for two checkpoints, in order."""
@@ -184,9 +194,11 @@ def _of_trial(advice: Advice, seen: TrialSeen) -> str:
     plan = "this plan" if seen.lever in ("", PLAN) else f"arm {seen.lever}"
     lost = listed([cell_told(claim) for claim in seen.damaged.get(seen.lever, ())])
     own = [found for found in seen.contrasts if found.arm == seen.lever]
-    sizes = listed([points(found.difference.value).lstrip("+") for found in own])
+    sizes = listed([amount_told(found.difference.value, seen.unit) for found in own])
     worse = [found.against for found in own if found.word == "worsens"]
-    gain = f"success rises by {sizes} points against {listed([found.against for found in own])}"
+    against = listed([found.against for found in own])
+    gain = f"{seen.outcome} is better by {sizes} {unit_told(seen.unit)} than with {against}"
+    margin = f"{amount_told(seen.margin, seen.unit)} {unit_told(seen.unit)}"
     told = {
         "check the grader": "Cannot tell: no answer was right before or after; check the grader.",
         "too few seeds": f"Cannot tell: {count(seen.seeds, 'seed')}, and nothing is judged with fewer than {FEWEST_SEEDS}; "
@@ -198,12 +210,22 @@ def _of_trial(advice: Advice, seen: TrialSeen) -> str:
         "equal shares": "Use equal shares: drawing tasks and levels equally often beats not training and uniform sampling"
         + (f", and {plan} is not shown to beat them." if seen.lever else "."),
         "keep uniform": "Keep uniform: nothing here beats it.",
-        "no gain": f"Do not train on this data yet: no arm gains {100 * seen.margin:g} points over not training.",
+        "no gain": f"Do not train on this data yet: no arm gains {margin} over not training.",
         "not this plan": f"Do not use {plan}: {listed(worse)} did better.",
         "missing": f"Cannot tell: {listed(seen.missing)} did not run, and without it nothing is said to help.",
         "cannot tell": _seeds_told(seen),
     }
     return told[advice]
+
+
+def amount_told(value: float, unit: str) -> str:
+    """The size of a difference in its unit, without it: shares in points."""
+    return points(abs(value)).lstrip("+").removesuffix(".0") if unit == "share" else f"{abs(value):.3g}"
+
+
+def unit_told(unit: str) -> str:
+    """What differences in that unit are called."""
+    return "points" if unit == "share" else unit
 
 
 def cell_told(claim: Claim) -> str:
@@ -216,31 +238,35 @@ def _seeds_told(seen: TrialSeen) -> str:
     size = max((found.detectable for found in own), default=0.0)
     if not size:
         return "Cannot tell: nothing was compared."
-    head = f"Cannot tell: {count(seen.seeds, 'seed')} see {points(size).lstrip('+')} points"
+    head = f"Cannot tell: {count(seen.seeds, 'seed')} see {amount_told(size, seen.unit)} {unit_told(seen.unit)}"
     if seen.needed is None:
-        return f"{head}, and more seeds alone would not see {100 * seen.margin:g}; take more held-out items."
+        margin = amount_told(seen.margin, seen.unit)
+        return f"{head}, and more seeds alone would not see {margin}; take more held-out items."
     return f"{head}; take {seen.needed} seeds."
 
 
 def _of_pair(advice: Advice, seen: PairSeen) -> str:
     lost, name = listed([cell_told(claim) for claim in seen.damaged if not claim.whole]), seen.after
     lost = lost or listed([claim.task for claim in seen.damaged])
-    moved = f"success {points(seen.difference.value)} points"
+    better = "better" if seen.difference.value >= 0 else "worse"
+    moved = f"{seen.outcome} is {better} by {amount_told(seen.difference.value, seen.unit)} {unit_told(seen.unit)}"
     if advice == "do not ship":
         why = f"{lost} is damaged" if lost else "what was mastered is damaged"
         if not lost and seen.gate != "damaged":
             why = {
-                "worsens": f"{moved}: it worsens",
+                "worsens": moved,
                 "commonest": "it gives the commonest answer more often, which is no skill",
             }.get(seen.word, "its answers depend less on their prompts")
         return f"Do not ship {name}: {why}."
     safe = "a loss on what was mastered is excluded" if seen.protected else "nothing was mastered before that could be lost"
-    size = points(seen.detectable).lstrip("+")
+    size = f"{amount_told(seen.detectable, seen.unit)} {unit_told(seen.unit)}"
     more = f"; take {seen.needed:,} items per cell" if seen.needed else "; take more items"
     told = {
         "check the grader": "Cannot tell: no answer was right before or after; check the grader.",
         "ship": f"Ship {name}: {moved}, and {safe}.",
-        "may replace": f"{name} may be shipped, for no gain that is shown: {safe}.",
-        "cannot tell": f"Cannot tell: {count(seen.items, 'item')} see a change of {size} points{more}.",
+        "may replace": f"{name} may be shipped, for no gain that is shown: {safe}."
+        if seen.graded
+        else f"{name} may replace the other: {moved}, but no answer was graded, so nothing says whether they are right.",
+        "cannot tell": f"Cannot tell: {count(seen.items, 'item')} see a change of {size}{more}.",
     }
     return told[advice]
