@@ -46,7 +46,7 @@ def _of_trial(advice: Advice, again: str, plan: str, needed: int | None) -> Code
     }
     if advice == "cannot tell":
         more = f"Write trial.seeds: {needed} into the settings" if needed else "Take more held-out items (measure.items)"
-        return Code(f"{more}, and go on; until then, do what is simplest", again)
+        return Code(f"{more}, and go on", again)
     return Code(*told.get(advice, (SLOWER, again)))
 
 
