@@ -3,7 +3,7 @@
 Layout:
     manifest.json  corpus/  audit.json  measure/<name>.parquet  measure/notes.json  plan.yaml
     trial/result.json  trial/<arm>-<seed>/{steps.jsonl,decisions.jsonl,draws.parquet,before.parquet,after.parquet,
-    completions.parquet,model/}  claims.json  verdict.html
+    completions.parquet,model/}  claims.json  verdict.html  verdict.json
 Files are written whole or not at all; a lock stops two runs in one folder.
 """
 
@@ -268,6 +268,7 @@ class RunFolder:
         self.result = self.path / "trial" / "result.json"
         self.claims = self.path / "claims.json"
         self.page = self.path / "verdict.html"
+        self.data = self.path / "verdict.json"
 
     def measurements(self, name: str) -> Path:
         """`measure/<name>.parquet`; name is before, after ..."""

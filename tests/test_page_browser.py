@@ -70,7 +70,10 @@ function look(frame) {
   page.querySelectorAll('details').forEach(d => { d.open = false; });
   const tops = [...page.querySelectorAll('h1, .first h2, .first .claims tr:first-child, .first p.tone-bad')]
     .filter(n => !n.closest('details')).map(n => n.getBoundingClientRect().bottom);
-  return {wide, scrolls, pale, small, out, tops, fetched: view.performance.getEntriesByType('resource').map(e => e.name),
+  const cards = [...page.querySelectorAll('.first > section')].map(n => n.getBoundingClientRect())
+    .map(box => [box.left, box.right, box.top]);
+  const fetched = view.performance.getEntriesByType('resource').map(e => e.name);
+  return {wide, scrolls, cards, pale, small, out, tops, fetched,
           ground: view.getComputedStyle(page.body).backgroundColor, scripts: page.scripts.length, title: page.title};
 }
 addEventListener('load', () => {
@@ -134,6 +137,15 @@ def test_the_first_screen_holds_the_verdict(seen: dict[str, dict[str, Any]]) -> 
     tops = seen["1440"]["tops"]
     assert len(tops) >= 6
     assert max(tops) < WIDTHS[1440]
+
+
+def test_three_cards_fill_the_width_and_stand_under_each_other_on_a_phone(seen: dict[str, dict[str, Any]]) -> None:
+    wide, narrow = seen["1440"]["cards"], seen["375"]["cards"]
+    assert len(wide) == len(narrow) == 3
+    assert len({top for _, _, top in wide}) == 1, "side by side"
+    body = 1328 - 2 * 24
+    assert wide[-1][1] - wide[0][0] == pytest.approx(body, abs=2)
+    assert len({top for _, _, top in narrow}) == 3
 
 
 def test_light_is_light_and_dark_is_dark(seen: dict[str, dict[str, Any]]) -> None:

@@ -132,10 +132,11 @@ def test_the_terminal_says_what_the_page_says(tmp_path: Path) -> None:
 def test_first_screen(page: str) -> None:
     first, _, rest = page.partition('class="rest')
     words = (
+        "Train with this plan only if a loss on products level 1 is acceptable",
+        "steering=&#34;",
         "steered helps",
         "success against frozen",
         "equal_shares",
-        "change of S",
         "Learnt",
         "Damaged",
         "499 of 500 eval",
@@ -225,7 +226,7 @@ def test_a_broken_line_is_named(tmp_path: Path) -> None:
 def test_a_plain_pair_of_checkpoints(tmp_path: Path) -> None:
     text = render(build_pair(tmp_path)).read_text(encoding="utf-8")
     assert re.search(r"Success of 512 held-out items: improves. \d+ learnt, 1 damaged, \d+ cannot tell", text)
-    assert '<h1 class="tone-plain">' in text
+    assert '<h1 class="tone-bad">Do not ship AFTER: products level 1 is damaged.</h1>' in text
     for part in ("= change of S", "+ change of D", "After against before"):
         assert part in text
     assert "Trial arms" not in text
@@ -238,7 +239,8 @@ def test_a_plain_pair_that_fell_is_red(tmp_path: Path) -> None:
     names[0].write_bytes(names[1].read_bytes())
     names[1].write_bytes(first)
     text = render(run).read_text(encoding="utf-8")
-    assert '<h1 class="tone-bad">Success of 512 held-out items: worsens.' in text
+    assert '<h1 class="tone-bad">Do not ship AFTER: ' in text
+    assert "Success of 512 held-out items: worsens." in text
 
 
 @pytest.mark.parametrize("gone", [("effects",), ("effects", "rows"), ("effects", "rows", "judgements", "notes")])

@@ -15,7 +15,7 @@ from mixwright.catalog import create, listing
 from mixwright.errors import InputError
 from mixwright.records import Effect, Interval, Judgement, LeverWord, Proof, TrialResult
 from mixwright.runs import RunFolder, read_json, read_measurements, write_json
-from mixwright.verdict.blocks import Block, Fold, Forest, Headline, Paragraph, Strips, Table
+from mixwright.verdict.blocks import Block, Code, Fold, Forest, Headline, Paragraph, Strips, Table
 from mixwright.verdict.charts import svg
 from mixwright.verdict.evidence import lead
 from mixwright.verdict.stage import render, sections
@@ -39,41 +39,44 @@ def test_labels_of_a_chart_tell_ablations_apart_although_they_are_cut(tmp_path: 
 
 
 TONES = [
-    ("helps", "beats its nulls", "good", "it beats its nulls, too"),
-    ("helps", "not tried", "plain", "its nulls did not run"),
-    ("helps", "does not beat its nulls", "plain", "the gain does not come from what the lever knows"),
-    ("harms", "not tried", "bad", "steered harms"),
-    ("no change", "not tried", "plain", "no change beyond 5 points"),
-    ("cannot tell", "not tried", "plain", "2 seeds cannot tell whether steered helps. Missing: equal_shares."),
+    ("helps", "beats its nulls", "plain", "Train with this plan only if", "it beats its nulls, too"),
+    ("helps", "not tried", "plain", "Train with this plan only if", "its nulls did not run"),
+    ("helps", "does not beat its nulls", "plain", "Train with this plan only if", "does not come from what the lever knows"),
+    ("harms", "not tried", "bad", "Do not use this plan", "steered harms"),
+    ("no change", "not tried", "plain", "Cannot tell", "no change beyond 5 points"),
+    ("cannot tell", "not tried", "plain", "Cannot tell: equal_shares did not run", "Missing: equal_shares."),
 ]
 
 
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
-    return build(tmp_path_factory.mktemp("judged"), seeds=2)
+    return build(tmp_path_factory.mktemp("judged"))
 
 
-@pytest.mark.parametrize(("word", "proof", "tone", "words"), TONES)
-def test_only_a_proven_lever_is_green_and_only_harm_is_red(
-    judged: RunFolder, word: LeverWord, proof: Proof, tone: str, words: str
+@pytest.mark.parametrize(("word", "proof", "tone", "advice", "words"), TONES)
+def test_the_sentence_follows_the_record_and_only_harm_is_red(
+    judged: RunFolder, word: LeverWord, proof: Proof, tone: str, advice: str, words: str
 ) -> None:
     result = read_json(judged.result, TrialResult)
     missing = ("equal_shares",) if word == "cannot tell" else ()
     said = (Judgement("steered", word, "against uniform: success +1.0 points", missing, proof),)
     write_json(judged.result, dataclasses.replace(result, judgements=said))
-    (headline,) = (b for _, _, _, blocks in sections(judged) for b in blocks if isinstance(b, Headline))
+    (_, _, _, blocks) = next(part for part in sections(judged) if part[0] == "headline")
+    (headline,) = (block for block in blocks if isinstance(block, Headline))
     assert headline.tone == tone
-    assert words in headline.text
+    assert headline.text.startswith(advice)
+    assert any(words in block.text for block in blocks if isinstance(block, Paragraph))
     assert {fact.tone for fact in headline.facts} == {"plain"}
     assert [fact.label for fact in headline.facts] == [f"success against {name}" for name in result.references]
+    assert isinstance(blocks[1], Code), "what to do next stands under it"
 
 
 def test_nulls_are_shown_when_they_ran(tmp_path: Path, page: str) -> None:
     first = render(build(tmp_path, nulls=True)).read_text(encoding="utf-8").partition('class="rest')[0]
-    assert '<h1 class="tone-plain">steered helps' in first, "never green beside a damaged cell"
+    assert '<h1 class="tone-plain">Train with this plan only if' in first, "never green beside a damaged cell"
     assert "Success against its nulls, in points: shuffled_levels +" in first
     assert "nulls, in points" not in page
-    assert '<h1 class="tone-plain">steered helps' in page
+    assert '<h1 class="tone-plain">Train with this plan only if' in page
 
 
 def test_the_parts_of_the_headline_are_the_effects(tmp_path: Path) -> None:
@@ -91,8 +94,9 @@ def test_the_parts_of_the_headline_are_the_effects(tmp_path: Path) -> None:
 def test_where_the_difference_lies(tmp_path: Path) -> None:
     run = build(tmp_path)
     blocks = next(blocks for name, _, _, blocks in sections(run) if name == "decomposition")
-    assert isinstance(blocks[0], Table)
-    rows = {row[0]: row for row in blocks[0].rows}
+    parts, cells = (block for block in blocks if isinstance(block, Table))
+    assert [row[0] for row in parts.rows] == ["against frozen", "against uniform", "against equal_shares"]
+    rows = {row[0]: row for row in cells.rows}
     assert len(rows) == len(CELLS) + 4
     assert rows["products level 1"][-1] == "worsens"
     assert rows["gcd level 3"][-1] == "gives the commonest answer more often"
@@ -101,7 +105,7 @@ def test_where_the_difference_lies(tmp_path: Path) -> None:
         for arm in ("frozen", "steered")
     )
     assert rows["products level 1"][2].startswith(f"{points(float(new - old))} [")
-    assert [block.summary for block in blocks[1:] if isinstance(block, Fold)] == [
+    assert [block.summary for block in blocks if isinstance(block, Fold)] == [
         f"steered against {name}: change in points, success greedy" for name in ("uniform", "equal_shares")
     ]
 
@@ -114,13 +118,13 @@ def greedy_of(path: Path, task: str, level: float) -> float:
 def test_shares_are_compared_over_seeds(tmp_path: Path) -> None:
     run = build(tmp_path)
     (blocks,) = (blocks for name, _, _, blocks in sections(run) if name == "mechanism")
-    assert isinstance(blocks[1], Table)
+    (table,) = (block for block in blocks if isinstance(block, Table))
     values = {
         (row.arm, row.seed): row.value for row in read_json(run.result, TrialResult).rows if row.name == "teaching_share"
     }
     found = np.array([values["steered", seed] - values["uniform", seed] for seed in range(5)])  # type: ignore[operator]
     half = 2.776445 * found.std(ddof=1) / 5**0.5
-    row = next(row for row in blocks[1].rows if row[:2] == ("share of informative groups", "uniform"))
+    row = next(row for row in table.rows if row[:2] == ("share of informative groups", "uniform"))
     assert row[4] == f"{points(found.mean())} {between(found.mean() - half, found.mean() + half)}"
 
 
@@ -142,13 +146,13 @@ def test_the_leading_arm_is_known_by_its_role_not_by_its_name(tmp_path: Path) ->
 
 
 def test_lucky_cells_are_those_of_the_plan(tmp_path: Path) -> None:
-    text, table = blocks_of(build(tmp_path), "lucky")
+    text, *_, table = blocks_of(build(tmp_path), "lucky")
     assert isinstance(text, Paragraph)
     assert isinstance(table, Table)
     rows = {row[0]: row[1:] for row in table.rows}
     assert rows == {
-        "gcd@3": ("33 %", "33 %", "0.00", "0.08", "33 %", "0 of 5"),
-        "count_bits@1": ("34 %", "34 %", "0.00", "0.08", "36 %", "5 of 5"),
+        "gcd@3": ("33 %", "33 %", "0.00", "0.08", "34 % ± 21", "0 of 5"),
+        "count_bits@1": ("34 %", "34 %", "0.00", "0.08", "38 % ± 21", "5 of 5"),
     }
 
 
@@ -170,7 +174,7 @@ def test_states_over_time_are_the_runs_own(tmp_path: Path) -> None:
     run = build(tmp_path, seeds=1)
     lines = [{"step": step, "states": {"a": "lucky" if step < 2 else "mastered", "b": "odd"}} for step in range(4)]
     (run.branch("steered", 0) / "steps.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    (strips,) = blocks_of(run, "bands")
+    strips = blocks_of(run, "bands")[0]
     assert isinstance(strips, Strips)
     assert strips.rows == (("a", (0, 0, 2, 2)),)
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from mixwright.records import Claim, ClaimKind
+from mixwright.records import Claim, ClaimKind, Interval
 
 Tone = Literal["plain", "good", "bad", "caution"]
 
@@ -84,6 +84,10 @@ class HeatCell:
     """0..1; None where it was not measured."""
     mark: ClaimKind
     """What the change is called; it sets the colour."""
+    change: Interval | None = None
+    """After minus before; None where nothing could be compared."""
+    beside: tuple[str, ...] = ()
+    """Further short texts of the cell: the other decoding, the chance level."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +219,14 @@ class Texts:
 
 
 @dataclass(frozen=True, slots=True)
+class Terms:
+    """Words to explain here, if they stand here first; `verdict/terms.py` has their meanings."""
+
+    words: tuple[str, ...]
+    """Keys of `terms.MEANING`; others are left out."""
+
+
+@dataclass(frozen=True, slots=True)
 class Code:
     """A command or path to copy."""
 
@@ -243,7 +255,10 @@ class Grid:
 
 
 Chart = Lines | Forest | Strips
-Block = Paragraph | Headline | Table | Claims | HeatMap | Lines | Forest | Strips | Texts | Code | Fold | Grid
+Block = Paragraph | Headline | Table | Claims | HeatMap | Lines | Forest | Strips | Texts | Terms | Code | Fold | Grid
+
+Part = tuple[str, str, int, list[Block]]
+"""(name, title, order, blocks) of one section."""
 
 
 def filled(blocks: Sequence[Block]) -> list[Block]:
@@ -270,6 +285,8 @@ def _content(block: Block) -> object:
             return any(series.x for series in block.series)
         case Texts():
             return block.pairs
+        case Terms():
+            return block.words
         case Paragraph() | Headline() | Code():
             return block.text
         case _:

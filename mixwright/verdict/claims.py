@@ -20,13 +20,15 @@ from mixwright.estimates.crossed import Estimate, crossed
 from mixwright.estimates.intervals import holm
 from mixwright.estimates.judgement import ALPHA, change_words, told
 from mixwright.estimates.outcome import CHANCE, Change, Item, ItemScores, change
-from mixwright.estimates.readings import READINGS, Outcome, as_measured
+from mixwright.estimates.readings import GRADED, READINGS, Outcome, as_measured
 from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
 from mixwright.runs import RunFolder, read_list
+from mixwright.verdict.chance_levels import chance_level
 from mixwright.verdict.evidence import Sides, comparisons, decoding_of, lead
 from mixwright.verdict.text import count, percent, points
 
 Cell = tuple[str, float | None]
+NO_ANSWER = "no answer was right before or after; check the grader"
 KINDS: dict[ChangeWord, ClaimKind] = {
     "improves": "learnt",
     "worsens": "damaged",
@@ -68,6 +70,8 @@ class Compared:
     """Whether success after is shown to lie above the chance level."""
     family: int
     """How many are judged together."""
+    right: bool
+    """Whether any answer to the task was right on either side, greedy or sampled; else the grader may be wrong."""
 
 
 def compared(sides: Sides, decoding: Outcome) -> list[Compared]:
@@ -78,13 +82,24 @@ def compared(sides: Sides, decoding: Outcome) -> list[Compared]:
     words = change_words(list(judged.values()), above=above)
     adjusted = holm([found.success.p for found in judged.values()])
     known = dict(zip(judged, zip(words, adjusted, above, strict=True), strict=True))
-    result = []
+    result, solved = [], _solved(sides, decoding)
     for place, (task, level, whole, found) in enumerate(parts):
         word, p, over = known.get(place, ("cannot tell", None, None))
+        word = word if task in solved else "cannot tell"
         swapped, dependence = _measured(found.swapped), _measured(found.dependence)
         shown = over is not None and over.low > 0
-        result.append(Compared(task, level, whole, found, swapped, dependence, word, p, shown, len(judged)))
+        right, family = task in solved, len(judged)
+        result.append(Compared(task, level, whole, found, swapped, dependence, word, p, shown, family, right))
     return result
+
+
+def _solved(sides: Sides, outcome: Outcome) -> set[str]:
+    """Tasks of which some answer was right on either side; every task where answers are not graded."""
+    if outcome not in GRADED:
+        return set(_tasks([scores for side in sides for scores in side]))
+    columns = [READINGS[name].column for name in GRADED]
+    every = [scores.scores.get(name, {}) for side in sides for scores in side for name in columns]
+    return {item[0] for values in every for item, value in values.items() if value > 0}
 
 
 def _parts(sides: Sides, decoding: Outcome) -> Iterator[tuple[str, float | None, bool, Change]]:
@@ -148,11 +163,11 @@ def missing(sides: Sides) -> list[Cell]:
 def _claim(part: Compared, sides: Sides, decoding: Outcome, arm: str) -> Claim:
     items, kind, reason = part.change.items, KINDS[part.word], ""
     before, after = (float(np.mean([s.column(READINGS[decoding].column, items) for s in side])) for side in sides)
-    chance = float(np.mean([scores.column(CHANCE, items) for scores in sides[1]]))
+    level = chance_level(sides[1], items)
     if len(items) < FEWEST_ITEMS:
         reason = f"fewer than {FEWEST_ITEMS} items"
     elif kind == "cannot tell":
-        reason = _why(part, chance)
+        reason = _why(part, level)
     seeds = part.change.success.seeds
     rests = (
         f"{count(seeds, 'seed')} x {count(len(items), 'item')}, paired"
@@ -165,18 +180,20 @@ def _claim(part: Compared, sides: Sides, decoding: Outcome, arm: str) -> Claim:
         arm=arm,
         swapped=interval(part.swapped) if part.swapped is not None else None,
         dependence=interval(part.dependence) if part.dependence is not None else None,
-        chance=chance if math.isfinite(chance) else 0.0,
+        chance=level.value if level is not None else 0.0,
         detectable=part.change.success.detectable(part.family),
         adjusted_p=part.adjusted_p,
         whole=part.whole,
     )  # fmt: skip
 
 
-def _why(part: Compared, chance: float) -> str:
+def _why(part: Compared, chance: Interval | None) -> str:
     """Why nothing is claimed about a part that was measured."""
     moved = part.change.success
+    if not part.right:
+        return NO_ANSWER
     if moved.low > 0 and not part.above and READINGS[part.change.outcome].unit == "share":
-        level = percent(chance) if math.isfinite(chance) else "not measured"
+        level = percent(chance.value) if chance is not None else "not measured"
         return f"it rose, but is not shown to be above the chance level ({level})"
     if moved.low > 0 and part.adjusted_p is not None and part.adjusted_p < ALPHA:
         return "it rose, but whether by skill or by the commonest answer is not shown"
@@ -204,9 +221,14 @@ def _unmeasured(cell: Cell, sides: Sides, decoding: Outcome, arm: str) -> Claim:
     )
 
 
+def every_claim(run: RunFolder) -> list[Claim]:
+    """The claims on file, of every arm, or judged now when there is no file."""
+    return _on_file(run) if run.claims.is_file() else judge(run)
+
+
 def claims_of(run: RunFolder, arm: str | None = None) -> list[Claim]:
     """The claims on file, or judged now when there is no file; of one arm, or of the leading one."""
-    claims = _on_file(run) if run.claims.is_file() else judge(run)
+    claims = every_claim(run)
     if arm is None:
         arm = lead(run)
     return [claim for claim in claims if claim.arm == arm]

@@ -23,7 +23,8 @@ from mixwright.estimates.cell_states import BAND, FEWEST_ITEMS
 from mixwright.estimates.crossed import POWER, Estimate
 from mixwright.estimates.intervals import holm, t_quantile
 from mixwright.estimates.judgement import ALPHA
-from mixwright.estimates.outcome import NAMES, Change, Decoding, Item, ItemScores, change
+from mixwright.estimates.outcome import Change, Item, ItemScores, change
+from mixwright.estimates.readings import READINGS, Decoding
 from mixwright.records import cell_key
 from mixwright.runs import RunFolder
 from mixwright.verdict.claims import Cell
@@ -186,7 +187,7 @@ def mastered(before: Side, decoding: Decoding) -> list[Cell]:
     interval would leave most cells of 95 % unprotected where few items decide.
     """
     found = set()
-    for name in {NAMES[decoding], NAMES["sampled"]}:
+    for name in {READINGS[decoding].column, READINGS["sampled"].column}:
         values: dict[Cell, dict[Item, list[float]]] = {}
         for scores in before:
             for item, value in scores.scores.get(name, {}).items():

@@ -11,9 +11,10 @@ from markupsafe import Markup
 
 from mixwright.records import Claim, ClaimKind
 from mixwright.verdict import text
-from mixwright.verdict.blocks import Block, Chart, Forest, Headline, Lines, Strips, Table
+from mixwright.verdict.blocks import Chart, Forest, Headline, Lines, Part, Strips, Table, Terms
 from mixwright.verdict.charts import svg
 from mixwright.verdict.claims import kind_told
+from mixwright.verdict.terms import MEANING
 
 HEATS = 6
 """Colours of the heat map, each with its own text colour."""
@@ -30,9 +31,6 @@ MARKS: dict[ClaimKind, str] = {
     "cannot tell": "?",
 }
 """Signs of the heat map."""
-
-Part = tuple[str, str, int, list[Block]]
-"""(id, title, order, blocks) of one section."""
 
 
 def page(title: str, about: str, parts: Sequence[Part]) -> str:
@@ -52,6 +50,7 @@ def page(title: str, about: str, parts: Sequence[Part]) -> str:
         top=[part for part in first if not part[1]],
         columns=[part for part in first if part[1]],
         rest=[part for part in parts if part[2] >= FIRST_SCREEN],
+        links=[(part[0], part[1]) for part in parts if part[2] >= FIRST_SCREEN],
         css=Markup(Path(__file__).with_name("page.css").read_text(encoding="utf-8")),
     )
 
@@ -80,9 +79,11 @@ def _template() -> Template:
         "told": kind_told,
         "heat": lambda share: min(int(share * HEATS), HEATS - 1) if share is not None else "none",
         "axis": axis,
-        "narrow": lambda blocks: all(isinstance(block, Lines | Forest | Strips) for block in blocks),
+        "words": lambda block: {cell.mark for _, cells in block.rows for cell in cells if cell is not None},
+        "narrow": lambda blocks: all(isinstance(block, Lines | Forest | Strips | Terms) for block in blocks),
     }
     environment.globals["marks"] = MARKS
+    environment.globals["meaning"] = MEANING
     return environment.get_template("page.html")
 
 

@@ -1,4 +1,4 @@
-"""Stage that writes claims to claims.json, and the sections to one page and to the terminal."""
+"""Stage that writes claims to claims.json, the sections to one page and to the terminal, and all of it to verdict.json."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from mixwright.runs import RunFolder, write_json, write_text
 from mixwright.verdict.blocks import Block, filled
 from mixwright.verdict.claims import judge
 from mixwright.verdict.evidence import decoding_of, trial_of
+from mixwright.verdict.terms import explained_once
 from mixwright.verdict.text import count
 
 if TYPE_CHECKING:
@@ -19,15 +20,17 @@ if TYPE_CHECKING:
 
 
 def render(run: RunFolder) -> Path:
-    """Judge the run, write claims.json and verdict.html, and return the page's path. Needs the core packages only.
+    """Judge the run, write claims.json, verdict.json and verdict.html, and return the page's path. Needs core packages only.
 
     Raises:
         InputError: the run folder does not exist, or a file in it is broken.
     """
     from mixwright.verdict.page import page
+    from mixwright.verdict.page_data import data_of
 
     _judge_again(run)
     parts = sections(run)
+    write_json(run.data, data_of(run, parts))
     write_text(run.page, page(f"Verdict: {run.path.resolve().name}", _about(run), parts))
     return run.page
 
@@ -48,9 +51,10 @@ def sections(run: RunFolder) -> list[tuple[str, str, int, list[Block]]]:
     graded = decoding_of(run) in GRADED
     for name in catalog.listing("sections"):
         section = catalog.create("sections", name)
-        if (graded or section.UNGRADED) and (blocks := filled(section.blocks(run))):
-            found.append((name, section.TITLE, section.ORDER, blocks))
-    return sorted(found, key=lambda part: (part[2], part[0]))
+        if graded or section.UNGRADED:
+            found.append((name, section.TITLE, section.ORDER, section.blocks(run)))
+    parts = explained_once(sorted(found, key=lambda part: (part[2], part[0])))
+    return [(name, title, order, kept) for name, title, order, blocks in parts if (kept := filled(blocks))]
 
 
 def _judge_again(run: RunFolder) -> None:

@@ -24,10 +24,12 @@ from mixwright.verdict.blocks import (
     Paragraph,
     Strips,
     Table,
+    Terms,
     Texts,
     Tone,
 )
 from mixwright.verdict.claims import kind_told
+from mixwright.verdict.terms import MEANING
 from mixwright.verdict.text import NONE, between, level, line, percent, points
 
 STYLES: dict[Tone, str] = {"plain": "", "good": "cyan", "bad": "red", "caution": "yellow"}
@@ -61,6 +63,9 @@ def _block(console: Console, block: Block) -> None:
             for name, cells in block.rows
         ]
         console.print(_table(Table(block.caption, ("task", *block.columns), rows)))
+    elif isinstance(block, Terms):
+        told = "; ".join(f"{word}: {MEANING[word]}" for word in block.words)
+        console.print(Text(f"{told}.", style="dim"))
     elif isinstance(block, Table):
         console.print(_table(block))
     elif isinstance(block, Lines | Forest | Strips):

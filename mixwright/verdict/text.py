@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import unicodedata
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mixwright.records import Interval
 
 JOINERS = "\u200c\u200d"  # ordinary letters of Persian and Indic scripts, harmless elsewhere
 MINUS, NONE = "\u2212", "\u2013"
@@ -35,6 +39,11 @@ def line(text: str, *, limit: int = 200) -> str:
 def percent(share: float | None) -> str:
     """`41 %`; a dash for None."""
     return NONE if share is None else f"{round(100 * share)} %"
+
+
+def share_told(found: Interval | None) -> str:
+    """A share with half the width of its 95 % interval: `34 % ± 8`; a dash for None."""
+    return NONE if found is None else f"{percent(found.value)} ± {100 * (found.high - found.low) / 2:.0f}"
 
 
 def points(difference: float) -> str:

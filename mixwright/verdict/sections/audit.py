@@ -8,13 +8,16 @@ Blind spot: what no check looks for.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import ClassVar
 
 from mixwright.contracts import Section
-from mixwright.records import Observation
+from mixwright.records import Interval, Observation, cell_key
 from mixwright.runs import RunFolder, read_list
 from mixwright.verdict.blocks import Block, Fold, Paragraph, Table
-from mixwright.verdict.text import count
+from mixwright.verdict.chance_levels import Place, chance_levels
+from mixwright.verdict.text import count, share_told
 
 ROWS = 200
 """Observations that a table shows; the others are counted."""
@@ -34,12 +37,15 @@ class AuditSection(Section):
         files = sorted(run.path.glob("audit*.json"), key=lambda path: (path.name != "audit.json", path.name))
         if not files:
             return []
+        levels = chance_levels(run)
         errors: list[Block] = []
         others: list[Block] = []
         for path in files:
             name = path.stem.removeprefix("audit").strip("_-. ").replace("_", " ")
             about = f"Other data ({name}), not this run's: " if name else ""
             observations = read_list(path, Observation)
+            if not name:
+                observations = [_with_level(seen, levels) for seen in observations]
             wrong = [o for o in observations if o.severity == "error"]
             errors += [Paragraph(f"{about}{_place(o)}{o.message} {o.remedy}".strip(), "bad") for o in wrong[:MOST]]
             others += _others(about, wrong[MOST:] + [o for o in observations if o.severity != "error"])
@@ -65,3 +71,15 @@ def _others(about: str, observations: list[Observation]) -> list[Block]:
 
 def _place(observation: Observation) -> str:
     return f"{observation.check} in {observation.task}: " if observation.task else f"{observation.check}: "
+
+
+def _with_level(seen: Observation, levels: Mapping[Place, Interval]) -> Observation:
+    """An observation of a cell's chance level with the level that the page has; the audit's own is that of training rows."""
+    about = seen.evidence[0] if seen.check == "difficulty" and seen.evidence else {}
+    level = levels.get((seen.task or "", about.get("level"), False)) if "chance" in about else None
+    if level is None:
+        return seen
+    name, answer, rows = cell_key(seen.task or "", about.get("level")), about.get("answer"), about.get("rows")
+    text = f"{name}: a rule without the skill is right in {share_told(level)} points of the held-out items."
+    text += f" The majority answer is {answer!r}: {rows} of {seen.total} training rows."
+    return replace(seen, message=text)

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, cast
 from mixwright.contracts import Section
 from mixwright.records import CellState
 from mixwright.runs import RunFolder
-from mixwright.verdict.blocks import Block, Strips
+from mixwright.verdict.blocks import Block, Strips, Terms
 from mixwright.verdict.evidence import arms, json_lines, lead, number
 from mixwright.verdict.text import count
 
@@ -46,7 +46,8 @@ class Bands(Section):
         caption = "State of each cell"
         if len(rows) > MOST_ROWS:
             caption += f"; {MOST_ROWS} of {len(rows)} cells"
-        return [Strips(caption, text, "step", tuple(edges), tuple(rows[:MOST_ROWS]), NAMES)]
+        strips = Strips(caption, text, "step", tuple(edges), tuple(rows[:MOST_ROWS]), NAMES)
+        return [strips, Terms(("hopeless", "lucky", "reachable", "unknown", "mastered"))]
 
 
 def _windows(folders: list[Path]) -> tuple[dict[str, list[int | None]], list[float]]:

@@ -9,15 +9,27 @@ Blind spot: held-out items of the same generator or corpus; says nothing of othe
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import ClassVar
 
 from mixwright.contracts import Section
+from mixwright.estimates.readings import Outcome
 from mixwright.records import Claim
 from mixwright.runs import RunFolder
-from mixwright.verdict.blocks import Block, Claims, Fold, HeatCell, HeatMap, Paragraph
-from mixwright.verdict.claims import claims_of, judge
-from mixwright.verdict.evidence import arms, lead
-from mixwright.verdict.text import count
+from mixwright.verdict.blocks import Block, Claims, Fold, HeatCell, HeatMap, Paragraph, Terms
+from mixwright.verdict.cells import CellSeen, cells_of
+from mixwright.verdict.claims import claims_of, judge, kind_told
+from mixwright.verdict.evidence import arms, decoding_of, lead
+from mixwright.verdict.text import count, share_told
+
+ABOUT = (
+    "Each field has success before and after ({}), its sign, the change in points with its 95 % interval, "
+    "success under the other decoding, and the chance level with half of its 95 % interval."
+)
+WHY_ONE = (
+    "The chance level of a cell is one number on this page: that of the held-out items its claim rests on. S is another "
+    "thing, since it asks what the model's own answers would earn on other prompts."
+)
 
 
 class Competence(Section):
@@ -28,10 +40,17 @@ class Competence(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """The leading arm's heat map; other arms as counts with their claims folded."""
-        claims = claims_of(run)
-        if not claims:
+        cells = cells_of(run)
+        if not cells:
             return []
-        blocks: list[Block] = [_heat_map(claims)]
+        declared = decoding_of(run)
+        levels = any(cell.chance is not None for cell in cells)
+        words = ["no change" if cell.claim.kind == "unchanged" else kind_told(cell.claim.kind) for cell in cells]
+        terms = ("cell", *(["chance level"] if levels else []), "[low, high]", *words)
+        blocks: list[Block] = []
+        blocks += [Paragraph(ABOUT.format(declared)), _heat_map(cells, declared), Terms(terms)]
+        if levels:
+            blocks.insert(2, Paragraph(WHY_ONE))
         names = [arm for arm in arms(run) if arm != lead(run)]
         everything = judge(run) if names and not run.claims.is_file() else None
         for arm in names:
@@ -41,22 +60,29 @@ class Competence(Section):
         return blocks
 
 
-def _heat_map(claims: list[Claim]) -> HeatMap:
-    by_task: dict[str, dict[float | None, Claim]] = defaultdict(dict)
-    for claim in claims:
-        by_task[claim.task][claim.level] = claim
-    levels = sorted({c.level for c in claims if c.level is not None})
+def _heat_map(found: Sequence[CellSeen], declared: Outcome) -> HeatMap:
+    by_task: dict[str, dict[float | None, CellSeen]] = defaultdict(dict)
+    for cell in found:
+        by_task[cell.claim.task][cell.claim.level] = cell
+    levels = sorted({c.claim.level for c in found if c.claim.level is not None})
     whole = any(None in cells for cells in by_task.values())
     columns: list[float | None] = [*levels, *([None] if whole else [])]
     names = [f"level {level:g}" if level is not None else ("all levels" if levels else "success") for level in columns]
     rows = []
     for task, cells in sorted(by_task.items()):
-        rows.append((task, tuple(_cell(cells[level]) if level in cells else None for level in columns)))
-    return HeatMap("Success before and after, in percent", tuple(names), tuple(rows))
+        rows.append((task, tuple(_cell(cells[level], declared) if level in cells else None for level in columns)))
+    return HeatMap(f"Success before and after, {declared}, in percent", tuple(names), tuple(rows))
 
 
-def _cell(claim: Claim) -> HeatCell:
-    return HeatCell(claim.before, claim.after if claim.difference.n else None, claim.kind)
+def _cell(cell: CellSeen, declared: Outcome) -> HeatCell:
+    claim = cell.claim
+    other, name = (cell.sampled, "sampled") if declared == "greedy" else (cell.greedy, "greedy")
+    beside = [] if other is None else [f"{name} {round(100 * other[0])} → {round(100 * other[1])}"]
+    if cell.chance is not None:
+        beside.append(f"chance {share_told(cell.chance)}")
+    if not claim.difference.n:
+        return HeatCell(claim.before, None, claim.kind)
+    return HeatCell(claim.before, claim.after, claim.kind, claim.difference, tuple(beside))
 
 
 def _other(arm: str, claims: list[Claim]) -> list[Block]:

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from mixwright.contracts import Section
 from mixwright.runs import RunFolder
-from mixwright.verdict.blocks import Block, Claims, Fold, Paragraph
+from mixwright.verdict.blocks import Block, Claims, Fold, Paragraph, Terms
 from mixwright.verdict.claims import cells_first, claims_of, family
 from mixwright.verdict.evidence import whose
 from mixwright.verdict.text import count
@@ -37,7 +37,7 @@ class Damaged(Section):
         blocks: list[Block] = [Claims(caption, tuple(found[:FIRST]))]
         if not found:
             note = f" A loss is not excluded where these items cannot tell: {count(len(blind), 'claim')}." if blind else ""
-            blocks = [Paragraph(f"Nothing is shown to be{whose(run)}.{note}")]
+            blocks = [Paragraph(f"Nothing is shown to be damaged{whose(run)}.{note}")]
         if found[FIRST:]:
             blocks.append(Fold(f"{len(found) - FIRST} more", (Claims(caption, tuple(found[FIRST:])),)))
         if blind:
@@ -47,4 +47,6 @@ class Damaged(Section):
         if same:
             summary = f"No change beyond 5 points: {len(same)}"
             blocks.append(Fold(summary, (Claims("The whole interval lies within 5 points", tuple(same)),)))
+        words = ("damaged", *(["depends less on the prompt"] if any(c.kind == "less dependent" for c in found) else []))
+        blocks.append(Terms((*words, *(["cannot tell"] if blind else []), *(["no change"] if same else []))))
         return [*blocks, Fold("How many of these are chance?", (Paragraph(family(claims)),))]

@@ -13,12 +13,15 @@ from typing import ClassVar
 from mixwright.contracts import Section
 from mixwright.estimates.judgement import told
 from mixwright.estimates.readings import Outcome
+from mixwright.records import TrialResult
 from mixwright.runs import RunFolder
-from mixwright.verdict.arm_words import with_interval
-from mixwright.verdict.blocks import Block, Fold, Table
+from mixwright.verdict.arm_words import effect_of, outcome_told, with_interval
+from mixwright.verdict.blocks import Block, Fold, Table, Terms
 from mixwright.verdict.claims import Compared, compared, interval
 from mixwright.verdict.evidence import Sides, comparisons, decoding_of, ends, lead, trial_of
 from mixwright.verdict.text import level
+
+PARTS = ("change of success", "= change of S", "+ change of D")
 
 
 class Decomposition(Section):
@@ -38,12 +41,27 @@ class Decomposition(Section):
                 sides[f"{arm} against {against}"] = both
         if not sides and arm in (plain := comparisons(run)):
             sides = {"After against before": plain[arm]}
+        parts = [_parts(result, arm)] if result else []
         tables = [table for name, both in sides.items() if (table := _table(name, both, decoding)).rows]
-        return [*tables[:1], *(Fold(table.caption, (table,)) for table in tables[1:])]
+        if not tables:
+            return []
+        return [Terms(("S", "D")), *parts, *tables[:1], *(Fold(table.caption, (table,)) for table in tables[1:])]
+
+
+def _parts(result: TrialResult, arm: str) -> Table:
+    """The primary outcome of the leading arm against each reference, and what stands beside it."""
+    rows = []
+    for effect in (found for against in result.references if (found := effect_of(result, arm, against))):
+        sampled = effect.sampled if result.decoding == "greedy" else effect.difference
+        items = effect_of(result, arm, effect.against, "success.items")
+        numbers = (effect.difference, effect.swapped, effect.dependence, sampled, items.difference if items else None)
+        rows.append((f"against {effect.against}", *map(with_interval, numbers)))
+    columns = ("", *PARTS, "sampled success", "mean over items")
+    return Table(f"{arm}: points; {outcome_told(result.decoding)}", columns, rows, (1, 2, 3, 4, 5))
 
 
 def _table(name: str, sides: Sides, decoding: Outcome) -> Table:
-    columns = ("cell", "items", "change of success", "= change of S", "+ change of D", "word")
+    columns = ("cell", "items", *PARTS, "word")
     rows = [_row(part) for part in compared(sides, decoding)]
     return Table(f"{name}: change in points, success {decoding}", columns, rows, (1, 2, 3, 4))
 

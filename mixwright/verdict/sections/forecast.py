@@ -13,7 +13,8 @@ from statistics import fmean
 from typing import ClassVar
 
 from mixwright.contracts import Section
-from mixwright.estimates.outcome import NAMES, Item, ItemScores, change
+from mixwright.estimates.outcome import Item, ItemScores, change
+from mixwright.estimates.readings import READINGS
 from mixwright.records import Forecast, Interval
 from mixwright.runs import RunFolder
 from mixwright.verdict.arm_words import with_interval
@@ -24,7 +25,7 @@ from mixwright.verdict.text import percent
 
 INSIDE = 0.8
 """Share of outcomes that a well calibrated 80 % range holds."""
-SUCCESS = NAMES["sampled"]
+SUCCESS = READINGS["sampled"].column
 """What forecasts are about."""
 
 

@@ -1,8 +1,8 @@
-"""Section with the verdict in one sentence: success over all held-out items against every simple alternative.
+"""Section with the recommendation, what it rests on, and what to do next.
 
-Source: trial/result.json; measurements before and after when there was no trial.
-Unit: verdict words; differences of success in points.
-Cost: reads a few small files.
+Source: trial/result.json and what was measured after training; measurements before and after when there was no trial.
+Unit: the rule of verdict/recommendation.py; differences of success in points.
+Cost: reads the measurements of every arm.
 Blind spot: speaks of the leading arm as a whole; which of its levers worked needs a plan with one lever.
 """
 
@@ -14,12 +14,15 @@ from typing import ClassVar
 from mixwright.contracts import Section
 from mixwright.estimates.judgement import change_word, told
 from mixwright.estimates.outcome import Change, change
-from mixwright.records import Claim, Judgement, TrialResult
+from mixwright.records import Claim, Effect, Judgement, TrialResult
 from mixwright.runs import RunFolder
-from mixwright.verdict.arm_words import effect_of, listed, outcome_told, with_interval, word
-from mixwright.verdict.blocks import Block, Fact, Headline, Paragraph, Table, Tone
-from mixwright.verdict.claims import claims_of, interval
+from mixwright.verdict.arm_words import PRIMARY, effect_of, listed, outcome_told, with_interval, word
+from mixwright.verdict.basis import recommended
+from mixwright.verdict.blocks import Block, Fact, Headline, Paragraph, Terms
+from mixwright.verdict.claims import NO_ANSWER, cells_first, claims_of, interval
 from mixwright.verdict.evidence import comparisons, decoding_of, lead, trial_of
+from mixwright.verdict.next_steps import steps_of
+from mixwright.verdict.recommendation import PairSeen, Recommendation, TrialSeen, cell_told
 from mixwright.verdict.text import between, count, points
 
 PROOFS = {
@@ -28,89 +31,112 @@ PROOFS = {
     "does not beat its nulls": "but it does not beat its nulls, so the gain does not come from what the lever knows",
 }
 PARTS = ("change of success", "= change of S", "+ change of D")
+GATES = {
+    "passed": "a loss on what was mastered before is excluded",
+    "damaged": "what was mastered before is damaged",
+    "cannot tell": "a loss on what was mastered before is not excluded",
+}
 
 
 class HeadlineSection(Section):
-    """One sentence, the primary outcome against each reference, and its parts."""
+    """The recommendation in a sentence, the numbers under it, the next step, and the parts of the primary outcome."""
 
     ORDER: ClassVar[int] = 0
 
     def blocks(self, run: RunFolder) -> list[Block]:
-        """The headline of a trial, or of a plain before and after."""
-        result = trial_of(run)
-        return _plain(run) if result is None else _trial(result, lead(run), claims_of(run))
+        """Of a trial, or of a plain before and after."""
+        (found, seen), result = recommended(run), trial_of(run)
+        if found is None:
+            return [Headline(_counted(claims))] if (claims := claims_of(run)) else []
+        own = _trial(run, found, result) if result is not None else _plain(run, found, seen)
+        return [*own[:1], *steps_of(run, found, seen), *own[1:]]
 
 
-def _trial(result: TrialResult, arm: str, claims: Sequence[Claim]) -> list[Block]:
-    judgement = next((judgement for judgement in result.judgements if judgement.arm == arm), None)
-    if judgement is None:
-        return [Headline("No lever was tried: nothing is judged here.")]
-    facts, rows = [], []
-    for against in result.references:
-        effect = effect_of(result, arm, against)
-        if effect is None:
-            continue
-        value = effect.difference
-        # what must hold against every reference at once needs no correction: each contrast stands by itself
-        said = told("improves") if judgement.word == "helps" else word(result, effect)
-        note = f"{between(value.low, value.high)}; {said}"
-        facts.append(Fact(f"success against {against}", f"{points(value.value)} points", note))
-        sampled = effect.sampled if result.decoding == "greedy" else value
-        items = effect_of(result, arm, against, "success.items")
-        parts = (value, effect.swapped, effect.dependence, sampled, items.difference if items else None)
-        rows.append((f"against {against}", *map(with_interval, parts)))
-    text, tone = _sentence(result, judgement, sum(claim.kind == "damaged" for claim in claims))
-    tried = (effect_of(result, arm, null) for null in result.nulls)
+def _trial(run: RunFolder, found: Recommendation, result: TrialResult) -> list[Block]:
+    judgement = next((judgement for judgement in result.judgements if judgement.arm == lead(run)), None)
+    effects = _shown(result, judgement)
+    facts = [_fact(result, effect, judgement) for effect in effects]
+    blocks: list[Block] = [Headline(found.sentence, found.tone, tuple(facts))]
+    claims = claims_of(run)
+    blocks.append(Paragraph(_judged(result, judgement, claims) if judgement else "No lever was tried."))
+    tried = (effect_of(result, judgement.arm, null) for null in result.nulls) if judgement else ()
     nulls = [f"{e.against} {with_interval(e.difference)}, {word(result, e)}" for e in tried if e is not None]
-    blocks: list[Block] = [Headline(text, tone, tuple(facts))]
-    if judgement.because:
-        blocks.append(Paragraph(f"What decided: {judgement.because}."))
     if nulls:
         blocks.append(Paragraph(f"Success against its nulls, in points: {'; '.join(nulls)}."))
-    if rows:
-        caption = f"Points; {outcome_told(result.decoding)}; sampled success and the mean over items beside it"
-        columns = ("", *PARTS, "sampled success", "mean over items")
-        blocks.append(Table(caption, columns, rows, (1, 2, 3, 4, 5)))
+    blocks.append(Terms(("success", "[low, high]", *result.references, *(["null"] if nulls else []))))
     return blocks
 
 
-def _sentence(result: TrialResult, judgement: Judgement, damaged: int) -> tuple[str, Tone]:
+def _shown(result: TrialResult, judgement: Judgement | None) -> list[Effect]:
+    """The primary effects of the lever against each reference; without a lever those of the references."""
+    if judgement is None:
+        return [effect for effect in result.effects if effect.name == PRIMARY and effect.against in result.references]
+    found = [effect_of(result, judgement.arm, against) for against in result.references]
+    return [effect for effect in found if effect is not None]
+
+
+def _fact(result: TrialResult, effect: Effect, judgement: Judgement | None) -> Fact:
+    # what must hold against every reference at once needs no correction: each contrast stands by itself
+    helps = judgement is not None and judgement.word == "helps"
+    said = told("improves") if helps else word(result, effect)
+    value, whose = effect.difference, "" if judgement else f" of {effect.arm}"
+    note = f"{between(value.low, value.high)}; {said}"
+    return Fact(f"success{whose} against {effect.against}", f"{points(value.value)} points", note)
+
+
+def _judged(result: TrialResult, judgement: Judgement, claims: Sequence[Claim]) -> str:
+    """The judgement of the lever in words, what decided it, and what it damaged."""
     arm, beaten = judgement.arm, listed(result.references)
-    missing = f" Missing: {listed(judgement.missing)}." if judgement.missing else ""
-    if damaged:
-        missing += f" Against the starting model {count(damaged, 'cell or task')} is shown to be damaged."
-    if judgement.word == "helps":
-        tone: Tone = "good" if judgement.proof == "beats its nulls" and not damaged else "plain"
-        return f"{arm} helps: it improves success against {beaten}, each; {PROOFS[judgement.proof]}.{missing}", tone
-    if judgement.word == "harms":
-        return f"{arm} harms: success is worse than with a simpler choice. Keep the simpler one.{missing}", "bad"
-    if judgement.word == "no change":
-        return f"{arm} makes {told('no change', result.margin)} of success. Keep the simplest choice.{missing}", "plain"
-    seeds = f"{count(len(result.seeds), 'seed')} cannot tell whether {arm} helps."
-    return seeds + missing, "plain"
+    said = {
+        "helps": f"{arm} helps: it improves success against {beaten}, each; {PROOFS[judgement.proof]}.",
+        "harms": f"{arm} harms: success is worse than with a simpler choice.",
+        "no change": f"{arm} makes {told('no change', result.margin)} of success.",
+        "cannot tell": f"{count(len(result.seeds), 'seed')} cannot tell whether {arm} helps.",
+    }
+    text = said[judgement.word]
+    if judgement.missing:
+        text += f" Missing: {listed(judgement.missing)}."
+    if judgement.because:
+        text += f" What decided: {judgement.because}."
+    damaged = [claim for claim in claims if claim.kind == "damaged"]
+    return text + (f" {_lost(damaged)}" if damaged else "")
 
 
-def _plain(run: RunFolder) -> list[Block]:
-    """Before against after, without a trial."""
-    claims, decoding = claims_of(run), decoding_of(run)
-    kinds = {kind: sum(claim.kind == kind for claim in claims) for kind in ("learnt", "damaged", "cannot tell")}
-    counts = f"{', '.join(f'{number} {kind}' for kind, number in kinds.items())}, of {count(len(claims), 'claim')}."
-    found = _whole(run)
-    if found is None:
-        return [Headline(f"{counts[0].upper()}{counts[1:]}")] if claims else []
-    said = change_word(found)
-    items = len(found.items)
-    text = f"Success of {count(items, 'held-out item')}: {told(said)}. {counts}"
+def _lost(damaged: Sequence[Claim]) -> str:
+    first = cells_first(damaged, "damaged")[:3]
+    named = [f"{cell_told(claim)} {with_interval(claim.difference)}" for claim in first]
+    more = f" and {len(damaged) - len(first)} more" if len(damaged) > len(first) else ""
+    return f"Shown to be damaged against the starting model, in points: {listed(named)}{more}."
+
+
+def _plain(run: RunFolder, found: Recommendation, seen: TrialSeen | PairSeen | None) -> list[Block]:
+    """Before against after, without a trial's result."""
+    claims, whole = claims_of(run), _whole(run)
+    if whole is None:
+        return [Headline(found.sentence, found.tone), Paragraph(_counted(claims))]
     facts = [
         Fact(name, f"{points(part.value)} points", between(interval(part).low, interval(part).high))
         for name, part in (
-            *zip(PARTS, (found.success, found.swapped, found.dependence), strict=True),
-            ("sampled", found.sampled),
+            *zip(PARTS, (whole.success, whole.swapped, whole.dependence), strict=True),
+            ("change of sampled success", whole.sampled),
         )
         if part is not None
     ]
-    note = Paragraph(f"{outcome_told(decoding).capitalize()}; after minus before, paired by item, 95 % intervals.")
-    return [Headline(text, "bad" if said == "worsens" else "plain", tuple(facts)), note]
+    right = not isinstance(seen, PairSeen) or seen.right
+    said = told(change_word(whole)) if right else f"{told('cannot tell')}: {NO_ANSWER}"
+    text = f"Success of {count(len(whole.items), 'held-out item')}: {said}. {_counted(claims)}"
+    if isinstance(seen, PairSeen) and seen.right:
+        text += f" Of {count(seen.protected, 'cell')} mastered before: {GATES[seen.gate]}." if seen.protected else ""
+    damaged = [claim for claim in claims if claim.kind == "damaged"]
+    text += f" {_lost(damaged)}" if damaged else ""
+    note = Paragraph(f"{outcome_told(decoding_of(run)).capitalize()}; after minus before, paired by item.")
+    return [Headline(found.sentence, found.tone, tuple(facts)), Paragraph(text), note, Terms(("[low, high]", "S", "D"))]
+
+
+def _counted(claims: Sequence[Claim]) -> str:
+    kinds = {kind: sum(claim.kind == kind for claim in claims) for kind in ("learnt", "damaged", "cannot tell")}
+    counts = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
+    return f"{counts[0].upper()}{counts[1:]}, of {count(len(claims), 'claim')}."
 
 
 def _whole(run: RunFolder) -> Change | None:

@@ -12,8 +12,8 @@ from typing import ClassVar
 
 from mixwright.contracts import Section
 from mixwright.runs import RunFolder
-from mixwright.verdict.blocks import Block, Claims, Fold, Paragraph
-from mixwright.verdict.claims import cells_first, claims_of
+from mixwright.verdict.blocks import Block, Claims, Fold, Paragraph, Terms
+from mixwright.verdict.claims import cells_first, claims_of, kind_told
 from mixwright.verdict.evidence import whose
 from mixwright.verdict.text import count
 
@@ -37,10 +37,11 @@ class Learnt(Section):
         if not found:
             blind = sum(claim.kind == "cannot tell" for claim in claims)
             note = f" Of {count(len(claims), 'claim')}, {blind} cannot be decided by these items." if blind else ""
-            blocks = [Paragraph(f"Nothing is shown to be{whose(run)}.{note}")]
+            blocks = [Paragraph(f"Nothing is shown to be learnt{whose(run)}.{note}")]
         if found[FIRST:]:
             blocks.append(Fold(f"{len(found) - FIRST} more", (Claims(caption, tuple(found[FIRST:])),)))
         other = cells_first(claims, "commonest", "sharper")
         if other:
             blocks.append(Fold(f"{len(other)} rose without being learnt", (Claims(caption, tuple(other)),)))
-        return blocks
+        words = [kind_told(claim.kind) for claim in other]
+        return [*blocks, Terms(("cell", "learnt", "S", "D", "chance level", *dict.fromkeys(words)))]

@@ -1,7 +1,8 @@
 """Section of cells that the plan calls lucky: right now and then, and shown not to depend on the prompt.
 
 Source: cells of plan.yaml; decisions.jsonl of every branch of the leading arm.
-Unit: success, S and kappa of the measuring before the run; seeds in which groups of the cell were refused as lucky.
+Unit: success, S and kappa of the measuring before the run; the chance level of the held-out items; seeds in which groups
+    of the cell were refused as lucky.
 Cost: reads one line per decision.
 Blind spot: a guess by the form of the prompt depends on it, and is not lucky by this rule.
 """
@@ -11,11 +12,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 from mixwright.contracts import Section
-from mixwright.records import CellPlan
+from mixwright.records import CellPlan, Interval
 from mixwright.runs import RunFolder
-from mixwright.verdict.blocks import Block, Paragraph, Table
+from mixwright.verdict.blocks import Block, Paragraph, Table, Terms
+from mixwright.verdict.chance_levels import chance_levels
 from mixwright.verdict.evidence import arms, json_lines, lead, plan_of
-from mixwright.verdict.text import NONE, percent
+from mixwright.verdict.text import NONE, percent, share_told
 
 REFUSED = "refuse."
 """First part of `Decision.what` where a gate changed its answer about a cell."""
@@ -40,13 +42,16 @@ class Lucky(Section):
                 what = str(item.get("what", ""))
                 if what.startswith(REFUSED) and item.get("new") == "refused" and item.get("cause") == "lucky":
                     refused.setdefault(what.removeprefix(REFUSED), set()).add(seed)
-        rows = [_row(cell, len(refused.get(cell.key, ())), len(branches)) for cell in cells]
+        levels = chance_levels(run)
+        seen = {cell.key: levels.get((cell.task, cell.level, False)) for cell in cells}
+        rows = [_row(cell, seen[cell.key], len(refused.get(cell.key, ())), len(branches)) for cell in cells]
         text = "Right answers there do not depend on the prompt, so rewards would reinforce whatever answer is common."
         columns = ("cell", "success", "S", "kappa", "at most", "chance level", "refused as lucky in seeds")
-        return [Paragraph(text), Table("Cells called lucky before the run", columns, rows, (1, 2, 3, 4, 5, 6))]
+        terms = Terms(("lucky", "S", "kappa", "chance level"))
+        return [Paragraph(text), terms, Table("Cells called lucky before the run", columns, rows, (1, 2, 3, 4, 5, 6))]
 
 
-def _row(cell: CellPlan, refused: int, seeds: int) -> tuple[str, ...]:
+def _row(cell: CellPlan, chance: Interval | None, refused: int, seeds: int) -> tuple[str, ...]:
     numbers = (NONE if value is None else f"{value:.2f}" for value in (cell.kappa, cell.kappa_high))
     seen = f"{refused} of {seeds}" if seeds else NONE
-    return (cell.key, percent(cell.success), percent(cell.swapped), *numbers, percent(cell.chance), seen)
+    return (cell.key, percent(cell.success), percent(cell.swapped), *numbers, share_told(chance), seen)

@@ -14,7 +14,7 @@ from typing import ClassVar
 from mixwright.contracts import Section
 from mixwright.runs import RunFolder
 from mixwright.verdict.arm_words import OUTCOMES, differences, over_seeds, with_interval
-from mixwright.verdict.blocks import Block, Paragraph, Table
+from mixwright.verdict.blocks import Block, Paragraph, Table, Terms
 from mixwright.verdict.evidence import lead, trial_of
 from mixwright.verdict.text import NONE, name_of, percent
 
@@ -43,7 +43,11 @@ class Mechanism(Section):
             return []
         text = "A lever moves these shares by construction, so they are not judged; what was learnt stands above."
         columns = ("number", "against", arm, "reference", "difference")
-        return [Paragraph(text), Table("Shares over the run, mean over seeds", columns, rows, (2, 3, 4))]
+        return [
+            Paragraph(text),
+            Terms(("informative group",)),
+            Table("Shares over the run, mean over seeds", columns, rows, (2, 3, 4)),
+        ]
 
 
 def _mean(rows: tuple, name: str, arm: str) -> str:

@@ -1,0 +1,174 @@
+"""Basis of the recommendation, read from a run folder: what the rule sees of its trial, or of its two checkpoints."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import PurePath
+
+import numpy as np
+
+from mixwright.estimates.crossed import POWER, Estimate
+from mixwright.estimates.intervals import t_quantile
+from mixwright.estimates.judgement import FEWEST_SEEDS, MARGIN, change_word
+from mixwright.estimates.outcome import change
+from mixwright.estimates.readings import GRADED, READINGS
+from mixwright.records import Claim, RunManifest, TrialResult
+from mixwright.runs import RunFolder, read_json
+from mixwright.trial.arm_roles import the
+from mixwright.verdict.arm_words import differences
+from mixwright.verdict.claims import every_claim, interval
+from mixwright.verdict.evidence import Sides, arms, comparisons, decoding_of, ends, lead, trial_of
+from mixwright.verdict.gate import check_mastered
+from mixwright.verdict.recommendation import EQUAL, UNIFORM, Contrast, PairSeen, Recommendation, TrialSeen, recommend
+
+MOST_SEEDS = 128
+"""Seeds above which it is no advice to take more."""
+
+
+def recommended(run: RunFolder) -> tuple[Recommendation | None, TrialSeen | PairSeen | None]:
+    """The recommendation, and what it rests on; None before anything was measured after training.
+
+    Raises:
+        InputError: a file is broken.
+    """
+    seen = seen_of(run)
+    if seen is not None:
+        return recommend(seen), seen
+    unfinished = "Cannot tell yet: the trial has no result; run it to its end."
+    return (Recommendation("cannot tell", unfinished, "plain") if arms(run) else None), None
+
+
+def seen_of(run: RunFolder) -> TrialSeen | PairSeen | None:
+    """What the rule rests on; None before anything was measured after training, and while a trial has no result."""
+    result = trial_of(run)
+    if result is not None:
+        return _trial(run, result)
+    sides = comparisons(run).get(lead(run))
+    return None if sides is None or arms(run) else _pair(run, sides)
+
+
+def _trial(run: RunFolder, result: TrialResult) -> TrialSeen:
+    known, claims = comparisons(run), every_claim(run)
+    trained = tuple(arm for arm in result.arms if arm != the("untrained") and arm not in result.nulls)
+    judgement = next((judgement for judgement in result.judgements if judgement.arm == lead(run)), None)
+    lever = judgement.arm if judgement else ""
+    return TrialSeen(
+        seeds=len(result.seeds),
+        right=not known or result.decoding not in GRADED or any_right(known.values()),
+        trained=trained,
+        contrasts=_contrasts(run, result),
+        damaged={arm: _damaged([claim for claim in claims if claim.arm == arm]) for arm in trained},
+        lever=lever,
+        word=judgement.word if judgement else None,
+        missing=judgement.missing if judgement else (),
+        proof=judgement.proof if judgement else "not tried",
+        margin=result.margin,
+        needed=_needed(run, result, lever),
+        outcome=READINGS[result.decoding].told,
+        unit=READINGS[result.decoding].unit,
+    )
+
+
+def _damaged(claims: Sequence[Claim]) -> tuple[Claim, ...]:
+    return tuple(claim for claim in claims if claim.kind == "damaged")
+
+
+def any_right(sides: Iterable[Sides]) -> bool:
+    """Whether any answer was right, before or after, greedy or sampled."""
+    return any(
+        value > 0
+        for both in sides
+        for side in both
+        for scores in side
+        for name in GRADED
+        for value in scores.scores.get(READINGS[name].column, {}).values()
+    )
+
+
+def _contrasts(run: RunFolder, result: TrialResult) -> tuple[Contrast, ...]:
+    """The primary effects against references; and `equal_shares` against `uniform`, which no judgement of a lever needs."""
+    found = [
+        Contrast(effect.arm, effect.against, effect.word or "cannot tell", effect.difference, effect.detectable)
+        for effect in result.effects
+        if effect.name == READINGS[result.decoding].name and effect.against in result.references
+    ]
+    both = ends(run, EQUAL, UNIFORM) if {EQUAL, UNIFORM} <= set(result.references) else None
+    moved = change(*both, decoding=result.decoding) if both else None
+    if moved is not None:
+        word = change_word(moved, margin=result.margin) if moved.success.seeds >= FEWEST_SEEDS else "cannot tell"
+        found.append(Contrast(EQUAL, UNIFORM, word, interval(moved.success), moved.success.detectable()))
+    return tuple(found)
+
+
+def _needed(run: RunFolder, result: TrialResult, lever: str) -> int | None:
+    """Seeds that would see a difference of the margin in every contrast of the lever (of any arm where there is none)."""
+    needed = 0
+    for effect in result.effects:
+        judged = effect.name == READINGS[result.decoding].name and effect.against in result.references
+        if not judged or (lever and effect.arm != lever):
+            continue
+        both = ends(run, effect.arm, effect.against)
+        moved = change(*both, decoding=result.decoding) if both else None
+        if moved is None or moved.success.seeds < 2:
+            return None
+        aim = result.margin if effect.detectable > result.margin else max(abs(effect.difference.value), 0.01)
+        own = seeds_needed(moved.success, differences(result, effect.name, effect.arm, effect.against), aim)
+        if own is None:
+            return None
+        needed = max(needed, own)
+    return needed or None
+
+
+def seeds_needed(found: Estimate, per_seed: Sequence[float], aim: float) -> int | None:
+    """Seeds that would see a true difference of `aim` in `POWER` of trials; None where no number up to `MOST_SEEDS` would.
+
+    The error has a part that falls with the number of seeds and one of the held-out items that does not.
+
+    Args:
+        found: the difference as it was estimated.
+        per_seed: the difference in each seed.
+        aim: size to be seen, 0..1.
+    """
+    seeds = len(per_seed)
+    if seeds < 2:
+        return None
+    of_seeds = float(np.var(np.array(per_seed), ddof=1)) / seeds
+    of_items = max(found.error**2 - of_seeds, 0.0)
+    for wanted in range(max(seeds + 1, FEWEST_SEEDS), MOST_SEEDS + 1):
+        freedom = found.freedom * (wanted - 1) / (seeds - 1)
+        width = t_quantile(freedom) + t_quantile(freedom, 2 * POWER - 1)
+        if width * math.sqrt(of_seeds * seeds / wanted + of_items) <= aim:
+            return wanted
+    return None
+
+
+def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
+    decoding = decoding_of(run)
+    moved = change(*sides, decoding=decoding)
+    if moved is None:
+        return None
+    gate = check_mastered(*sides, decoding=decoding) if decoding in ("greedy", "sampled") else None
+    size, cells = moved.success.detectable(), len({item[:2] for item in moved.items})
+    more = math.ceil(len(moved.items) / cells * (size / MARGIN) ** 2) if math.isfinite(size) and size > MARGIN else None
+    return PairSeen(
+        right=decoding not in GRADED or any_right([sides]),
+        word=change_word(moved),
+        difference=interval(moved.success),
+        detectable=size,
+        gate=gate.outcome if gate else "cannot tell",
+        protected=len(gate.cells) if gate else 0,
+        damaged=_damaged(every_claim(run)),
+        after=_name_after(run),
+        items=len(moved.items),
+        needed=(gate.needed if gate else None) or more,
+        outcome=READINGS[decoding].told,
+        unit=READINGS[decoding].unit,
+        graded=decoding in GRADED,
+    )
+
+
+def _name_after(run: RunFolder) -> str:
+    """Last part of the path of the later checkpoint, as the manifest has it."""
+    settings = read_json(run.manifest, RunManifest).settings if run.manifest.is_file() else {}
+    return PurePath(str(settings.get("checkpoint after", ""))).name or "AFTER"

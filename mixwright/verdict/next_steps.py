@@ -1,0 +1,61 @@
+"""Next steps after a recommendation: what to do, and a line to copy. Pure."""
+
+from __future__ import annotations
+
+from mixwright.records import RunManifest
+from mixwright.runs import RunFolder, read_json
+from mixwright.verdict.blocks import Code
+from mixwright.verdict.recommendation import Advice, PairSeen, Recommendation, TrialSeen
+
+SLOWER = "Take a fifth of train.learning_rate in the settings, or leave out what is out of reach, and try again"
+AGAIN = "mixwright run run.yaml"
+"""Where nobody noted how the run was started."""
+STAGES = ("measure", "plan", "steer", "trial")
+"""Commands of a single stage."""
+
+
+def steps_of(run: RunFolder, found: Recommendation, seen: TrialSeen | PairSeen | None) -> list[Code]:
+    """What to do next, the first thing first; at least one."""
+    manifest = read_json(run.manifest, RunManifest) if run.manifest.is_file() else None
+    command = _whole_flow(manifest.command) if manifest else ""
+    needed = seen.needed if seen is not None else None
+    if isinstance(seen, PairSeen):
+        return [_of_pair(found.advice, command or "mixwright verdict BEFORE AFTER --corpus FILE", needed)]
+    return [_of_trial(found.advice, command or AGAIN, f'steering="{run.plan}"', needed)]
+
+
+def _whole_flow(command: str) -> str:
+    """The command that goes on from what is there, where a single stage was asked for."""
+    words = command.split(" ")
+    return " ".join([words[0], "run", *words[2:]]) if words[1:] and words[1] in STAGES else command
+
+
+def _of_trial(advice: Advice, again: str, plan: str, needed: int | None) -> Code:
+    told = {
+        "train": ("Give your TRL trainer the plan", plan),
+        "train with losses": ("If that loss is acceptable, give your TRL trainer the plan", plan),
+        "equal shares": (
+            "Write the same weight for every task, selector: equal_levels, mixture: null, gates: [] and controllers: [] "
+            "into the stages of plan.yaml, and give your TRL trainer that plan",
+            plan,
+        ),
+        "keep uniform": ("Leave your TRL trainer as it is", "steering=None"),
+        "check the grader": ("See which graders there are, and name another one in the settings", "mixwright list graders"),
+        "missing": ("Add what is missing to trial.arms in the settings, and go on", again),
+        "too few seeds": (f"Write trial.seeds: {needed or 8} into the settings, and go on", again),
+    }
+    if advice == "cannot tell":
+        more = f"Write trial.seeds: {needed} into the settings" if needed else "Take more held-out items (measure.items)"
+        return Code(f"{more}, and go on", again)
+    return Code(*told.get(advice, (SLOWER, again)))
+
+
+def _of_pair(advice: Advice, again: str, needed: int | None) -> Code:
+    told = {
+        "ship": ("Ask the same of every later checkpoint; exit code 0 only when a loss is excluded", f"{again} --gate"),
+        "may replace": ("Ask the same of every later checkpoint", f"{again} --gate"),
+        "do not ship": ("Read all of what was lost", f"{again} --full"),
+        "check the grader": ("See which graders there are, and name another one", "mixwright list graders"),
+        "cannot tell": ("Measure more items", f"{again} --items {needed}" if needed else again),
+    }
+    return Code(*told[advice])

@@ -1,0 +1,272 @@
+"""Recommendation that a page begins with, by a written rule: the first condition that holds decides. Pure, fields only.
+
+The two tables of rules are written out in docs/luck.md. Nothing is searched for in a sentence. All held-out items count;
+"train" needs a lever that *helps*, which means that it improves on not training, uniform and equal shares, each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from mixwright.estimates.judgement import FEWEST_SEEDS
+from mixwright.records import ChangeWord, Claim, Interval, LeverWord, Proof
+from mixwright.verdict.arm_words import listed
+from mixwright.verdict.blocks import Tone
+from mixwright.verdict.text import count, level, points
+
+FROZEN, UNIFORM, EQUAL, PLAN = "frozen", "uniform", "equal_shares", "steered"
+"""References that a trial has by default, and the arm that trains the plan as it stands."""
+Advice = Literal[
+    "check the grader", "too few seeds", "stop", "do not train", "train", "train with losses", "equal shares",
+    "keep uniform", "no gain", "not this plan", "missing", "do not ship", "ship", "may replace", "cannot tell",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """One arm against another on the primary outcome."""
+
+    arm: str
+    """Name of the arm."""
+    against: str
+    """Name of the arm it is compared with."""
+    word: ChangeWord
+    """What the difference is called."""
+    difference: Interval
+    """Arm minus reference; above 0 where the arm is better."""
+    detectable: float = 0.0
+    """Size of a true difference that such a trial would see in 80 % of cases."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialSeen:
+    """What the recommendation of a trial rests on."""
+
+    seeds: int
+    """Training seeds of every arm."""
+    right: bool
+    """Whether any answer of any arm was right before or after."""
+    trained: tuple[str, ...]
+    """Arms that train, nulls left out."""
+    contrasts: tuple[Contrast, ...]
+    """The primary outcome: levers against references, references against not training and each other."""
+    damaged: Mapping[str, tuple[Claim, ...]] = field(default_factory=dict)
+    """Arm -> its claims of damage against the starting model."""
+    lever: str = ""
+    """The lever that the page is about; empty when none was tried."""
+    word: LeverWord | None = None
+    """How it was judged."""
+    missing: tuple[str, ...] = ()
+    """References that did not run."""
+    proof: Proof = "not tried"
+    """What its nulls showed."""
+    margin: float = 0.05
+    """Change that does not matter."""
+    needed: int | None = None
+    """Seeds that would see a difference of the margin; None where no number of seeds would."""
+    outcome: str = "success"
+    """Name of the primary outcome."""
+    unit: str = "share"
+    """Of its differences, which are above 0 where the arm is better."""
+
+    def contrast(self, arm: str, against: str) -> Contrast | None:
+        """One contrast, if the trial has it."""
+        return next((found for found in self.contrasts if (found.arm, found.against) == (arm, against)), None)
+
+    def improves(self, arm: str, against: str) -> bool:
+        """Shown to be better."""
+        found = self.contrast(arm, against)
+        return found is not None and found.word == "improves"
+
+    def at_best_equal(self, arm: str, against: str) -> bool:
+        """Shown not to be better by the margin."""
+        found = self.contrast(arm, against)
+        return found is not None and found.difference.n > 0 and found.difference.high < self.margin
+
+    def damaged_everywhere(self) -> list[str]:
+        """Tasks in which every arm that trains damaged something."""
+        tasks = [{claim.task for claim in self.damaged.get(arm, ())} for arm in self.trained]
+        return sorted(set.intersection(*tasks)) if tasks else []
+
+
+@dataclass(frozen=True, slots=True)
+class PairSeen:
+    """What the recommendation of a comparison of two checkpoints rests on."""
+
+    right: bool
+    """Whether any answer was right before or after."""
+    word: ChangeWord
+    """What the change of the primary outcome is called."""
+    difference: Interval
+    """Of success, after minus before, all held-out items."""
+    detectable: float
+    """Size of a change that these items would show in 80 % of cases."""
+    gate: Literal["passed", "damaged", "cannot tell"]
+    """Outcome of the gate over what was mastered before."""
+    protected: int
+    """Cells that were mastered before."""
+    damaged: tuple[Claim, ...] = ()
+    """Claims of damage."""
+    after: str = "AFTER"
+    """Name of the later checkpoint."""
+    items: int = 0
+    """Held-out items."""
+    needed: int | None = None
+    """Items per cell that would do."""
+    outcome: str = "success"
+    """Name of the primary outcome."""
+    unit: str = "share"
+    """Of its difference, which is above 0 where the later checkpoint is better."""
+    graded: bool = True
+    """Whether answers were graded; else nothing says whether they are right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """What to do, in one sentence."""
+
+    advice: Advice
+    """By the rule."""
+    sentence: str
+    """For people."""
+    tone: Tone
+    """How it is coloured."""
+
+
+def recommend(seen: TrialSeen | PairSeen) -> Recommendation:
+    """The advice of the first rule that holds."""
+    if isinstance(seen, TrialSeen):
+        found: Advice = next(name for name, holds in TRIAL if holds(seen))
+        return Recommendation(found, _of_trial(found, seen), _tone(found, proven=seen.proof == "beats its nulls"))
+    other: Advice = next(name for name, holds in PAIR if holds(seen))
+    return Recommendation(other, _of_pair(other, seen), _tone(other, proven=seen.gate == "passed"))
+
+
+def _every(seen: TrialSeen, holds: Callable[[str], bool]) -> bool:
+    return bool(seen.trained) and all(holds(arm) for arm in seen.trained)
+
+
+def _worsens(seen: TrialSeen, arm: str, against: str) -> bool:
+    found = seen.contrast(arm, against)
+    return found is not None and found.word == "worsens"
+
+
+def _uniform_is_best(seen: TrialSeen) -> bool:
+    others = [arm for arm in seen.trained if arm != UNIFORM]
+    return seen.improves(UNIFORM, FROZEN) and all(seen.at_best_equal(arm, UNIFORM) for arm in others)
+
+
+TRIAL: tuple[tuple[Advice, Callable[[TrialSeen], bool]], ...] = (
+    ("check the grader", lambda seen: not seen.right),
+    ("too few seeds", lambda seen: seen.seeds < FEWEST_SEEDS),
+    ("stop", lambda seen: bool(seen.damaged_everywhere())),
+    ("do not train", lambda seen: _every(seen, lambda arm: _worsens(seen, arm, FROZEN))),
+    ("train", lambda seen: seen.word == "helps" and not seen.damaged.get(seen.lever)),
+    ("train with losses", lambda seen: seen.word == "helps"),
+    ("equal shares", lambda seen: seen.improves(EQUAL, FROZEN) and seen.improves(EQUAL, UNIFORM)),
+    ("keep uniform", _uniform_is_best),
+    ("no gain", lambda seen: _every(seen, lambda arm: seen.at_best_equal(arm, FROZEN))),
+    ("not this plan", lambda seen: seen.word == "harms"),
+    ("missing", lambda seen: bool(seen.missing)),
+    ("cannot tell", lambda seen: True),
+)
+"""Rules for a trial, in order."""
+PAIR: tuple[tuple[Advice, Callable[[PairSeen], bool]], ...] = (
+    ("check the grader", lambda seen: not seen.right),
+    ("do not ship", lambda seen: bool(seen.damaged) or seen.gate == "damaged" or seen.word == "worsens"),
+    ("do not ship", lambda seen: seen.word in ("commonest", "less dependent")),
+    ("ship", lambda seen: seen.graded and seen.word == "improves" and (seen.gate == "passed" or not seen.protected)),
+    ("may replace", lambda seen: seen.gate == "passed" or (seen.word == "improves" and not seen.graded)),
+    ("cannot tell", lambda seen: True),
+)
+"""Rules for two checkpoints, in order."""
+
+
+def _tone(advice: Advice, *, proven: bool) -> Tone:
+    if advice in ("stop", "do not train", "not this plan", "do not ship"):
+        return "bad"
+    return "good" if proven and advice in ("train", "ship") else "plain"
+
+
+def _of_trial(advice: Advice, seen: TrialSeen) -> str:
+    plan = "this plan" if seen.lever in ("", PLAN) else f"arm {seen.lever}"
+    lost = listed([cell_told(claim) for claim in seen.damaged.get(seen.lever, ())])
+    own = [found for found in seen.contrasts if found.arm == seen.lever]
+    sizes = listed([amount_told(found.difference.value, seen.unit) for found in own])
+    worse = [found.against for found in own if found.word == "worsens"]
+    against = listed([found.against for found in own])
+    gain = f"{seen.outcome} is better by {sizes} {unit_told(seen.unit)} than with {against}"
+    margin = f"{amount_told(seen.margin, seen.unit)} {unit_told(seen.unit)}"
+    told = {
+        "check the grader": "Cannot tell: no answer was right before or after; check the grader.",
+        "too few seeds": f"Cannot tell: {count(seen.seeds, 'seed')}, and nothing is judged with fewer than {FEWEST_SEEDS}; "
+        f"take {seen.needed or 8} seeds.",
+        "stop": f"Stop: {listed(seen.damaged_everywhere())} is being damaged by every arm ({listed(seen.trained)}).",
+        "do not train": "Do not train on this data yet: not training is better than every arm.",
+        "train": f"Train with {plan}: {gain}.",
+        "train with losses": f"Train with {plan} only if a loss on {lost} is acceptable: {gain}.",
+        "equal shares": "Use equal shares: drawing tasks and levels equally often beats not training and uniform sampling"
+        + (f", and {plan} is not shown to beat them." if seen.lever else "."),
+        "keep uniform": "Keep uniform: nothing here beats it.",
+        "no gain": f"Do not train on this data yet: no arm gains {margin} over not training.",
+        "not this plan": f"Do not use {plan}: {listed(worse)} did better.",
+        "missing": f"Cannot tell: {listed(seen.missing)} did not run, and without it nothing is said to help.",
+        "cannot tell": _seeds_told(seen),
+    }
+    return told[advice]
+
+
+def amount_told(value: float, unit: str) -> str:
+    """The size of a difference in its unit, without it: shares in points."""
+    return points(abs(value)).lstrip("+").removesuffix(".0") if unit == "share" else f"{abs(value):.3g}"
+
+
+def unit_told(unit: str) -> str:
+    """What differences in that unit are called."""
+    return "points" if unit == "share" else unit
+
+
+def cell_told(claim: Claim) -> str:
+    """`products level 1`, or the task alone."""
+    return f"{claim.task} {level(claim.level)}".strip()
+
+
+def _seeds_told(seen: TrialSeen) -> str:
+    own = [found for found in seen.contrasts if not seen.lever or found.arm == seen.lever]
+    size = max((found.detectable for found in own), default=0.0)
+    if not size:
+        return "Cannot tell: nothing was compared."
+    head = f"Cannot tell: {count(seen.seeds, 'seed')} see {amount_told(size, seen.unit)} {unit_told(seen.unit)}"
+    if seen.needed is None:
+        margin = amount_told(seen.margin, seen.unit)
+        return f"{head}, and more seeds alone would not see {margin}; take more held-out items."
+    return f"{head}; take {seen.needed} seeds."
+
+
+def _of_pair(advice: Advice, seen: PairSeen) -> str:
+    lost, name = listed([cell_told(claim) for claim in seen.damaged if not claim.whole]), seen.after
+    lost = lost or listed([claim.task for claim in seen.damaged])
+    better = "better" if seen.difference.value >= 0 else "worse"
+    moved = f"{seen.outcome} is {better} by {amount_told(seen.difference.value, seen.unit)} {unit_told(seen.unit)}"
+    if advice == "do not ship":
+        why = f"{lost} is damaged" if lost else "what was mastered is damaged"
+        if not lost and seen.gate != "damaged":
+            why = {
+                "worsens": moved,
+                "commonest": "it gives the commonest answer more often, which is no skill",
+            }.get(seen.word, "its answers depend less on their prompts")
+        return f"Do not ship {name}: {why}."
+    safe = "a loss on what was mastered is excluded" if seen.protected else "nothing was mastered before that could be lost"
+    size = f"{amount_told(seen.detectable, seen.unit)} {unit_told(seen.unit)}"
+    more = f"; take {seen.needed:,} items per cell" if seen.needed else "; take more items"
+    told = {
+        "check the grader": "Cannot tell: no answer was right before or after; check the grader.",
+        "ship": f"Ship {name}: {moved}, and {safe}.",
+        "may replace": f"{name} may be shipped, for no gain that is shown: {safe}."
+        if seen.graded
+        else f"{name} may replace the other: {moved}, but no answer was graded, so nothing says whether they are right.",
+        "cannot tell": f"Cannot tell: {count(seen.items, 'item')} see a change of {size}{more}.",
+    }
+    return told[advice]

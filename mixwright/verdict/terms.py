@@ -1,0 +1,57 @@
+"""Terms of the page, each explained in a short apposition where it first stands, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from mixwright.verdict.blocks import Block, Fold, Grid, Part, Terms
+
+MEANING: dict[str, str] = {
+    "success": "share of right answers under the declared decoding over all held-out items, each task counted once",
+    "frozen": "the starting model, not trained",
+    "uniform": "rows drawn as they come",
+    "equal_shares": "every task, and every level of a task, drawn equally often",
+    "[low, high]": "95 % interval over seeds and items, in percentage points",
+    "S": "what the cell's own answers would earn on its other prompts",
+    "D": "success minus S, the part of success that depends on the prompt",
+    "null": "an arm that lacks what the lever knows",
+    "cell": "a task at one level",
+    "learnt": "success and D rose, and success lies above the chance level",
+    "damaged": "success fell",
+    "gives the commonest answer more often": "success and S rose, D is not shown to",
+    "depends less on the prompt": "D fell, success is not shown to",
+    "sharper, not more able": "sampled success and its D rose, success under the declared decoding did not",
+    "no change": "the whole interval lies within 5 points of 0",
+    "cannot tell": "neither a change nor its absence is shown",
+    "chance level": "what the best rule without the skill (a constant answer, a place, a number of the prompt, blind "
+    "choice), chosen on other rows, earns on the same held-out items",
+    "kappa": "D / (1 - S): 0 for a model that says the same to every prompt, 1 for one that is always right",
+    "mastered": "success is shown to lie over the band",
+    "hopeless": "success is shown to lie under the band",
+    "lucky": "answers are shown to depend hardly on the prompt, kappa under 0.10",
+    "reachable": "answers are shown to depend on the prompt",
+    "unknown": "nothing of these is shown; drawn like reachable",
+    "informative group": "the completions of one prompt do not all have the same reward",
+}
+"""Term -> its meaning."""
+
+
+def explained_once(parts: Sequence[Part]) -> list[Part]:
+    """The sections with every term explained where it first stands; what is left empty must be filtered out afterwards."""
+    known: set[str] = set()
+    return [(name, title, order, _once(blocks, known)) for name, title, order, blocks in parts]
+
+
+def _once(blocks: Sequence[Block], known: set[str]) -> list[Block]:
+    found: list[Block] = []
+    for block in blocks:
+        if isinstance(block, Terms):
+            new = tuple(word for word in dict.fromkeys(block.words) if word in MEANING and word not in known)
+            known.update(new)
+            found.append(Terms(new))
+        elif isinstance(block, Fold | Grid):
+            found.append(replace(block, blocks=tuple(_once(block.blocks, known))))
+        else:
+            found.append(block)
+    return found

@@ -1,0 +1,253 @@
+"""The recommendation: every rule of both tables, its order, its sentence, and what it says of few seeds and missing arms."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+from _example_run import build_pair, item_rows
+
+from mixwright.estimates.crossed import Estimate
+from mixwright.records import ChangeWord, Claim, Interval, RunManifest
+from mixwright.runs import RunFolder, write_json, write_measurements
+from mixwright.verdict.basis import recommended, seeds_needed
+from mixwright.verdict.next_steps import steps_of
+from mixwright.verdict.recommendation import PAIR, TRIAL, Contrast, PairSeen, TrialSeen, recommend
+from mixwright.verdict.stage import render, sections
+
+ARMS = ("uniform", "equal_shares", "steered")
+CONTRASTS = (
+    ("steered", "frozen"),
+    ("steered", "uniform"),
+    ("steered", "equal_shares"),
+    ("uniform", "frozen"),
+    ("equal_shares", "frozen"),
+    ("equal_shares", "uniform"),
+)
+VALUES: dict[ChangeWord, tuple[float, float, float]] = {
+    "improves": (0.10, 0.06, 0.14),
+    "worsens": (-0.10, -0.14, -0.06),
+    "no change": (0.0, -0.02, 0.02),
+    "cannot tell": (0.02, -0.06, 0.10),
+}
+
+
+def lost(task: str, level: float | None = 1.0, arm: str = "steered") -> Claim:
+    return Claim("damaged", task, level, 0.9, 0.5, Interval(-0.4, -0.5, -0.3, 8), "8 seeds", arm)
+
+
+def trial(words: dict[tuple[str, str], ChangeWord] | None = None, **fields) -> TrialSeen:
+    """Eight seeds, nothing shown, nothing damaged, unless told otherwise."""
+    said = {pair: (words or {}).get(pair, "cannot tell") for pair in CONTRASTS}
+    found = tuple(Contrast(*pair, word, Interval(*VALUES[word], 8), 0.072) for pair, word in said.items())
+    known = {"seeds": 8, "right": True, "trained": ARMS, "contrasts": found, "lever": "steered", "word": "cannot tell"}
+    return TrialSeen(**known | fields)
+
+
+def against_frozen(word: ChangeWord) -> dict[tuple[str, str], ChangeWord]:
+    return {(arm, "frozen"): word for arm in ARMS}
+
+
+HELPS = {("steered", name): "improves" for name in ("frozen", "uniform", "equal_shares")}
+EQUAL = {("equal_shares", "frozen"): "improves", ("equal_shares", "uniform"): "improves"}
+UNIFORM = {("uniform", "frozen"): "improves", ("steered", "uniform"): "no change", ("equal_shares", "uniform"): "worsens"}
+EVERYWHERE = {arm: (lost("gcd", arm=arm),) for arm in ARMS}
+TRIALS = [
+    (
+        trial(right=False, word="helps"),
+        "check the grader",
+        "no answer was right before or after; check the grader.",
+        "plain",
+    ),
+    (
+        trial(HELPS, seeds=1, word="helps"),
+        "too few seeds",
+        "1 seed, and nothing is judged with fewer than 5; take 8",
+        "plain",
+    ),
+    (trial(seeds=4, needed=11, damaged=EVERYWHERE), "too few seeds", "take 11 seeds.", "plain"),
+    (
+        trial(damaged=EVERYWHERE, word="helps"),
+        "stop",
+        "Stop: gcd is being damaged by every arm (uniform, equal_shares",
+        "bad",
+    ),
+    (trial(against_frozen("worsens")), "do not train", "not training is better than every arm.", "bad"),
+    (
+        trial(HELPS, word="helps"),
+        "train",
+        "Train with this plan: success is better by 10, 10 and 10 points than with",
+        "plain",
+    ),
+    (trial(HELPS, word="helps", proof="beats its nulls"), "train", "frozen, uniform and equal_shares.", "good"),
+    (
+        trial(HELPS, word="helps", proof="beats its nulls", damaged={"steered": (lost("lcm"),)}),
+        "train with losses",
+        "Train with this plan only if a loss on lcm level 1 is acceptable",
+        "plain",
+    ),
+    (trial(EQUAL), "equal shares", "Use equal shares: ", "plain"),
+    (trial(EQUAL, lever="", word=None), "equal shares", "beats not training and uniform sampling.", "plain"),
+    (trial(UNIFORM), "keep uniform", "Keep uniform: nothing here beats it.", "plain"),
+    (trial(UNIFORM, word="harms"), "keep uniform", "nothing here beats it", "plain"),
+    (trial(against_frozen("no change")), "no gain", "no arm gains 5 points over not training.", "plain"),
+    (trial({("steered", "uniform"): "worsens"}, word="harms"), "not this plan", "this plan: uniform did better.", "bad"),
+    (trial(missing=("equal_shares",)), "missing", "Cannot tell: equal_shares did not run", "plain"),
+    (trial(needed=15), "cannot tell", "Cannot tell: 8 seeds see 7.2 points; take 15 seeds.", "plain"),
+    (trial(), "cannot tell", "more seeds alone would not see 5; take more held-out items.", "plain"),
+    (trial(contrasts=(), lever="", word=None), "cannot tell", "Cannot tell: nothing was compared.", "plain"),
+    (trial(contrasts=(), trained=(), lever="", word=None), "cannot tell", "nothing was compared", "plain"),
+]
+
+
+@pytest.mark.parametrize(("seen", "advice", "words", "tone"), TRIALS)
+def test_every_rule_of_a_trial(seen: TrialSeen, advice: str, words: str, tone: str) -> None:
+    found = recommend(seen)
+    assert (found.advice, found.tone) == (advice, tone)
+    assert words in found.sentence
+
+
+def test_what_is_not_graded_is_told_in_its_unit_and_is_not_shipped() -> None:
+    loss = {"outcome": "held-out loss", "unit": "nats per token"}
+    found = recommend(trial(HELPS, word="helps", **loss))
+    assert found.sentence.startswith("Train with this plan: held-out loss is better by 0.1, 0.1 and 0.1 nats per token than")
+    seen = pair(word="improves", graded=False, protected=0, right=True, **loss)
+    assert recommend(seen).advice == "may replace"
+    assert "no answer was graded" in recommend(seen).sentence
+    assert recommend(dataclasses.replace(seen, word="worsens")).advice == "do not ship"
+
+
+def test_every_rule_has_a_case() -> None:
+    assert {name for name, _ in TRIAL} == {advice for _, advice, _, _ in TRIALS}
+    assert {name for name, _ in PAIR} == {advice for _, advice, _, _ in PAIRS}
+
+
+def test_damage_by_every_arm_but_one_is_not_stop() -> None:
+    some = {arm: (lost("gcd", arm=arm),) for arm in ("uniform", "equal_shares")}
+    assert recommend(trial(HELPS, word="helps", damaged=some)).advice == "train", "the plan spares what the others damage"
+    other = some | {"steered": (lost("lcm"),)}
+    assert recommend(trial(HELPS, word="helps", damaged=other)).advice == "train with losses"
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_one_arm_that_may_gain_is_enough_not_to_give_up(arm: str) -> None:
+    for word in ("worsens", "no change"):
+        assert recommend(trial(against_frozen(word) | {(arm, "frozen"): "cannot tell"})).advice == "cannot tell"
+
+
+def test_uniform_is_kept_only_where_a_gain_of_the_others_is_excluded() -> None:
+    for change in ({("steered", "uniform"): "cannot tell"}, {("uniform", "frozen"): "no change"}):
+        assert recommend(trial(UNIFORM | change)).advice == "cannot tell"
+    without = trial(UNIFORM)
+    left = tuple(found for found in without.contrasts if found.against != "uniform")
+    assert recommend(dataclasses.replace(without, contrasts=left)).advice == "cannot tell", (
+        "what was not compared is unknown"
+    )
+
+
+def pair(**fields) -> PairSeen:
+    known = {"right": True, "word": "cannot tell", "difference": Interval(0.02, -0.06, 0.1, 200), "detectable": 0.11}
+    return PairSeen(**known | {"gate": "cannot tell", "protected": 2, "after": "step-500", "items": 200} | fields)
+
+
+PAIRS = [
+    (
+        pair(right=False, gate="passed"),
+        "check the grader",
+        "no answer was right before or after; check the grader.",
+        "plain",
+    ),
+    (
+        pair(word="improves", gate="passed", damaged=(lost("gcd"),)),
+        "do not ship",
+        "step-500: gcd level 1 is damaged.",
+        "bad",
+    ),
+    (pair(gate="damaged"), "do not ship", "Do not ship step-500: what was mastered is damaged.", "bad"),
+    (
+        pair(word="worsens", difference=Interval(-0.02, -0.03, -0.01, 9)),
+        "do not ship",
+        "success is worse by 2 points.",
+        "bad",
+    ),
+    (pair(word="commonest", gate="passed"), "do not ship", "gives the commonest answer more often", "bad"),
+    (pair(word="less dependent", gate="passed"), "do not ship", "depend less on their prompts", "bad"),
+    (pair(word="improves", gate="passed"), "ship", "Ship step-500: success is better by 2 points, and a loss", "good"),
+    (pair(word="improves", protected=0), "ship", "nothing was mastered before that could be lost.", "plain"),
+    (pair(gate="passed"), "may replace", "step-500 may be shipped, for no gain that is shown", "plain"),
+    (pair(word="improves"), "cannot tell", "200 items see a change of 11 points; take more items.", "plain"),
+    (pair(needed=1200), "cannot tell", "take 1,200 items per cell.", "plain"),
+]
+
+
+@pytest.mark.parametrize(("seen", "advice", "words", "tone"), PAIRS)
+def test_every_rule_of_two_checkpoints(seen: PairSeen, advice: str, words: str, tone: str) -> None:
+    found = recommend(seen)
+    assert (found.advice, found.tone) == (advice, tone)
+    assert words in found.sentence
+
+
+@pytest.mark.parametrize(("seen", "advice"), [(seen, advice) for seen, advice, *_ in (*TRIALS, *PAIRS)])
+def test_every_advice_has_a_next_step(tmp_path: Path, seen: TrialSeen | PairSeen, advice: str) -> None:
+    (step,) = steps_of(RunFolder(tmp_path), recommend(seen), seen)
+    assert step.text
+    if advice == "keep uniform":
+        assert step.text == "steering=None"
+    if seen.needed == 1200:
+        assert step.text.endswith("--items 1200")
+
+
+def test_seeds_needed_by_hand() -> None:
+    # differences of 0, .1 ... in 4 seeds: variance .0167, so .00417 of the mean, and nothing of the items: at the normal
+    # distribution's 2.8 errors, .05 needs 2.8^2 x .0167 / .0025 = 52 seeds, and t takes a few more
+    values = (0.0, 0.1, 0.2, 0.3)
+    error = math.sqrt(sum((value - 0.15) ** 2 for value in values) / 3 / 4)
+    found = Estimate(0.15, 0.0, 0.3, 0.05, error, 3.0, 4, 100)
+    needed = seeds_needed(found, values, 0.05)
+    assert needed is not None
+    assert 52 <= needed <= 56
+    assert seeds_needed(dataclasses.replace(found, error=error + 0.05), values, 0.05) is None, "the items' part stays"
+    assert seeds_needed(found, values[:1], 0.05) is None
+
+
+def wrong(run: RunFolder, *, right: int = 0) -> RunFolder:
+    """Both checkpoints answer 40 items of one task; `right` of them after."""
+    for name, count in (("before", 0), ("after", right)):
+        values = [1.0] * count + [0.0] * (400 - count)
+        columns = {"greedy": values, "pass@1": values, "greedy.swapped": [0.0] * 400, "pass@1.swapped": [0.0] * 400}
+        write_measurements(run.measurements(name), item_rows(("t", None), columns | {"chance": [0.0] * 400}))
+    return run
+
+
+def test_where_no_answer_was_right_nothing_is_called_unchanged(tmp_path: Path) -> None:
+    run = wrong(RunFolder(tmp_path / "none"))
+    text = render(run).read_text(encoding="utf-8")
+    assert '<h1 class="tone-plain">Cannot tell: no answer was right before or after; check the grader.</h1>' in text
+    assert "no change" not in re.sub(r"<style>.*?</style>", "", text, flags=re.DOTALL)
+    (claim,) = json.loads(run.claims.read_text(encoding="utf-8"))
+    assert claim["kind"] == "cannot tell"
+    assert "check the grader" in claim["evidence"]
+    some = wrong(RunFolder(tmp_path / "some"), right=1)
+    assert "check the grader" not in render(some).read_text(encoding="utf-8")
+    assert json.loads(some.claims.read_text(encoding="utf-8"))[0]["kind"] == "unchanged"
+
+
+def test_the_name_and_the_command_are_those_of_the_manifest(tmp_path: Path) -> None:
+    run = build_pair(tmp_path)
+    command = "mixwright verdict base out/step-500 --corpus eval.jsonl"
+    write_json(run.manifest, RunManifest({}, {}, {}, {"checkpoint after": "out/step-500"}, "base", command))
+    found, seen = recommended(run)
+    assert found is not None
+    assert found.sentence == "Do not ship step-500: products level 1 is damaged."
+    assert [step.text for step in steps_of(run, found, seen)] == [f"{command} --full"]
+
+
+def test_a_run_that_only_measured_has_no_recommendation(tmp_path: Path) -> None:
+    run = build_pair(tmp_path)
+    run.measurements("after").unlink()
+    assert recommended(run) == (None, None)
+    assert "headline" not in [name for name, *_ in sections(run)]
