@@ -165,7 +165,7 @@ def _train(job: BranchJob, config: RunConfig, branch: Branch, corpus: Corpus, le
             )
         trainer.train()
     except Exception as error:
-        raise _of_settings(error, config) from error
+        raise of_settings(error, config) from error
     shutil.rmtree(folder / "trainer", ignore_errors=True)
     learner.model.eval()
     learner.save(folder / "model")
@@ -173,7 +173,7 @@ def _train(job: BranchJob, config: RunConfig, branch: Branch, corpus: Corpus, le
     gc.collect()  # trainer and model hold each other; a long-lived worker would keep every branch's copy
 
 
-def _of_settings(error: Exception, config: RunConfig) -> Exception:
+def of_settings(error: Exception, config: RunConfig) -> Exception:
     """An `InputError` that names `train.settings`, where TRL found only in training that it cannot work with them."""
     if isinstance(error, InputError) or not config.train.settings or no_room(error) is not None:
         return error
