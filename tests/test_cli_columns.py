@@ -65,7 +65,7 @@ def test_init_writes_settings_that_need_editing_only(call: Call) -> None:
     assert "60 examples of 2 tasks" in err
     config = read_yaml(Path("run.yaml"), RunConfig)
     assert config.corpus.train == "data/two.jsonl"
-    assert config.corpus.graders == {"other": "exact", "sum": "exact"}
+    assert config.corpus.graders == {"other": "final_answer", "sum": "final_answer"}
     assert "# Completions per prompt (TRL's num_generations)." in Path("run.yaml").read_text(encoding="utf-8")
     assert call("run", "run.yaml", "--dry-run")[0] == 0
     assert not Path("runs").exists()

@@ -121,7 +121,7 @@ def _objective(corpus: Corpus, graders: Mapping[str, ProposedGrader], asked: str
         "dpo": f"{without['chosen']:,} of {len(train):,} rows are no pairs of chosen and rejected"
         if without["chosen"]
         else "",
-        "grpo": f"nothing of {some(ungraded)} can be graded" if ungraded else "",
+        "grpo": f"no completion of {some([repr(task) for task in ungraded])} can be graded" if ungraded else "",
         "sft": f"{without['target']:,} of {len(train):,} rows have no completion" if without["target"] else "",
     }
     reasons = {

@@ -1,4 +1,4 @@
-"""Readings of the primary outcome: graded success, or ungraded held-out loss (SFT) or preference accuracy (DPO).
+"""Readings of the primary outcome: success where answers are graded, else held-out loss or preference accuracy.
 
 What is not graded is never called success: each reading has its own name, unit and direction.
 """
