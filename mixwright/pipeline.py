@@ -14,6 +14,7 @@ from mixwright.audit.stage import audit_run, complaints
 from mixwright.manifest import settings_file
 from mixwright.measure.bases import measure_bases
 from mixwright.opening import check_plan, opened, workers
+from mixwright.plan.foreseen import lines_of
 from mixwright.plan.format_forecast import warnings_of
 from mixwright.plan.stage import plan_run
 from mixwright.runs import RunFolder, read_measurements
@@ -51,6 +52,8 @@ def run(config: RunConfig, folder: RunFolder, *, base: Path = Path(), say: Calla
             made = plan_run(config, folder, corpus)
             for line in warnings_of(read_measurements(before), made.forecast):
                 say(f"  formats: {line}")
+            for line in lines_of(made):
+                say(f"  plan: {line}")
         if stale(result, folder.plan, settings_file(folder)):
             check_plan(config, folder, corpus)
             arms = ", ".join(arms_of(config.trial).first)

@@ -59,6 +59,7 @@ def plan_folder(
 ) -> None:
     """Plan from what a run folder holds; a dry run prints it and writes nothing. Raises InputError as `opened` does."""
     from mixwright.opening import check_plan, known_corpus, opened
+    from mixwright.plan.foreseen import lines_of
     from mixwright.plan.stage import make_plan, plan_run
     from mixwright.runs import read_measurements
 
@@ -68,7 +69,8 @@ def plan_folder(
         return
     with opened(config, run, base=base, after=run.measurements("before")) as corpus:
         if export is None or not run.plan.exists():  # what was edited by hand is exported as it stands
-            plan_run(config, run, corpus)
+            for line in lines_of(plan_run(config, run, corpus)):
+                output.say(one_line(f"plan: {line}"))
         output.out(str(run.plan))
         if export is not None:
             place = export_to or run.path / "export" / export

@@ -48,16 +48,32 @@ def forecast(
         weights: share of draws per task.
         steps: optimiser steps.
     """
+    return expected(cells, competence, spent_by_room(cells, weights, steps))
+
+
+def spent_by_room(cells: Sequence[CellPlan], weights: Mapping[str, float], steps: int) -> dict[str, float]:
+    """Steps' worth of draws of each cell, by its key: a task's share of the steps, split over its cells by their room."""
+    total: dict[str, float] = {}
+    for cell in cells:
+        total[cell.task] = total.get(cell.task, 0.0) + room(cell)
+    return {
+        cell.key: steps * weights.get(cell.task, 0.0) * room(cell) / total[cell.task] if total[cell.task] else 0.0
+        for cell in cells
+    }
+
+
+def expected(
+    cells: Sequence[CellPlan], competence: Sequence[Measurement], spent: Mapping[str, float]
+) -> tuple[Forecast, ...]:
+    """The forecasts when each cell gets `spent` steps' worth of draws, by its key; see `forecast`."""
     rows, found = success_rows(competence), []
     for task in sorted({cell.task for cell in cells}):
         own = [cell for cell in cells if cell.task == task]
         if any(cell.success is None for cell in own):
             continue
-        total = sum(room(cell) for cell in own)
         gains, variance = 0.0, 0.0
         for cell in own:
-            spent = steps * weights.get(task, 0.0) * room(cell) / total if total else 0.0
-            gains += room(cell) * (1 - (cell.swapped or 0.0)) * (1 - math.exp(-spent / PACE))
+            gains += room(cell) * (1 - (cell.swapped or 0.0)) * (1 - math.exp(-spent[cell.key] / PACE))
             row = rows[task, cell.level]
             variance += 2 * ((row.high - row.low) / 2 / 1.96) ** 2
         before = sum(cell.success or 0.0 for cell in own) / len(own)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from mixwright.catalog import create
+from mixwright.plan.foreseen import with_foreseen
 from mixwright.plan.format_forecast import with_formats
 from mixwright.plan.overrides import with_asked
 from mixwright.records import Measurement, Objective, Plan, TrainingSetup
@@ -25,9 +26,10 @@ def make_plan(config: RunConfig, corpus: Corpus, competence: Sequence[Measuremen
         competence: measurements of the model that training begins with, on `corpus`.
     """
     train = config.train
-    training = TrainingSetup(train.steps, cast("Objective", train.objective), train.prompts, kl_penalty=train.beta > 0)
-    made = create("planners", config.plan.planner, dict(config.plan.options)).plan(corpus.cells(), competence, training)
-    return with_formats(with_asked(made, config.plan.stage), competence)
+    objective, cells = cast("Objective", train.objective), corpus.cells()
+    training = TrainingSetup(train.steps, objective, train.prompts, train.beta > 0, train.generations)
+    made = create("planners", config.plan.planner, dict(config.plan.options)).plan(cells, competence, training)
+    return with_foreseen(with_formats(with_asked(made, config.plan.stage), competence), cells, competence, training)
 
 
 def plan_run(config: RunConfig, folder: RunFolder, corpus: Corpus) -> Plan:

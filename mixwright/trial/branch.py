@@ -69,8 +69,10 @@ def branch_digest(
         seed: trial seed.
         source: digest of the branch that is replayed.
     """
+    how = to_data(branch)
+    how["plan"].pop("foreseen", None)  # what is expected of a run decides nothing in it
     training = {
-        "branch": to_data(branch),
+        "branch": how,
         "train": to_data(config.train),
         "progress_every": config.trial.progress_every,
         "source": source,
