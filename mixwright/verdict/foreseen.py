@@ -15,14 +15,15 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal
 
-from mixwright.estimates.outcome import NAMES, Item, ItemScores, change
+from mixwright.estimates.outcome import Item, ItemScores, change
+from mixwright.estimates.readings import READINGS
 from mixwright.plan.forecast import MARGIN
 from mixwright.records import Foreseen, Interval
 from mixwright.runs import RunFolder
 from mixwright.verdict.claims import interval
 from mixwright.verdict.evidence import Sides, comparisons, ends, plan_of
 
-SUCCESS = NAMES["sampled"]
+SUCCESS = READINGS["sampled"].column
 """What forecasts are about."""
 FROZEN = "frozen"
 """The arm that is not trained."""
