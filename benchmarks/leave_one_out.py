@@ -42,7 +42,7 @@ ROWS = {"train": "reasoning-gym:gcd@0x320", "eval": "reasoning-gym:gcd@0x80"}
 """Items whose answers are permuted, those left out that the task gcd has with its true answers."""
 REFERENCES = ("uniform", "equal_shares", "steered")
 CASES: Mapping[str, tuple[str, int, int, tuple[str, ...]]] = {
-    "refusing": ("demo.yaml", 6, 31, ("without_gates", "without_selector", "without_weights")),
+    "refusing": ("reach.yaml", 6, 31, ("without_gates", "without_selector", "without_weights")),
     "eight": ("eight.yaml", 5, 18, ("without_gates", "without_selector", "without_controllers")),
 }
 """Name -> settings, seeds, seed of the run, parts left out."""
