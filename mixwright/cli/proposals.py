@@ -150,6 +150,7 @@ def _sized(config: RunConfig, corpus: Corpus, objective: str, ungraded: set[str]
     mean = _characters(corpus)
     prompts = {"grpo": 8, "sft": 16, "dpo": 8}[objective]
     prompts = max(4, min(prompts, CHARACTERS // mean)) if tiny else prompts
+    most = most // 2 if tiny and longest >= LONG else most  # a CPU, long answers
     steps = max(least, min(most, math.ceil(PASSES[objective] * rows / prompts)))
     wanted = ITEMS // 2 if longest >= LONG else ITEMS
     per_cell = max(FEWEST, min(MOST, math.ceil(wanted / max(len(cells), 1))))
