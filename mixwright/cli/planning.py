@@ -40,9 +40,12 @@ def plan_checkpoint(
         InputError: as `direct.plan` does.
     """
     from mixwright.cli import direct
+    from mixwright.plan.foreseen import lines_of
     from mixwright.runs import write_plan
 
     config, corpus, made = direct.plan(model, asked, **settings, say=output.say)
+    for line in lines_of(made):
+        output.say(one_line(f"plan: {line}"))
     if output_file is None:
         output.out_yaml(made)
     else:

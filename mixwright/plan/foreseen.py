@@ -13,7 +13,8 @@ without a permutation test under `ALPHA`. Its rewards differ, and teach nothing 
 
 Blind spot: learning rate, KL penalty and steps are not in the rule; a small rate damages less, and a run with few
 informative groups may damage nothing. It knows the model at the start only. Cells without measured items count as without
-informative groups. Items measured on several starting models are pooled: groups look informative a little too often.
+informative groups, and partial rewards, which differ more often than right and wrong do, are not read. Items measured on
+several starting models are pooled: groups look informative a little too often.
 """
 
 from __future__ import annotations
