@@ -63,11 +63,14 @@ def score_of(said: Foreseen, after: float, change: Interval) -> ScoreWord:
 
 def scored(run: RunFolder) -> list[Scored]:
     """Everything foreseen of arms that ran, in the plan's order; empty for plans of earlier versions."""
-    plan, own, found = plan_of(run), comparisons(run), []
-    for said in plan.foreseen if plan else ():
-        both = ends(run, said.arm, FROZEN)
-        sides = both or own.get(said.arm)
-        if sides is not None and (came := _came(said, sides, FROZEN if both else "its start")):
+    plan, found = plan_of(run), []
+    if plan is None or not plan.foreseen:
+        return []
+    own = comparisons(run)
+    both = {arm: ends(run, arm, FROZEN) for arm in dict.fromkeys(said.arm for said in plan.foreseen)}
+    for said in plan.foreseen:
+        sides = both[said.arm] or own.get(said.arm)
+        if sides is not None and (came := _came(said, sides, FROZEN if both[said.arm] else "its start")):
             found.append(came)
     return found
 
