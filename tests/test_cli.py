@@ -40,7 +40,7 @@ FLAGS = {
     "steer": "RUN.YAML --dry-run --folder",
     "trial": "RUN.YAML --folder",
     "verdict": flags("RUN|BEFORE AFTER", "--cannot-tell --decoding --each --folder --full --gate --protect"),
-    "run": "RUN.YAML|TRAIN --dry-run --folder --init --output",
+    "run": "RUN.YAML|TRAIN --dry-run --eval --folder --init --model --objective --output",
     "list": "KIND --json",
     "explain": "NAME",
 }

@@ -78,7 +78,7 @@ def test_with_steering_groups_are_whole_rewards_true_and_refusals_zero(
 ) -> None:
     setting = TABLE[name]
     setting.patch(monkeypatch)
-    trainer = build(SteeredGRPOTrainer, tmp_path, setting, steering=Steering(PLAN, canary_every=1))
+    trainer = build(SteeredGRPOTrainer, tmp_path, setting, steering=Steering(PLAN, canary_every=1, reward_range=(-10, 10)))
     seen = Seen(trainer)
     before = parameters(trainer)
     trainer.train()

@@ -28,17 +28,15 @@ EDITS = {
 
 
 def made_up_rows() -> list[dict[str, str]]:
-    """Morse letters, and which of two words comes first: prompt and completion, as TRL takes them."""
+    """Morse letters, and which of two words comes first: prompt and answer."""
     rng = random.Random(5)
     morse = {"a": ".-", "b": "-...", "e": ".", "i": "..", "m": "--", "t": "-"}
     rows = [
-        {"task": "morse", "prompt": f"{n:02d} {a} in morse:", "completion": code}
-        for n in range(9)
-        for a, code in morse.items()
+        {"task": "morse", "prompt": f"{n:02d} {a} in morse:", "answer": code} for n in range(9) for a, code in morse.items()
     ]
     for n in range(60):
         one, other = rng.sample(["ant", "bee", "cat", "dog", "eel"], 2)
-        rows.append({"task": "first", "prompt": f"{n:02d} {one} or {other}?", "completion": min(one, other)})
+        rows.append({"task": "first", "prompt": f"{n:02d} {one} or {other}?", "answer": min(one, other)})
     return rows
 
 

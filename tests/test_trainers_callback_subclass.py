@@ -171,7 +171,9 @@ def test_rewards_may_be_called_in_any_order_without_the_newer_arguments(tmp_path
             return torch.tensor([[torch.nan if r is None else r for r in row] for row in reversed(table)]).T
 
     args = grpo_config(tmp_path, shuffle_dataset=False, reward_weights=[2.0, 1.0])
-    steering = SteeringCallback(Steering(PLAN), rows(), [parts.distinct, functools.partial(parts.correct)], args)
+    steering = SteeringCallback(
+        Steering(PLAN, reward_range=(-10, 10)), rows(), [parts.distinct, functools.partial(parts.correct)], args
+    )
     assert [function.__name__ for function in steering.reward_funcs] == ["distinct", "correct"]
     seen = answer(steering, lambda groups: [])
     wiring = {"data": steering.train_dataset, "judges": steering.reward_funcs, "watchers": [steering]}

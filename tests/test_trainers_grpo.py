@@ -192,7 +192,7 @@ def test_several_rewards_are_weighted_and_none_is_left_out(tmp_path: Path) -> No
         SteeredGRPOTrainer,
         tmp_path,
         {"reward_weights": [2.0, 1.0], "max_steps": 4},
-        steering=Steering(UNIFORM),
+        steering=Steering(UNIFORM, reward_range=(0, 3)),
         reward_funcs=[sums_only, half],
     )
     seen = script(trainer, lambda groups: [])

@@ -94,7 +94,7 @@ def _check_folder(folder: RunFolder) -> None:
 def clear(folder: RunFolder) -> None:
     """Remove what an earlier comparison measured in this folder, and what was said of it."""
     tables = [folder.measurements(name) for name in ("before", "after")]
-    for path in (*tables, folder.notes, folder.path / "completions.parquet", folder.claims, folder.page):
+    for path in (*tables, folder.notes, folder.path / "completions.parquet", folder.claims, folder.page, folder.data):
         path.unlink(missing_ok=True)
 
 

@@ -91,7 +91,7 @@ def check_probe(cls: type[Probe], learner: Learner) -> None:
         learner: any learner; a tiny one will do (`mixwright.learner.tiny.build_tiny`).
     """
     probe = check_plugin(cls)
-    corpus = samples.corpus()
+    corpus = samples.measurable()
     passes = samples.passes(learner, corpus)
     found = {}
     for attempt in range(2):

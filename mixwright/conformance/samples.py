@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,6 +60,14 @@ def corpus() -> Corpus:
         rows.append(Example(f"c{n}", "count", f"ones in {n:b}?", answer=str(f"{n:b}".count("1")), level=1.0, split=split))
         rows.append(Example(f"s{n}", "spell", f"spell word{n:02d} backward:", answer=f"{n:02d}drow"[::-1], split=split))
     return Corpus.from_examples(rows)
+
+
+def measurable() -> Corpus:
+    """The healthy corpus with everything that a probe may read: answers, targets and pairs."""
+    from mixwright.corpus import Corpus
+
+    own = list(corpus())
+    return Corpus.from_examples(replace(row, target=row.answer, chosen=row.answer, rejected="no idea") for row in own)
 
 
 def corpora() -> list[Corpus]:

@@ -108,7 +108,7 @@ class Learner:
         Raises:
             InputError: chat messages and a tokenizer without a chat template.
         """
-        prompt = self.form.of(prompt)
+        prompt = self.form.of(prompt if isinstance(prompt, str) else tuple(prompt))  # datasets hold messages as lists
         if isinstance(prompt, str):
             ids = self.tokenizer(prompt)["input_ids"]
         else:
