@@ -283,15 +283,13 @@ def blocks_of(run: RunFolder) -> list[Block]:
 def test_the_page_shows_right_and_wrong(tmp_path: Path) -> None:
     """In the example run `steered` gains on gcd and chain_sum; `frozen` and `steered` change places, so it loses there."""
     because = "68% of the groups would come from <b>noise</b>"
-    said = [
-        Foreseen("steered", task, word, 0.5, 0.0, high, 12.4, 0.68, because)
-        for task, word, high in (
-            ("gcd", "at risk", 0.6),
-            ("gcd", "starved", 0.6),
-            ("chain_sum", "as forecast", 0.05),
-            ("absent", "starved", 0.5),
-        )
+    wanted: list[tuple[str, ForeseenWord, float]] = [
+        ("gcd", "at risk", 0.6),
+        ("gcd", "starved", 0.6),
+        ("chain_sum", "as forecast", 0.05),
+        ("absent", "starved", 0.5),
     ]
+    said = [Foreseen("steered", task, word, 0.5, 0.0, high, 12.4, 0.68, because) for task, word, high in wanted]
     run = run_with(tmp_path, *said, replace(said[0], arm="not_run"))
     for seed in range(5):
         first, other = (run.branch(arm, seed) / "after.parquet" for arm in ("frozen", "steered"))
