@@ -236,7 +236,7 @@ def verdict(
         if asked.corpus is None:
             raise InputError("--corpus", "nothing", "Name the examples that both checkpoints are measured on.")
         declared = decoding_of(asked.greedy, decoding)
-        compare(before, after, asked, run, protect=protect or (), decoding=declared, say=output.say)
+        compare(before, after, asked, run, protect=protect or (), decoding=declared, gate=gate, say=output.say)
     else:
         asked.check_alone()
     if not gate:

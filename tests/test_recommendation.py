@@ -97,8 +97,8 @@ TRIALS = [
     (trial(against_frozen("no change")), "no gain", "no arm gains 5 points over not training.", "plain"),
     (trial({("steered", "uniform"): "worsens"}, word="harms"), "not this plan", "this plan: uniform did better.", "bad"),
     (trial(missing=("equal_shares",)), "missing", "Cannot tell: equal_shares did not run", "plain"),
-    (trial(needed=15), "cannot tell", "Cannot tell: 8 seeds see 7.2 points; take 15 seeds.", "plain"),
-    (trial(), "cannot tell", "more seeds alone would not see 5; take more held-out items.", "plain"),
+    (trial(needed=15), "cannot tell", "8 seeds see a difference of 7.2 points; take 15 seeds.", "plain"),
+    (trial(), "cannot tell", "more seeds alone would not see one of 5; take more held-out items.", "plain"),
     (trial(contrasts=(), lever="", word=None), "cannot tell", "Cannot tell: nothing was compared.", "plain"),
     (trial(contrasts=(), trained=(), lever="", word=None), "cannot tell", "nothing was compared", "plain"),
 ]
@@ -112,13 +112,28 @@ def test_every_rule_of_a_trial(seen: TrialSeen, advice: str, words: str, tone: s
 
 
 def test_what_is_not_graded_is_told_in_its_unit_and_is_not_shipped() -> None:
-    loss = {"outcome": "held-out loss", "unit": "nats per token"}
+    loss = {"outcome": "held-out loss", "unit": "nats per token", "lower": True}
     found = recommend(trial(HELPS, word="helps", **loss))
-    assert found.sentence.startswith("Train with this plan: held-out loss is better by 0.1, 0.1 and 0.1 nats per token than")
+    assert found.sentence.startswith("Train with this plan: held-out loss is lower by 0.1, 0.1 and 0.1 nats per token than")
     seen = pair(word="improves", graded=False, protected=0, right=True, **loss)
     assert recommend(seen).advice == "may replace"
-    assert "no answer was graded" in recommend(seen).sentence
-    assert recommend(dataclasses.replace(seen, word="worsens")).advice == "do not ship"
+    assert "held-out loss is lower by 0.02 nats per token. Whether its answers are right" in recommend(seen).sentence
+    worse = dataclasses.replace(seen, word="worsens", difference=Interval(-0.2, -0.3, -0.1, 9))
+    assert recommend(worse).sentence == "Do not ship step-500: held-out loss is higher by 0.2 nats per token."
+
+
+def test_the_next_step_after_no_graded_answers_is_not_a_gate_that_refuses_them(tmp_path: Path) -> None:
+    seen = pair(word="improves", graded=False, protected=0)
+    (step,) = steps_of(RunFolder(tmp_path), recommend(seen), seen)
+    assert "answers that can be graded" in step.caption
+    assert step.text == "mixwright verdict BEFORE AFTER --corpus FILE --gate"
+
+
+def test_several_tasks_are_damaged_in_the_plural() -> None:
+    both = {arm: (lost("gcd", arm=arm), lost("lcm", arm=arm)) for arm in ARMS}
+    assert "Stop: gcd and lcm are being damaged" in recommend(trial(damaged=both)).sentence
+    two = pair(damaged=(lost("gcd"), lost("lcm")))
+    assert recommend(two).sentence == "Do not ship step-500: gcd level 1 and lcm level 1 are damaged."
 
 
 def test_every_rule_has_a_case() -> None:
@@ -179,6 +194,13 @@ PAIRS = [
     (pair(word="improves", gate="passed"), "ship", "Ship step-500: success is better by 2 points, and a loss", "good"),
     (pair(word="improves", protected=0), "ship", "nothing was mastered before that could be lost.", "plain"),
     (pair(gate="passed"), "may replace", "step-500 may be shipped, for no gain that is shown", "plain"),
+    (
+        pair(word="no change", graded=False),
+        "no gain",
+        "Nothing is gained by step-500: success changed by less than 5 points.",
+        "plain",
+    ),
+    (pair(word="no change"), "cannot tell", "200 items see a change", "plain"),
     (pair(word="improves"), "cannot tell", "200 items see a change of 11 points; take more items.", "plain"),
     (pair(needed=1200), "cannot tell", "take 1,200 items per cell.", "plain"),
 ]

@@ -105,8 +105,8 @@ def test_a_term_is_explained_where_it_first_stands() -> None:
     first = [Paragraph("a"), Terms(("cell", "S", "cell", "no such term"))]
     second = [Fold("f", (Terms(("S", "D")),)), Terms(("D", "cell"))]
     parts = explained_once([("x", "X", 0, first), ("y", "Y", 1, second)])
-    assert parts[0][3][1] == Terms(("cell", "S"))
-    assert parts[1][3] == [Fold("f", (Terms(("D",)),)), Terms(())]
+    assert parts[0][3][1] == Terms(("cell", "S"), (MEANING["cell"], MEANING["S"]))
+    assert parts[1][3] == [Fold("f", (Terms(("D",), (MEANING["D"],)),)), Terms(())]
 
 
 def test_no_term_is_explained_twice_on_a_page(tmp_path: Path) -> None:

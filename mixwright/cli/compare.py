@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mixwright.cli.direct import Ready, measured, prepare, rows_of, tell
 from mixwright.cli.options import Measuring
 from mixwright.config import MeasureConfig
 from mixwright.errors import InputError, unknown_name
-from mixwright.estimates.outcome import Decoding
+from mixwright.estimates.readings import GRADED, READINGS, Decoding, outcome_of
 from mixwright.runs import RunFolder, write_measurements
 
 if TYPE_CHECKING:
@@ -26,9 +27,12 @@ def compare(
     *,
     protect: Sequence[str] = (),
     decoding: Decoding = "greedy",
+    gate: bool = False,
     say: Callable[[str], None],
 ) -> None:
     """Measure both checkpoints on the held-out split (all rows when there is none) and write both tables.
+
+    Where nothing can be graded, pairs are compared by preference accuracy, and other rows by the loss on their targets.
 
     Args:
         before: checkpoint folder, adapter folder or hub name.
@@ -37,6 +41,7 @@ def compare(
         folder: where the tables go.
         protect: tasks and cells that the gate will be asked about; empty where it chooses.
         decoding: how the model will be used.
+        gate: whether the gate will be asked, which needs answers that can be graded.
         say: called with what is being done.
 
     Raises:
@@ -45,10 +50,16 @@ def compare(
     from mixwright.measure.notes import notes_on
 
     _check_folder(folder)
-    rows = rows_of(asked, say)
-    wanted = _items(rows[1], protect, asked.items)
-    say(f"measure: up to {wanted} items per cell, as far as the corpus has them; {decoding} decoding is judged")
-    ready = prepare((before, after), asked, rows, MeasureConfig(items=wanted, decoding=decoding), say)
+    rows = rows_of(asked, say, ungraded=not gate)
+    wanted = _items(rows.corpus, protect, asked.items)
+    plain = MeasureConfig(items=wanted, decoding=decoding)
+    measure = plain if rows.probe is None else replace(plain, probes=(rows.probe,))
+    outcome = outcome_of(measure.probes, decoding) or decoding
+    judged = f"{decoding} decoding is judged"
+    if outcome not in GRADED:
+        judged = f"no answer can be graded, so {READINGS[outcome].told} is compared, and no completion is written"
+    say(f"measure: up to {wanted} items per cell, as far as the corpus has them; {judged}")
+    ready = prepare((before, after), asked, rows, measure, say)
     start, end = ready.learners
     found = {"before": measured("measure before", start, ready), "after": measured("measure after", end, ready, start=start)}
     notes = notes_on(found, ready.corpus, ready.config.measure.max_new_tokens)
@@ -72,12 +83,14 @@ def write_comparison(
         clear(folder)  # first of all: what is killed half-way must not be judged with an older half
         write_settings(config, folder, ("corpus", "measure", "seed"))
         about = {"checkpoint after": after} | ({"model after": end} if end != after else {})
-        cut = {f"cut at max_new_tokens, {when}": f"{result.cut:.1%}" for when, result in found.items()}
+        completed = found if ready.graded else {}
+        cut = {f"cut at max_new_tokens, {when}": f"{result.cut:.1%}" for when, result in completed.items()}
         settings = about | dict(ready.noted) | cut
         write_manifest(config, folder, ready.corpus, settings=settings, seeds={"measuring": config.seed})
         for name, result in found.items():
             write_measurements(folder.measurements(name), result.measurements)
-        write_completions(folder.path / "completions.parquet", found)
+        if completed:
+            write_completions(folder.path / "completions.parquet", completed)
         write_notes(folder, notes)
 
 

@@ -17,6 +17,7 @@ from mixwright.runs import RunFolder, write_measurements
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
+    from mixwright.corpus.graded import Graded
     from mixwright.learner.learner import Learner
     from mixwright.measure.stage import MeasureResult
 
@@ -34,15 +35,22 @@ class Ready:
     config: RunConfig
     """Settings of what is measured; those of training are defaults and nothing is said of them."""
     corpus: Corpus
-    """Rows that can be graded."""
+    """Rows that can be graded, or compared without."""
     learners: tuple[Learner, ...]
     """In the order of the paths."""
     noted: Mapping[str, Any]
     """How it is measured, by name, for the manifest."""
+    graded: bool = True
+    """Whether completions are written and graded; else probabilities of the rows' own targets or pairs are read."""
 
 
-def rows_of(asked: Measuring, say: Say) -> tuple[CorpusConfig, Corpus]:
+def rows_of(asked: Measuring, say: Say, *, ungraded: bool = False) -> Graded:
     """The rows of --corpus and --eval with a grader for each task, and how they were read; says what was taken and why.
+
+    Args:
+        asked: the options.
+        say: told what was taken.
+        ungraded: rows of which nothing can be graded are taken, too.
 
     Raises:
         InputError: they cannot be read, or nothing of them can be graded.
@@ -61,16 +69,15 @@ def rows_of(asked: Measuring, say: Say) -> tuple[CorpusConfig, Corpus]:
         grader=everywhere or "exact",
         graders=single,
     )
-    found = read_graded(config, named=everywhere is not None)
+    found = read_graded(config, named=everywhere is not None, ungraded=ungraded)
     for note in found.notes:
         say(note)
-    check_items(found.corpus)
-    return found.config, found.corpus
+    if found.probe is None:
+        check_items(found.corpus)
+    return found
 
 
-def prepare(
-    paths: Sequence[str], asked: Measuring, rows: tuple[CorpusConfig, Corpus], measure: MeasureConfig, say: Say
-) -> Ready:
+def prepare(paths: Sequence[str], asked: Measuring, rows: Graded, measure: MeasureConfig, say: Say) -> Ready:
     """Load the models and settle how completions are written; nothing is written.
 
     Args:
@@ -83,16 +90,15 @@ def prepare(
     Raises:
         InputError: a model, an option or the data cannot be used.
     """
-    from mixwright.measure.room import Room, room_for
     from mixwright.preflight import check_model, check_settings
 
     if asked.system is not None and asked.chat_template is False:
         raise InputError("--system with the chat template", "--no-chat-template", "Leave one of the two out.")
-    corpus_config, corpus = rows
+    corpus = rows.corpus
     wanted = {"samples": asked.samples, "temperature": asked.temperature}
     settled = replace(measure, **{name: value for name, value in wanted.items() if value is not None})
     _check_temperature(settled.temperature)
-    config = RunConfig(corpus_config, ModelConfig(paths[0], asked.adapter), settled)
+    config = RunConfig(rows.config, ModelConfig(paths[0], asked.adapter), settled)
     check_settings(config, corpus)
     for path in paths[1:]:
         check_model(ModelConfig(path, asked.adapter))
@@ -100,13 +106,23 @@ def prepare(
     for path, learner in zip(paths, learners, strict=True):
         if learner.name != path:
             say(f"model: {learner.name}")
-    asked_room = Room(asked.max_new_tokens, "as asked") if asked.max_new_tokens is not None else None
-    room = asked_room or room_for(learners, corpus, settled)
-    say(f"completions: up to {room.tokens:,} tokens ({room.why}); another length: --max-new-tokens")
-    config = replace(config, measure=replace(settled, max_new_tokens=room.tokens))
+    if rows.probe is None:
+        config = replace(config, measure=_with_room(learners, corpus, settled, asked, say))
     form = learners[0].form.told(example.prompt for example in corpus)
     say(f"prompts: {form}")
-    return Ready(config, corpus, learners, _noted(config, corpus, asked, form))
+    return Ready(config, corpus, learners, _noted(config, rows, asked, form), graded=rows.probe is None)
+
+
+def _with_room(
+    learners: Sequence[Learner], corpus: Corpus, settled: MeasureConfig, asked: Measuring, say: Say
+) -> MeasureConfig:
+    """How long completions may be, as asked or as the items need; says which."""
+    from mixwright.measure.room import Room, room_for
+
+    given = Room(asked.max_new_tokens, "as asked") if asked.max_new_tokens is not None else None
+    room = given or room_for(learners, corpus, settled)
+    say(f"completions: up to {room.tokens:,} tokens ({room.why}); another length: --max-new-tokens")
+    return replace(settled, max_new_tokens=room.tokens)
 
 
 def _load(path: str, asked: Measuring, base: str | None) -> Learner:
@@ -122,12 +138,13 @@ def _check_temperature(value: float) -> None:
         raise InputError("--temperature from 0.01 to 100", f"{value:g}", "For the likeliest answer: --greedy.")
 
 
-def _noted(config: RunConfig, corpus: Corpus, asked: Measuring, form: str) -> dict[str, Any]:
+def _noted(config: RunConfig, rows: Graded, asked: Measuring, form: str) -> dict[str, Any]:
     """What has to be known of how it was measured, and nothing that was not done."""
-    graders = ", ".join(sorted({task.grader for task in corpus.tasks.values()}))
-    data = {"corpus": config.corpus.train, "held-out rows": config.corpus.eval, "grader": graders}
+    graded = rows.probe is None
+    graders = ", ".join(sorted({task.grader for task in rows.corpus.tasks.values()})) if graded else None
+    data = {"corpus": config.corpus.train, "held-out rows": config.corpus.eval, "grader": graders, "probe": rows.probe}
     how = {"prompts": form, "system message": asked.system, "adapter": asked.adapter, "batch size": asked.batch_size}
-    measured = {name: to_data(getattr(config.measure, name)) for name in MEASURED}
+    measured = {name: to_data(getattr(config.measure, name)) for name in (MEASURED if graded else ("items",))}
     return {name: value for name, value in {**data, **measured, **how}.items() if value is not None}
 
 
@@ -138,7 +155,8 @@ def measured(title: str, learner: Learner, ready: Ready, *, start: Learner | Non
     from mixwright.workers.progress import progress_line
 
     config, began = ready.config.measure, monotonic()
-    total = len(Passes(learner, start, config, ready.corpus).items)
+    passes = Passes(learner, start, config, ready.corpus)
+    total = len(passes.items if ready.graded else passes.picked(lambda _: True))
     with progress_line(f"{title}, {total:,} items") as show:
 
         def done(share: float) -> None:
@@ -195,8 +213,8 @@ def _measure(
 
     _check_new(folder)
     rows = rows_of(asked, say)
-    held_out = rows[1].select(split="eval")
-    cells = len((held_out if len(held_out) else rows[1]).cells())
+    held_out = rows.corpus.select(split="eval")
+    cells = len((held_out if len(held_out) else rows.corpus).cells())
     plain = MeasureConfig(items=asked.items or max(CELL_ITEMS, math.ceil(ITEMS / cells)))
     probes = (*plain.probes, *(name for name in evidence if name not in plain.probes))
     decoding = "sampled" if asked.greedy is False else "greedy"

@@ -1,4 +1,7 @@
-"""Corpus for measuring, read with the graders that were named, and for other tasks with those that the data proposes."""
+"""Corpus for measuring, read with the graders that were named, and for other tasks with those that the data proposes.
+
+Where nothing can be graded, two checkpoints can still be compared by what their rows have: pairs, or targets.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from pathlib import Path
 from mixwright.config import CorpusConfig
 from mixwright.corpus.corpus import Corpus, read_corpus
 from mixwright.errors import InputError, some
+from mixwright.estimates.readings import READINGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +26,11 @@ class Graded:
     """How it was read, the graders of all its tasks named."""
     notes: tuple[str, ...]
     """What was done with columns, and which graders were taken and why; one line each."""
+    probe: str | None = None
+    """Probe that measures the rows where nothing of them can be graded; None where answers are graded."""
 
 
-def read_graded(config: CorpusConfig, *, named: bool, base: Path = Path()) -> Graded:
+def read_graded(config: CorpusConfig, *, named: bool, base: Path = Path(), ungraded: bool = False) -> Graded:
     """The corpus with a grader for each task; a task that none is proposed for is left out, and said.
 
     Args:
@@ -32,6 +38,7 @@ def read_graded(config: CorpusConfig, *, named: bool, base: Path = Path()) -> Gr
         named: whether the user named `config.grader`; without that, tasks that `config.graders` lacks get what their answers
             look like.
         base: folder that relative paths start from.
+        ungraded: rows of which nothing can be graded are taken, too, if all of them are pairs or have targets.
 
     Raises:
         InputError: as `read_corpus` does, or when nothing of it can be graded.
@@ -44,12 +51,26 @@ def read_graded(config: CorpusConfig, *, named: bool, base: Path = Path()) -> Gr
         corpus = read_corpus(chosen, base=base)  # again: where a task has a grader, its targets are answers
     notes = [*(f"corpus: {note}" for note in corpus.notes), *notes]
     left = [task for task in corpus.tasks if found.get(task, "") is not None]
+    probe = _probe(corpus) if ungraded and not left else None
+    if probe is not None:
+        return Graded(corpus, chosen, tuple(notes), probe)
     if not left:
         remedy = "Name the answers' column (--column answer=COLUMN) and how they are judged (--grader NAME); what has no "
-        remedy += "answers is trained on and compared by `mixwright run`."
+        remedy += (
+            "answers is compared by `mixwright verdict` without --gate, and trained on by `mixwright run`."
+        )
         raise InputError("rows with answers that can be graded", "; ".join(notes)[:300] or "none", remedy)
     corpus = corpus if len(left) == len(corpus.tasks) else corpus.select(tasks=left)
     return Graded(corpus, chosen, tuple(notes))
+
+
+def _probe(corpus: Corpus) -> str | None:
+    """What can be measured without graded answers, on the held-out rows where there are any; None where nothing can."""
+    held_out = corpus.select(split="eval")
+    rows = (held_out if len(held_out) else corpus).table
+    if not rows["chosen"].null_count and not rows["rejected"].null_count:
+        return READINGS["preference"].probe
+    return None if rows["target"].null_count else READINGS["loss"].probe
 
 
 def _proposed(corpus: Corpus, config: CorpusConfig) -> tuple[dict[str, str | None], list[str]]:

@@ -34,6 +34,10 @@ class Reading:
     sign: int = 1
     """-1 where lower is better."""
 
+    def turned(self, found: Interval) -> Interval:
+        """A measured difference so that above 0 is better, and back."""
+        return found if self.sign > 0 else Interval(-found.value, -found.high, -found.low, found.n)
+
 
 READINGS: dict[Outcome, Reading] = {
     "greedy": Reading("success", "competence", "greedy", "success"),
@@ -66,8 +70,7 @@ def unit_told(unit: str) -> str:
 
 def as_measured(estimate: Estimate, outcome: Outcome) -> Interval:
     """The change as a record in the unit and direction of the measurement: a loss that fell is below 0."""
-    found, sign = estimate.interval, READINGS[outcome].sign
-    return found if sign > 0 else Interval(-found.value, -found.high, -found.low, found.n)
+    return READINGS[outcome].turned(estimate.interval)
 
 
 def change_told(estimate: Estimate, outcome: Outcome) -> str:

@@ -8,35 +8,41 @@ import numpy as np
 
 from mixwright.estimates.intervals import mean_interval
 from mixwright.estimates.judgement import told
+from mixwright.estimates.readings import GRADED, READINGS, Outcome
 from mixwright.records import Effect, Interval, TrialResult
-from mixwright.verdict.text import NONE, between, change, points
+from mixwright.verdict.text import NONE, between, change
 
-PRIMARY = "success"
-"""In `Effect.name`: success under the declared decoding, all held-out items, mean over tasks."""
 RATIO = ".ratio"
 """End of the names of effects that are ratios, arm over reference."""
 OUTCOMES = ("success", "swapped", "dependence", "start", "gain")
 """First words of numbers that say what was learnt; of the shares, the others say what was drawn."""
 
 
-def effect_of(result: TrialResult, arm: str, against: str, name: str = PRIMARY) -> Effect | None:
-    """One effect, if the trial has it."""
+def primary(result: TrialResult) -> str:
+    """Name of the effects on the primary outcome."""
+    return READINGS[result.decoding].name
+
+
+def effect_of(result: TrialResult, arm: str, against: str, name: str = "") -> Effect | None:
+    """One effect, if the trial has it; without a name that on the primary outcome."""
+    name = name or primary(result)
     return next((e for e in result.effects if (e.arm, e.against, e.name) == (arm, against, name)), None)
 
 
 def word(result: TrialResult, effect: Effect) -> str:
     """What a change may be called, for people; a dash for what stands beside the primary outcome and is not judged."""
-    return NONE if effect.word is None else told(effect.word, result.margin)
+    return NONE if effect.word is None else told(effect.word, result.margin, result.decoding)
 
 
-def outcome_told(decoding: str) -> str:
+def outcome_told(outcome: Outcome) -> str:
     """`success, greedy, all held-out items, mean over tasks`."""
-    return f"success, {decoding}, all held-out items, mean over tasks"
+    how = f", {outcome}" if outcome in GRADED else ""
+    return f"{READINGS[outcome].told}{how}, all held-out items, mean over tasks"
 
 
-def with_interval(found: Interval | None) -> str:
-    """`+4.2 [+1.0, +7.4]` in points; a dash for what was not measured."""
-    return NONE if found is None else f"{points(found.value)} {between(found.low, found.high)}"
+def with_interval(found: Interval | None, unit: str = "share") -> str:
+    """`+4.2 [+1.0, +7.4]` in its unit, shares in points; a dash for what was not measured."""
+    return NONE if found is None else f"{change(found.value, unit)} {between(found.low, found.high, unit)}"
 
 
 def unit_of(result: TrialResult, effect: Effect) -> str:

@@ -17,7 +17,7 @@ from mixwright.records import Claim, RunManifest, TrialResult
 from mixwright.runs import RunFolder, read_json
 from mixwright.trial.arm_roles import the
 from mixwright.verdict.arm_words import differences
-from mixwright.verdict.claims import every_claim, interval
+from mixwright.verdict.claims import cut, every_claim
 from mixwright.verdict.evidence import Sides, arms, comparisons, decoding_of, ends, lead, trial_of
 from mixwright.verdict.gate import check_mastered
 from mixwright.verdict.recommendation import EQUAL, UNIFORM, Contrast, PairSeen, Recommendation, TrialSeen, recommend
@@ -67,6 +67,7 @@ def _trial(run: RunFolder, result: TrialResult) -> TrialSeen:
         needed=_needed(run, result, lever),
         outcome=READINGS[result.decoding].told,
         unit=READINGS[result.decoding].unit,
+        lower=READINGS[result.decoding].sign < 0,
     )
 
 
@@ -88,16 +89,17 @@ def any_right(sides: Iterable[Sides]) -> bool:
 
 def _contrasts(run: RunFolder, result: TrialResult) -> tuple[Contrast, ...]:
     """The primary effects against references; and `equal_shares` against `uniform`, which no judgement of a lever needs."""
+    reading = READINGS[result.decoding]
     found = [
-        Contrast(effect.arm, effect.against, effect.word or "cannot tell", effect.difference, effect.detectable)
-        for effect in result.effects
-        if effect.name == READINGS[result.decoding].name and effect.against in result.references
+        Contrast(e.arm, e.against, e.word or "cannot tell", reading.turned(e.difference), e.detectable)
+        for e in result.effects
+        if e.name == reading.name and e.against in result.references
     ]
     both = ends(run, EQUAL, UNIFORM) if {EQUAL, UNIFORM} <= set(result.references) else None
     moved = change(*both, decoding=result.decoding) if both else None
     if moved is not None:
         word = change_word(moved, margin=result.margin) if moved.success.seeds >= FEWEST_SEEDS else "cannot tell"
-        found.append(Contrast(EQUAL, UNIFORM, word, interval(moved.success), moved.success.detectable()))
+        found.append(Contrast(EQUAL, UNIFORM, word, cut(moved.success, reading.unit), moved.success.detectable()))
     return tuple(found)
 
 
@@ -128,7 +130,7 @@ def seeds_needed(found: Estimate, per_seed: Sequence[float], aim: float) -> int 
     Args:
         found: the difference as it was estimated.
         per_seed: the difference in each seed.
-        aim: size to be seen, 0..1.
+        aim: size to be seen, in the unit of the outcome.
     """
     seeds = len(per_seed)
     if seeds < 2:
@@ -154,7 +156,7 @@ def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
     return PairSeen(
         right=decoding not in GRADED or any_right([sides]),
         word=change_word(moved),
-        difference=interval(moved.success),
+        difference=cut(moved.success, READINGS[decoding].unit),
         detectable=size,
         gate=gate.outcome if gate else "cannot tell",
         protected=len(gate.cells) if gate else 0,
@@ -164,6 +166,7 @@ def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
         needed=(gate.needed if gate else None) or more,
         outcome=READINGS[decoding].told,
         unit=READINGS[decoding].unit,
+        lower=READINGS[decoding].sign < 0,
         graded=decoding in GRADED,
     )
 

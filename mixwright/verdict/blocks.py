@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from mixwright.estimates.readings import Outcome
 from mixwright.records import Claim, ClaimKind, Interval
 
 Tone = Literal["plain", "good", "bad", "caution"]
@@ -72,6 +73,8 @@ class Claims:
     """Heading of the list."""
     claims: tuple[Claim, ...]
     """As the verdict judged them."""
+    outcome: Outcome = "greedy"
+    """What they are about, which sets the unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +227,8 @@ class Terms:
 
     words: tuple[str, ...]
     """Keys of `terms.MEANING`; others are left out."""
+    meanings: tuple[str, ...] = ()
+    """One per word, filled in where it stands first."""
 
 
 @dataclass(frozen=True, slots=True)

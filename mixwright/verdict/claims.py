@@ -40,9 +40,9 @@ KINDS: dict[ChangeWord, ClaimKind] = {
 }
 
 
-def kind_told(kind: ClaimKind) -> str:
+def kind_told(kind: ClaimKind, outcome: Outcome = "greedy") -> str:
     """The kind of a claim for people."""
-    return kind if kind in ("learnt", "damaged") else told({"unchanged": "no change"}.get(kind, kind))
+    return kind if kind in ("learnt", "damaged") else told({"unchanged": "no change"}.get(kind, kind), outcome=outcome)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +131,13 @@ def _measured(estimate: Estimate) -> Estimate | None:
 
 def interval(estimate: Estimate, outcome: Outcome = "greedy") -> Interval:
     """As a record in the direction of the measurement; differences of shares are cut at -1 and 1."""
-    if READINGS[outcome].unit != "share":
-        return as_measured(estimate, outcome)
+    return cut(estimate, "share") if READINGS[outcome].unit == "share" else as_measured(estimate, outcome)
+
+
+def cut(estimate: Estimate, unit: str) -> Interval:
+    """As a record in the direction of the estimate, above 0 where it is better; differences of shares end at -1 and 1."""
+    if unit != "share":
+        return estimate.interval
     value, low, high = (min(max(end, -1.0), 1.0) for end in (estimate.value, estimate.low, estimate.high))
     return Interval(value, low, high, estimate.interval.n)
 

@@ -11,9 +11,10 @@ from typing import Any
 
 from mixwright.errors import InputError
 from mixwright.estimates.outcome import ItemScores, item_scores
-from mixwright.estimates.readings import Outcome, outcome_of
+from mixwright.estimates.readings import READINGS, Outcome, outcome_of
 from mixwright.records import Plan, TrialResult
 from mixwright.runs import RunFolder, read_json, read_measurements, read_plan, read_yaml
+from mixwright.verdict.text import count
 
 
 def json_lines(path: Path) -> Iterator[dict[str, Any]]:
@@ -100,6 +101,19 @@ def whose(run: RunFolder) -> str:
     """` (arm steered against its start)` where claims are about an arm of a trial, else nothing."""
     arm = lead(run) if trial_of(run) is not None else ""
     return f" (arm {arm} against its start)" if arm else ""
+
+
+def about(run: RunFolder) -> str:
+    """What run a page is of: its folder, and the size of its trial."""
+    result = trial_of(run)
+    trial = f" · trial of {count(len(result.arms), 'arm')} over {count(len(result.seeds), 'seed')}" if result else ""
+    return f"{run.path.resolve().name}{trial}"
+
+
+def before_and_after(run: RunFolder) -> str:
+    """`Success before and after (arm steered against its start)`: a caption of claims."""
+    told = READINGS[decoding_of(run)].told
+    return f"{told[:1].upper()}{told[1:]} before and after{whose(run)}"
 
 
 @functools.lru_cache(maxsize=128)

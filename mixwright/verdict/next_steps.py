@@ -10,6 +10,7 @@ from mixwright.verdict.recommendation import Advice, PairSeen, Recommendation, T
 SLOWER = "Take a fifth of train.learning_rate in the settings, or leave out what is out of reach, and try again"
 AGAIN = "mixwright run run.yaml"
 """Where nobody noted how the run was started."""
+COMPARE = "mixwright verdict BEFORE AFTER --corpus FILE"
 STAGES = ("measure", "plan", "steer", "trial")
 """Commands of a single stage."""
 
@@ -20,7 +21,7 @@ def steps_of(run: RunFolder, found: Recommendation, seen: TrialSeen | PairSeen |
     command = _whole_flow(manifest.command) if manifest else ""
     needed = seen.needed if seen is not None else None
     if isinstance(seen, PairSeen):
-        return [_of_pair(found.advice, command or "mixwright verdict BEFORE AFTER --corpus FILE", needed)]
+        return [_of_pair(found.advice, command or COMPARE, needed, graded=seen.graded)]
     return [_of_trial(found.advice, command or AGAIN, f'steering="{run.plan}"', needed)]
 
 
@@ -50,8 +51,12 @@ def _of_trial(advice: Advice, again: str, plan: str, needed: int | None) -> Code
     return Code(*told.get(advice, (SLOWER, again)))
 
 
-def _of_pair(advice: Advice, again: str, needed: int | None) -> Code:
+def _of_pair(advice: Advice, again: str, needed: int | None, *, graded: bool) -> Code:
+    if advice == "may replace" and not graded:
+        asked = "See whether its answers are right: compare both on examples with answers that can be graded"
+        return Code(asked, f"{COMPARE} --gate")
     told = {
+        "no gain": ("Leave the model before as it is, or ask the same of a later checkpoint", again),
         "ship": ("Ask the same of every later checkpoint; exit code 0 only when a loss is excluded", f"{again} --gate"),
         "may replace": ("Ask the same of every later checkpoint", f"{again} --gate"),
         "do not ship": ("Read all of what was lost", f"{again} --full"),

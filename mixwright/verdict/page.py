@@ -9,12 +9,12 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
+from mixwright.estimates.readings import READINGS
 from mixwright.records import Claim, ClaimKind
 from mixwright.verdict import text
 from mixwright.verdict.blocks import Chart, Forest, Headline, Lines, Part, Strips, Table, Terms
 from mixwright.verdict.charts import svg
 from mixwright.verdict.claims import kind_told
-from mixwright.verdict.terms import MEANING
 
 HEATS = 6
 """Colours of the heat map, each with its own text colour."""
@@ -72,7 +72,10 @@ def _template() -> Template:
         "visible": lambda value: text.visible(value, limit=2000),
         "percent": text.percent,
         "points": text.points,
-        "between": lambda interval: text.between(interval.low, interval.high),
+        "between": lambda interval, unit="share": text.between(interval.low, interval.high, unit),
+        "amount": text.amount,
+        "change": text.change,
+        "unit": lambda claims: READINGS[claims.outcome].unit,
         "level": text.level,
         "svg": lambda chart: Markup(svg(chart)),
         "numbers": numbers,
@@ -83,7 +86,6 @@ def _template() -> Template:
         "narrow": lambda blocks: all(isinstance(block, Lines | Forest | Strips | Terms) for block in blocks),
     }
     environment.globals["marks"] = MARKS
-    environment.globals["meaning"] = MEANING
     return environment.get_template("page.html")
 
 

@@ -7,13 +7,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mixwright.estimates.readings import GRADED, READINGS
 from mixwright.records import RunManifest, to_data
 from mixwright.runs import RunFolder, read_json
 from mixwright.verdict.basis import recommended
 from mixwright.verdict.blocks import Part
 from mixwright.verdict.cells import CellSeen, cells_of
 from mixwright.verdict.claims import every_claim
-from mixwright.verdict.evidence import decoding_of, trial_of
+from mixwright.verdict.evidence import about, decoding_of, trial_of
 from mixwright.verdict.foreseen import scored
 from mixwright.verdict.next_steps import steps_of
 
@@ -29,12 +30,21 @@ def data_of(run: RunFolder, parts: Sequence[Part]) -> dict[str, Any]:
         parts: the sections of its page, in order.
     """
     (found, seen), result = recommended(run), trial_of(run)
+    outcome = result.decoding if result else decoding_of(run)
+    reading = READINGS[outcome]
     manifest = read_json(run.manifest, RunManifest) if run.manifest.is_file() else None
     said = None if found is None else plain(found) | {"next": [plain(step) for step in steps_of(run, found, seen)]}
     return {
         "format": FORMAT,
         "run": run.path.resolve().name,
-        "decoding": result.decoding if result else decoding_of(run),
+        "about": about(run),
+        "decoding": outcome,
+        "outcome": {
+            "name": reading.told,
+            "unit": reading.unit,
+            "lower_is_better": reading.sign < 0,
+            "graded": outcome in GRADED,
+        },
         "recommendation": said,
         "rests_on": plain(seen),
         "judgements": plain(result.judgements if result else ()),
@@ -57,6 +67,8 @@ def _cell(cell: CellSeen) -> dict[str, Any]:
         "level": claim.level,
         "whole_task": claim.whole,
         "word": claim.kind,
+        "before": claim.before,
+        "after": claim.after if claim.difference.n else None,
         **{name: None if pair is None else dict(zip(sides, pair, strict=True)) for name, pair in pairs.items()},
         "change": plain(claim.difference),
         "chance_level": plain(cell.chance),

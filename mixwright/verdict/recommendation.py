@@ -6,11 +6,12 @@ The two tables of rules are written out in docs/luck.md. Nothing is searched for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from mixwright.estimates.judgement import FEWEST_SEEDS
+from mixwright.estimates.judgement import FEWEST_SEEDS, MARGIN
+from mixwright.estimates.readings import unit_told
 from mixwright.records import ChangeWord, Claim, Interval, LeverWord, Proof
 from mixwright.verdict.arm_words import listed
 from mixwright.verdict.blocks import Tone
@@ -70,6 +71,8 @@ class TrialSeen:
     """Name of the primary outcome."""
     unit: str = "share"
     """Of its differences, which are above 0 where the arm is better."""
+    lower: bool = False
+    """Whether a lower value of the outcome is better."""
 
     def contrast(self, arm: str, against: str) -> Contrast | None:
         """One contrast, if the trial has it."""
@@ -100,7 +103,7 @@ class PairSeen:
     word: ChangeWord
     """What the change of the primary outcome is called."""
     difference: Interval
-    """Of success, after minus before, all held-out items."""
+    """Of the primary outcome, all held-out items; above 0 where the later checkpoint is better."""
     detectable: float
     """Size of a change that these items would show in 80 % of cases."""
     gate: Literal["passed", "damaged", "cannot tell"]
@@ -118,7 +121,9 @@ class PairSeen:
     outcome: str = "success"
     """Name of the primary outcome."""
     unit: str = "share"
-    """Of its difference, which is above 0 where the later checkpoint is better."""
+    """Of its difference."""
+    lower: bool = False
+    """Whether a lower value of the outcome is better."""
     graded: bool = True
     """Whether answers were graded; else nothing says whether they are right."""
 
@@ -179,6 +184,7 @@ PAIR: tuple[tuple[Advice, Callable[[PairSeen], bool]], ...] = (
     ("do not ship", lambda seen: seen.word in ("commonest", "less dependent")),
     ("ship", lambda seen: seen.graded and seen.word == "improves" and (seen.gate == "passed" or not seen.protected)),
     ("may replace", lambda seen: seen.gate == "passed" or (seen.word == "improves" and not seen.graded)),
+    ("no gain", lambda seen: seen.word == "no change" and not seen.graded),
     ("cannot tell", lambda seen: True),
 )
 """Rules for two checkpoints, in order."""
@@ -197,13 +203,13 @@ def _of_trial(advice: Advice, seen: TrialSeen) -> str:
     sizes = listed([amount_told(found.difference.value, seen.unit) for found in own])
     worse = [found.against for found in own if found.word == "worsens"]
     against = listed([found.against for found in own])
-    gain = f"{seen.outcome} is better by {sizes} {unit_told(seen.unit)} than with {against}"
+    gain = f"{seen.outcome} is {_better(seen)} by {sizes} {unit_told(seen.unit)} than with {against}"
     margin = f"{amount_told(seen.margin, seen.unit)} {unit_told(seen.unit)}"
     told = {
         "check the grader": "Cannot tell: no answer was right before or after; check the grader.",
         "too few seeds": f"Cannot tell: {count(seen.seeds, 'seed')}, and nothing is judged with fewer than {FEWEST_SEEDS}; "
         f"take {seen.needed or 8} seeds.",
-        "stop": f"Stop: {listed(seen.damaged_everywhere())} is being damaged by every arm ({listed(seen.trained)}).",
+        "stop": f"Stop: {are(seen.damaged_everywhere())} being damaged by every arm ({listed(seen.trained)}).",
         "do not train": "Do not train on this data yet: not training is better than every arm.",
         "train": f"Train with {plan}: {gain}.",
         "train with losses": f"Train with {plan} only if a loss on {lost} is acceptable: {gain}.",
@@ -223,9 +229,15 @@ def amount_told(value: float, unit: str) -> str:
     return points(abs(value)).lstrip("+").removesuffix(".0") if unit == "share" else f"{abs(value):.3g}"
 
 
-def unit_told(unit: str) -> str:
-    """What differences in that unit are called."""
-    return "points" if unit == "share" else unit
+def _better(seen: TrialSeen | PairSeen, *, by: float = 1.0) -> str:
+    """How the outcome moved: `better` or `worse`, and of what should fall `lower` or `higher`."""
+    up, down = ("lower", "higher") if seen.lower else ("better", "worse")
+    return up if by >= 0 else down
+
+
+def are(names: Sequence[str]) -> str:
+    """`gcd is`, `gcd and lcm are`."""
+    return f"{listed(names)} {'is' if len(names) == 1 else 'are'}"
 
 
 def cell_told(claim: Claim) -> str:
@@ -238,20 +250,21 @@ def _seeds_told(seen: TrialSeen) -> str:
     size = max((found.detectable for found in own), default=0.0)
     if not size:
         return "Cannot tell: nothing was compared."
-    head = f"Cannot tell: {count(seen.seeds, 'seed')} see {amount_told(size, seen.unit)} {unit_told(seen.unit)}"
+    told = f"{amount_told(size, seen.unit)} {unit_told(seen.unit)}"
+    head = f"Cannot tell: {count(seen.seeds, 'seed')} {'sees' if seen.seeds == 1 else 'see'} a difference of {told}"
     if seen.needed is None:
         margin = amount_told(seen.margin, seen.unit)
-        return f"{head}, and more seeds alone would not see {margin}; take more held-out items."
+        return f"{head}, and more seeds alone would not see one of {margin}; take more held-out items."
     return f"{head}; take {seen.needed} seeds."
 
 
 def _of_pair(advice: Advice, seen: PairSeen) -> str:
-    lost, name = listed([cell_told(claim) for claim in seen.damaged if not claim.whole]), seen.after
-    lost = lost or listed([claim.task for claim in seen.damaged])
-    better = "better" if seen.difference.value >= 0 else "worse"
-    moved = f"{seen.outcome} is {better} by {amount_told(seen.difference.value, seen.unit)} {unit_told(seen.unit)}"
+    cells, name = [cell_told(claim) for claim in seen.damaged if not claim.whole], seen.after
+    lost, by = cells or [claim.task for claim in seen.damaged], seen.difference.value
+    margin = f"{amount_told(MARGIN, seen.unit)} {unit_told(seen.unit)}"
+    moved = f"{seen.outcome} is {_better(seen, by=by)} by {amount_told(by, seen.unit)} {unit_told(seen.unit)}"
     if advice == "do not ship":
-        why = f"{lost} is damaged" if lost else "what was mastered is damaged"
+        why = f"{are(lost)} damaged" if lost else "what was mastered is damaged"
         if not lost and seen.gate != "damaged":
             why = {
                 "worsens": moved,
@@ -259,6 +272,7 @@ def _of_pair(advice: Advice, seen: PairSeen) -> str:
             }.get(seen.word, "its answers depend less on their prompts")
         return f"Do not ship {name}: {why}."
     safe = "a loss on what was mastered is excluded" if seen.protected else "nothing was mastered before that could be lost"
+    items = f"{count(seen.items, 'item')} {'sees' if seen.items == 1 else 'see'}"
     size = f"{amount_told(seen.detectable, seen.unit)} {unit_told(seen.unit)}"
     more = f"; take {seen.needed:,} items per cell" if seen.needed else "; take more items"
     told = {
@@ -266,7 +280,8 @@ def _of_pair(advice: Advice, seen: PairSeen) -> str:
         "ship": f"Ship {name}: {moved}, and {safe}.",
         "may replace": f"{name} may be shipped, for no gain that is shown: {safe}."
         if seen.graded
-        else f"{name} may replace the other: {moved}, but no answer was graded, so nothing says whether they are right.",
-        "cannot tell": f"Cannot tell: {count(seen.items, 'item')} see a change of {size}{more}.",
+        else f"{name} may replace the model before: {moved}. Whether its answers are right is not known: none was graded.",
+        "no gain": f"Nothing is gained by {name}: {seen.outcome} changed by less than {margin}.",
+        "cannot tell": f"Cannot tell: {items} a change of {size}{more}.",
     }
     return told[advice]

@@ -9,9 +9,8 @@ from mixwright.estimates.readings import GRADED
 from mixwright.runs import RunFolder, write_json, write_text
 from mixwright.verdict.blocks import Block, filled
 from mixwright.verdict.claims import judge
-from mixwright.verdict.evidence import decoding_of, trial_of
+from mixwright.verdict.evidence import about, decoding_of
 from mixwright.verdict.terms import explained_once
-from mixwright.verdict.text import count
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +30,7 @@ def render(run: RunFolder) -> Path:
     _judge_again(run)
     parts = sections(run)
     write_json(run.data, data_of(run, parts))
-    write_text(run.page, page(f"Verdict: {run.path.resolve().name}", _about(run), parts))
+    write_text(run.page, page(f"Verdict: {run.path.resolve().name}", about(run), parts))
     return run.page
 
 
@@ -48,12 +47,12 @@ def summarise(run: RunFolder, console: Console, *, full: bool = False) -> None:
 def sections(run: RunFolder) -> list[tuple[str, str, int, list[Block]]]:
     """(name, title, order, blocks) of every section that has something to say, in page order."""
     found = []
-    graded = decoding_of(run) in GRADED
+    outcome = decoding_of(run)
     for name in catalog.listing("sections"):
         section = catalog.create("sections", name)
-        if graded or section.UNGRADED:
+        if outcome in GRADED or section.UNGRADED:
             found.append((name, section.TITLE, section.ORDER, section.blocks(run)))
-    parts = explained_once(sorted(found, key=lambda part: (part[2], part[0])))
+    parts = explained_once(sorted(found, key=lambda part: (part[2], part[0])), outcome)
     return [(name, title, order, kept) for name, title, order, blocks in parts if (kept := filled(blocks))]
 
 
@@ -68,9 +67,3 @@ def _judge_again(run: RunFolder) -> None:
     claims = judge(run)
     if claims:
         write_json(run.claims, claims)
-
-
-def _about(run: RunFolder) -> str:
-    result = trial_of(run)
-    trial = f" · trial of {count(len(result.arms), 'arm')} over {count(len(result.seeds), 'seed')}" if result else ""
-    return f"{run.path.resolve().name}{trial}"

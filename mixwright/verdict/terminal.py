@@ -10,6 +10,7 @@ from rich.rule import Rule
 from rich.table import Table as Rich
 from rich.text import Text
 
+from mixwright.estimates.readings import READINGS
 from mixwright.records import ClaimKind
 from mixwright.verdict.blocks import (
     Block,
@@ -29,8 +30,7 @@ from mixwright.verdict.blocks import (
     Tone,
 )
 from mixwright.verdict.claims import kind_told
-from mixwright.verdict.terms import MEANING
-from mixwright.verdict.text import NONE, between, level, line, percent, points
+from mixwright.verdict.text import NONE, amount, between, change, level, line, percent
 
 STYLES: dict[Tone, str] = {"plain": "", "good": "cyan", "bad": "red", "caution": "yellow"}
 KINDS: dict[ClaimKind, str] = {"learnt": "cyan", "damaged": "red"}
@@ -64,7 +64,7 @@ def _block(console: Console, block: Block) -> None:
         ]
         console.print(_table(Table(block.caption, ("task", *block.columns), rows)))
     elif isinstance(block, Terms):
-        told = "; ".join(f"{word}: {MEANING[word]}" for word in block.words)
+        told = "; ".join(f"{word}: {meaning}" for word, meaning in zip(block.words, block.meanings, strict=True))
         console.print(Text(f"{told}.", style="dim"))
     elif isinstance(block, Table):
         console.print(_table(block))
@@ -85,14 +85,15 @@ def _block(console: Console, block: Block) -> None:
 
 
 def _claims(block: Claims) -> Rich:
-    table = _empty(("task", "before", "after", "change", "95 % interval", "word"), (1, 2, 3, 4))
+    unit = READINGS[block.outcome].unit
+    moved = "change" if unit == "share" else f"change, {unit}"
+    table = _empty(("task", "before", "after", moved, "95 % interval", "word"), (1, 2, 3, 4))
     for claim in block.claims:
         name = f"{line(claim.task)} {level(claim.level) or ('all levels' if claim.whole else '')}".strip()
-        known, interval = claim.difference.n > 0, claim.difference
-        after = (
-            (percent(claim.after), points(interval.value), between(interval.low, interval.high)) if known else (NONE,) * 3
-        )
-        row = (name, percent(claim.before), *after, kind_told(claim.kind))
+        moved = claim.difference
+        after = (amount(claim.after, unit), change(moved.value, unit), between(moved.low, moved.high, unit))
+        known = after if moved.n > 0 else (NONE,) * 3
+        row = (name, amount(claim.before, unit), *known, kind_told(claim.kind, block.outcome))
         table.add_row(*(Text(text, style=KINDS.get(claim.kind, "")) for text in row))
     return table
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from mixwright.estimates.readings import Outcome
 from mixwright.verdict.blocks import Block, Fold, Grid, Part, Terms
 
 MEANING: dict[str, str] = {
@@ -34,24 +35,43 @@ MEANING: dict[str, str] = {
     "unknown": "nothing of these is shown; drawn like reachable",
     "informative group": "the completions of one prompt do not all have the same reward",
 }
-"""Term -> its meaning."""
+"""Term -> its meaning where answers are graded."""
+UNGRADED: dict[Outcome, dict[str, str]] = {
+    "loss": {
+        "[low, high]": "95 % interval over seeds and items, in nats per token",
+        "held-out loss": "mean negative log-probability of the given targets and their end token, in nats per token; "
+        "lower is better",
+        "learnt": "held-out loss fell",
+        "damaged": "held-out loss rose",
+        "no change": "the whole interval lies within 0.05 nats per token of 0",
+    },
+    "preference": {
+        "held-out preference accuracy": "share of held-out pairs whose chosen answer is likelier than the rejected one",
+        "margin of chosen over rejected": "log-probability of the chosen answer minus that of the rejected one, in nats",
+        "learnt": "held-out preference accuracy rose, and lies above the chance level",
+        "damaged": "held-out preference accuracy fell",
+        "chance level": "what a coin would earn, 50 %",
+    },
+}
+"""The same where nothing is graded, in which these differ."""
 
 
-def explained_once(parts: Sequence[Part]) -> list[Part]:
+def explained_once(parts: Sequence[Part], outcome: Outcome = "greedy") -> list[Part]:
     """The sections with every term explained where it first stands; what is left empty must be filtered out afterwards."""
     known: set[str] = set()
-    return [(name, title, order, _once(blocks, known)) for name, title, order, blocks in parts]
+    meaning = MEANING | UNGRADED.get(outcome, {})
+    return [(name, title, order, _once(blocks, known, meaning)) for name, title, order, blocks in parts]
 
 
-def _once(blocks: Sequence[Block], known: set[str]) -> list[Block]:
+def _once(blocks: Sequence[Block], known: set[str], meaning: Mapping[str, str]) -> list[Block]:
     found: list[Block] = []
     for block in blocks:
         if isinstance(block, Terms):
-            new = tuple(word for word in dict.fromkeys(block.words) if word in MEANING and word not in known)
+            new = tuple(word for word in dict.fromkeys(block.words) if word in meaning and word not in known)
             known.update(new)
-            found.append(Terms(new))
+            found.append(Terms(new, tuple(meaning[word] for word in new)))
         elif isinstance(block, Fold | Grid):
-            found.append(replace(block, blocks=tuple(_once(block.blocks, known))))
+            found.append(replace(block, blocks=tuple(_once(block.blocks, known, meaning))))
         else:
             found.append(block)
     return found

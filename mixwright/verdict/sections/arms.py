@@ -12,16 +12,22 @@ from collections import defaultdict
 from typing import ClassVar
 
 from mixwright.contracts import Section
+from mixwright.estimates.readings import GRADED, READINGS, unit_told
 from mixwright.records import Effect, TrialResult
 from mixwright.runs import RunFolder
-from mixwright.verdict.arm_words import PRIMARY, differences, in_unit, outcome_told, unit_of, with_interval, word
+from mixwright.verdict.arm_words import differences, in_unit, outcome_told, primary, unit_of, with_interval, word
 from mixwright.verdict.blocks import Block, Fold, Forest, ForestRow, Grid, Paragraph, Table
 from mixwright.verdict.evidence import trial_of
+from mixwright.verdict.recommendation import amount_told
 from mixwright.verdict.text import NONE, amount, change, count, name_of, percent
 
-PARTS = ("change of S", "change of D")
 JUDGED = ("lever", "word", "what decided", "did not run", "against its nulls")
+COLUMNS = (
+    "number", "arm", "against", "difference", "change of S", "change of D", "p", "word", "would be seen", "censored",
+)  # fmt: skip
 NUMERIC = (3, 4, 5, 6, 8, 9)
+OF_SUCCESS = (4, 5, 9)
+"""Columns that only graded answers fill."""
 
 
 class Arms(Section):
@@ -29,6 +35,7 @@ class Arms(Section):
 
     ORDER: ClassVar[int] = 35
     TITLE: ClassVar[str] = "Trial arms"
+    UNGRADED: ClassVar[bool] = True
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Charts, effects, notes and raw rows."""
@@ -38,31 +45,19 @@ class Arms(Section):
         roles = f"References: {', '.join(result.references) or 'none'}. Nulls: {', '.join(result.nulls) or 'none ran'}."
         if result.ablations:
             roles += f" Ablations, the plan without one part: {', '.join(result.ablations)}."
-        drawn = (
-            f" Dots are seeds; changes inside the shaded strip, {100 * result.margin:g} points either way, do not matter."
-        )
+        unit = READINGS[result.decoding].unit
+        near = f"{amount_told(result.margin, unit)} {unit_told(unit)}"
+        drawn = f" Dots are seeds; changes inside the shaded strip, {near} either way, do not matter."
         text = f"{count(len(result.seeds), 'seed')}, paired; {outcome_told(result.decoding)}. {roles}{drawn}"
         judged = [(j.arm, j.word, j.because, ", ".join(j.missing) or NONE, j.proof) for j in result.judgements]
         blocks: list[Block] = [Paragraph(text)]
         if judged:
             blocks.append(Table("What is said of each lever", JUDGED, judged))
         blocks += _charts(result)
-        columns = (
-            "number",
-            "arm",
-            "against",
-            "difference",
-            "change of S",
-            "change of D",
-            "p",
-            "word",
-            "would be seen",
-            "censored",
-        )
-        rows = [_row(result, effect) for effect in result.effects]
-        blocks.append(Table("Every comparison against another arm", columns, rows, NUMERIC))
+        blocks.append(_comparisons(result))
         charged = ", ".join(f"{arm} {amount(spent, 'rollouts')}" for arm, spent in result.rollouts.items())
-        blocks.append(Paragraph(f"Rollouts charged, measuring and canaries included: {charged or 'none'}."))
+        if result.decoding in GRADED or any(result.rollouts.values()):
+            blocks.append(Paragraph(f"Rollouts charged, measuring and canaries included: {charged or 'none'}."))
         targets = ", ".join(f"{name_of(name)} {percent(value)}" for name, value in result.target.items())
         if targets:
             blocks.append(Paragraph(f"Targets, fixed before the run: {targets}."))
@@ -76,8 +71,9 @@ def _charts(result: TrialResult) -> list[Block]:
     groups: dict[str, list[Effect]] = defaultdict(list)
     for effect in result.effects:
         groups[effect.name].append(effect)
-    blocks: list[Block] = [_forest(result, groups[PRIMARY])] if PRIMARY in groups else []
-    rest = tuple(_forest(result, effects) for name, effects in groups.items() if name != PRIMARY)
+    first = primary(result)
+    blocks: list[Block] = [_forest(result, groups[first])] if first in groups else []
+    rest = tuple(_forest(result, effects) for name, effects in groups.items() if name != first)
     return [*blocks, Fold("Charts of the other numbers", (Grid(rest),))] if rest else blocks
 
 
@@ -103,7 +99,17 @@ def _forest(result: TrialResult, effects: list[Effect]) -> Block:
         return Forest(caption, text + ".", "ratio, arm over reference", rows)
     shares = unit == "share"
     label = f"difference, {'points' if shares else unit}"
-    return Forest(caption, text + ".", label, rows, result.margin if shares else 0.0, 100.0 if shares else 1.0)
+    margin = result.margin if unit == READINGS[result.decoding].unit else 0.0
+    return Forest(caption, text + ".", label, rows, margin, 100.0 if shares else 1.0)
+
+
+def _comparisons(result: TrialResult) -> Table:
+    """Every effect; without the columns of S, D and censored runs where nothing is graded, which has none of them."""
+    rows = [_row(result, effect) for effect in result.effects]
+    kept = [place for place in range(len(COLUMNS)) if result.decoding in GRADED or place not in OF_SUCCESS]
+    numeric = tuple(place for place, column in enumerate(kept) if column in NUMERIC)
+    shown = [tuple(row[place] for place in kept) for row in rows]
+    return Table("Every comparison against another arm", tuple(COLUMNS[place] for place in kept), shown, numeric)
 
 
 def _row(result: TrialResult, effect: Effect) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Section with the recommendation, what it rests on, and what to do next.
 
 Source: trial/result.json and what was measured after training; measurements before and after when there was no trial.
-Unit: the rule of verdict/recommendation.py; differences of success in points.
+Unit: the rule of verdict/recommendation.py; differences of success in points, where nothing is graded in the outcome's unit.
 Cost: reads the measurements of every arm.
 Blind spot: speaks of the leading arm as a whole; which of its levers worked needs a plan with one lever.
 """
@@ -12,18 +12,21 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from mixwright.contracts import Section
+from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.judgement import change_word, told
 from mixwright.estimates.outcome import Change, change
+from mixwright.estimates.readings import GRADED, READINGS, Outcome, unit_told
 from mixwright.records import Claim, Effect, Judgement, TrialResult
 from mixwright.runs import RunFolder
-from mixwright.verdict.arm_words import PRIMARY, effect_of, listed, outcome_told, with_interval, word
+from mixwright.verdict.arm_words import effect_of, listed, outcome_told, primary, with_interval, word
 from mixwright.verdict.basis import recommended
 from mixwright.verdict.blocks import Block, Fact, Headline, Paragraph, Terms
 from mixwright.verdict.claims import NO_ANSWER, cells_first, claims_of, interval
 from mixwright.verdict.evidence import comparisons, decoding_of, lead, trial_of
 from mixwright.verdict.next_steps import steps_of
 from mixwright.verdict.recommendation import PairSeen, Recommendation, TrialSeen, cell_told
-from mixwright.verdict.text import between, count, points
+from mixwright.verdict.text import between, count
+from mixwright.verdict.text import change as change_in
 
 PROOFS = {
     "not tried": "its nulls did not run, so it is not known what the gain comes from",
@@ -42,6 +45,7 @@ class HeadlineSection(Section):
     """The recommendation in a sentence, the numbers under it, the next step, and the parts of the primary outcome."""
 
     ORDER: ClassVar[int] = 0
+    UNGRADED: ClassVar[bool] = True
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Of a trial, or of a plain before and after."""
@@ -60,17 +64,20 @@ def _trial(run: RunFolder, found: Recommendation, result: TrialResult) -> list[B
     claims = claims_of(run)
     blocks.append(Paragraph(_judged(result, judgement, claims) if judgement else "No lever was tried."))
     tried = (effect_of(result, judgement.arm, null) for null in result.nulls) if judgement else ()
-    nulls = [f"{e.against} {with_interval(e.difference)}, {word(result, e)}" for e in tried if e is not None]
+    reading = READINGS[result.decoding]
+    nulls = [f"{e.against} {with_interval(e.difference, reading.unit)}, {word(result, e)}" for e in tried if e is not None]
     if nulls:
-        blocks.append(Paragraph(f"Success against its nulls, in points: {'; '.join(nulls)}."))
-    blocks.append(Terms(("success", "[low, high]", *result.references, *(["null"] if nulls else []))))
+        name = f"{reading.told[:1].upper()}{reading.told[1:]}"
+        blocks.append(Paragraph(f"{name} against its nulls, in {unit_told(reading.unit)}: {'; '.join(nulls)}."))
+    blocks.append(Terms((reading.told, "[low, high]", *result.references, *(["null"] if nulls else []))))
     return blocks
 
 
 def _shown(result: TrialResult, judgement: Judgement | None) -> list[Effect]:
     """The primary effects of the lever against each reference; without a lever those of the references."""
     if judgement is None:
-        return [effect for effect in result.effects if effect.name == PRIMARY and effect.against in result.references]
+        name = primary(result)
+        return [effect for effect in result.effects if effect.name == name and effect.against in result.references]
     found = [effect_of(result, judgement.arm, against) for against in result.references]
     return [effect for effect in found if effect is not None]
 
@@ -79,18 +86,22 @@ def _fact(result: TrialResult, effect: Effect, judgement: Judgement | None) -> F
     # what must hold against every reference at once needs no correction: each contrast stands by itself
     helps = judgement is not None and judgement.word == "helps"
     said = told("improves") if helps else word(result, effect)
-    value, whose = effect.difference, "" if judgement else f" of {effect.arm}"
-    note = f"{between(value.low, value.high)}; {said}"
-    return Fact(f"success{whose} against {effect.against}", f"{points(value.value)} points", note)
+    value, whose, reading = effect.difference, "" if judgement else f" of {effect.arm}", READINGS[result.decoding]
+    note = f"{between(value.low, value.high, reading.unit)}; {said}"
+    return Fact(f"{reading.told}{whose} against {effect.against}", _moved(value.value, reading.unit), note)
+
+
+def _moved(value: float, unit: str) -> str:
+    return f"{change_in(value, unit)} {unit_told(unit)}"
 
 
 def _judged(result: TrialResult, judgement: Judgement, claims: Sequence[Claim]) -> str:
     """The judgement of the lever in words, what decided it, and what it damaged."""
-    arm, beaten = judgement.arm, listed(result.references)
+    arm, beaten, outcome = judgement.arm, listed(result.references), READINGS[result.decoding].told
     said = {
-        "helps": f"{arm} helps: it improves success against {beaten}, each; {PROOFS[judgement.proof]}.",
-        "harms": f"{arm} harms: success is worse than with a simpler choice.",
-        "no change": f"{arm} makes {told('no change', result.margin)} of success.",
+        "helps": f"{arm} helps: it improves {outcome} against {beaten}, each; {PROOFS[judgement.proof]}.",
+        "harms": f"{arm} harms: {outcome} is worse than with a simpler choice.",
+        "no change": f"{arm} makes {told('no change', result.margin, result.decoding)} of {outcome}.",
         "cannot tell": f"{count(len(result.seeds), 'seed')} cannot tell whether {arm} helps.",
     }
     text = said[judgement.word]
@@ -99,14 +110,14 @@ def _judged(result: TrialResult, judgement: Judgement, claims: Sequence[Claim]) 
     if judgement.because:
         text += f" What decided: {judgement.because}."
     damaged = [claim for claim in claims if claim.kind == "damaged"]
-    return text + (f" {_lost(damaged)}" if damaged else "")
+    return text + (f" {_lost(damaged, READINGS[result.decoding].unit)}" if damaged else "")
 
 
-def _lost(damaged: Sequence[Claim]) -> str:
+def _lost(damaged: Sequence[Claim], unit: str) -> str:
     first = cells_first(damaged, "damaged")[:3]
-    named = [f"{cell_told(claim)} {with_interval(claim.difference)}" for claim in first]
+    named = [f"{cell_told(claim)} {with_interval(claim.difference, unit)}" for claim in first]
     more = f" and {len(damaged) - len(first)} more" if len(damaged) > len(first) else ""
-    return f"Shown to be damaged against the starting model, in points: {listed(named)}{more}."
+    return f"Shown to be damaged against the starting model, in {unit_told(unit)}: {listed(named)}{more}."
 
 
 def _plain(run: RunFolder, found: Recommendation, seen: TrialSeen | PairSeen | None) -> list[Block]:
@@ -114,23 +125,39 @@ def _plain(run: RunFolder, found: Recommendation, seen: TrialSeen | PairSeen | N
     claims, whole = claims_of(run), _whole(run)
     if whole is None:
         return [Headline(found.sentence, found.tone), Paragraph(_counted(claims))]
-    facts = [
-        Fact(name, f"{points(part.value)} points", between(interval(part).low, interval(part).high))
-        for name, part in (
-            *zip(PARTS, (whole.success, whole.swapped, whole.dependence), strict=True),
-            ("change of sampled success", whole.sampled),
-        )
-        if part is not None
-    ]
+    outcome, reading = whole.outcome, READINGS[whole.outcome]
+    facts = _parts(whole) if outcome in GRADED else _ungraded(run, whole)
     right = not isinstance(seen, PairSeen) or seen.right
-    said = told(change_word(whole)) if right else f"{told('cannot tell')}: {NO_ANSWER}"
-    text = f"Success of {count(len(whole.items), 'held-out item')}: {said}. {_counted(claims)}"
+    said = told(change_word(whole), outcome=outcome) if right else f"{told('cannot tell')}: {NO_ANSWER}"
+    name = f"{reading.told[:1].upper()}{reading.told[1:]}"
+    text = f"{name} of {count(len(whole.items), 'held-out item')}: {said}. {_counted(claims)}"
     if isinstance(seen, PairSeen) and seen.right:
         text += f" Of {count(seen.protected, 'cell')} mastered before: {GATES[seen.gate]}." if seen.protected else ""
     damaged = [claim for claim in claims if claim.kind == "damaged"]
-    text += f" {_lost(damaged)}" if damaged else ""
-    note = Paragraph(f"{outcome_told(decoding_of(run)).capitalize()}; after minus before, paired by item.")
-    return [Headline(found.sentence, found.tone, tuple(facts)), Paragraph(text), note, Terms(("[low, high]", "S", "D"))]
+    text += f" {_lost(damaged, reading.unit)}" if damaged else ""
+    note = Paragraph(f"{outcome_told(outcome).capitalize()}; after minus before, paired by item.")
+    terms = Terms(("[low, high]", "S", "D") if outcome in GRADED else (reading.told, READINGS["margin"].told, "[low, high]"))
+    return [Headline(found.sentence, found.tone, tuple(facts)), Paragraph(text), note, terms]
+
+
+def _parts(whole: Change) -> list[Fact]:
+    """The change of success, of S and of D, and of sampled success."""
+    parts = zip(PARTS, (whole.success, whole.swapped, whole.dependence), strict=True)
+    every = [*parts, ("change of sampled success", whole.sampled)]
+    return [_changed(name, part, whole.outcome) for name, part in every if part is not None]
+
+
+def _ungraded(run: RunFolder, whole: Change) -> list[Fact]:
+    """The change of the outcome; of a preference also that of the margin."""
+    facts = [_changed(f"change of {READINGS[whole.outcome].told}", whole.success, whole.outcome)]
+    if whole.outcome == "preference" and (margin := _whole(run, "margin")) is not None:
+        facts.append(_changed(f"change of {READINGS['margin'].told}", margin.success, "margin"))
+    return facts
+
+
+def _changed(name: str, part: Estimate, outcome: Outcome) -> Fact:
+    found, unit = interval(part, outcome), READINGS[outcome].unit
+    return Fact(name, _moved(found.value, unit), between(found.low, found.high, unit))
 
 
 def _counted(claims: Sequence[Claim]) -> str:
@@ -139,7 +166,7 @@ def _counted(claims: Sequence[Claim]) -> str:
     return f"{counts[0].upper()}{counts[1:]}, of {count(len(claims), 'claim')}."
 
 
-def _whole(run: RunFolder) -> Change | None:
-    """The change of the primary outcome; of the first arm where a trial has no result yet."""
+def _whole(run: RunFolder, outcome: Outcome | None = None) -> Change | None:
+    """The change of the primary outcome, or of another; of the first arm where a trial has no result yet."""
     sides = comparisons(run).get(lead(run))
-    return change(*sides, decoding=decoding_of(run)) if sides else None
+    return change(*sides, decoding=outcome or decoding_of(run)) if sides else None

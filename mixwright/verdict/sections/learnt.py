@@ -1,7 +1,8 @@
 """Section of what the model can do now that it could not do before, with intervals.
 
 Source: before and after of the leading arm, paired by item and seed (claims.json).
-Unit: success under the declared decoding in percent, differences in points with 95 % interval.
+Unit: success under the declared decoding in percent, differences in points with 95 % interval; where nothing is graded
+    held-out loss in nats per token, or preference accuracy.
 Cost: reads one small file.
 Blind spot: a guess that reads the form of a prompt depends on it; only the chance level keeps it out. Held-out items only.
 """
@@ -11,10 +12,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 from mixwright.contracts import Section
+from mixwright.estimates.readings import GRADED, READINGS
 from mixwright.runs import RunFolder
 from mixwright.verdict.blocks import Block, Claims, Fold, Paragraph, Terms
 from mixwright.verdict.claims import cells_first, claims_of, kind_told
-from mixwright.verdict.evidence import whose
+from mixwright.verdict.evidence import before_and_after, decoding_of, whose
 from mixwright.verdict.text import count
 
 FIRST = 5
@@ -22,26 +24,30 @@ FIRST = 5
 
 
 class Learnt(Section):
-    """Cells and tasks that rose."""
+    """Cells and tasks that got better."""
 
     ORDER: ClassVar[int] = 10
     TITLE: ClassVar[str] = "Learnt"
+    UNGRADED: ClassVar[bool] = True
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """The largest gains, the rest folded away; then what rose without being learnt."""
         claims = claims_of(run)
         if not claims:
             return []
-        found, caption = cells_first(claims, "learnt"), f"Success before and after{whose(run)}"
-        blocks: list[Block] = [Claims(caption, tuple(found[:FIRST]))]
+        outcome = decoding_of(run)
+        found, caption = cells_first(claims, "learnt"), before_and_after(run)
+        blocks: list[Block] = [Claims(caption, tuple(found[:FIRST]), outcome)]
         if not found:
             blind = sum(claim.kind == "cannot tell" for claim in claims)
             note = f" Of {count(len(claims), 'claim')}, {blind} cannot be decided by these items." if blind else ""
             blocks = [Paragraph(f"Nothing is shown to be learnt{whose(run)}.{note}")]
         if found[FIRST:]:
-            blocks.append(Fold(f"{len(found) - FIRST} more", (Claims(caption, tuple(found[FIRST:])),)))
+            blocks.append(Fold(f"{len(found) - FIRST} more", (Claims(caption, tuple(found[FIRST:]), outcome),)))
         other = cells_first(claims, "commonest", "sharper")
         if other:
             blocks.append(Fold(f"{len(other)} rose without being learnt", (Claims(caption, tuple(other)),)))
+        parts = ("S", "D") if outcome in GRADED else ()
+        chance = ("chance level",) if READINGS[outcome].unit == "share" else ()
         words = [kind_told(claim.kind) for claim in other]
-        return [*blocks, Terms(("cell", "learnt", "S", "D", "chance level", *dict.fromkeys(words)))]
+        return [*blocks, Terms(("cell", "learnt", *parts, *chance, *dict.fromkeys(words)))]
