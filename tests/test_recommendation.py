@@ -73,7 +73,7 @@ TRIALS = [
     (
         trial(damaged=EVERYWHERE, word="helps"),
         "stop",
-        "Stop: gcd is being damaged by every arm (uniform, equal_shares",
+        "Stop: task gcd is being damaged by every arm (uniform, equal_shares",
         "bad",
     ),
     (trial(against_frozen("worsens")), "do not train", "not training is better than every arm.", "bad"),
@@ -93,6 +93,12 @@ TRIALS = [
     (trial(EQUAL), "equal shares", "Use equal shares: ", "plain"),
     (trial(EQUAL, lever="", word=None), "equal shares", "beats not training and uniform sampling.", "plain"),
     (trial(UNIFORM), "keep uniform", "Keep uniform: nothing here beats it.", "plain"),
+    (
+        trial(UNIFORM, trained=("uniform",), lever="", word=None),
+        "keep uniform",
+        "it is better than not training, and no other arm was tried.",
+        "plain",
+    ),
     (trial(UNIFORM, word="harms"), "keep uniform", "nothing here beats it", "plain"),
     (trial(against_frozen("no change")), "no gain", "no arm gains 5 points over not training.", "plain"),
     (trial({("steered", "uniform"): "worsens"}, word="harms"), "not this plan", "this plan: uniform did better.", "bad"),
@@ -131,7 +137,7 @@ def test_the_next_step_after_no_graded_answers_is_not_a_gate_that_refuses_them(t
 
 def test_several_tasks_are_damaged_in_the_plural() -> None:
     both = {arm: (lost("gcd", arm=arm), lost("lcm", arm=arm)) for arm in ARMS}
-    assert "Stop: gcd and lcm are being damaged" in recommend(trial(damaged=both)).sentence
+    assert "Stop: task gcd and task lcm are being damaged" in recommend(trial(damaged=both)).sentence
     two = pair(damaged=(lost("gcd"), lost("lcm")))
     assert recommend(two).sentence == "Do not ship step-500: gcd level 1 and lcm level 1 are damaged."
 

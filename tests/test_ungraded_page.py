@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -23,45 +24,117 @@ train: {{objective: {objective}, steps: {steps}, prompts: 8, learning_rate: {rat
 trial: {{arms: [uniform], nulls: [], seeds: 5, workers: 1}}
 """
 SAID = [{"instruction": f"Say {n}", "output": f"The word {n} is said as it is written."} for n in range(40)]
-PAIRS = [{"prompt": f"Say {n}: ", "chosen": f"yes {n}", "rejected": f"no, never {n}"} for n in range(40)]
+PAIRS = [{"prompt": f"Say {n}: ", "chosen": f"yes, it is {n}", "rejected": f"no {n}"} for n in range(40)]
 CHATS = [
-    {"messages": [{"role": "user", "content": f"say {n}"}, {"role": "assistant", "content": f"{n} it is, and so {n}."}]}
+    {"messages": [{"role": "user", "content": f"say {n}"}, {"role": "assistant", "content": f"{n}, and so {n}."}]}
     for n in range(40)
 ]
+KEPT = "Keep uniform: it is better than not training, and no other arm was tried."
+RUNS = {
+    "SFT that learns": (SAID, "sft", 0.01, 12, KEPT, ("-", "nats per token", "improves")),
+    "SFT that gets worse": (SAID, "sft", 0.5, 3, "Stop: task all is being damaged by every arm (uniform).",
+                            ("+", "nats per token", "worsens")),
+    "DPO": (PAIRS, "dpo", 0.01, 12, KEPT, ("+", "points", "improves")),
+}  # fmt: skip
 
 
-def first_lines(run: RunFolder, out: str) -> tuple[str, str]:
-    """The first line of what a command printed, and the heading of the page."""
-    heading = re.search(r"<h1[^>]*>(.*?)</h1>", run.page.read_text(encoding="utf-8"), re.DOTALL)
-    assert heading is not None
-    return " ".join(out.split()), heading[1]
-
-
-def check_page(run: RunFolder) -> dict[str, Any]:
-    """Nothing is called success, and what the page shows stands in verdict.json."""
+def check_first(run: RunFolder, out: str, sentence: str) -> dict[str, Any]:
+    """The sentence begins terminal, page and verdict.json; nothing is called success, and no second headline decides."""
     page, data = run.page.read_text(encoding="utf-8"), json.loads(run.data.read_text(encoding="utf-8"))
-    assert "success" not in page.split("</style>")[-1].lower()
-    assert "success" not in json.dumps({name: part for name, part in data.items() if name != "settings"}).lower()
-    assert [part["name"] for part in data["sections"][:2]] == ["headline", "held_out"]
-    headings = [part["title"] for part in data["sections"]]
-    assert re.findall(r"<h2>(.*?)</h2>", page) == [title for title in headings if title]
-    assert sum(block["kind"] == "Headline" for part in data["sections"] for block in part["blocks"]) == 1
+    heading = re.search(r"<h1[^>]*>(.*?)</h1>", page)
+    assert heading is not None
+    assert (out.splitlines()[0], heading[1], data["recommendation"]["sentence"]) == (sentence,) * 3
+    for shown in (out, page.split("</style>")[-1], json.dumps(data)):
+        assert "success" not in shown.lower()
+    parts = data["sections"]
+    assert [part["name"] for part in parts][:4] == ["headline", "held_out", "learnt", "damaged"]
+    assert re.findall(r"<h2>(.*?)</h2>", page) == [part["title"] for part in parts if part["title"]]
+    assert sum(block["kind"] == "Headline" for part in parts for block in part["blocks"]) == 1
     return data
 
 
-@pytest.mark.parametrize(
-    ("objective", "rate", "steps"),
-    [("sft", 0.01, 12), ("sft", 0.5, 3), ("dpo", 0.01, 12)],
-)
-def test_a_run(objective: str, rate: float, steps: int, call: Call) -> None:
-    write("rows.jsonl", SAID if objective == "sft" else PAIRS)
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run(name: str, call: Call) -> None:
+    rows, objective, rate, steps, sentence, (sign, unit, word) = RUNS[name]
+    write("rows.jsonl", rows)
     probe = "held_out_loss" if objective == "sft" else "preference"
     Path("run.yaml").write_text(SETTINGS.format(objective=objective, probe=probe, rate=rate, steps=steps), encoding="utf-8")
     code, out, err = call("run", "run.yaml")
     assert code == 0, err
-    print(out)
-    run = RunFolder("runs/run")
-    import shutil
-    shutil.copytree("runs/run", f"/tmp/hI_{objective}_{rate}", dirs_exist_ok=True)
-    print(first_lines(run, out))
-    check_page(run)
+    data = check_first(RunFolder("runs/run"), out, sentence)
+    fact = data["sections"][0]["blocks"][0]["facts"][0]
+    (effect,) = (effect for effect in data["effects"] if effect["name"] in ("loss", "preference"))
+    assert (effect["word"], fact["note"].rsplit("; ")[-1]) == (word, word)
+    assert fact["value"].replace("\N{MINUS SIGN}", "-")[0] == sign
+    assert fact["value"].endswith(unit)
+    (contrast,) = data["rests_on"]["contrasts"]
+    assert (contrast["difference"]["value"] > 0) == (word == "improves"), "above 0 where the arm is better"
+    assert abs(contrast["difference"]["value"]) == abs(effect["difference"]["value"])
+    assert contrast["difference"]["low"] <= contrast["difference"]["value"] <= contrast["difference"]["high"]
+    (cell,) = data["cells"]
+    assert cell["after"] - cell["before"] == pytest.approx(cell["change"]["value"])
+    assert data["outcome"]["lower_is_better"] == (objective == "sft")
+
+
+TEMPLATE = "{% for m in messages %}{{ m['role'][0] + '=' + m['content'] + ' ' }}{% endfor %}a="
+
+
+@pytest.fixture
+def chats(call: Call) -> str:  # in the folder of `call`
+    """`flat` finds every token equally likely, 40 prompts of `chats.jsonl` alike; `sure` is the same model, sure of wrong ones."""
+    for name, factor in (("flat", 0.0), ("sure", 40.0)):
+        made = model(0)
+        with torch.no_grad():
+            made.get_output_embeddings().weight.mul_(factor)
+        made.save_pretrained(name)
+        saved = tokenizer()
+        saved.chat_template = TEMPLATE
+        saved.save_pretrained(name)
+    return write("chats.jsonl", CHATS)
+
+
+COMPARED = {
+    "better": ("sure", "flat", "flat may replace the model before: held-out loss is lower by 7.29 nats per token. Whether its "
+               "answers are right is not known: none was graded."),
+    "worse": ("flat", "sure", "Do not ship sure: task all is damaged."),
+    "the same": ("flat", "flat", "Nothing is gained by flat: held-out loss changed by less than 0.05 nats per token."),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_two_checkpoints(name: str, chats: str, call: Call) -> None:
+    before, after, sentence = COMPARED[name]
+    code, out, err = call("verdict", before, after, "--corpus", chats, "--samples", "3")
+    assert code == 0, err
+    assert "no answer can be graded, so held-out loss is compared" in err
+    assert "nothing is done with --samples" in err
+    run = RunFolder("runs/comparison")
+    data = check_first(run, out, sentence)
+    flat = [cell["before"] if before == "flat" else cell["after"] for cell in data["cells"]]
+    assert flat == pytest.approx([math.log(model().config.vocab_size)]), "every token equally likely"
+    assert data["rests_on"]["lower"] and not data["rests_on"]["graded"]
+    assert {"samples", "decoding", "grader"}.isdisjoint(data["settings"])
+    assert data["settings"]["probe"] == "held_out_loss"
+
+
+def test_the_gate_refuses_before_anything_is_measured(chats: str, call: Call) -> None:
+    code, _, err = call("verdict", "sure", "flat", "--corpus", chats, "--gate")
+    assert (code, Path("runs").exists()) == (1, False)
+    assert "expected rows with answers that can be graded" in err
+    assert "`mixwright verdict` without --gate" in err
+
+
+def test_pairs_are_compared_by_preference_with_the_margin_beside_it(chats: str, call: Call) -> None:
+    write("pairs.jsonl", PAIRS)
+    code, out, err = call("verdict", "flat", "sure", "--corpus", "pairs.jsonl", "--no-chat-template")
+    assert code == 0, err
+    data = check_first(RunFolder("runs/comparison"), out, out.splitlines()[0])
+    facts = data["sections"][0]["blocks"][0]["facts"]
+    assert [fact["label"] for fact in facts] == [
+        "change of held-out preference accuracy",
+        "change of margin of chosen over rejected",
+    ]
+    assert [fact["value"].split(" ", 1)[1] for fact in facts] == ["points", "nats"]
+    (cell,) = data["cells"]
+    assert cell["before"] == 0.0, "where every token is equally likely, the longer answer is the less likely one"
+    assert (cell["chance_level"]["value"], data["outcome"]["lower_is_better"]) == (0.5, False)

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from mixwright.measure.stage import MeasureResult
     from mixwright.records import Observation
 
+OF_COMPLETIONS = ("--samples", "--temperature", "--greedy/--sampled", "--max-new-tokens")
+"""Options that mean nothing where none are written."""
+
 
 def compare(
     before: str,
@@ -58,6 +61,8 @@ def compare(
     judged = f"{decoding} decoding is judged"
     if outcome not in GRADED:
         judged = f"no answer can be graded, so {READINGS[outcome].told} is compared, and no completion is written"
+        unused = [name for name in asked.given() if name in OF_COMPLETIONS]
+        judged += f"; nothing is done with {', '.join(unused)}" if unused else ""
     say(f"measure: up to {wanted} items per cell, as far as the corpus has them; {judged}")
     ready = prepare((before, after), asked, rows, measure, say)
     start, end = ready.learners

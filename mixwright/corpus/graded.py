@@ -53,12 +53,10 @@ def read_graded(config: CorpusConfig, *, named: bool, base: Path = Path(), ungra
     left = [task for task in corpus.tasks if found.get(task, "") is not None]
     probe = _probe(corpus) if ungraded and not left else None
     if probe is not None:
-        return Graded(corpus, chosen, tuple(notes), probe)
+        return Graded(corpus, chosen, tuple(f"corpus: {note}" for note in corpus.notes), probe)
     if not left:
         remedy = "Name the answers' column (--column answer=COLUMN) and how they are judged (--grader NAME); what has no "
-        remedy += (
-            "answers is compared by `mixwright verdict` without --gate, and trained on by `mixwright run`."
-        )
+        remedy += "answers is compared by `mixwright verdict` without --gate, and trained on by `mixwright run`."
         raise InputError("rows with answers that can be graded", "; ".join(notes)[:300] or "none", remedy)
     corpus = corpus if len(left) == len(corpus.tasks) else corpus.select(tasks=left)
     return Graded(corpus, chosen, tuple(notes))

@@ -34,7 +34,7 @@ def _whole_flow(command: str) -> str:
 def _of_trial(advice: Advice, again: str, plan: str, needed: int | None) -> Code:
     told = {
         "train": ("Give your TRL trainer the plan", plan),
-        "train with losses": ("If that loss is acceptable, give your TRL trainer the plan", plan),
+        "train with losses": ("If that is acceptable, give your TRL trainer the plan", plan),
         "equal shares": (
             "Write the same weight for every task, selector: equal_levels, mixture: null, gates: [] and controllers: [] "
             "into the stages of plan.yaml, and give your TRL trainer that plan",

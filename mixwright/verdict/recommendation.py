@@ -205,17 +205,21 @@ def _of_trial(advice: Advice, seen: TrialSeen) -> str:
     against = listed([found.against for found in own])
     gain = f"{seen.outcome} is {_better(seen)} by {sizes} {unit_told(seen.unit)} than with {against}"
     margin = f"{amount_told(seen.margin, seen.unit)} {unit_told(seen.unit)}"
+    tasks = [f"task {task}" for task in seen.damaged_everywhere()]
+    harm = f"a higher {seen.outcome}" if seen.lower else "a loss"
     told = {
         "check the grader": "Cannot tell: no answer was right before or after; check the grader.",
         "too few seeds": f"Cannot tell: {count(seen.seeds, 'seed')}, and nothing is judged with fewer than {FEWEST_SEEDS}; "
         f"take {seen.needed or 8} seeds.",
-        "stop": f"Stop: {are(seen.damaged_everywhere())} being damaged by every arm ({listed(seen.trained)}).",
+        "stop": f"Stop: {are(tasks)} being damaged by every arm ({listed(seen.trained)}).",
         "do not train": "Do not train on this data yet: not training is better than every arm.",
         "train": f"Train with {plan}: {gain}.",
-        "train with losses": f"Train with {plan} only if a loss on {lost} is acceptable: {gain}.",
+        "train with losses": f"Train with {plan} only if {harm} on {lost} is acceptable: {gain}.",
         "equal shares": "Use equal shares: drawing tasks and levels equally often beats not training and uniform sampling"
         + (f", and {plan} is not shown to beat them." if seen.lever else "."),
-        "keep uniform": "Keep uniform: nothing here beats it.",
+        "keep uniform": "Keep uniform: nothing here beats it."
+        if len(seen.trained) > 1
+        else "Keep uniform: it is better than not training, and no other arm was tried.",
         "no gain": f"Do not train on this data yet: no arm gains {margin} over not training.",
         "not this plan": f"Do not use {plan}: {listed(worse)} did better.",
         "missing": f"Cannot tell: {listed(seen.missing)} did not run, and without it nothing is said to help.",
@@ -241,8 +245,8 @@ def are(names: Sequence[str]) -> str:
 
 
 def cell_told(claim: Claim) -> str:
-    """`products level 1`, or the task alone."""
-    return f"{claim.task} {level(claim.level)}".strip()
+    """`products level 1`, or `task products`."""
+    return f"task {claim.task}" if claim.level is None else f"{claim.task} {level(claim.level)}"
 
 
 def _seeds_told(seen: TrialSeen) -> str:
@@ -260,7 +264,7 @@ def _seeds_told(seen: TrialSeen) -> str:
 
 def _of_pair(advice: Advice, seen: PairSeen) -> str:
     cells, name = [cell_told(claim) for claim in seen.damaged if not claim.whole], seen.after
-    lost, by = cells or [claim.task for claim in seen.damaged], seen.difference.value
+    lost, by = cells or [cell_told(claim) for claim in seen.damaged], seen.difference.value
     margin = f"{amount_told(MARGIN, seen.unit)} {unit_told(seen.unit)}"
     moved = f"{seen.outcome} is {_better(seen, by=by)} by {amount_told(by, seen.unit)} {unit_told(seen.unit)}"
     if advice == "do not ship":

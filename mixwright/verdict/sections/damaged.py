@@ -39,7 +39,7 @@ class Damaged(Section):
         blind, same = cells_first(claims, "cannot tell"), cells_first(claims, "unchanged")
         blocks: list[Block] = [Claims(caption, tuple(found[:FIRST]), outcome)]
         if not found:
-            note = f" A loss is not excluded where these items cannot tell: {count(len(blind), 'claim')}." if blind else ""
+            note = f" Damage is not excluded where these items cannot tell: {count(len(blind), 'claim')}." if blind else ""
             blocks = [Paragraph(f"Nothing is shown to be damaged{whose(run)}.{note}")]
         if found[FIRST:]:
             blocks.append(Fold(f"{len(found) - FIRST} more", (Claims(caption, tuple(found[FIRST:]), outcome),)))
