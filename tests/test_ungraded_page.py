@@ -81,7 +81,7 @@ TEMPLATE = "{% for m in messages %}{{ m['role'][0] + '=' + m['content'] + ' ' }}
 
 @pytest.fixture
 def chats(call: Call) -> str:  # in the folder of `call`
-    """`flat` finds every token equally likely, 40 prompts of `chats.jsonl` alike; `sure` is the same model, sure of wrong ones."""
+    """Rows `chats.jsonl`; `flat` finds every token equally likely; `sure` is the same model, sure of wrong tokens."""
     for name, factor in (("flat", 0.0), ("sure", 40.0)):
         made = model(0)
         with torch.no_grad():
@@ -93,12 +93,15 @@ def chats(call: Call) -> str:  # in the folder of `call`
     return write("chats.jsonl", CHATS)
 
 
+FELL = (
+    "flat may replace the model before: held-out loss is lower by 7.29 nats per token. Whether its answers are right is not "
+    "known: none was graded."
+)
 COMPARED = {
-    "better": ("sure", "flat", "flat may replace the model before: held-out loss is lower by 7.29 nats per token. Whether its "
-               "answers are right is not known: none was graded."),
+    "better": ("sure", "flat", FELL),
     "worse": ("flat", "sure", "Do not ship sure: task all is damaged."),
     "the same": ("flat", "flat", "Nothing is gained by flat: held-out loss changed by less than 0.05 nats per token."),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", COMPARED)
@@ -112,7 +115,7 @@ def test_two_checkpoints(name: str, chats: str, call: Call) -> None:
     data = check_first(run, out, sentence)
     flat = [cell["before"] if before == "flat" else cell["after"] for cell in data["cells"]]
     assert flat == pytest.approx([math.log(model().config.vocab_size)]), "every token equally likely"
-    assert data["rests_on"]["lower"] and not data["rests_on"]["graded"]
+    assert (data["rests_on"]["lower"], data["rests_on"]["graded"]) == (True, False)
     assert {"samples", "decoding", "grader"}.isdisjoint(data["settings"])
     assert data["settings"]["probe"] == "held_out_loss"
 
