@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import math
@@ -13,10 +14,10 @@ import pytest
 
 from mixwright.config import CorpusConfig, MeasureConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.corpus import Corpus
-from mixwright.estimates.crossed import crossed
+from mixwright.estimates.crossed import Estimate, crossed
 from mixwright.estimates.intervals import t_quantile
 from mixwright.estimates.outcome import ItemScores
-from mixwright.estimates.power import PRIOR, TYPICAL, Cell, Noise, cells_of, expected, noise_of, power
+from mixwright.estimates.power import PRIOR, TYPICAL, Cell, Noise, cells_of, expected, noise_of, power, seeds_for
 from mixwright.records import Example, Measurement, TrialResult, from_data
 from mixwright.runs import RunFolder, write_measurements
 from mixwright.trial.power import costs, foresee, told
@@ -209,3 +210,16 @@ def test_results_of_earlier_versions_are_read_and_new_ones_come_back() -> None:
 
     made = replace(from_data(TrialResult, old), power=foresee(config(), RunFolder("none"), corpus(), []))
     assert from_data(TrialResult, json.loads(json.dumps(to_data(made)))) == made
+
+
+def test_seeds_after_a_trial_by_hand() -> None:
+    # differences of 0, .1 ... in 4 seeds: variance .0167, so .00417 of the mean, and nothing of the items: at the normal
+    # distribution's 2.8 errors, .05 needs 2.8^2 x .0167 / .0025 = 52 seeds, and t takes a few more
+    values = (0.0, 0.1, 0.2, 0.3)
+    error = math.sqrt(sum((value - 0.15) ** 2 for value in values) / 3 / 4)
+    found = Estimate(0.15, 0.0, 0.3, 0.05, error, 3.0, 4, 100)
+    needed = seeds_for(found, values, 0.05)
+    assert needed is not None
+    assert 52 <= needed <= 56
+    assert seeds_for(dataclasses.replace(found, error=error + 0.05), values, 0.05) is None, "the items' part stays"
+    assert seeds_for(found, values[:1], 0.05) is None

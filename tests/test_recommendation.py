@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import re
 from pathlib import Path
 
 import pytest
 from _example_run import build_pair, item_rows
 
-from mixwright.estimates.crossed import Estimate
 from mixwright.records import ChangeWord, Claim, Interval, RunManifest
 from mixwright.runs import RunFolder, write_json, write_measurements
-from mixwright.verdict.basis import recommended, seeds_needed
+from mixwright.verdict.basis import recommended
 from mixwright.verdict.next_steps import steps_of
 from mixwright.verdict.recommendation import PAIR, TRIAL, Contrast, PairSeen, TrialSeen, recommend
 from mixwright.verdict.stage import render, sections
@@ -227,19 +225,6 @@ def test_every_advice_has_a_next_step(tmp_path: Path, seen: TrialSeen | PairSeen
         assert step.text == "steering=None"
     if seen.needed == 1200:
         assert step.text.endswith("--items 1200")
-
-
-def test_seeds_needed_by_hand() -> None:
-    # differences of 0, .1 ... in 4 seeds: variance .0167, so .00417 of the mean, and nothing of the items: at the normal
-    # distribution's 2.8 errors, .05 needs 2.8^2 x .0167 / .0025 = 52 seeds, and t takes a few more
-    values = (0.0, 0.1, 0.2, 0.3)
-    error = math.sqrt(sum((value - 0.15) ** 2 for value in values) / 3 / 4)
-    found = Estimate(0.15, 0.0, 0.3, 0.05, error, 3.0, 4, 100)
-    needed = seeds_needed(found, values, 0.05)
-    assert needed is not None
-    assert 52 <= needed <= 56
-    assert seeds_needed(dataclasses.replace(found, error=error + 0.05), values, 0.05) is None, "the items' part stays"
-    assert seeds_needed(found, values[:1], 0.05) is None
 
 
 def wrong(run: RunFolder, *, right: int = 0) -> RunFolder:

@@ -1,4 +1,4 @@
-"""Power of a trial before it is run: the smallest difference it would tell from 0, and what a smaller one takes.
+"""Power of a trial, before it is run and after: the smallest difference it would tell from 0, and what a smaller one takes.
 
 The variance of a difference of two arms is that of `crossed`: sd(seeds)^2 / S + k (items + rest / S), with k the sum of
 squared item weights. The last two are shares of an item's spread 2 p (1 - p), p being its sampled success before: an item
@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.estimates.crossed import Estimate
+from mixwright.estimates.crossed import POWER, Estimate
 from mixwright.estimates.intervals import LEVEL, t_quantile
 from mixwright.estimates.judgement import FEWEST_SEEDS
 from mixwright.estimates.outcome import Decoding, Item, ItemScores
@@ -158,6 +158,30 @@ def power(
         noise.seeds,
         basis,
     )
+
+
+def seeds_for(found: Estimate, per_seed: Sequence[float], aim: float) -> int | None:
+    """Seeds that would see a true difference of `aim` in `POWER` of trials like a finished one; None where no number would.
+
+    The error has a part that falls with the number of seeds and one of the held-out items that does not.
+
+    Args:
+        found: the difference as it was estimated.
+        per_seed: the difference in each seed.
+        aim: size to be seen, in the unit of the outcome.
+    """
+    seeds = len(per_seed)
+    if seeds < 2:
+        return None
+    of_seeds = float(np.var(np.array(per_seed), ddof=1)) / seeds
+    of_items = max(found.error**2 - of_seeds, 0.0)
+
+    def sees(wanted: int) -> bool:
+        freedom = found.freedom * (wanted - 1) / (seeds - 1)
+        width = t_quantile(freedom) + t_quantile(freedom, 2 * POWER - 1)
+        return width * math.sqrt(of_seeds * seeds / wanted + of_items) <= aim
+
+    return _least(sees, max(seeds + 1, FEWEST_SEEDS), MOST_SEEDS)
 
 
 def _least(enough: Callable[[int], bool], low: int, high: int) -> int | None:

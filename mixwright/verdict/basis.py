@@ -6,12 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
-import numpy as np
-
-from mixwright.estimates.crossed import POWER, Estimate
-from mixwright.estimates.intervals import t_quantile
 from mixwright.estimates.judgement import FEWEST_SEEDS, MARGIN, change_word
 from mixwright.estimates.outcome import change
+from mixwright.estimates.power import seeds_for
 from mixwright.estimates.readings import GRADED, READINGS
 from mixwright.records import Claim, RunManifest, TrialResult
 from mixwright.runs import RunFolder, read_json
@@ -21,9 +18,6 @@ from mixwright.verdict.claims import cut, every_claim
 from mixwright.verdict.evidence import Sides, arms, comparisons, decoding_of, ends, lead, trial_of
 from mixwright.verdict.gate import check_mastered
 from mixwright.verdict.recommendation import EQUAL, UNIFORM, Contrast, PairSeen, Recommendation, TrialSeen, recommend
-
-MOST_SEEDS = 128
-"""Seeds above which it is no advice to take more."""
 
 
 def recommended(run: RunFolder) -> tuple[Recommendation | None, TrialSeen | PairSeen | None]:
@@ -115,34 +109,11 @@ def _needed(run: RunFolder, result: TrialResult, lever: str) -> int | None:
         if moved is None or moved.success.seeds < 2:
             return None
         aim = result.margin if effect.detectable > result.margin else max(abs(effect.difference.value), 0.01)
-        own = seeds_needed(moved.success, differences(result, effect.name, effect.arm, effect.against), aim)
+        own = seeds_for(moved.success, differences(result, effect.name, effect.arm, effect.against), aim)
         if own is None:
             return None
         needed = max(needed, own)
     return needed or None
-
-
-def seeds_needed(found: Estimate, per_seed: Sequence[float], aim: float) -> int | None:
-    """Seeds that would see a true difference of `aim` in `POWER` of trials; None where no number up to `MOST_SEEDS` would.
-
-    The error has a part that falls with the number of seeds and one of the held-out items that does not.
-
-    Args:
-        found: the difference as it was estimated.
-        per_seed: the difference in each seed.
-        aim: size to be seen, in the unit of the outcome.
-    """
-    seeds = len(per_seed)
-    if seeds < 2:
-        return None
-    of_seeds = float(np.var(np.array(per_seed), ddof=1)) / seeds
-    of_items = max(found.error**2 - of_seeds, 0.0)
-    for wanted in range(max(seeds + 1, FEWEST_SEEDS), MOST_SEEDS + 1):
-        freedom = found.freedom * (wanted - 1) / (seeds - 1)
-        width = t_quantile(freedom) + t_quantile(freedom, 2 * POWER - 1)
-        if width * math.sqrt(of_seeds * seeds / wanted + of_items) <= aim:
-            return wanted
-    return None
 
 
 def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
