@@ -1,6 +1,6 @@
 """Demo of the main job: a pool with the ailments of real mixtures, a tiny model, and a plan against three references.
 
-`make demo` runs it with 8 seeds; `FULL=1` takes 12 seeds and twice the steps. Everything but the first act is what
+`make demo` runs it with 6 seeds; `FULL=1` takes 12 seeds and half as many steps again. Everything but the first act is what
 `mixwright run run.yaml` does.
 """
 
@@ -26,7 +26,7 @@ SETTINGS = Path(__file__).with_name("demo.yaml")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo; the last line printed is `verdict: PATH`."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--full", action="store_true", help="12 seeds, 100 steps")
+    parser.add_argument("--full", action="store_true", help="12 seeds, 120 steps")
     parser.add_argument("--seed", type=int, default=0, help="of the items, the starting models and all training")
     parser.add_argument("--folder", type=Path, default=None, help="run folder (default runs/demo or runs/demo-full)")
     options = parser.parse_args(arguments)
@@ -63,7 +63,7 @@ def settings(files: PoolFiles, seed: int, *, full: bool = False) -> RunConfig:
     )
     if not full:
         return config
-    return replace(config, train=replace(config.train, steps=100), trial=replace(config.trial, seeds=12))
+    return replace(config, train=replace(config.train, steps=120), trial=replace(config.trial, seeds=12))
 
 
 def delivered(files: PoolFiles, say: Callable[[str], None]) -> list[Observation]:

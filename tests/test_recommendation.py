@@ -219,8 +219,11 @@ def test_every_rule_of_two_checkpoints(seen: PairSeen, advice: str, words: str, 
 
 @pytest.mark.parametrize(("seen", "advice"), [(seen, advice) for seen, advice, *_ in (*TRIALS, *PAIRS)])
 def test_every_advice_has_a_next_step(tmp_path: Path, seen: TrialSeen | PairSeen, advice: str) -> None:
-    (step,) = steps_of(RunFolder(tmp_path), recommend(seen), seen)
+    step, *more = steps_of(RunFolder(tmp_path), recommend(seen), seen)
     assert step.text
+    assert [step.text for step in more] == (
+        ["mixwright plan run.yaml --export FORMAT"] if advice.startswith("train") else []
+    )
     if advice == "keep uniform":
         assert step.text == "steering=None"
     if seen.needed == 1200:
@@ -257,6 +260,14 @@ def test_the_name_and_the_command_are_those_of_the_manifest(tmp_path: Path) -> N
     assert found is not None
     assert found.sentence == "Do not ship step-500: products level 1 is damaged."
     assert [step.text for step in steps_of(run, found, seen)] == [f"{command} --full"]
+
+
+def test_the_command_of_a_run_that_was_not_started_by_one_is_that_of_its_folder(tmp_path: Path) -> None:
+    run, seen = RunFolder(tmp_path / "a run"), trial(word="cannot tell", needed=12)
+    run.path.mkdir()
+    (run.path / "run.yaml").touch()
+    (step,) = steps_of(run, recommend(seen), seen)
+    assert step.text == f"mixwright run '{run.path}/run.yaml' --folder '{run.path}'"
 
 
 def test_a_run_that_only_measured_has_no_recommendation(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from mixwright.records import RunManifest
 from mixwright.runs import RunFolder, read_json
 from mixwright.verdict.blocks import Code
@@ -13,6 +15,8 @@ AGAIN = "mixwright run run.yaml"
 COMPARE = "mixwright verdict BEFORE AFTER --corpus FILE"
 STAGES = ("measure", "plan", "steer", "trial")
 """Commands of a single stage."""
+TRAINS = ("train", "train with losses")
+"""Advice by which the plan is trained with."""
 
 
 def steps_of(run: RunFolder, found: Recommendation, seen: TrialSeen | PairSeen | None) -> list[Code]:
@@ -22,13 +26,30 @@ def steps_of(run: RunFolder, found: Recommendation, seen: TrialSeen | PairSeen |
     needed = seen.needed if seen is not None else None
     if isinstance(seen, PairSeen):
         return [_of_pair(found.advice, command or COMPARE, needed, graded=seen.graded)]
-    return [_of_trial(found.advice, command or AGAIN, f'steering="{run.plan}"', needed)]
+    again = command or _from_folder(run)
+    first = _of_trial(found.advice, again, f'steering="{run.plan}"', needed)
+    return [first, _export(again)] if found.advice in TRAINS else [first]
 
 
 def _whole_flow(command: str) -> str:
     """The command that goes on from what is there, where a single stage was asked for."""
     words = command.split(" ")
     return " ".join([words[0], "run", *words[2:]]) if words[1:] and words[1] in STAGES else command
+
+
+def _from_folder(run: RunFolder) -> str:
+    """The command that goes on with a run of which nobody noted how it was started; its settings lie in its folder."""
+    settings = run.path / "run.yaml"
+    if not settings.is_file():
+        return AGAIN
+    return shlex.join(["mixwright", "run", str(settings), "--folder", str(run.path)])
+
+
+def _export(again: str) -> Code:
+    """The plan for a trainer that Mixwright does not steer."""
+    words = shlex.split(again)
+    command = shlex.join([words[0], "plan", *words[2:], "--export", "FORMAT"])
+    return Code("For another trainer, write its weights and its order (trl, axolotl, llama-factory, verl)", command)
 
 
 def _of_trial(advice: Advice, again: str, plan: str, needed: int | None) -> Code:
