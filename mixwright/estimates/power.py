@@ -1,4 +1,4 @@
-"""Power of a trial, before it is run and after: the smallest difference it would tell from 0, and what a smaller one takes.
+"""Power of a trial before it is run, and after: the smallest difference it would tell from 0, and what less takes.
 
 The variance of a difference of two arms is that of `crossed`: sd(seeds)^2 / S + k (items + rest / S), with k the sum of
 squared item weights. The last two are shares of an item's spread 2 p (1 - p), p being its sampled success before: an item
