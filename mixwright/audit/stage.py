@@ -22,11 +22,14 @@ _FIRST = {"error": 0, "warning": 1, "info": 2}
 def run_audit(corpus: Corpus, names: Sequence[str] | None = None) -> list[Observation]:
     """What the checks called `names` (all when None) see in `corpus`: errors, then warnings, then infos.
 
+    With all of them also what was done with its columns when it was read, as infos of the name `columns`.
+
     Raises:
         InputError: unknown check (with the nearest names).
     """
     checks = [create("checks", name) for name in (listing("checks") if names is None else names)]
-    seen = [observation for check in checks for observation in check.check(corpus)]
+    noted = [Observation("columns", None, "info", 1, 1, f"{note}.", "") for note in (corpus.notes if names is None else ())]
+    seen = [*noted, *(observation for check in checks for observation in check.check(corpus))]
     return sorted(seen, key=lambda observation: _FIRST[observation.severity])
 
 

@@ -61,8 +61,7 @@ class Difficulty(Check):
                     seen[answer] += 1
         found = [_levels(task, levels) for task, levels in sorted(train.items()) if set(levels) != {None}]
         new = [_new(task, levels, train[task], leaked[task]) for task, levels in sorted(held_out.items()) if task in train]
-        noted = [Observation("difficulty", None, "info", 1, 1, f"{note}.", "") for note in corpus.notes]
-        return [*noted, *found, *_without(train), *(seen for seen in new if seen.count), *self._lucky(corpus, answers)]
+        return [*found, *_without(train), *(seen for seen in new if seen.count), *self._lucky(corpus, answers)]
 
     def _lucky(self, corpus: Corpus, answers: dict[str, Counter[str]]) -> list[Observation]:
         found = []
