@@ -156,7 +156,12 @@ def plan(
     return make_plan(config, _graded(corpus), measured)
 
 
-def trial(config: RunConfig | str | Path, folder: RunFolder | str | Path | None = None) -> TrialResult:
+def trial(
+    config: RunConfig | str | Path,
+    folder: RunFolder | str | Path | None = None,
+    *,
+    say: Callable[[str], None] = lambda line: None,
+) -> TrialResult:
     """Try the plan of a run folder against simpler choices, paired by seed; where it helps, against its nulls.
 
     >>> result = trial("run.yaml")
@@ -166,6 +171,7 @@ def trial(config: RunConfig | str | Path, folder: RunFolder | str | Path | None 
     Args:
         config: as `run` takes them.
         folder: as `run` takes it; measured and planned already. What is finished is not trained again.
+        say: told what is being done, and before the first branch what the trial can see.
 
     Raises:
         InputError: something in the settings, the data or the plan, or a folder without a plan.
@@ -179,7 +185,7 @@ def trial(config: RunConfig | str | Path, folder: RunFolder | str | Path | None 
         opened(settings, place, base=base, pool=pool, whole=True, after=place.plan) as corpus,
     ):
         check_plan(settings, place, corpus)
-        return try_plan(settings, place, pool, base=base)
+        return try_plan(settings, place, pool, base=base, say=say)
 
 
 def verdict(folder: RunFolder | str | Path, console: Console | None = None) -> Path:
