@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
-from mixwright.errors import InputError, missing_extra
+from mixwright.errors import InputError, missing_extra, some
 from mixwright.learner.batches import silent
 from mixwright.learner.learner import Learner, no_template
 from mixwright.learner.prompt_form import PromptForm
@@ -35,7 +36,8 @@ def load_learner(
         batch_size: completions that are sampled together; None takes what fits in a bounded number of tokens.
 
     Raises:
-        InputError: not a causal language model, no safetensors, no tokenizer, it wants its own code, or not reachable.
+        InputError: not a causal language model, no safetensors, no tokenizer, it wants its own code, not reachable, or
+            weights that are missing or no numbers.
     """
     folder = Path(path)
     local = path.startswith((".", "/", "~")) or path.count("/") > 1 or folder.is_file()
@@ -50,12 +52,25 @@ def load_learner(
             "Give the checkpoint folder that save_pretrained wrote.",
         )
     accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
-    model = _read(AutoModelForCausalLM, path, use_safetensors=True, dtype="auto" if accelerator else torch.float32)
+    kind = "auto" if accelerator else torch.float32
+    model, told = _read(AutoModelForCausalLM, path, use_safetensors=True, dtype=kind, output_loading_info=True)
+    _check_weights(path, model, told["missing_keys"])
     tokenizer = _read(AutoTokenizer, path)
     if adapter is not None:
         model = _with_adapter(model, adapter)
     name = path if adapter is None else f"{path} + {adapter}"
     return Learner(model.to(accelerator or "cpu"), tokenizer, name, form=form, batch_size=batch_size)
+
+
+def _check_weights(path: str, model: Any, missing: Collection[str]) -> None:
+    """Raises InputError for weights that the files lack, which transformers draws at random, and for NaN or infinity."""
+    if missing:
+        remedy = "Save the whole model again, or name the checkpoint that has them."
+        raise InputError(f"a checkpoint with every weight of its model at {path!r}", f"no {some(sorted(missing))}", remedy)
+    wrong = [name for name, weights in model.named_parameters() if not bool(torch.isfinite(weights).all())]
+    if wrong:
+        remedy = "Take a checkpoint from before training broke down."
+        raise InputError(f"finite weights at {path!r}", f"NaN or infinite ones in {some(wrong)}", remedy)
 
 
 def check_checkpoint(path: str, adapter: str | None = None, *, chats: bool = False) -> None:
