@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from jaxtyping import Float, Int
+from jinja2 import TemplateError
 from torch import Tensor
 
 from mixwright.errors import InputError, no_room
@@ -106,7 +107,7 @@ class Learner:
         messages through the chat template with the generation prompt. `form` may turn one into the other before.
 
         Raises:
-            InputError: chat messages and a tokenizer without a chat template.
+            InputError: chat messages and a tokenizer without a chat template, or one that refuses them.
         """
         prompt = self.form.of(prompt if isinstance(prompt, str) else tuple(prompt))  # datasets hold messages as lists
         if isinstance(prompt, str):
@@ -115,9 +116,12 @@ class Learner:
             if self.tokenizer.chat_template is None:
                 raise no_template(self.name)
             messages = [dict(message) for message in prompt]
-            rendered = self.tokenizer.apply_chat_template(
-                messages, add_generation_prompt=True, tokenize=True, return_dict=True, **self.template
-            )
+            try:
+                rendered = self.tokenizer.apply_chat_template(
+                    messages, add_generation_prompt=True, tokenize=True, return_dict=True, **self.template
+                )
+            except TemplateError as error:
+                raise _template_refused(self.name, messages, error) from error
             ids = rendered["input_ids"]
         if ids:
             return list(ids)
@@ -283,6 +287,14 @@ def no_template(name: str) -> InputError:
         f"{name} without one",
         "Use an instruct model, set tokenizer.chat_template, or give plain-text prompts.",
     )
+
+
+def _template_refused(name: str, messages: Sequence[Mapping[str, Any]], error: TemplateError) -> InputError:
+    """The `InputError` for a chat template that is broken, or raises, as some do for a system message."""
+    roles = ", ".join(str(message.get("role")) for message in messages)
+    expected = f"a chat template of {name} that takes messages of the roles {roles}"
+    remedy = "Leave out --system, correct the messages or the template, or give plain text: --no-chat-template."
+    return InputError(expected, f"{type(error).__name__}: {error}"[:200], remedy)
 
 
 def uniforms(seed: int, prompts: Sequence[int], count: int, length: int) -> Float[Tensor, "rows length"]:
