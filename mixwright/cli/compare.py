@@ -107,6 +107,10 @@ def _check_folder(folder: RunFolder) -> None:
         raise InputError("a new folder, or that of an earlier comparison", got, "Choose another --folder.", file=folder.path)
     if folder.path.exists() and not folder.path.is_dir():
         raise InputError("a folder", "a file", "Choose another --folder.", file=folder.path)
+    ours = (folder.path / ".lock").exists() or folder.manifest.exists()
+    if folder.path.exists() and not ours and any(folder.path.iterdir()):  # a run.yaml there would be replaced
+        got = "one that holds something else"
+        raise InputError("a new folder, or that of an earlier comparison", got, "Choose another --folder.", file=folder.path)
 
 
 def clear(folder: RunFolder) -> None:
