@@ -121,7 +121,7 @@ def check(
     limit = MARGIN if each else CELL_MARGIN
     wanted = None if items is None else set(items)
 
-    def moved(cells: Collection[Cell]) -> Change | None:
+    def moved(cells: Collection[Cell], wanted: Collection[Item] | None = wanted) -> Change | None:
         def meant(item: Item) -> bool:
             return item[:2] in cells and (wanted is None or item in wanted)
 
@@ -131,7 +131,7 @@ def check(
     every = {cell: moved([cell]) for cell in protected}
     known = {cell: found for cell, found in every.items() if found is not None and len(found.items) >= FEWEST_ITEMS}
     seen = {item[:2] for scores in before for item in scores.items}
-    rest = {cell: moved([cell]) for cell in sorted(seen - set(every), key=_order)}
+    rest = {cell: moved([cell], None) for cell in sorted(seen - set(every), key=_order)}  # all items: none chose these
     cells = tuple(_losses({cell: known.get(cell) for cell in every}))
     others = tuple(cell for cell in _losses(rest) if cell.lost)
     bare = GateResult("damaged" if others and not named else "cannot tell", None, cells, limit, None, others, named)
