@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from mixwright.estimates.cell_states import FEWEST_ITEMS
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.intervals import holm
 from mixwright.estimates.outcome import Change
@@ -90,7 +91,8 @@ def change_word(change: Change, *, margin: float = MARGIN, times: float = 1.0) -
 
 def _word(change: Change, p: Mapping[ChangeWord, float], margin: float) -> ChangeWord:
     success = change.success
-    if 1 < success.seeds < FEWEST_SEEDS:
+    few = change.outcome not in GRADED and success.items < FEWEST_ITEMS  # one text has no spread at all
+    if few or 1 < success.seeds < FEWEST_SEEDS:
         return "cannot tell"
     same = -margin < success.low and success.high < margin
     for word in SIGNED:
