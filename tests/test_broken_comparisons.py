@@ -1,0 +1,83 @@
+"""What two checkpoints must not be compared by: missing weights, templates that refuse, one text, own files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from cli_call import Call, sums, write
+from safetensors.torch import load_file, save_file
+from trainers_tiny import model, tokenizer
+
+from mixwright.estimates.crossed import crossed
+from mixwright.estimates.outcome import ItemScores
+from mixwright.verdict.gate import check_mastered
+
+
+@pytest.fixture
+def saved(call: Call) -> Path:  # in the folder of `call`
+    model().save_pretrained("tiny")
+    tokenizer().save_pretrained("tiny")
+    write("a.jsonl", sums(4))
+    return Path("tiny")
+
+
+MEASURED = ("--corpus", "a.jsonl", "--samples", "2", "--items", "2", "--max-new-tokens", "2")
+
+
+@pytest.mark.parametrize(("value", "told"), [(None, "no lm_head.weight"), (float("nan"), "NaN or infinite ones in lm_head")])
+def test_weights_that_are_missing_or_no_numbers_are_refused(value: float | None, told: str, saved: Path, call: Call) -> None:
+    weights = load_file(saved / "model.safetensors")
+    if value is None:
+        del weights["lm_head.weight"]
+    else:
+        weights["lm_head.weight"] = torch.full_like(weights["lm_head.weight"], value)
+    save_file(weights, saved / "model.safetensors", {"format": "pt"})
+    code, _, err = call("measure", "tiny", *MEASURED)
+    assert (code, told in err) == (1, True), err
+
+
+def test_a_template_that_refuses_a_system_message_is_no_bug_of_ours(saved: Path, call: Call) -> None:
+    made = tokenizer()
+    made.chat_template = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system role') }}{% endif %}a="
+    made.save_pretrained(saved)
+    code, _, err = call("measure", "tiny", *MEASURED, "--system", "be brief")
+    assert (code, "no system role. Leave out --system" in err) == (1, True), err
+
+
+def test_a_comparison_replaces_no_settings_of_the_user(saved: Path, call: Call) -> None:
+    Path("own").mkdir()
+    Path("own/run.yaml").write_text("mine\n", encoding="utf-8")
+    code, _, err = call("verdict", "tiny", "tiny", *MEASURED, "--folder", "own")
+    assert (code, "Choose another --folder" in err) == (1, True)
+    assert Path("own/run.yaml").read_text(encoding="utf-8") == "mine\n"
+
+
+def test_one_text_decides_nothing(saved: Path, call: Call) -> None:
+    model(1).save_pretrained("other")
+    tokenizer().save_pretrained("other")
+    Path("one.jsonl").write_text(json.dumps({"text": "it is so"}), encoding="utf-8")
+    code, out, err = call("verdict", "tiny", "other", "--corpus", "one.jsonl")
+    assert (code, out.startswith("Cannot tell: 1 item")) == (0, True), (out, err)
+
+
+def test_tasks_of_one_text_each_have_the_spread_that_they_show() -> None:
+    found = crossed(np.array([[1.0, 2.0, 3.0, 4.0]]), range(4), counted=False)
+    assert found.error == pytest.approx((5 / 3 / 4) ** 0.5)
+    assert found.freedom == 3
+
+
+def test_the_gate_finds_a_small_task_that_was_lost_on_all_of_its_items() -> None:
+    kept = {("kept", None, f"k{n}"): 1.0 for n in range(400)}
+    lost = {("lost", None, f"l{n}"): 1.0 for n in range(8)}
+
+    def side(after: float) -> list[ItemScores]:
+        greedy = kept | dict.fromkeys(lost, after)
+        return [ItemScores({"greedy": greedy, "pass@1": greedy, "greedy.swapped": dict.fromkeys(greedy, 0.0)})]
+
+    assert check_mastered(side(1.0), side(1.0)).outcome == "passed"
+    found = check_mastered(side(1.0), side(0.0))
+    assert (found.outcome, [cell.task for cell in found.others]) == ("damaged", ["lost"])
