@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from trainers_tiny import model, tokenizer
 
 from mixwright.estimates.crossed import crossed
-from mixwright.estimates.outcome import ItemScores
+from mixwright.estimates.outcome import Item, ItemScores
 from mixwright.verdict.gate import check_mastered
 
 
@@ -71,12 +71,13 @@ def test_tasks_of_one_text_each_have_the_spread_that_they_show() -> None:
 
 
 def test_the_gate_finds_a_small_task_that_was_lost_on_all_of_its_items() -> None:
-    kept = {("kept", None, f"k{n}"): 1.0 for n in range(400)}
-    lost = {("lost", None, f"l{n}"): 1.0 for n in range(8)}
+    kept: dict[Item, float] = {("kept", None, f"k{n}"): 1.0 for n in range(400)}
+    lost: dict[Item, float] = {("lost", None, f"l{n}"): 1.0 for n in range(8)}
 
     def side(after: float) -> list[ItemScores]:
         greedy = kept | dict.fromkeys(lost, after)
-        return [ItemScores({"greedy": greedy, "pass@1": greedy, "greedy.swapped": dict.fromkeys(greedy, 0.0)})]
+        swapped = dict.fromkeys(greedy, 0.0)
+        return [ItemScores({"greedy": greedy, "pass@1": greedy, "greedy.swapped": swapped})]
 
     assert check_mastered(side(1.0), side(1.0)).outcome == "passed"
     found = check_mastered(side(1.0), side(0.0))
