@@ -24,6 +24,7 @@ from mixwright.errors import InputError, no_room, one_line, system_error
 if TYPE_CHECKING:
     from mixwright.config import RunConfig
     from mixwright.runs import RunFolder
+    from mixwright.verdict.gate import GateResult
 
 YOUR_INPUT, OUR_BUG, FOUND = 1, 2, 3
 FAILING = {"error": ("error",), "warning": ("error", "warning"), "never": ()}
@@ -247,7 +248,18 @@ def verdict(
         result = of_run(run, protect or (), each=each)  # first: a name that is not there is refused before the page
         _conclude(run, render(run), full=full)
         output.out("\n".join(f"gate: {one_line(line)}" for line in lines(result, cannot_tell)))
-        raise typer.Exit(result.code(cannot_tell))
+        raise typer.Exit(_stricter(run, result, cannot_tell))
+
+
+def _stricter(run: RunFolder, result: GateResult, cannot_tell: Literal["fail", "warn"]) -> int:
+    """Exit code of the gate; never 0 where the page says not to ship, unless the user named what matters."""
+    from mixwright.verdict.basis import recommended
+
+    found, code = recommended(run)[0], result.code(cannot_tell)
+    if code or result.named or found is None or found.advice != "do not ship":
+        return code
+    output.out(f"gate: damaged, though no protected cell is: {one_line(found.sentence)}")
+    return FOUND
 
 
 @app.command()

@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from _example_run import item_rows
 from cli_call import Call, sums, write
 from safetensors.torch import load_file, save_file
 from trainers_tiny import model, tokenizer
 
 from mixwright.estimates.crossed import crossed
 from mixwright.estimates.outcome import Item, ItemScores
+from mixwright.runs import RunFolder, write_measurements
 from mixwright.verdict.gate import check_mastered
 
 
@@ -82,3 +84,18 @@ def test_the_gate_finds_a_small_task_that_was_lost_on_all_of_its_items() -> None
     assert check_mastered(side(1.0), side(1.0)).outcome == "passed"
     found = check_mastered(side(1.0), side(0.0))
     assert (found.outcome, [cell.task for cell in found.others]) == ("damaged", ["lost"])
+
+
+def test_the_gate_does_not_pass_what_its_page_says_not_to_ship(call: Call) -> None:
+    run = RunFolder("lost")
+    for name, right in (("before", 1.0), ("after", 0.0)):  # three items of a task, too few to be protected, are lost
+        rows = []
+        for task, values in (("kept", [1.0] * 400), ("small", [right] * 3)):
+            columns = {"greedy": values, "pass@1": values, "greedy.swapped": [0.0] * len(values)}
+            rows += item_rows((task, None), columns | {"pass@1.swapped": [0.0] * len(values), "chance": [0.0] * len(values)})
+        write_measurements(run.measurements(name), rows)
+    code, out, _ = call("verdict", "lost", "--gate")
+    assert out.startswith("Do not ship"), out
+    assert "gate: damaged, though no protected cell is: Do not ship" in out
+    assert code == 3
+    assert call("verdict", "lost", "--gate", "--protect", "kept")[0] == 0, "the user said what matters"
