@@ -270,6 +270,17 @@ def test_the_command_of_a_run_that_was_not_started_by_one_is_that_of_its_folder(
     assert step.text == f"mixwright run '{run.path}/run.yaml' --folder '{run.path}'"
 
 
+def test_a_comparison_that_stopped_half_way_says_so(tmp_path: Path) -> None:
+    run = build_pair(tmp_path)
+    write_json(run.manifest, RunManifest({}, {}, {}, {"checkpoint after": "out/step-500"}, "base", ""))
+    run.measurements("after").unlink()
+    found, seen = recommended(run)
+    assert (found and found.sentence, seen) == (
+        "Cannot tell yet: the later checkpoint was not measured; run the comparison again.",
+        None,
+    )
+
+
 def test_a_run_that_only_measured_has_no_recommendation(tmp_path: Path) -> None:
     run = build_pair(tmp_path)
     run.measurements("after").unlink()

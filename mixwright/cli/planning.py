@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mixwright.cli import output
 from mixwright.cli.export import export_plan
 from mixwright.cli.options import Measuring
-from mixwright.errors import one_line
+from mixwright.errors import InputError, one_line
 
 if TYPE_CHECKING:
     from mixwright.config import RunConfig
@@ -43,6 +43,8 @@ def plan_checkpoint(
     from mixwright.plan.foreseen import lines_of
     from mixwright.runs import write_plan
 
+    if output_file is not None:
+        _check_output(output_file)
     config, corpus, made = direct.plan(model, asked, **settings, say=output.say)
     for line in lines_of(made):
         output.say(one_line(f"plan: {line}"))
@@ -55,6 +57,19 @@ def plan_checkpoint(
         place = export_to or Path("export") / export
         _export(config, corpus, made, export, place)
         (output.say if output_file is None else output.out)(str(place))
+
+
+def _check_output(path: Path) -> None:
+    """Refuse, before anything is measured, to replace a file that is no plan. Raises InputError."""
+    from mixwright.records import Plan
+    from mixwright.runs import read_yaml
+
+    if not path.exists():
+        return
+    try:
+        read_yaml(path, Plan)
+    except InputError as error:
+        raise InputError("--output FILE that is new, or a plan", f"{path}, which is neither", "Choose another.") from error
 
 
 def plan_folder(

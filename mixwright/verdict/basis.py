@@ -19,6 +19,9 @@ from mixwright.verdict.evidence import Sides, arms, comparisons, decoding_of, en
 from mixwright.verdict.gate import check_mastered
 from mixwright.verdict.recommendation import EQUAL, UNIFORM, Contrast, PairSeen, Recommendation, TrialSeen, recommend
 
+NAMELESS = "AFTER"
+"""The later checkpoint where the run folder does not name it."""
+
 
 def recommended(run: RunFolder) -> tuple[Recommendation | None, TrialSeen | PairSeen | None]:
     """The recommendation, and what it rests on; None before anything was measured after training.
@@ -29,8 +32,16 @@ def recommended(run: RunFolder) -> tuple[Recommendation | None, TrialSeen | Pair
     seen = seen_of(run)
     if seen is not None:
         return recommend(seen), seen
-    unfinished = "Cannot tell yet: the trial has no result; run it to its end."
-    return (Recommendation("cannot tell", unfinished, "plain") if arms(run) else None), None
+    unfinished = _unfinished(run)
+    return (Recommendation("cannot tell", f"Cannot tell yet: {unfinished}.", "plain") if unfinished else None), None
+
+
+def _unfinished(run: RunFolder) -> str:
+    """What a trial or a comparison lacks; empty where there is neither."""
+    if arms(run):
+        return "the trial has no result; run it to its end"
+    half = _name_after(run) != NAMELESS and not run.measurements("after").is_file()
+    return "the later checkpoint was not measured; run the comparison again" if half else ""
 
 
 def seen_of(run: RunFolder) -> TrialSeen | PairSeen | None:
@@ -145,4 +156,4 @@ def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
 def _name_after(run: RunFolder) -> str:
     """Last part of the path of the later checkpoint, as the manifest has it."""
     settings = read_json(run.manifest, RunManifest).settings if run.manifest.is_file() else {}
-    return PurePath(str(settings.get("checkpoint after", ""))).name or "AFTER"
+    return PurePath(str(settings.get("checkpoint after", ""))).name or NAMELESS
