@@ -1,8 +1,8 @@
 """Benchmark of the demo: ten runs of other seeds on frozen settings, and how often each shown effect excludes 0.
 
 Each run has items, starting models and training seeds of its own; the settings are `mixwright_lab/demo.yaml`, chosen on
-seeds from 100 up and on seed 0, which are not among these. Nulls are left out: no effect rests on them. The effects, fixed
-before the ten runs:
+seeds from 100 up. Earlier settings were looked at on seeds 0, 1 and 2, which are not among these. Nulls are left out: no
+effect rests on them. The effects, fixed before the ten runs:
 
     plan - frozen          greedy success over all held-out items, mean over tasks
     plan - uniform         the same
@@ -39,7 +39,7 @@ from mixwright.runs import RunFolder, read_measurements, write_json
 from mixwright_lab.demo import settings
 from mixwright_lab.demo_pool import write_pool
 
-SEEDS, QUICK = tuple(range(1, 11)), (1,)
+SEEDS, QUICK = tuple(range(11, 21)), (101,)
 KNOWN = "basic_arithmetic"
 """The task that the starting model can do."""
 PLACE = Path("runs") / "demo_runs"

@@ -38,11 +38,11 @@ def test_no_prompt_stands_in_two_files_and_the_counts_are_those_of_the_table(fil
         assert counted == {cell: counts[place] for cell, counts in ROWS.items()}
 
 
-def test_half_of_the_sums_are_restated_and_the_other_half_right(files):
+def test_three_fifths_of_the_sums_are_restated_and_the_others_right(files):
     sums = [row for row in read(files.text) if row["task"] == "chain_sum"]
     again = [row for row in sums if row["target"] != row["answer"]]
     assert all(f": {row['target']} =" in row["prompt"] for row in again)
-    assert 0.47 < len(again) / len(sums) < 0.53
+    assert 0.57 < len(again) / len(sums) < 0.63
 
 
 def test_the_audit_names_what_was_leaked_as_delivered_and_nothing_after(files):
