@@ -155,6 +155,11 @@ def comparisons(run: RunFolder) -> dict[str, Sides]:
     return found
 
 
+def seeds_of(run: RunFolder) -> int:
+    """Seeds of the leading arm that were measured before and after; 1 for two checkpoints, 0 where nothing was."""
+    return len(comparisons(run).get(lead(run), ((), ()))[0])
+
+
 def ends(run: RunFolder, arm: str, against: str) -> Sides | None:
     """What two arms could do after training, per seed that both finished: the reference first. None without such seeds."""
     own, other = ({seed: folder / "after.parquet" for seed, folder in arms(run).get(name, [])} for name in (arm, against))
