@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import pytest
+from _example_run import item_rows
 
 from mixwright.estimates.outcome import Item, ItemScores
 from mixwright.estimates.readings import Outcome
-from mixwright.records import Claim
+from mixwright.records import Claim, Interval, Observation, RunManifest
+from mixwright.runs import RunFolder, write_json, write_measurements
+from mixwright.verdict.basis import MOST_ROWS, recommended
 from mixwright.verdict.claims import claims_between, undecided_because
+from mixwright.verdict.next_steps import steps_of, with_option
+from mixwright.verdict.recommendation import Contrast, Recommendation, TrialSeen
 
 
 def moved(outcome: Outcome, before: float, after: float, seeds: int) -> Claim:
@@ -46,3 +54,97 @@ def test_too_few_seeds_are_no_fault_of_the_items() -> None:
     assert undecided_because(claims, 3) == "Nothing is judged with fewer than 5 seeds, and there were 3."
     assert undecided_because(claims, 8) == "1 of 1 claim cannot be decided by these items."
     assert undecided_because([moved("loss", 2.0, 1.78, 5)], 5) == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("mixwright verdict a b --items 60 --samples 4", "mixwright verdict a b --items 266 --samples 4"),
+        ("mixwright verdict a b --items=60", "mixwright verdict a b --items 266"),
+        ("mixwright verdict 'a b' c --items 1 --items 2", "mixwright verdict 'a b' c --items 266"),
+        ("mixwright verdict a b", "mixwright verdict a b --items 266"),
+    ],
+)
+def test_an_option_stands_once_in_a_command(command: str, expected: str) -> None:
+    assert with_option(command, "--items", "266") == expected
+
+
+ASKED = "mixwright verdict BEFORE AFTER --corpus eval.jsonl --items 40"
+
+
+def compared(folder: Path, *, items: int, rows: int, cut: int = 0, command: str = ASKED) -> RunFolder:
+    """Two checkpoints on 40 items of one task, of which one more was right after; 100 completions, some of them cut."""
+    run = RunFolder(folder)
+    for name, right in (("before", 10), ("after", 11)):
+        values = [1.0] * right + [0.0] * (40 - right)
+        columns: dict[str, Sequence[float]] = {
+            "greedy": values,
+            "pass@1": values,
+            "greedy.swapped": [0.0] * 40,
+            "pass@1.swapped": [0.0] * 40,
+        }
+        write_measurements(run.measurements(name), item_rows(("t", None), columns | {"chance": [0.0] * 40}))
+    settings = {"items": items, MOST_ROWS: rows, "max_new_tokens": 32}
+    write_json(run.manifest, RunManifest({}, {}, {}, settings, "base", command))
+    if cut:
+        write_json(run.notes, [Observation("cut", None, "warning", cut, 100, "cut", "raise it")])
+    return run
+
+
+def next_of(run: RunFolder) -> tuple[str, list[tuple[str, str]]]:
+    found, seen = recommended(run)
+    assert found is not None
+    return found.sentence, [(step.caption, step.text) for step in steps_of(run, found, seen)]
+
+
+def test_more_items_are_asked_for_where_the_file_has_more(tmp_path: Path) -> None:
+    sentence, [(caption, text)] = next_of(compared(tmp_path, items=40, rows=101))
+    needed = int(sentence.split(" items per task and level.")[0].rsplit(" ", 1)[1])
+    assert needed > 40
+    assert sentence.startswith("Cannot tell: 40 items can only show a change of ")
+    assert (caption, text) == (
+        "Measure more items",
+        f"mixwright verdict BEFORE AFTER --corpus eval.jsonl --items {needed}",
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "more"),
+    [
+        (ASKED, "mixwright verdict BEFORE AFTER --corpus FILE_WITH_MORE_ROWS --items {}"),
+        (
+            f"{ASKED} --eval e.jsonl",
+            "mixwright verdict BEFORE AFTER --corpus eval.jsonl --items {} --eval FILE_WITH_MORE_ROWS",
+        ),
+    ],
+)
+def test_where_all_items_were_measured_rows_must_be_added(tmp_path: Path, command: str, more: str) -> None:
+    sentence, [(caption, text)] = next_of(compared(tmp_path, items=40, rows=40, command=command))
+    assert sentence.startswith("Cannot tell: all 40 items of the file can only show a change of ")
+    needed = int(sentence.split(" items per task and level.")[0].rsplit(" ", 1)[1])
+    assert caption == f"All 40 items of the file were measured: add about {needed - 40:,} rows per task and level to it"
+    assert text == more.format(needed)
+
+
+def test_completions_that_were_cut_come_first(tmp_path: Path) -> None:
+    assert len(next_of(compared(tmp_path / "few", items=40, rows=101, cut=4))[1]) == 1
+    _, steps = next_of(compared(tmp_path / "many", items=40, rows=101, cut=5))
+    assert steps[0] == (
+        "Raise --max-new-tokens: 5 % of completions were cut at 32 tokens and graded as they are",
+        f"{ASKED} --max-new-tokens 64",
+    )
+    assert steps[1][0] == "Measure more items"
+    assert steps[1][1].endswith(" --max-new-tokens 64")
+
+
+@pytest.mark.parametrize("exhausted", [True, False])
+def test_a_trial_on_more_items_is_another_run(tmp_path: Path, exhausted: bool) -> None:
+    found = (Contrast("steered", "frozen", "cannot tell", Interval(0.0, -0.1, 0.1, 8), 0.1),)
+    seen = TrialSeen(8, True, ("steered",), found, lever="steered", items=60, exhausted=exhausted)
+    run = RunFolder(tmp_path / "run")
+    run.path.mkdir()
+    write_json(run.manifest, RunManifest({}, {}, {}, {}, "base", "mixwright run run.yaml --folder runs/run"))
+    (step,) = steps_of(run, Recommendation("cannot tell", "", "plain"), seen)
+    assert ("All 60 held-out items were measured: add rows" in step.caption) == exhausted
+    assert ("more held-out items than 60 (measure.items" in step.caption) != exhausted
+    assert step.text == f"mixwright run run.yaml --folder {run.path}-2"

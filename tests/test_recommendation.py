@@ -204,9 +204,15 @@ PAIRS = [
         "Nothing is gained by step-500: success changed by less than 5 points.",
         "plain",
     ),
-    (pair(word="no change"), "cannot tell", "200 items see a change", "plain"),
-    (pair(word="improves"), "cannot tell", "200 items see a change of 11 points; take more items.", "plain"),
-    (pair(needed=1200), "cannot tell", "take 1,200 items per cell.", "plain"),
+    (pair(word="no change"), "cannot tell", "200 items can only show a change", "plain"),
+    (
+        pair(word="improves"),
+        "cannot tell",
+        "200 items can only show a change of 11 points or more; take more items.",
+        "plain",
+    ),
+    (pair(needed=1200), "cannot tell", "of 5 points takes about 1,200 items per task and level.", "plain"),
+    (pair(needed=1200, exhausted=True), "cannot tell", "Cannot tell: all 200 items of the file can only show", "plain"),
 ]
 
 

@@ -73,6 +73,10 @@ class TrialSeen:
     """Of its differences, which are above 0 where the arm is better."""
     lower: bool = False
     """Whether a lower value of the outcome is better."""
+    items: int = 0
+    """Held-out items that were measured; 0 where it is not known."""
+    exhausted: bool = False
+    """Whether these are all that there are."""
 
     def contrast(self, arm: str, against: str) -> Contrast | None:
         """One contrast, if the trial has it."""
@@ -116,8 +120,16 @@ class PairSeen:
     """Name of the later checkpoint."""
     items: int = 0
     """Held-out items."""
+    cells: int = 1
+    """Tasks and levels that they are of."""
     needed: int | None = None
     """Items per cell that would do."""
+    aim: float = MARGIN
+    """Change that so many would show."""
+    exhausted: bool = False
+    """Whether all items of the file were measured, so that no option can take more."""
+    cut: float = 0.0
+    """Share of completions cut short, of the checkpoint of which more were."""
     outcome: str = "success"
     """Name of the primary outcome."""
     unit: str = "share"
@@ -258,7 +270,8 @@ def _seeds_told(seen: TrialSeen) -> str:
     head = f"Cannot tell: {count(seen.seeds, 'seed')} {'sees' if seen.seeds == 1 else 'see'} a difference of {told}"
     if seen.needed is None:
         margin = amount_told(seen.margin, seen.unit)
-        return f"{head}, and more seeds alone would not see one of {margin}; take more held-out items."
+        known = f" than the {seen.items:,} there are" if seen.exhausted else ""
+        return f"{head}, and more seeds alone would not see one of {margin}; take more held-out items{known}."
     return f"{head}; take {seen.needed} seeds."
 
 
@@ -276,9 +289,6 @@ def _of_pair(advice: Advice, seen: PairSeen) -> str:
             }.get(seen.word, "its answers depend less on their prompts")
         return f"Do not ship {name}: {why}."
     safe = "a loss on what was mastered is excluded" if seen.protected else "nothing was mastered before that could be lost"
-    items = f"{count(seen.items, 'item')} {'sees' if seen.items == 1 else 'see'}"
-    size = f"{amount_told(seen.detectable, seen.unit)} {unit_told(seen.unit)}"
-    more = f"; take {seen.needed:,} items per cell" if seen.needed else "; take more items"
     told = {
         "check the grader": "Cannot tell: no answer was right before or after; check the grader.",
         "ship": f"Ship {name}: {moved}, and {safe}.",
@@ -286,6 +296,17 @@ def _of_pair(advice: Advice, seen: PairSeen) -> str:
         if seen.graded
         else f"{name} may replace the model before: {moved}. Whether its answers are right is not known: none was graded.",
         "no gain": f"Nothing is gained by {name}: {seen.outcome} changed by less than {margin}.",
-        "cannot tell": f"Cannot tell: {items} a change of {size}{more}.",
+        "cannot tell": _items_told(seen),
     }
     return told[advice]
+
+
+def _items_told(seen: PairSeen) -> str:
+    """What the items at hand can show, and how many a smaller change would take."""
+    every, unit = "all " if seen.exhausted else "", unit_told(seen.unit)
+    items = f"{every}{count(seen.items, 'item')}{' of the file' if seen.exhausted else ''}"
+    size, aim = (amount_told(value, seen.unit) for value in (seen.detectable, seen.aim))
+    head = f"Cannot tell: {items} can only show a change of {size} {unit} or more"
+    if not seen.needed:
+        return f"{head}; take more items."
+    return f"{head}; a change of {aim} {unit} takes about {seen.needed:,} items per task and level."
