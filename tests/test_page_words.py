@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from mixwright.runs import RunFolder, write_json, write_measurements
 from mixwright.verdict.basis import MOST_ROWS, recommended
 from mixwright.verdict.claims import claims_between, undecided_because
 from mixwright.verdict.next_steps import steps_of, with_option
-from mixwright.verdict.recommendation import Contrast, Recommendation, TrialSeen
+from mixwright.verdict.recommendation import Contrast, Recommendation, TrialSeen, recommend
 
 
 def moved(outcome: Outcome, before: float, after: float, seeds: int) -> Claim:
@@ -148,3 +149,39 @@ def test_a_trial_on_more_items_is_another_run(tmp_path: Path, exhausted: bool) -
     assert ("All 60 held-out items were measured: add rows" in step.caption) == exhausted
     assert ("more held-out items than 60 (measure.items" in step.caption) != exhausted
     assert step.text == f"mixwright run run.yaml --folder {run.path}-2"
+
+
+def trained(low: float, high: float, **fields) -> TrialSeen:
+    """Five seeds of one arm against not training."""
+    found = (Contrast("uniform", "frozen", "cannot tell", Interval((low + high) / 2, low, high, 5), 0.05),)
+    return replace(TrialSeen(5, True, ("uniform",), found, steps=6, draws=24, rows=300), **fields)
+
+
+LOST = {"uniform": (Claim("damaged", "t", None, 0.9, 0.8, Interval(-0.1, -0.15, -0.05, 5), "5 seeds", "uniform"),)}
+LOSS = {"outcome": "held-out loss", "unit": "nats per token", "lower": True, "graded": False}
+SLOWER, REACH = "Take a fifth of train.learning_rate in the settings", "out of reach"
+REMEDIES = [
+    (trained(-0.043, 0.030), "nothing moved: take more steps", False),
+    (trained(-0.043, 0.030, graded=False), "nothing moved: take more steps", False),
+    (trained(-0.06, 0.030), SLOWER, True),
+    (trained(-0.06, 0.030, **LOSS), SLOWER, False),
+    (trained(-0.043, 0.030, damaged=LOST), SLOWER, True),
+]
+
+
+@pytest.mark.parametrize(("seen", "remedy", "reach"), REMEDIES)
+def test_a_fifth_of_the_learning_rate_is_no_remedy_for_nothing(
+    tmp_path: Path, seen: TrialSeen, remedy: str, reach: bool
+) -> None:
+    (step,) = steps_of(RunFolder(tmp_path / "run"), Recommendation("no gain", "", "plain"), seen)
+    assert remedy in step.caption
+    assert (REACH in step.caption) == reach
+    assert step.text == f"mixwright run run.yaml --folder {tmp_path}/run-2"
+
+
+def test_no_gain_says_how_much_was_drawn() -> None:
+    head = "No gain: no arm "
+    drawn = " over not training in 6 steps, which drew 24 times from 300 training rows."
+    assert recommend(trained(-0.04, 0.03)).sentence == f"{head}gains 5 points{drawn}"
+    assert recommend(trained(-0.04, 0.03, **LOSS)).sentence == (f"{head}lowers held-out loss by 0.05 nats per token{drawn}")
+    assert recommend(trained(-0.04, 0.03, rows=0)).sentence == f"{head}gains 5 points over not training in 6 steps."

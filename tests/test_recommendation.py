@@ -98,7 +98,7 @@ TRIALS = [
         "plain",
     ),
     (trial(UNIFORM, word="harms"), "keep uniform", "nothing here beats it", "plain"),
-    (trial(against_frozen("no change")), "no gain", "no arm gains 5 points over not training.", "plain"),
+    (trial(against_frozen("no change")), "no gain", "No gain: no arm gains 5 points over not training.", "plain"),
     (trial({("steered", "uniform"): "worsens"}, word="harms"), "not this plan", "this plan: uniform did better.", "bad"),
     (trial(missing=("equal_shares",)), "missing", "Cannot tell: equal_shares did not run", "plain"),
     (trial(needed=15), "cannot tell", "8 seeds see a difference of 7.2 points; take 15 seeds.", "plain"),

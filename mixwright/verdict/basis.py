@@ -53,6 +53,8 @@ def _trial(run: RunFolder, result: TrialResult) -> TrialSeen:
     trained = tuple(arm for arm in result.arms if arm != the("untrained") and arm not in result.nulls)
     judgement = next((judgement for judgement in result.judgements if judgement.arm == lead(run)), None)
     lever = judgement.arm if judgement else ""
+    rows, noted = rows_of(run), _settings(run)
+    steps = _whole(noted, "steps")
     items = max((effect.items for effect in result.effects), default=0)
     return TrialSeen(
         seeds=len(result.seeds),
@@ -70,7 +72,11 @@ def _trial(run: RunFolder, result: TrialResult) -> TrialSeen:
         unit=READINGS[result.decoding].unit,
         lower=READINGS[result.decoding].sign < 0,
         items=items,
-        exhausted=0 < rows_of(run)["eval"] <= items,
+        exhausted=0 < rows["eval"] <= items,
+        graded=result.decoding in GRADED,
+        steps=steps,
+        draws=steps * _whole(noted, "prompts_per_step"),
+        rows=rows["train"],
     )
 
 
@@ -172,6 +178,12 @@ def _cut(run: RunFolder) -> float:
 
 def _settings(run: RunFolder) -> Mapping[str, Any]:
     return read_json(run.manifest, RunManifest).settings if run.manifest.is_file() else {}
+
+
+def _whole(noted: Mapping[str, Any], name: str) -> int:
+    """A number among settings; 0 where there is none."""
+    value = noted.get(name)
+    return value if isinstance(value, int) else 0
 
 
 def _name_after(run: RunFolder) -> str:

@@ -15,13 +15,19 @@ from mixwright.verdict.blocks import Code
 from mixwright.verdict.recommendation import Advice, PairSeen, Recommendation, TrialSeen
 from mixwright.verdict.text import count, percent
 
-SLOWER = "Take a fifth of train.learning_rate in the settings, or leave out what is out of reach, and try again"
+SLOWER = "Take a fifth of train.learning_rate in the settings{}, and try again"
+REACH = ", or leave out what is out of reach"
+LONGER = (
+    "Nothing was damaged, and nothing moved: take more steps (train.steps) or another train.learning_rate, and try again"
+)
 AGAIN = "mixwright run run.yaml"
 """Where nobody noted how the run was started."""
 MORE_ROWS = "FILE_WITH_MORE_ROWS"
 COMPARE = "mixwright verdict BEFORE AFTER --corpus FILE"
 STAGES = ("measure", "plan", "steer", "trial")
 """Commands of a single stage."""
+HARMED = ("stop", "do not train", "no gain", "not this plan")
+"""Advice after which training itself has to be another one, in a folder of its own."""
 TRAINS = ("train", "train with losses")
 """Advice by which the plan is trained with."""
 
@@ -36,6 +42,10 @@ def steps_of(run: RunFolder, found: Recommendation, seen: TrialSeen | PairSeen |
     again = command or _from_folder(run)
     if found.advice == "cannot tell" and seen is not None and not needed:
         return [_more_items(again, run, seen)]
+    if found.advice in HARMED:
+        asked = LONGER if found.advice == "no gain" and seen is not None and seen.still else SLOWER
+        reach = REACH if seen is None or seen.graded else ""
+        return [Code(asked.format(reach), with_option(again, "--folder", _new_folder(run)))]
     first = _of_trial(found.advice, again, f'steering="{run.plan}"', needed)
     return [first, _export(again)] if found.advice in TRAINS else [first]
 
@@ -77,7 +87,7 @@ def _of_trial(advice: Advice, again: str, plan: str, needed: int | None) -> Code
     }
     if advice == "cannot tell":
         return Code(f"Write trial.seeds: {needed} into the settings, and go on" if needed else "Go on", again)
-    return Code(*told.get(advice, (SLOWER, again)))
+    return Code(*told[advice])
 
 
 def _more_items(again: str, run: RunFolder, seen: TrialSeen) -> Code:

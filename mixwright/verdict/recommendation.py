@@ -77,6 +77,21 @@ class TrialSeen:
     """Held-out items that were measured; 0 where it is not known."""
     exhausted: bool = False
     """Whether these are all that there are."""
+    graded: bool = True
+    """Whether answers were graded."""
+    steps: int = 0
+    """Optimiser steps of every arm that trains; 0 where they are not known."""
+    draws: int = 0
+    """Rows drawn in them, repeats included."""
+    rows: int = 0
+    """Training rows that there are."""
+
+    @property
+    def still(self) -> bool:
+        """Whether nothing is damaged, and every arm that trains is shown to be within the margin of not training."""
+        found = [self.contrast(arm, FROZEN) for arm in self.trained]
+        near = all(c is not None and c.difference.n and abs(c.difference.low) < self.margin for c in found)
+        return near and all(self.at_best_equal(arm, FROZEN) for arm in self.trained) and not any(self.damaged.values())
 
     def contrast(self, arm: str, against: str) -> Contrast | None:
         """One contrast, if the trial has it."""
@@ -232,12 +247,25 @@ def _of_trial(advice: Advice, seen: TrialSeen) -> str:
         "keep uniform": "Keep uniform: nothing here beats it."
         if len(seen.trained) > 1
         else "Keep uniform: it is better than not training, and no other arm was tried.",
-        "no gain": f"Do not train on this data yet: no arm gains {margin} over not training.",
+        "no gain": f"No gain: no arm {_gains(seen, margin)} over not training{_drawn(seen)}.",
         "not this plan": f"Do not use {plan}: {listed(worse)} did better.",
         "missing": f"Cannot tell: {listed(seen.missing)} did not run, and without it nothing is said to help.",
         "cannot tell": _seeds_told(seen),
     }
     return told[advice]
+
+
+def _gains(seen: TrialSeen, margin: str) -> str:
+    """`gains 5 points`; of what is not graded `lowers held-out loss by 0.05 nats per token`."""
+    return f"gains {margin}" if seen.graded else f"{'lowers' if seen.lower else 'raises'} {seen.outcome} by {margin}"
+
+
+def _drawn(seen: TrialSeen) -> str:
+    """How much of the data the arms trained on: ` in 6 steps, which drew 24 of 300 training rows`; as far as it is known."""
+    if not seen.steps:
+        return ""
+    drawn = f"{count(seen.draws, 'time')} from {count(seen.rows, 'training row')}"
+    return f" in {count(seen.steps, 'step')}" + (f", which drew {drawn}" if seen.draws and seen.rows else "")
 
 
 def amount_told(value: float, unit: str) -> str:
