@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from _example_run import item_rows
+from _example_run import build, item_rows
 
 from mixwright.estimates.outcome import Item, ItemScores
 from mixwright.estimates.readings import Outcome
-from mixwright.records import Claim, Interval, Observation, RunManifest
-from mixwright.runs import RunFolder, write_json, write_measurements
+from mixwright.records import Claim, Interval, Observation, Plan, RunManifest, SeedRow, Stage, TrialResult
+from mixwright.runs import RunFolder, read_json, write_json, write_measurements, write_plan
 from mixwright.verdict.basis import MOST_ROWS, recommended
+from mixwright.verdict.blocks import Block, Terms
 from mixwright.verdict.claims import claims_between, undecided_because
 from mixwright.verdict.next_steps import steps_of, with_option
+from mixwright.verdict.page_data import plain
 from mixwright.verdict.recommendation import Contrast, Recommendation, TrialSeen, recommend
+from mixwright.verdict.sections.arms import Arms
+from mixwright.verdict.sections.settings import Settings
+from mixwright.verdict.stage import sections
+from mixwright.verdict.terms import explained_once
+from mixwright.verdict.text import p_told
 
 
 def moved(outcome: Outcome, before: float, after: float, seeds: int) -> Claim:
@@ -185,3 +193,85 @@ def test_no_gain_says_how_much_was_drawn() -> None:
     assert recommend(trained(-0.04, 0.03)).sentence == f"{head}gains 5 points{drawn}"
     assert recommend(trained(-0.04, 0.03, **LOSS)).sentence == (f"{head}lowers held-out loss by 0.05 nats per token{drawn}")
     assert recommend(trained(-0.04, 0.03, rows=0)).sentence == f"{head}gains 5 points over not training in 6 steps."
+
+
+@pytest.mark.parametrize(
+    ("p", "plain", "named"),
+    [
+        (0.0, "< 0.001", "p < 0.001"),
+        (0.00099, "< 0.001", "p < 0.001"),
+        (0.001, "0.001", "p = 0.001"),
+        (0.0132, "0.013", "p = 0.013"),
+    ],
+)
+def test_no_p_value_is_0(p: float, plain: str, named: str) -> None:
+    assert (p_told(p), p_told(p, "p")) == (plain, named)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "over", "meaning"),
+    [
+        ("greedy", "seeds and items", "95 % interval over seeds and items, in percentage points"),
+        ("loss", "items", "95 % interval over items, in nats per token"),
+        ("preference", "items", "95 % interval over items, in the unit shown"),
+    ],
+)
+def test_an_interval_is_over_what_there_was_and_in_its_unit(outcome: Outcome, over: str, meaning: str) -> None:
+    blocks: list[Block] = [Terms(("[low, high]",))]
+    ((*_, (found,)),) = explained_once([("headline", "", 0, blocks)], outcome, over)
+    assert isinstance(found, Terms)
+    assert found.meanings == (meaning,)
+
+
+def text_of(run: RunFolder) -> str:
+    """The whole page as JSON."""
+    return json.dumps([plain(block) for *_, blocks in sections(run) for block in blocks], ensure_ascii=False)
+
+
+def test_two_checkpoints_have_no_seeds(tmp_path: Path) -> None:
+    assert "95 % interval over items, in" in text_of(compared(tmp_path, items=40, rows=40))
+    assert "95 % interval over seeds and items, in" in text_of(build(tmp_path / "trial", seeds=2))
+
+
+@pytest.mark.parametrize(("objective", "shown"), [("grpo", True), ("sft", False), ("dpo", False)])
+def test_settings_that_did_nothing_are_not_shown(tmp_path: Path, objective: str, shown: bool) -> None:
+    run = RunFolder(tmp_path)
+    idle = {"beta": 0.0, "num_generations": 8, "max_completion_length": 8, "temperature": 1.0}
+    settings = {"objective": objective, "learning_rate": 0.001, **idle}
+    write_json(run.manifest, RunManifest({}, {}, {}, settings, "base", ""))
+    page = json.dumps([plain(block) for block in Settings().blocks(run)])
+    assert "learning_rate" in page
+    assert [name for name in idle if name in page] == (list(idle) if shown else [])
+    write_json(run.manifest, RunManifest({}, {}, {}, settings | {"beta": 0.3}, "base", ""))
+    assert "beta" in json.dumps([plain(block) for block in Settings().blocks(run)]), "DPO's own"
+
+
+def test_rollouts_and_their_target_are_left_out_where_there_were_none(tmp_path: Path) -> None:
+    run = build(tmp_path, seeds=2)
+    result = read_json(run.result, TrialResult)
+    spent = [SeedRow(arm, seed, "rollouts", 64.0, "rollouts") for arm in result.arms for seed in result.seeds]
+    write_json(run.result, replace(result, rows=(*result.rows, *spent)))
+    page = json.dumps([plain(block) for block in Arms().blocks(run)])
+    assert "Targets, fixed before the run" in page
+    assert '"rollouts"' in page
+    none = (replace(row, value=0.0) for row in spent)
+    write_json(run.result, replace(result, decoding="loss", rows=(*result.rows, *none)))
+    page = json.dumps([plain(block) for block in Arms().blocks(run)])
+    assert "Targets, fixed before the run" not in page
+    assert '"rollouts"' not in page
+
+
+@pytest.mark.parametrize(
+    ("weights", "level", "told"), [({"t": 1.0}, None, True), ({"t": 0.5, "u": 0.5}, None, False), ({"t": 1.0}, 2.0, False)]
+)
+def test_one_task_without_levels_leaves_nothing_to_steer(
+    tmp_path: Path, weights: dict[str, float], level: float | None, told: bool
+) -> None:
+    run = build(tmp_path, seeds=2)
+    write_plan(run.plan, Plan("proportional", (Stage("all", "sft", 6, weights),)))
+    result = read_json(run.result, TrialResult)
+    write_json(run.result, replace(result, judgements=(), arms=("frozen", "uniform"), references=("frozen",)))
+    write_json(run.claims, [Claim("unchanged", "t", level, 0.5, 0.5, Interval(0.0, -0.01, 0.01, 5), "5 seeds", "uniform")])
+    page = text_of(run)
+    assert "No lever was tried." in page
+    assert ("One task without levels: there was nothing to steer" in page) == told
