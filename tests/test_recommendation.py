@@ -98,7 +98,7 @@ TRIALS = [
         "plain",
     ),
     (trial(UNIFORM, word="harms"), "keep uniform", "nothing here beats it", "plain"),
-    (trial(against_frozen("no change")), "no gain", "no arm gains 5 points over not training.", "plain"),
+    (trial(against_frozen("no change")), "no gain", "No gain: no arm gains 5 points over not training.", "plain"),
     (trial({("steered", "uniform"): "worsens"}, word="harms"), "not this plan", "this plan: uniform did better.", "bad"),
     (trial(missing=("equal_shares",)), "missing", "Cannot tell: equal_shares did not run", "plain"),
     (trial(needed=15), "cannot tell", "8 seeds see a difference of 7.2 points; take 15 seeds.", "plain"),
@@ -204,9 +204,15 @@ PAIRS = [
         "Nothing is gained by step-500: success changed by less than 5 points.",
         "plain",
     ),
-    (pair(word="no change"), "cannot tell", "200 items see a change", "plain"),
-    (pair(word="improves"), "cannot tell", "200 items see a change of 11 points; take more items.", "plain"),
-    (pair(needed=1200), "cannot tell", "take 1,200 items per cell.", "plain"),
+    (pair(word="no change"), "cannot tell", "200 items can only show a change", "plain"),
+    (
+        pair(word="improves"),
+        "cannot tell",
+        "200 items can only show a change of 11 points or more; take more items.",
+        "plain",
+    ),
+    (pair(needed=1200), "cannot tell", "of 5 points takes about 1,200 items per task and level.", "plain"),
+    (pair(needed=1200, exhausted=True), "cannot tell", "Cannot tell: all 200 items of the file can only show", "plain"),
 ]
 
 

@@ -16,7 +16,7 @@ from mixwright.runs import RunFolder, write_measurements
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.measure.stage import MeasureResult
-    from mixwright.records import Observation
+    from mixwright.records import Cell, Observation
 
 OF_COMPLETIONS = ("--samples", "--temperature", "--greedy/--sampled", "--max-new-tokens")
 """Options that mean nothing where none are written."""
@@ -82,6 +82,7 @@ def write_comparison(
     from mixwright.manifest import write_manifest, write_settings
     from mixwright.measure.bases import write_completions
     from mixwright.measure.notes import write_notes
+    from mixwright.verdict.basis import MOST_ROWS
 
     config, end = ready.config, ready.learners[1].name
     with folder.lock():
@@ -90,7 +91,7 @@ def write_comparison(
         about = {"checkpoint after": after} | ({"model after": end} if end != after else {})
         completed = found if ready.graded else {}
         cut = {f"cut at max_new_tokens, {when}": f"{result.cut:.1%}" for when, result in completed.items()}
-        settings = about | dict(ready.noted) | cut
+        settings = about | dict(ready.noted) | {MOST_ROWS: max(cell.count for cell in cells_measured(ready.corpus))} | cut
         write_manifest(config, folder, ready.corpus, settings=settings, seeds={"measuring": config.seed})
         for name, result in found.items():
             write_measurements(folder.measurements(name), result.measurements)
@@ -120,12 +121,17 @@ def clear(folder: RunFolder) -> None:
         path.unlink(missing_ok=True)
 
 
+def cells_measured(rows: Corpus) -> tuple[Cell, ...]:
+    """Cells of the held-out rows, of all rows where none are held out."""
+    held_out = rows.select(split="eval")
+    return (held_out if len(held_out) else rows).cells()
+
+
 def _items(rows: Corpus, protect: Sequence[str], items: int | None) -> int:
     """Items per cell. Raises InputError for a protected name that the corpus does not have."""
     from mixwright.verdict.gate import items_for
 
-    held_out = rows.select(split="eval")
-    cells = (held_out if len(held_out) else rows).cells()
+    cells = cells_measured(rows)
     known = {name for cell in cells for name in (cell.task, cell.key)}
     for name in protect:
         if name not in known:

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
+from typing import Any
 
 from mixwright.estimates.judgement import FEWEST_SEEDS, MARGIN, change_word
 from mixwright.estimates.outcome import change
 from mixwright.estimates.power import seeds_for
 from mixwright.estimates.readings import GRADED, READINGS
-from mixwright.records import Claim, RunManifest, TrialResult
-from mixwright.runs import RunFolder, read_json
+from mixwright.measure.notes import CUT
+from mixwright.records import Claim, Observation, RunManifest, TrialResult
+from mixwright.runs import RunFolder, read_json, read_list
 from mixwright.trial.arm_roles import the
 from mixwright.verdict.arm_words import differences
 from mixwright.verdict.claims import cut, every_claim
-from mixwright.verdict.evidence import Sides, arms, comparisons, decoding_of, ends, lead, trial_of
+from mixwright.verdict.evidence import Sides, arms, comparisons, decoding_of, ends, lead, rows_of, trial_of
 from mixwright.verdict.gate import check_mastered
 from mixwright.verdict.recommendation import EQUAL, UNIFORM, Contrast, PairSeen, Recommendation, TrialSeen, recommend
 
 NAMELESS = "AFTER"
 """The later checkpoint where the run folder does not name it."""
+MOST_ROWS = "rows of the largest cell"
+"""Name of the setting in a comparison's manifest that says how many items a cell could have had."""
 
 
 def recommended(run: RunFolder) -> tuple[Recommendation | None, TrialSeen | PairSeen | None]:
@@ -58,6 +63,9 @@ def _trial(run: RunFolder, result: TrialResult) -> TrialSeen:
     trained = tuple(arm for arm in result.arms if arm != the("untrained") and arm not in result.nulls)
     judgement = next((judgement for judgement in result.judgements if judgement.arm == lead(run)), None)
     lever = judgement.arm if judgement else ""
+    rows, noted = rows_of(run), _settings(run)
+    steps = _whole(noted, "steps")
+    items = max((effect.items for effect in result.effects), default=0)
     return TrialSeen(
         seeds=len(result.seeds),
         right=not known or result.decoding not in GRADED or any_right(known.values()),
@@ -73,6 +81,12 @@ def _trial(run: RunFolder, result: TrialResult) -> TrialSeen:
         outcome=READINGS[result.decoding].told,
         unit=READINGS[result.decoding].unit,
         lower=READINGS[result.decoding].sign < 0,
+        items=items,
+        exhausted=0 < rows["eval"] <= items,
+        graded=result.decoding in GRADED,
+        steps=steps,
+        draws=steps * _whole(noted, "prompts_per_step"),
+        rows=rows["train"],
     )
 
 
@@ -133,8 +147,10 @@ def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
     if moved is None:
         return None
     gate = check_mastered(*sides, decoding=decoding) if decoding in ("greedy", "sampled") else None
-    size, cells = moved.success.detectable(), len({item[:2] for item in moved.items})
-    more = math.ceil(len(moved.items) / cells * (size / MARGIN) ** 2) if math.isfinite(size) and size > MARGIN else None
+    size, cells = moved.success.detectable(), Counter(item[:2] for item in moved.items)
+    aim = MARGIN if size > MARGIN else max(abs(moved.success.value), 0.01)
+    more = math.ceil(len(moved.items) / len(cells) * (size / aim) ** 2) if math.isfinite(size) else None
+    needed = (gate.needed if gate else None) or more
     return PairSeen(
         right=decoding not in GRADED or any_right([sides]),
         word=change_word(moved),
@@ -145,7 +161,11 @@ def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
         damaged=_damaged(every_claim(run)),
         after=_name_after(run),
         items=len(moved.items),
-        needed=(gate.needed if gate else None) or more,
+        cells=len(cells),
+        needed=max(needed, max(cells.values()) + 1) if needed else None,  # fewer than there are would change nothing
+        aim=aim,
+        exhausted=_all_measured(run),
+        cut=_cut(run),
         outcome=READINGS[decoding].told,
         unit=READINGS[decoding].unit,
         lower=READINGS[decoding].sign < 0,
@@ -153,7 +173,29 @@ def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
     )
 
 
+def _all_measured(run: RunFolder) -> bool:
+    """Whether the file of a comparison had no more rows of any cell; False where nobody noted how many there are."""
+    noted = _settings(run)
+    rows, items = noted.get(MOST_ROWS), noted.get("items")
+    return isinstance(rows, int) and isinstance(items, int) and rows <= items
+
+
+def _cut(run: RunFolder) -> float:
+    """Largest share of completions that were cut, as measuring noted it."""
+    notes = read_list(run.notes, Observation) if run.notes.is_file() else []
+    return max((note.count / note.total for note in notes if note.check == CUT and note.total), default=0.0)
+
+
+def _settings(run: RunFolder) -> Mapping[str, Any]:
+    return read_json(run.manifest, RunManifest).settings if run.manifest.is_file() else {}
+
+
+def _whole(noted: Mapping[str, Any], name: str) -> int:
+    """A number among settings; 0 where there is none."""
+    value = noted.get(name)
+    return value if isinstance(value, int) else 0
+
+
 def _name_after(run: RunFolder) -> str:
     """Last part of the path of the later checkpoint, as the manifest has it."""
-    settings = read_json(run.manifest, RunManifest).settings if run.manifest.is_file() else {}
-    return PurePath(str(settings.get("checkpoint after", ""))).name or NAMELESS
+    return PurePath(str(_settings(run).get("checkpoint after", ""))).name or NAMELESS

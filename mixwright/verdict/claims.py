@@ -18,7 +18,7 @@ from mixwright.errors import InputError
 from mixwright.estimates.cell_states import FEWEST_ITEMS
 from mixwright.estimates.crossed import Estimate, crossed
 from mixwright.estimates.intervals import holm
-from mixwright.estimates.judgement import ALPHA, change_words, told
+from mixwright.estimates.judgement import ALPHA, FEWEST_SEEDS, change_words, told
 from mixwright.estimates.outcome import CHANCE, Change, Item, ItemScores, change
 from mixwright.estimates.readings import GRADED, READINGS, Outcome, as_measured
 from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
@@ -194,17 +194,23 @@ def _claim(part: Compared, sides: Sides, decoding: Outcome, arm: str) -> Claim:
 
 def _why(part: Compared, chance: Interval | None) -> str:
     """Why nothing is claimed about a part that was measured."""
-    moved = part.change.success
+    moved, reading = part.change.success, READINGS[part.change.outcome]
     if not part.right:
         return NO_ANSWER
-    if moved.low > 0 and not part.above and READINGS[part.change.outcome].unit == "share":
+    signed = moved.low > 0 or moved.high < 0
+    rose = (moved.value > 0) == (reading.sign > 0)
+    said = f"{reading.told} {'rose' if rose else 'fell'}"
+    if 1 < moved.seeds < FEWEST_SEEDS:
+        return f"{f'{said}, but ' if signed else ''}nothing is judged with fewer than {FEWEST_SEEDS} seeds"
+    if moved.low > 0 and not part.above and reading.unit == "share":
         level = percent(chance.value) if chance is not None else "not measured"
-        return f"it rose, but is not shown to be above the chance level ({level})"
-    if moved.low > 0 and part.adjusted_p is not None and part.adjusted_p < ALPHA:
-        return "it rose, but whether by skill or by the commonest answer is not shown"
-    if moved.low > 0 or moved.high < 0:
-        return f"not significant after correction over {count(part.family, 'claim')}"
-    seen, unit = moved.detectable(part.family), READINGS[part.change.outcome].unit
+        return f"{said}, but is not shown to be above the chance level ({level})"
+    significant = part.adjusted_p is not None and part.adjusted_p < ALPHA
+    if moved.low > 0 and significant and part.change.outcome in GRADED:
+        return f"{said}, but whether by skill or by the commonest answer is not shown"
+    if signed:
+        return f"{said}, but this is not significant after correction over {count(part.family, 'claim')}"
+    seen, unit = moved.detectable(part.family), reading.unit
     size = f"{points(seen).lstrip('+')} points" if unit == "share" else f"{seen:.3g} {unit}"
     return f"a change of {size} would be seen in 4 of 5 cases"
 
@@ -247,6 +253,14 @@ def _on_file(run: RunFolder) -> list[Claim]:
             got, remedy = "claims of an earlier version", "Measure again, in a new folder."
             raise InputError("claims that the rows of measurements give", got, remedy, file=run.claims) from None
         raise error from None
+
+
+def undecided_because(claims: Collection[Claim], seeds: int) -> str:
+    """A sentence on why some claims say "cannot tell": too few seeds whatever the items, else the items; or nothing."""
+    if 1 < seeds < FEWEST_SEEDS:
+        return f"Nothing is judged with fewer than {FEWEST_SEEDS} seeds, and there were {seeds}."
+    blind = sum(claim.kind == "cannot tell" for claim in claims)
+    return f"{blind} of {count(len(claims), 'claim')} cannot be decided by these items." if blind else ""
 
 
 def cells_first(claims: Collection[Claim], *kinds: ClaimKind) -> list[Claim]:

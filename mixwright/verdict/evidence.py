@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -153,6 +154,25 @@ def comparisons(run: RunFolder) -> dict[str, Sides]:
         if known:
             found[arm] = ([old for old, _ in known], [new for _, new in known])
     return found
+
+
+def seeds_of(run: RunFolder) -> int:
+    """Seeds of the leading arm that were measured before and after; 1 for two checkpoints, 0 where nothing was."""
+    return len(comparisons(run).get(lead(run), ((), ()))[0])
+
+
+def rows_of(run: RunFolder) -> Counter[str]:
+    """Rows of the corpus by split; empty without one, as a comparison of two checkpoints is."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = run.corpus / "rows.parquet"
+    if not path.is_file():
+        return Counter()
+    try:
+        return Counter(pq.read_table(path, columns=["split"])["split"].to_pylist())
+    except (OSError, pa.ArrowException) as error:
+        raise InputError("rows.parquet of a saved corpus", str(error)[:120], "Save it again.", file=path) from None
 
 
 def ends(run: RunFolder, arm: str, against: str) -> Sides | None:

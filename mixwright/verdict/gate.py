@@ -29,7 +29,7 @@ from mixwright.records import cell_key
 from mixwright.runs import RunFolder
 from mixwright.verdict.claims import Cell
 from mixwright.verdict.evidence import comparisons, decoding_of, lead
-from mixwright.verdict.text import between, count, points
+from mixwright.verdict.text import between, count, p_told, points
 
 MARGIN = 0.05
 """Mean loss over the protected cells that must be excluded, a share; with `each`, of every cell."""
@@ -294,7 +294,7 @@ def _cell(cell: CellLoss) -> str:
     found = cell.change
     text = f"{name}: {points(found.value)} points {between(found.low, found.high)}, {count(found.items, 'item')}"
     if cell.lost:
-        return f"{text}; damaged (p = {cell.adjusted_p:.2g} after Holm's correction)"
+        return f"{text}; damaged ({p_told(cell.adjusted_p, 'p')} after Holm's correction)"
     return f"{text}; a loss of at most {points(max(-found.low, 0.0)).lstrip('+')} points"
 
 

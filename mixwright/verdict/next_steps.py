@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
+from mixwright.measure.notes import MUCH
 from mixwright.records import RunManifest
 from mixwright.runs import RunFolder, read_json
 from mixwright.verdict.blocks import Code
 from mixwright.verdict.recommendation import Advice, PairSeen, Recommendation, TrialSeen
+from mixwright.verdict.text import count, percent
 
-SLOWER = "Take a fifth of train.learning_rate in the settings, or leave out what is out of reach, and try again"
+SLOWER = "Take a fifth of train.learning_rate in the settings{}, and try again"
+REACH = ", or leave out what is out of reach"
+LONGER = (
+    "Nothing was damaged, and nothing moved: take more steps (train.steps) or another train.learning_rate, and try again"
+)
 AGAIN = "mixwright run run.yaml"
 """Where nobody noted how the run was started."""
+MORE_ROWS = "FILE_WITH_MORE_ROWS"
 COMPARE = "mixwright verdict BEFORE AFTER --corpus FILE"
 STAGES = ("measure", "plan", "steer", "trial")
 """Commands of a single stage."""
+HARMED = ("stop", "do not train", "no gain", "not this plan")
+"""Advice after which training itself has to be another one, in a folder of its own."""
 TRAINS = ("train", "train with losses")
 """Advice by which the plan is trained with."""
 
@@ -25,8 +38,14 @@ def steps_of(run: RunFolder, found: Recommendation, seen: TrialSeen | PairSeen |
     command = _whole_flow(manifest.command) if manifest else ""
     needed = seen.needed if seen is not None else None
     if isinstance(seen, PairSeen):
-        return [_of_pair(found.advice, command or COMPARE, needed, graded=seen.graded)]
+        return _of_comparison(found.advice, command or COMPARE, seen, manifest.settings if manifest else {})
     again = command or _from_folder(run)
+    if found.advice == "cannot tell" and seen is not None and not needed:
+        return [_more_items(again, run, seen)]
+    if found.advice in HARMED:
+        asked = LONGER if found.advice == "no gain" and seen is not None and seen.still else SLOWER
+        reach = REACH if seen is None or seen.graded else ""
+        return [Code(asked.format(reach), with_option(again, "--folder", _new_folder(run)))]
     first = _of_trial(found.advice, again, f'steering="{run.plan}"', needed)
     return [first, _export(again)] if found.advice in TRAINS else [first]
 
@@ -67,9 +86,59 @@ def _of_trial(advice: Advice, again: str, plan: str, needed: int | None) -> Code
         "too few seeds": (f"Write trial.seeds: {needed or 8} into the settings, and go on", again),
     }
     if advice == "cannot tell":
-        more = f"Write trial.seeds: {needed} into the settings" if needed else "Take more held-out items (measure.items)"
-        return Code(f"{more}, and go on", again)
-    return Code(*told.get(advice, (SLOWER, again)))
+        return Code(f"Write trial.seeds: {needed} into the settings, and go on" if needed else "Go on", again)
+    return Code(*told[advice])
+
+
+def _more_items(again: str, run: RunFolder, seen: TrialSeen) -> Code:
+    """A trial on more held-out items, in a folder of its own: what was measured in the old one rests on its items."""
+    command = with_option(again, "--folder", _new_folder(run))
+    if seen.exhausted:
+        asked = f"All {seen.items:,} held-out items were measured: add rows to the held-out file, and try again"
+        return Code(asked, command)
+    known = f" than {seen.items:,}" if seen.items else ""
+    return Code(f"Take more held-out items{known} (measure.items in the settings), and try again", command)
+
+
+def _new_folder(run: RunFolder) -> str:
+    """The first name after that of the run which is free."""
+    names = (f"{run.path}-{number}" for number in itertools.count(2))
+    return next(name for name in names if not Path(name).exists())
+
+
+def with_option(command: str, name: str, value: str) -> str:
+    """The command with an option of that value, once: where it stands already, its value is replaced."""
+    words = shlex.split(command)
+    kept, place, found = [], 0, False
+    while place < len(words):
+        own = words[place] == name or words[place].startswith(f"{name}=")
+        if own and not found:
+            kept += [name, value]
+        elif not own:
+            kept.append(words[place])
+        found |= own
+        place += 2 if words[place] == name else 1
+    return shlex.join(kept if found else [*kept, name, value])
+
+
+def _of_comparison(advice: Advice, again: str, seen: PairSeen, settings: Mapping[str, Any]) -> list[Code]:
+    """What to do after comparing two checkpoints; first of all to let completions end, where nothing can be told."""
+    steps, room = [], settings.get("max_new_tokens")
+    if advice in ("cannot tell", "check the grader") and seen.cut >= MUCH and isinstance(room, int):
+        again = with_option(again, "--max-new-tokens", str(2 * room))
+        asked = (
+            f"Raise --max-new-tokens: {percent(seen.cut)} of completions were cut at {room:,} tokens and graded as they are"
+        )
+        steps.append(Code(asked, again))
+    if advice == "cannot tell" and seen.exhausted and seen.needed:
+        source = "--eval" if "--eval" in shlex.split(again) else "--corpus"
+        more = with_option(with_option(again, source, MORE_ROWS), "--items", str(seen.needed))
+        each = max(seen.needed - seen.items // seen.cells, 1)
+        asked = (
+            f"All {count(seen.items, 'item')} of the file were measured: add about {each:,} rows per task and level to it"
+        )
+        return [*steps, Code(asked, more)]
+    return [*steps, _of_pair(advice, again, seen.needed, graded=seen.graded)]
 
 
 def _of_pair(advice: Advice, again: str, needed: int | None, *, graded: bool) -> Code:
@@ -82,6 +151,6 @@ def _of_pair(advice: Advice, again: str, needed: int | None, *, graded: bool) ->
         "may replace": ("Ask the same of every later checkpoint", f"{again} --gate"),
         "do not ship": ("Read all of what was lost", f"{again} --full"),
         "check the grader": ("See which graders there are, and name another one", "mixwright list graders"),
-        "cannot tell": ("Measure more items", f"{again} --items {needed}" if needed else again),
+        "cannot tell": ("Measure more items", with_option(again, "--items", str(needed)) if needed else again),
     }
     return Code(*told[advice])

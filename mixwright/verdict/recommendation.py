@@ -73,6 +73,25 @@ class TrialSeen:
     """Of its differences, which are above 0 where the arm is better."""
     lower: bool = False
     """Whether a lower value of the outcome is better."""
+    items: int = 0
+    """Held-out items that were measured; 0 where it is not known."""
+    exhausted: bool = False
+    """Whether these are all that there are."""
+    graded: bool = True
+    """Whether answers were graded."""
+    steps: int = 0
+    """Optimiser steps of every arm that trains; 0 where they are not known."""
+    draws: int = 0
+    """Rows drawn in them, repeats included."""
+    rows: int = 0
+    """Training rows that there are."""
+
+    @property
+    def still(self) -> bool:
+        """Whether nothing is damaged, and every arm that trains is shown to be within the margin of not training."""
+        found = [self.contrast(arm, FROZEN) for arm in self.trained]
+        near = all(c is not None and c.difference.n and abs(c.difference.low) < self.margin for c in found)
+        return near and all(self.at_best_equal(arm, FROZEN) for arm in self.trained) and not any(self.damaged.values())
 
     def contrast(self, arm: str, against: str) -> Contrast | None:
         """One contrast, if the trial has it."""
@@ -116,8 +135,16 @@ class PairSeen:
     """Name of the later checkpoint."""
     items: int = 0
     """Held-out items."""
+    cells: int = 1
+    """Tasks and levels that they are of."""
     needed: int | None = None
     """Items per cell that would do."""
+    aim: float = MARGIN
+    """Change that so many would show."""
+    exhausted: bool = False
+    """Whether all items of the file were measured, so that no option can take more."""
+    cut: float = 0.0
+    """Share of completions cut short, of the checkpoint of which more were."""
     outcome: str = "success"
     """Name of the primary outcome."""
     unit: str = "share"
@@ -220,12 +247,25 @@ def _of_trial(advice: Advice, seen: TrialSeen) -> str:
         "keep uniform": "Keep uniform: nothing here beats it."
         if len(seen.trained) > 1
         else "Keep uniform: it is better than not training, and no other arm was tried.",
-        "no gain": f"Do not train on this data yet: no arm gains {margin} over not training.",
+        "no gain": f"No gain: no arm {_gains(seen, margin)} over not training{_drawn(seen)}.",
         "not this plan": f"Do not use {plan}: {listed(worse)} did better.",
         "missing": f"Cannot tell: {listed(seen.missing)} did not run, and without it nothing is said to help.",
         "cannot tell": _seeds_told(seen),
     }
     return told[advice]
+
+
+def _gains(seen: TrialSeen, margin: str) -> str:
+    """`gains 5 points`; of what is not graded `lowers held-out loss by 0.05 nats per token`."""
+    return f"gains {margin}" if seen.graded else f"{'lowers' if seen.lower else 'raises'} {seen.outcome} by {margin}"
+
+
+def _drawn(seen: TrialSeen) -> str:
+    """How much of the data the arms trained on: ` in 6 steps, which drew 24 of 300 training rows`; as far as it is known."""
+    if not seen.steps:
+        return ""
+    drawn = f"{count(seen.draws, 'time')} from {count(seen.rows, 'training row')}"
+    return f" in {count(seen.steps, 'step')}" + (f", which drew {drawn}" if seen.draws and seen.rows else "")
 
 
 def amount_told(value: float, unit: str) -> str:
@@ -258,7 +298,8 @@ def _seeds_told(seen: TrialSeen) -> str:
     head = f"Cannot tell: {count(seen.seeds, 'seed')} {'sees' if seen.seeds == 1 else 'see'} a difference of {told}"
     if seen.needed is None:
         margin = amount_told(seen.margin, seen.unit)
-        return f"{head}, and more seeds alone would not see one of {margin}; take more held-out items."
+        known = f" than the {seen.items:,} there are" if seen.exhausted else ""
+        return f"{head}, and more seeds alone would not see one of {margin}; take more held-out items{known}."
     return f"{head}; take {seen.needed} seeds."
 
 
@@ -276,9 +317,6 @@ def _of_pair(advice: Advice, seen: PairSeen) -> str:
             }.get(seen.word, "its answers depend less on their prompts")
         return f"Do not ship {name}: {why}."
     safe = "a loss on what was mastered is excluded" if seen.protected else "nothing was mastered before that could be lost"
-    items = f"{count(seen.items, 'item')} {'sees' if seen.items == 1 else 'see'}"
-    size = f"{amount_told(seen.detectable, seen.unit)} {unit_told(seen.unit)}"
-    more = f"; take {seen.needed:,} items per cell" if seen.needed else "; take more items"
     told = {
         "check the grader": "Cannot tell: no answer was right before or after; check the grader.",
         "ship": f"Ship {name}: {moved}, and {safe}.",
@@ -286,6 +324,17 @@ def _of_pair(advice: Advice, seen: PairSeen) -> str:
         if seen.graded
         else f"{name} may replace the model before: {moved}. Whether its answers are right is not known: none was graded.",
         "no gain": f"Nothing is gained by {name}: {seen.outcome} changed by less than {margin}.",
-        "cannot tell": f"Cannot tell: {items} a change of {size}{more}.",
+        "cannot tell": _items_told(seen),
     }
     return told[advice]
+
+
+def _items_told(seen: PairSeen) -> str:
+    """What the items at hand can show, and how many a smaller change would take."""
+    every, unit = "all " if seen.exhausted else "", unit_told(seen.unit)
+    items = f"{every}{count(seen.items, 'item')}{' of the file' if seen.exhausted else ''}"
+    size, aim = (amount_told(value, seen.unit) for value in (seen.detectable, seen.aim))
+    head = f"Cannot tell: {items} can only show a change of {size} {unit} or more"
+    if not seen.needed:
+        return f"{head}; take more items."
+    return f"{head}; a change of {aim} {unit} takes about {seen.needed:,} items per task and level."

@@ -9,7 +9,7 @@ from mixwright.estimates.readings import GRADED
 from mixwright.runs import RunFolder, write_json, write_text
 from mixwright.verdict.blocks import Block, filled
 from mixwright.verdict.claims import judge
-from mixwright.verdict.evidence import about, decoding_of
+from mixwright.verdict.evidence import about, decoding_of, seeds_of
 from mixwright.verdict.terms import explained_once
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ def sections(run: RunFolder) -> list[tuple[str, str, int, list[Block]]]:
         section = catalog.create("sections", name)
         if outcome in GRADED or section.UNGRADED:
             found.append((name, section.TITLE, section.ORDER, section.blocks(run)))
-    parts = explained_once(sorted(found, key=lambda part: (part[2], part[0])), outcome)
+    over = "items" if seeds_of(run) == 1 else "seeds and items"
+    parts = explained_once(sorted(found, key=lambda part: (part[2], part[0])), outcome, over)
     return [(name, title, order, kept) for name, title, order, blocks in parts if (kept := filled(blocks))]
 
 

@@ -13,7 +13,7 @@ MEANING: dict[str, str] = {
     "frozen": "the starting model, not trained",
     "uniform": "rows drawn as they come",
     "equal_shares": "every task, and every level of a task, drawn equally often",
-    "[low, high]": "95 % interval over seeds and items, in percentage points",
+    "[low, high]": "95 % interval over {over}, in percentage points",
     "S": "what the cell's own answers would earn on its other prompts",
     "D": "success minus S, the part of success that depends on the prompt",
     "null": "an arm that lacks what the lever knows",
@@ -38,7 +38,7 @@ MEANING: dict[str, str] = {
 """Term -> its meaning where answers are graded."""
 UNGRADED: dict[Outcome, dict[str, str]] = {
     "loss": {
-        "[low, high]": "95 % interval over seeds and items, in nats per token",
+        "[low, high]": "95 % interval over {over}, in nats per token",
         "held-out loss": "mean negative log-probability of the given targets and their end token, in nats per token; "
         "lower is better",
         "learnt": "held-out loss fell",
@@ -46,6 +46,7 @@ UNGRADED: dict[Outcome, dict[str, str]] = {
         "no change": "the whole interval lies within 0.05 nats per token of 0",
     },
     "preference": {
+        "[low, high]": "95 % interval over {over}, in the unit shown",
         "held-out preference accuracy": "share of held-out pairs whose chosen answer is likelier than the rejected one",
         "margin of chosen over rejected": "log-probability of the chosen answer minus that of the rejected one, in nats",
         "learnt": "held-out preference accuracy rose, and lies above the chance level",
@@ -56,10 +57,17 @@ UNGRADED: dict[Outcome, dict[str, str]] = {
 """The same where nothing is graded, in which these differ."""
 
 
-def explained_once(parts: Sequence[Part], outcome: Outcome = "greedy") -> list[Part]:
-    """The sections with every term explained where it first stands; what is left empty must be filtered out afterwards."""
+def explained_once(parts: Sequence[Part], outcome: Outcome = "greedy", over: str = "seeds and items") -> list[Part]:
+    """The sections with every term explained where it first stands; what is left empty must be filtered out afterwards.
+
+    Args:
+        parts: the sections.
+        outcome: what the page is about.
+        over: what its intervals are over.
+    """
     known: set[str] = set()
-    meaning = MEANING | UNGRADED.get(outcome, {})
+    found = MEANING | UNGRADED.get(outcome, {})
+    meaning = {word: text.format(over=over) for word, text in found.items()}
     return [(name, title, order, _once(blocks, known, meaning)) for name, title, order, blocks in parts]
 
 

@@ -75,6 +75,13 @@ def between(low: float, high: float, unit: str = "share") -> str:
     return f"[{change(low, unit)}, {change(high, unit)}]"
 
 
+def p_told(p: float, name: str = "") -> str:
+    """A p value, `0.013`, or `< 0.001` for what is smaller, since none is 0; with a name `p = 0.013` and `p < 0.001`."""
+    if p < 0.001:
+        return f"{name} < 0.001".strip()
+    return f"{name} = {p:.2g}" if name else f"{p:.2g}"
+
+
 def level(value: float | None) -> str:
     """`level 2`, or nothing for a task without levels."""
     return "" if value is None else f"level {value:g}"

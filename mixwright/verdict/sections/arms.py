@@ -19,13 +19,15 @@ from mixwright.verdict.arm_words import differences, in_unit, outcome_told, prim
 from mixwright.verdict.blocks import Block, Fold, Forest, ForestRow, Grid, Paragraph, Table
 from mixwright.verdict.evidence import trial_of
 from mixwright.verdict.recommendation import amount_told
-from mixwright.verdict.text import NONE, amount, change, count, name_of, percent
+from mixwright.verdict.text import NONE, amount, change, count, name_of, p_told, percent
 
 JUDGED = ("lever", "word", "what decided", "did not run", "against its nulls")
 COLUMNS = (
     "number", "arm", "against", "difference", "change of S", "change of D", "p", "word", "would be seen", "censored",
 )  # fmt: skip
 NUMERIC = (3, 4, 5, 6, 8, 9)
+ROLLOUTS = "rollouts"
+"""Number that is 0 of every branch that only reads rows, and is left out then."""
 OF_SUCCESS = (4, 5, 9)
 """Columns that only graded answers fill."""
 
@@ -59,7 +61,7 @@ class Arms(Section):
         if result.decoding in GRADED or any(result.rollouts.values()):
             blocks.append(Paragraph(f"Rollouts charged, measuring and canaries included: {charged or 'none'}."))
         targets = ", ".join(f"{name_of(name)} {percent(value)}" for name, value in result.target.items())
-        if targets:
+        if targets and result.decoding in GRADED:  # how many rollouts a gain takes is counted for graded answers alone
             blocks.append(Paragraph(f"Targets, fixed before the run: {targets}."))
         blocks.append(Fold("Raw rows, one per arm and seed", (_raw(result),)))
         notes = tuple(Paragraph(note) for note in result.notes)
@@ -121,7 +123,7 @@ def _row(result: TrialResult, effect: Effect) -> tuple[str, ...]:
         in_unit(result, effect),
         with_interval(effect.swapped),
         with_interval(effect.dependence),
-        f"{effect.p:.2g}" if effect.items else NONE,
+        p_told(effect.p) if effect.items else NONE,
         word(result, effect),
         change(effect.detectable, unit).lstrip("+") if effect.items else NONE,
         str(effect.censored),
@@ -129,7 +131,8 @@ def _row(result: TrialResult, effect: Effect) -> tuple[str, ...]:
 
 
 def _raw(result: TrialResult) -> Table:
-    names = list(dict.fromkeys(row.name for row in result.rows))
+    spent = any(row.value for row in result.rows if row.name == ROLLOUTS)
+    names = [name for name in dict.fromkeys(row.name for row in result.rows) if spent or name != ROLLOUTS]
     units = {row.name: row.unit for row in result.rows}
     values = {(row.arm, row.seed, row.name): row.value for row in result.rows}
     rows = []

@@ -14,8 +14,8 @@ from typing import ClassVar
 from mixwright.contracts import Section
 from mixwright.runs import RunFolder
 from mixwright.verdict.blocks import Block, Claims, Fold, Paragraph, Terms
-from mixwright.verdict.claims import cells_first, claims_of, family, kind_told
-from mixwright.verdict.evidence import before_and_after, decoding_of, whose
+from mixwright.verdict.claims import cells_first, claims_of, family, kind_told, undecided_because
+from mixwright.verdict.evidence import before_and_after, decoding_of, seeds_of, whose
 from mixwright.verdict.text import count
 
 FIRST = 5
@@ -39,7 +39,7 @@ class Damaged(Section):
         blind, same = cells_first(claims, "cannot tell"), cells_first(claims, "unchanged")
         blocks: list[Block] = [Claims(caption, tuple(found[:FIRST]), outcome)]
         if not found:
-            note = f" Damage is not excluded where these items cannot tell: {count(len(blind), 'claim')}." if blind else ""
+            note = f" Damage is not excluded: {undecided_because(claims, seeds_of(run))}" if blind else ""
             blocks = [Paragraph(f"Nothing is shown to be damaged{whose(run)}.{note}")]
         if found[FIRST:]:
             blocks.append(Fold(f"{len(found) - FIRST} more", (Claims(caption, tuple(found[FIRST:]), outcome),)))

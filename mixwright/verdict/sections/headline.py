@@ -22,7 +22,7 @@ from mixwright.verdict.arm_words import effect_of, listed, outcome_told, primary
 from mixwright.verdict.basis import recommended
 from mixwright.verdict.blocks import Block, Fact, Headline, Paragraph, Terms
 from mixwright.verdict.claims import NO_ANSWER, cells_first, claims_of, interval
-from mixwright.verdict.evidence import comparisons, decoding_of, lead, trial_of
+from mixwright.verdict.evidence import comparisons, decoding_of, lead, plan_of, trial_of
 from mixwright.verdict.next_steps import steps_of
 from mixwright.verdict.recommendation import PairSeen, Recommendation, TrialSeen, cell_told
 from mixwright.verdict.text import between, count
@@ -62,7 +62,7 @@ def _trial(run: RunFolder, found: Recommendation, result: TrialResult) -> list[B
     facts = [_fact(result, effect, judgement) for effect in effects]
     blocks: list[Block] = [Headline(found.sentence, found.tone, tuple(facts))]
     claims = claims_of(run)
-    blocks.append(Paragraph(_judged(result, judgement, claims) if judgement else "No lever was tried."))
+    blocks.append(Paragraph(_judged(result, judgement, claims) if judgement else _untried(run, claims)))
     tried = (effect_of(result, judgement.arm, null) for null in result.nulls) if judgement else ()
     reading = READINGS[result.decoding]
     nulls = [f"{e.against} {with_interval(e.difference, reading.unit)}, {word(result, e)}" for e in tried if e is not None]
@@ -71,6 +71,18 @@ def _trial(run: RunFolder, found: Recommendation, result: TrialResult) -> list[B
         blocks.append(Paragraph(f"{name} against its nulls, in {unit_told(reading.unit)}: {'; '.join(nulls)}."))
     blocks.append(Terms((reading.told, "[low, high]", *result.references, *(["null"] if nulls else []))))
     return blocks
+
+
+def _untried(run: RunFolder, claims: Sequence[Claim]) -> str:
+    """That no lever was tried, and why where the data has nothing to steer."""
+    plan = plan_of(run)
+    tasks = {name for stage in plan.stages for name in stage.weights} if plan else set()
+    if len(tasks) == 1 and claims and all(claim.level is None and not claim.whole for claim in claims):
+        return (
+            "No lever was tried. One task without levels: there was nothing to steer, so training was only compared with "
+            "not training."
+        )
+    return "No lever was tried."
 
 
 def _shown(result: TrialResult, judgement: Judgement | None) -> list[Effect]:

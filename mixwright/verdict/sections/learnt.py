@@ -15,9 +15,8 @@ from mixwright.contracts import Section
 from mixwright.estimates.readings import GRADED, READINGS
 from mixwright.runs import RunFolder
 from mixwright.verdict.blocks import Block, Claims, Fold, Paragraph, Terms
-from mixwright.verdict.claims import cells_first, claims_of, kind_told
-from mixwright.verdict.evidence import before_and_after, decoding_of, whose
-from mixwright.verdict.text import count
+from mixwright.verdict.claims import cells_first, claims_of, kind_told, undecided_because
+from mixwright.verdict.evidence import before_and_after, decoding_of, seeds_of, whose
 
 FIRST = 5
 """Claims that stay open."""
@@ -39,9 +38,9 @@ class Learnt(Section):
         found, caption = cells_first(claims, "learnt"), before_and_after(run)
         blocks: list[Block] = [Claims(caption, tuple(found[:FIRST]), outcome)]
         if not found:
-            blind = sum(claim.kind == "cannot tell" for claim in claims)
-            note = f" Of {count(len(claims), 'claim')}, {blind} cannot be decided by these items." if blind else ""
-            blocks = [Paragraph(f"Nothing is shown to be learnt{whose(run)}.{note}")]
+            blocks = [
+                Paragraph(f"Nothing is shown to be learnt{whose(run)}. {undecided_because(claims, seeds_of(run))}".rstrip())
+            ]
         if found[FIRST:]:
             blocks.append(Fold(f"{len(found) - FIRST} more", (Claims(caption, tuple(found[FIRST:]), outcome),)))
         other = cells_first(claims, "commonest", "sharper")

@@ -29,6 +29,10 @@ FIRST = (
 )
 
 
+OF_GRPO = ("num_generations", "max_completion_length", "temperature", "scale_rewards")
+"""Settings that mean nothing where no completion is written to train on."""
+
+
 class Settings(Section):
     """Settings in full, the rest folded, and how to repeat the run."""
 
@@ -45,6 +49,7 @@ class Settings(Section):
         settings = dict(sorted(manifest.settings.items(), key=lambda item: (order.get(item[0], len(order)), item[0])))
         about = {"made": manifest.created, "starting model": manifest.parent}
         settings = {name: value for name, value in about.items() if value} | settings
+        settings = {name: value for name, value in settings.items() if _means_something(name, settings)}
         blocks: list[Block] = []
         if manifest.command:
             blocks.append(Code("Repeat", manifest.command))
@@ -52,6 +57,13 @@ class Settings(Section):
         blocks += [_table(name, values) for name, values in parts[:1] if values]
         folded = [_table(name, values) for name, values in (*parts[1:], ("Inputs, sha256", manifest.inputs)) if values]
         return [*blocks, *([Fold("Seeds, versions and inputs", tuple(folded))] if folded else [])]
+
+
+def _means_something(name: str, settings: Mapping[str, Any]) -> bool:
+    """Whether a setting acts under the objective; `beta` of 0 is GRPO's, and not what DPO or SFT train with."""
+    if settings.get("objective") not in ("sft", "dpo"):
+        return True
+    return name not in OF_GRPO and (name != "beta" or bool(settings[name]))
 
 
 def _table(caption: str, values: Mapping[str, Any]) -> Table:

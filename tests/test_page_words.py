@@ -1,0 +1,277 @@
+"""Sentences of a page that must be true of the run at hand: directions, reasons, units, and what does not apply."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from _example_run import build, item_rows
+
+from mixwright.estimates.outcome import Item, ItemScores
+from mixwright.estimates.readings import Outcome
+from mixwright.records import Claim, Interval, Observation, Plan, RunManifest, SeedRow, Stage, TrialResult
+from mixwright.runs import RunFolder, read_json, write_json, write_measurements, write_plan
+from mixwright.verdict.basis import MOST_ROWS, recommended
+from mixwright.verdict.blocks import Block, Terms
+from mixwright.verdict.claims import claims_between, undecided_because
+from mixwright.verdict.next_steps import steps_of, with_option
+from mixwright.verdict.page_data import plain
+from mixwright.verdict.recommendation import Contrast, Recommendation, TrialSeen, recommend
+from mixwright.verdict.sections.arms import Arms
+from mixwright.verdict.sections.settings import Settings
+from mixwright.verdict.stage import sections
+from mixwright.verdict.terms import explained_once
+from mixwright.verdict.text import p_told
+
+
+def moved(outcome: Outcome, before: float, after: float, seeds: int) -> Claim:
+    """Forty items of one task, each from `before` to `after`, in every seed, give or take a little that differs by item."""
+    chance: dict[Item, float] = {("t", None, str(i)): 0.5 for i in range(40)}
+    sides = [
+        [ItemScores({outcome: {item: value + 0.001 * (int(item[2]) % 5) * spread for item in chance}, "chance": chance})]
+        * seeds
+        for value, spread in ((before, -1), (after, 1))
+    ]
+    (claim,) = claims_between((sides[0], sides[1]), outcome)
+    return claim
+
+
+FEW = "nothing is judged with fewer than 5 seeds"
+REASONS = [
+    ("loss", 2.0, 1.78, 3, f"held-out loss fell, but {FEW}"),
+    ("loss", 1.78, 2.0, 3, f"held-out loss rose, but {FEW}"),
+    ("preference", 0.7, 0.2, 4, f"held-out preference accuracy fell, but {FEW}"),
+    ("loss", 2.002, 1.998, 2, FEW),
+    ("preference", 0.1, 0.4, 5, "held-out preference accuracy rose, but is not shown to be above the chance level (50 %)"),
+]
+
+
+@pytest.mark.parametrize(("outcome", "before", "after", "seeds", "reason"), REASONS)
+def test_the_reason_of_an_ungraded_claim_has_its_direction(
+    outcome: Outcome, before: float, after: float, seeds: int, reason: str
+) -> None:
+    claim = moved(outcome, before, after, seeds)
+    assert claim.kind == "cannot tell"
+    assert claim.evidence == f"{seeds} seeds x 40 items, paired; {reason}"
+
+
+def test_too_few_seeds_are_no_fault_of_the_items() -> None:
+    claims = [moved("loss", 2.0, 1.78, 3)]
+    assert undecided_because(claims, 3) == "Nothing is judged with fewer than 5 seeds, and there were 3."
+    assert undecided_because(claims, 8) == "1 of 1 claim cannot be decided by these items."
+    assert undecided_because([moved("loss", 2.0, 1.78, 5)], 5) == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("mixwright verdict a b --items 60 --samples 4", "mixwright verdict a b --items 266 --samples 4"),
+        ("mixwright verdict a b --items=60", "mixwright verdict a b --items 266"),
+        ("mixwright verdict 'a b' c --items 1 --items 2", "mixwright verdict 'a b' c --items 266"),
+        ("mixwright verdict a b", "mixwright verdict a b --items 266"),
+    ],
+)
+def test_an_option_stands_once_in_a_command(command: str, expected: str) -> None:
+    assert with_option(command, "--items", "266") == expected
+
+
+ASKED = "mixwright verdict BEFORE AFTER --corpus eval.jsonl --items 40"
+
+
+def compared(folder: Path, *, items: int, rows: int, cut: int = 0, command: str = ASKED) -> RunFolder:
+    """Two checkpoints on 40 items of one task, of which one more was right after; 100 completions, some of them cut."""
+    run = RunFolder(folder)
+    for name, right in (("before", 10), ("after", 11)):
+        values = [1.0] * right + [0.0] * (40 - right)
+        columns: dict[str, Sequence[float]] = {
+            "greedy": values,
+            "pass@1": values,
+            "greedy.swapped": [0.0] * 40,
+            "pass@1.swapped": [0.0] * 40,
+        }
+        write_measurements(run.measurements(name), item_rows(("t", None), columns | {"chance": [0.0] * 40}))
+    settings = {"items": items, MOST_ROWS: rows, "max_new_tokens": 32}
+    write_json(run.manifest, RunManifest({}, {}, {}, settings, "base", command))
+    if cut:
+        write_json(run.notes, [Observation("cut", None, "warning", cut, 100, "cut", "raise it")])
+    return run
+
+
+def next_of(run: RunFolder) -> tuple[str, list[tuple[str, str]]]:
+    found, seen = recommended(run)
+    assert found is not None
+    return found.sentence, [(step.caption, step.text) for step in steps_of(run, found, seen)]
+
+
+def test_more_items_are_asked_for_where_the_file_has_more(tmp_path: Path) -> None:
+    sentence, [(caption, text)] = next_of(compared(tmp_path, items=40, rows=101))
+    needed = int(sentence.split(" items per task and level.")[0].rsplit(" ", 1)[1])
+    assert needed > 40
+    assert sentence.startswith("Cannot tell: 40 items can only show a change of ")
+    assert (caption, text) == (
+        "Measure more items",
+        f"mixwright verdict BEFORE AFTER --corpus eval.jsonl --items {needed}",
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "more"),
+    [
+        (ASKED, "mixwright verdict BEFORE AFTER --corpus FILE_WITH_MORE_ROWS --items {}"),
+        (
+            f"{ASKED} --eval e.jsonl",
+            "mixwright verdict BEFORE AFTER --corpus eval.jsonl --items {} --eval FILE_WITH_MORE_ROWS",
+        ),
+    ],
+)
+def test_where_all_items_were_measured_rows_must_be_added(tmp_path: Path, command: str, more: str) -> None:
+    sentence, [(caption, text)] = next_of(compared(tmp_path, items=40, rows=40, command=command))
+    assert sentence.startswith("Cannot tell: all 40 items of the file can only show a change of ")
+    needed = int(sentence.split(" items per task and level.")[0].rsplit(" ", 1)[1])
+    assert caption == f"All 40 items of the file were measured: add about {needed - 40:,} rows per task and level to it"
+    assert text == more.format(needed)
+
+
+def test_completions_that_were_cut_come_first(tmp_path: Path) -> None:
+    assert len(next_of(compared(tmp_path / "few", items=40, rows=101, cut=4))[1]) == 1
+    _, steps = next_of(compared(tmp_path / "many", items=40, rows=101, cut=5))
+    assert steps[0] == (
+        "Raise --max-new-tokens: 5 % of completions were cut at 32 tokens and graded as they are",
+        f"{ASKED} --max-new-tokens 64",
+    )
+    assert steps[1][0] == "Measure more items"
+    assert steps[1][1].endswith(" --max-new-tokens 64")
+
+
+@pytest.mark.parametrize("exhausted", [True, False])
+def test_a_trial_on_more_items_is_another_run(tmp_path: Path, exhausted: bool) -> None:
+    found = (Contrast("steered", "frozen", "cannot tell", Interval(0.0, -0.1, 0.1, 8), 0.1),)
+    seen = TrialSeen(8, True, ("steered",), found, lever="steered", items=60, exhausted=exhausted)
+    run = RunFolder(tmp_path / "run")
+    run.path.mkdir()
+    write_json(run.manifest, RunManifest({}, {}, {}, {}, "base", "mixwright run run.yaml --folder runs/run"))
+    (step,) = steps_of(run, Recommendation("cannot tell", "", "plain"), seen)
+    assert ("All 60 held-out items were measured: add rows" in step.caption) == exhausted
+    assert ("more held-out items than 60 (measure.items" in step.caption) != exhausted
+    assert step.text == f"mixwright run run.yaml --folder {run.path}-2"
+
+
+def trained(low: float, high: float, **fields) -> TrialSeen:
+    """Five seeds of one arm against not training."""
+    found = (Contrast("uniform", "frozen", "cannot tell", Interval((low + high) / 2, low, high, 5), 0.05),)
+    return replace(TrialSeen(5, True, ("uniform",), found, steps=6, draws=24, rows=300), **fields)
+
+
+LOST = {"uniform": (Claim("damaged", "t", None, 0.9, 0.8, Interval(-0.1, -0.15, -0.05, 5), "5 seeds", "uniform"),)}
+LOSS = {"outcome": "held-out loss", "unit": "nats per token", "lower": True, "graded": False}
+SLOWER, REACH = "Take a fifth of train.learning_rate in the settings", "out of reach"
+REMEDIES = [
+    (trained(-0.043, 0.030), "nothing moved: take more steps", False),
+    (trained(-0.043, 0.030, graded=False), "nothing moved: take more steps", False),
+    (trained(-0.06, 0.030), SLOWER, True),
+    (trained(-0.06, 0.030, **LOSS), SLOWER, False),
+    (trained(-0.043, 0.030, damaged=LOST), SLOWER, True),
+]
+
+
+@pytest.mark.parametrize(("seen", "remedy", "reach"), REMEDIES)
+def test_a_fifth_of_the_learning_rate_is_no_remedy_for_nothing(
+    tmp_path: Path, seen: TrialSeen, remedy: str, reach: bool
+) -> None:
+    (step,) = steps_of(RunFolder(tmp_path / "run"), Recommendation("no gain", "", "plain"), seen)
+    assert remedy in step.caption
+    assert (REACH in step.caption) == reach
+    assert step.text == f"mixwright run run.yaml --folder {tmp_path}/run-2"
+
+
+def test_no_gain_says_how_much_was_drawn() -> None:
+    head = "No gain: no arm "
+    drawn = " over not training in 6 steps, which drew 24 times from 300 training rows."
+    assert recommend(trained(-0.04, 0.03)).sentence == f"{head}gains 5 points{drawn}"
+    assert recommend(trained(-0.04, 0.03, **LOSS)).sentence == (f"{head}lowers held-out loss by 0.05 nats per token{drawn}")
+    assert recommend(trained(-0.04, 0.03, rows=0)).sentence == f"{head}gains 5 points over not training in 6 steps."
+
+
+@pytest.mark.parametrize(
+    ("p", "plain", "named"),
+    [
+        (0.0, "< 0.001", "p < 0.001"),
+        (0.00099, "< 0.001", "p < 0.001"),
+        (0.001, "0.001", "p = 0.001"),
+        (0.0132, "0.013", "p = 0.013"),
+    ],
+)
+def test_no_p_value_is_0(p: float, plain: str, named: str) -> None:
+    assert (p_told(p), p_told(p, "p")) == (plain, named)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "over", "meaning"),
+    [
+        ("greedy", "seeds and items", "95 % interval over seeds and items, in percentage points"),
+        ("loss", "items", "95 % interval over items, in nats per token"),
+        ("preference", "items", "95 % interval over items, in the unit shown"),
+    ],
+)
+def test_an_interval_is_over_what_there_was_and_in_its_unit(outcome: Outcome, over: str, meaning: str) -> None:
+    blocks: list[Block] = [Terms(("[low, high]",))]
+    ((*_, (found,)),) = explained_once([("headline", "", 0, blocks)], outcome, over)
+    assert isinstance(found, Terms)
+    assert found.meanings == (meaning,)
+
+
+def text_of(run: RunFolder) -> str:
+    """The whole page as JSON."""
+    return json.dumps([plain(block) for *_, blocks in sections(run) for block in blocks], ensure_ascii=False)
+
+
+def test_two_checkpoints_have_no_seeds(tmp_path: Path) -> None:
+    assert "95 % interval over items, in" in text_of(compared(tmp_path, items=40, rows=40))
+    assert "95 % interval over seeds and items, in" in text_of(build(tmp_path / "trial", seeds=2))
+
+
+@pytest.mark.parametrize(("objective", "shown"), [("grpo", True), ("sft", False), ("dpo", False)])
+def test_settings_that_did_nothing_are_not_shown(tmp_path: Path, objective: str, shown: bool) -> None:
+    run = RunFolder(tmp_path)
+    idle = {"beta": 0.0, "num_generations": 8, "max_completion_length": 8, "temperature": 1.0}
+    settings = {"objective": objective, "learning_rate": 0.001, **idle}
+    write_json(run.manifest, RunManifest({}, {}, {}, settings, "base", ""))
+    page = json.dumps([plain(block) for block in Settings().blocks(run)])
+    assert "learning_rate" in page
+    assert [name for name in idle if name in page] == (list(idle) if shown else [])
+    write_json(run.manifest, RunManifest({}, {}, {}, settings | {"beta": 0.3}, "base", ""))
+    assert "beta" in json.dumps([plain(block) for block in Settings().blocks(run)]), "DPO's own"
+
+
+def test_rollouts_and_their_target_are_left_out_where_there_were_none(tmp_path: Path) -> None:
+    run = build(tmp_path, seeds=2)
+    result = read_json(run.result, TrialResult)
+    spent = [SeedRow(arm, seed, "rollouts", 64.0, "rollouts") for arm in result.arms for seed in result.seeds]
+    write_json(run.result, replace(result, rows=(*result.rows, *spent)))
+    page = json.dumps([plain(block) for block in Arms().blocks(run)])
+    assert "Targets, fixed before the run" in page
+    assert '"rollouts"' in page
+    none = (replace(row, value=0.0) for row in spent)
+    write_json(run.result, replace(result, decoding="loss", rows=(*result.rows, *none)))
+    page = json.dumps([plain(block) for block in Arms().blocks(run)])
+    assert "Targets, fixed before the run" not in page
+    assert '"rollouts"' not in page
+
+
+@pytest.mark.parametrize(
+    ("weights", "level", "told"), [({"t": 1.0}, None, True), ({"t": 0.5, "u": 0.5}, None, False), ({"t": 1.0}, 2.0, False)]
+)
+def test_one_task_without_levels_leaves_nothing_to_steer(
+    tmp_path: Path, weights: dict[str, float], level: float | None, told: bool
+) -> None:
+    run = build(tmp_path, seeds=2)
+    write_plan(run.plan, Plan("proportional", (Stage("all", "sft", 6, weights),)))
+    result = read_json(run.result, TrialResult)
+    write_json(run.result, replace(result, judgements=(), arms=("frozen", "uniform"), references=("frozen",)))
+    write_json(run.claims, [Claim("unchanged", "t", level, 0.5, 0.5, Interval(0.0, -0.01, 0.01, 5), "5 seeds", "uniform")])
+    page = text_of(run)
+    assert "No lever was tried." in page
+    assert ("One task without levels: there was nothing to steer" in page) == told
