@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -56,6 +57,17 @@ def load_learner(
         model = _with_adapter(model, adapter)
     name = path if adapter is None else f"{path} + {adapter}"
     return Learner(model.to(accelerator or "cpu"), tokenizer, name, form=form, batch_size=batch_size)
+
+
+def load_reader(path: str) -> Learner:
+    """A learner without weights, of a checkpoint or of an adapter's base: it encodes prompts, and knows its context.
+
+    Raises InputError as `load_learner` does.
+    """
+    folder = Path(path)
+    base = folder.is_dir() and not (folder / "config.json").is_file() and (folder / "adapter_config.json").is_file()
+    path = adapter_base(folder) if base else path
+    return Learner(SimpleNamespace(config=_read(AutoConfig, path)), _read(AutoTokenizer, path), path)
 
 
 def check_checkpoint(path: str, adapter: str | None = None, *, chats: bool = False) -> None:
