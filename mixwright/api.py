@@ -9,6 +9,7 @@ A corpus is a `Corpus`, the path or name of examples (all of them, nothing is he
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -109,7 +110,7 @@ def measure(
     """
     from mixwright.learner.learner import Learner
     from mixwright.learner.load import load_learner
-    from mixwright.measure.room import room_for
+    from mixwright.measure.room import fitting, room_for
     from mixwright.measure.stage import measure_learner
     from mixwright.preflight import check_items, check_settings
 
@@ -122,6 +123,9 @@ def measure(
     )
     assert now is not None
     if settings is None:
+        rows, notes = fitting([now], rows, chosen)
+        for note in notes:
+            logging.getLogger("mixwright").warning(note)
         room = room_for([now], rows, chosen)
         chosen = replace(chosen, max_new_tokens=room.tokens)
     return list(measure_learner(now, rows, chosen, start=first, seed=seed).measurements)

@@ -233,6 +233,26 @@ def test_the_grader_is_what_the_answers_look_like_and_tasks_without_one_are_left
     assert "expected rows with answers that can be graded" in err
 
 
+def test_prompts_that_leave_no_room_are_found_before_anything_is_measured(call: Call) -> None:
+    rows = sums(12)
+    rows[3]["prompt"] = "1+" * 40
+    checkpoint("now")
+    code, out, err = call("measure", "now", "--corpus", write("a.jsonl", rows), "--samples", "1", "--json")
+    assert code == 0, err
+    assert (
+        "warning: 1 of 12 rows are left out, whose prompts leave no room for an answer of 16 tokens in a context of 64"
+        in err
+    )
+    assert "a.jsonl:4 of task 'sum' with 80 tokens" in err
+    assert {row["n"] for row in json.loads(out)["measurements"] if row["name"] == "greedy"} == {11}
+    longer = [{**row, "prompt": row["prompt"] * 20} for row in sums(12)]
+    code, _, err = call("measure", "now", "--corpus", write("b.jsonl", longer), "--folder", "kept")
+    assert code == 1
+    assert "12 of 12 without; the first: b.jsonl:1 of task 'sum' with 80 tokens" in err
+    assert "measure," not in err
+    assert not Path("kept").exists()
+
+
 def test_a_corpus_may_be_a_path_in_python(tmp_path: Path) -> None:
     from mixwright import api
     from mixwright.config import MeasureConfig

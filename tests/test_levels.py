@@ -68,5 +68,5 @@ def test_a_corpus_with_a_level_of_its_own_for_every_row_has_cells_that_can_be_ju
     assert all(cell.chance < 0.3 for cell in corpus.cells())  # one-row cells would have a constant that is always right
     assert {row.level for row in corpus if row.split == "eval"} <= {cell.level for cell in corpus.cells()}
     shown = [seen.message for seen in Difficulty().check(corpus)]
-    assert shown[0].startswith("t: 320 different levels were put into 8 bins of about equal size by quantile")
+    assert corpus.notes[0].startswith("t: 320 different levels were put into 8 bins of about equal size by quantile")
     assert any(message.startswith("8 levels: ") for message in shown)

@@ -137,7 +137,7 @@ def test_whole_tasks_are_the_mean_of_their_items_each_swapped_within_its_level()
 
 
 def test_the_chance_level_is_that_of_a_rule_chosen_on_the_training_rows():
-    rows = [Example(f"t{n}", "a", f"t{n}", answer="1" if n < 6 else "2", split="train") for n in range(10)]
+    rows = [Example(f"t{n}", "a", f"t{n}", answer="1" if n < 6 else f"x{n}", split="train") for n in range(10)]
     rows += [Example(f"e{n}", "a", f"e{n}", answer="1" if n < 3 else "2", split="eval") for n in range(10)]
     corpus = Corpus.from_examples(rows)
     passes = Passes(Script({row.id: ["2"] * 3 for row in rows}), None, MeasureConfig(items=20, samples=2), corpus)  # pyright: ignore

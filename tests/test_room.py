@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +18,7 @@ from mixwright.learner.learner import Learner
 from mixwright.learner.prompt_form import PromptForm
 from mixwright.measure.notes import notes_on
 from mixwright.measure.passes import Passes
-from mixwright.measure.room import room_for
+from mixwright.measure.room import fitting, room_for
 from mixwright.measure.stage import MeasureResult, measure_learner
 from mixwright.records import Example, Measurement
 
@@ -60,7 +61,43 @@ def test_room_ends_with_the_context_of_the_model() -> None:
     tokens, why = room(rows("7" * 40), context=50)
     assert tokens == 50 - 6, "prompts of 6 characters"
     assert "chars has a context of 50 tokens" in why
+    assert "of which the longest prompt takes 6; " in why
+    tokens, why = room(rows("7" * 40), context=40)
+    assert tokens == 34
+    assert "less than the longest answer and its end" in why
     assert room(rows("7" * 40), context=5)[0] == 1, "sampling says that the prompt is too long"
+
+
+def long_prompts(*lengths: int, split: str = "train", task: str = "t") -> list[Example]:
+    return [Example(f"{task}{n}", task, "p" * n, answer="7", split=split) for n in lengths]  # pyright: ignore
+
+
+def test_rows_whose_prompts_leave_no_room_are_left_out_and_counted() -> None:
+    config = MeasureConfig(items=99)
+    corpus = Corpus.from_examples([*long_prompts(10, 47, 48), *long_prompts(49, 60, 80, task="u"), *long_prompts(5, 6, 7)])
+    kept, (note,) = fitting([learner(64)], corpus, config)
+    assert [len(str(row.prompt)) for row in kept] == [10, 47, 48, 5, 6, 7], "64 less a quarter of it, 16"
+    assert note.startswith(
+        "3 of 9 rows are left out, whose prompts leave no room for an answer of 16 tokens in a context of 64"
+    )
+    assert note.endswith("u (3); the first: u49 of task 'u' with 49 tokens; nothing is left of u")
+    assert room_for([learner(64)], kept, config).tokens == 16
+    kept, (note,) = fitting([learner(4096), learner(64)], corpus, config, asked=4)
+    assert [len(str(row.prompt)) for row in kept] == [10, 47, 48, 49, 60, 5, 6, 7], "as asked; the tightest model counts"
+    assert "nothing is left" not in note
+    assert fitting([learner(4096)], corpus, config) == (corpus, [])
+
+
+def test_only_rows_that_are_measured_must_leave_room_and_most_of_them_must() -> None:
+    held = [*long_prompts(10, 11, split="eval"), *long_prompts(90, 91, 92, 93)]
+    corpus = Corpus.from_examples(held)
+    assert fitting([learner(64)], corpus, MeasureConfig(items=9))[1] == []
+    with pytest.raises(InputError, match=r"4 of 6 without; the first: t90 of task 't' with 90 tokens"):
+        fitting(
+            [learner(64)], Corpus.from_examples([dataclasses.replace(row, split="train") for row in held]), MeasureConfig()
+        )
+    found = room_for([learner(100)], corpus, MeasureConfig(items=9), trained=True)
+    assert found.tokens == 7, "training writes to all prompts: 93 of 100"
 
 
 FORMS = {

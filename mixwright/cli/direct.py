@@ -107,7 +107,8 @@ def prepare(paths: Sequence[str], asked: Measuring, rows: Graded, measure: Measu
         if learner.name != path:
             say(f"model: {learner.name}")
     if rows.probe is None:
-        config = replace(config, measure=_with_room(learners, corpus, settled, asked, say))
+        corpus, length = _with_room(learners, corpus, settled, asked, say)
+        config = replace(config, measure=replace(settled, max_new_tokens=length))
     form = learners[0].form.told(example.prompt for example in corpus)
     say(f"prompts: {form}")
     return Ready(config, corpus, learners, _noted(config, rows, asked, form), graded=rows.probe is None)
@@ -115,14 +116,17 @@ def prepare(paths: Sequence[str], asked: Measuring, rows: Graded, measure: Measu
 
 def _with_room(
     learners: Sequence[Learner], corpus: Corpus, settled: MeasureConfig, asked: Measuring, say: Say
-) -> MeasureConfig:
-    """How long completions may be, as asked or as the items need; says which."""
-    from mixwright.measure.room import Room, room_for
+) -> tuple[Corpus, int]:
+    """The rows whose prompts leave room, and how long completions may be, as asked or as the items need; says which."""
+    from mixwright.measure.room import Room, fitting, room_for
 
+    corpus, notes = fitting(learners, corpus, settled, asked.max_new_tokens)
+    for note in notes:
+        say(one_line(f"warning: {note}"))
     given = Room(asked.max_new_tokens, "as asked") if asked.max_new_tokens is not None else None
     room = given or room_for(learners, corpus, settled)
     say(f"completions: up to {room.tokens:,} tokens ({room.why}); another length: --max-new-tokens")
-    return replace(settled, max_new_tokens=room.tokens)
+    return corpus, room.tokens
 
 
 def _load(path: str, asked: Measuring, base: str | None) -> Learner:

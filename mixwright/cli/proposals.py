@@ -213,13 +213,29 @@ def _characters(corpus: Corpus) -> int:
 
 
 def _room(config: RunConfig, corpus: Corpus) -> tuple[int, str]:
-    """Longest completion, and what it was taken from."""
+    """Longest completion, by the rule of `measure` where the model is here, and what it was taken from."""
     from mixwright.measure.room import SOLUTION
     from mixwright.measure.stage import longest_answer
 
     room = longest_answer(corpus)
     if config.model.path == "tiny:":
         return min(room, TINY_ROOM), f"As long as the longest answer; at most {TINY_ROOM} for a tiny model on a CPU."
+    if (found := _model_room(config, corpus)) is not None:
+        return found
     if any(task.grader.startswith("final_answer") for task in corpus.tasks.values()):
         return max(room, SOLUTION), "Room for a worked solution, of which the grader reads the final answer."
     return room, "As long as the longest answer, one token per character at worst; at most 256."
+
+
+def _model_room(config: RunConfig, corpus: Corpus) -> tuple[int, str] | None:
+    """The same from the tokenizer and the context of the checkpoint; None where they cannot be read."""
+    try:
+        from mixwright.learner.load import load_reader
+        from mixwright.measure.room import fitting, room_for
+
+        reader, sizes = load_reader(config.model.path), dataclasses.replace(config.measure, items=MOST)
+    except (ImportError, InputError):  # no torch here, or the model is elsewhere: the run says so
+        return None
+    held, notes = fitting([reader], corpus, sizes)
+    found = room_for([reader], held, sizes, trained=True)
+    return found.tokens, f"{found.why}.{''.join(f' {note}: the run refuses such rows.' for note in notes)}"

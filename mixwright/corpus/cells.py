@@ -14,6 +14,7 @@ from mixwright.errors import InputError
 from mixwright.estimates.cell_states import FEWEST_ITEMS
 from mixwright.estimates.chance import ROWS, Chance, Rules, chance_level
 from mixwright.graders.choice import option_texts
+from mixwright.graders.final_answer import FinalAnswer
 from mixwright.records import Cell, Example, cell_key
 
 SMALL = "small"
@@ -76,7 +77,12 @@ def rows_by(corpus: GradedRows, rows: np.ndarray, one: str, other: str) -> dict[
 def rules_of(corpus: GradedRows, task: str) -> Rules:
     """The rules without the skill that a task's grader and options allow. Raises InputError for a grader that fails."""
     grader = corpus.grader(task)
-    return Rules(corpus.grade, grader.luck, option_texts, grader.reading)
+
+    def blind(rows: Sequence[Example]) -> float | None:  # letters that prompts list can be guessed whoever judges them
+        known = grader.luck(rows)
+        return FinalAnswer().luck(rows) if known is None else known
+
+    return Rules(corpus.grade, blind, option_texts, grader.reading)
 
 
 def answered(corpus: GradedRows, groups: Iterable[np.ndarray]) -> Iterator[list[Example]]:

@@ -111,7 +111,7 @@ class Learner:
         """
         prompt = self.form.of(prompt if isinstance(prompt, str) else tuple(prompt))  # datasets hold messages as lists
         if isinstance(prompt, str):
-            ids = self.tokenizer(prompt)["input_ids"]
+            ids = self.tokenizer(prompt, verbose=False)["input_ids"]  # lengths are checked, and told, here
         else:
             if self.tokenizer.chat_template is None:
                 raise no_template(self.name)

@@ -6,6 +6,7 @@ import importlib.util
 import json
 from collections.abc import Collection
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -73,6 +74,17 @@ def _check_weights(path: str, model: Any, missing: Collection[str]) -> None:
         raise InputError(f"finite weights at {path!r}", f"NaN or infinite ones in {some(wrong)}", remedy)
 
 
+def load_reader(path: str) -> Learner:
+    """A learner without weights, of a checkpoint or of an adapter's base: it encodes prompts, and knows its context.
+
+    Raises InputError as `load_learner` does.
+    """
+    folder = Path(path)
+    base = folder.is_dir() and not (folder / "config.json").is_file() and (folder / "adapter_config.json").is_file()
+    path = adapter_base(folder) if base else path
+    return Learner(SimpleNamespace(config=_read(AutoConfig, path)), _read(AutoTokenizer, path), path)
+
+
 def check_checkpoint(path: str, adapter: str | None = None, *, chats: bool = False) -> None:
     """What can be refused of a checkpoint without reading its weights.
 
@@ -86,7 +98,7 @@ def check_checkpoint(path: str, adapter: str | None = None, *, chats: bool = Fal
     """
     folder = Path(path)
     if folder.is_dir() and not (folder / "config.json").is_file():
-        path, adapter = _base_of(folder), path
+        path, adapter = adapter_base(folder), path
         folder = Path(path)
     _read(AutoConfig, path)
     if _read(AutoTokenizer, path).chat_template is None and chats:

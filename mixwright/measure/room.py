@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import heapq
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mixwright.records import plain
+from mixwright.errors import InputError, some
+from mixwright.records import Example, plain
 
 if TYPE_CHECKING:
     from mixwright.config import MeasureConfig
@@ -18,6 +21,8 @@ LEAST, MOST = 16, 2048
 """Fewest and most tokens that are taken without being asked for."""
 SOLUTION = 512
 """Tokens for a worked solution, where a grader reads a final answer out of it; GSM8K's own take at most 350 or so."""
+PROMPTS = 2000
+"""Prompts, the longest by characters, whose tokens are counted."""
 HEADROOM = 1.25
 """Times the longest answer: a right answer may be said in more words."""
 
@@ -32,7 +37,51 @@ class Room:
     """What it was taken from, for people."""
 
 
-def room_for(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig) -> Room:
+def fitting(
+    learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig, asked: int | None = None
+) -> tuple[Corpus, list[str]]:
+    """The corpus without the rows to measure whose prompts leave no room for an answer, and a line that counts them.
+
+    An answer needs as much as the longest one and its end, `LEAST` tokens at least; a quarter of the context at most.
+
+    Args:
+        learners: as for `room_for`.
+        corpus: its held-out rows are looked at, all of them where there are none.
+        config: how many items.
+        asked: tokens of a completion that were asked for; they are needed, then.
+
+    Raises:
+        InputError: most rows have too long a prompt; or as `room_for`.
+    """
+    contexts = [one.context for one in learners if one.context]
+    if not contexts:
+        return corpus, []
+    limit = min(contexts)
+    needed = asked or min(max(LEAST, _longest(learners, corpus, config)[0] + 1), max(1, limit // 4))
+    held_out = corpus.select(split="eval")
+    rows = held_out if len(held_out) else corpus
+    long = [
+        (row, tokens)
+        for row in rows
+        if len(plain(row.prompt).encode()) > (limit - needed) // 2  # tokens are bytes at worst, beside the chat's own
+        and (tokens := max(len(one.encode(row.prompt)) for one in learners)) + needed > limit
+    ]
+    if not long:
+        return corpus, []
+    (first, tokens), gone = long[0], Counter(row.task for row, _ in long)
+    where = f"the first: {first.source or first.id} of task {first.task!r} with {tokens:,} tokens"
+    lack = f"an answer of {needed:,} tokens in a context of {limit:,}"
+    if 2 * len(long) > len(rows):
+        remedy = "Shorten or leave out long prompts, take a model of a longer context, or fewer tokens: --max-new-tokens."
+        raise InputError(f"prompts that leave room for {lack}", f"{len(long):,} of {len(rows):,} without; {where}", remedy)
+    left = corpus.select(ids=[row.id for row in corpus if row.id not in {row.id for row, _ in long}])
+    counts = some([f"{task} ({count:,})" for task, count in sorted(gone.items())])
+    note = f"{len(long):,} of {len(rows):,} rows are left out, whose prompts leave no room for {lack}: {counts}; {where}"
+    whole = sorted(set(gone) - {row.task for row in left.select(split="eval" if len(held_out) else None)})
+    return left, [note + (f"; nothing is left of {', '.join(whole)}" if whole else "")]
+
+
+def room_for(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig, *, trained: bool = False) -> Room:
     """Longest completion that the items which are measured need.
 
     A grader that reads a final answer (`final_answer`, or a function of the user's) gets room for a worked solution.
@@ -41,15 +90,12 @@ def room_for(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig)
         learners: the models that are measured, whose tokenizers count; all get the same room.
         corpus: items are picked from it as measuring does.
         config: how many items.
+        trained: completions are written to prompts of all rows, not only of those that are measured.
 
     Raises:
         InputError: nothing to grade, or chat prompts without a chat template.
     """
-    from mixwright.measure.passes import Passes
-
-    items = Passes(learners[0], None, config, corpus).items
-    texts = list({text for item in items for text in (item.answer or "", plain(item.target)) if text})
-    longest = max(len(ids) for one in learners for ids in one.tokenizer(texts, add_special_tokens=False)["input_ids"])
+    longest, items = _longest(learners, corpus, config)
     wanted = max(LEAST, 8 * math.ceil((HEADROOM * longest + 1) / 8))
     why = f"the longest answer of {len(items):,} items has {longest:,} tokens"
     reading = sorted({corpus.tasks[item.task].grader for item in items if _reads(corpus.tasks[item.task].grader)})
@@ -57,12 +103,25 @@ def room_for(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig)
         wanted, why = SOLUTION, f"{', '.join(reading)} may read a final answer out of a worked solution; {why}"
     if wanted > MOST:
         wanted, why = MOST, f"{why}, and no more than {MOST:,} is taken unasked"
-    left = [(one.context - max(len(one.encode(item.prompt)) for item in items), one) for one in learners if one.context]
-    rest, tightest = min(left, key=lambda pair: pair[0], default=(wanted, learners[0]))
-    if rest < wanted:
-        why = f"{tightest.name} has a context of {tightest.context:,} tokens, and the longest prompt stands in it; {why}"
-        wanted = max(1, rest)
+    rows = heapq.nlargest(PROMPTS, corpus if trained else items, key=lambda row: len(plain(row.prompt)))
+    ends = [(one.context, max(len(one.encode(row.prompt)) for row in rows), one) for one in learners if one.context]
+    context, taken, tightest = min(ends, key=lambda end: end[0] - end[1], default=(0, 0, learners[0]))
+    if context and context - taken < wanted:
+        wanted = max(1, context - taken)
+        short = ", less than the longest answer and its end" if wanted < longest + 1 else ""
+        why = (
+            f"{tightest.name} has a context of {context:,} tokens, of which the longest prompt takes {taken:,}{short}; {why}"
+        )
     return Room(wanted, why)
+
+
+def _longest(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig) -> tuple[int, Sequence[Example]]:
+    """Tokens of the longest answer or target of the items that are measured, and those items."""
+    from mixwright.measure.passes import Passes
+
+    items = Passes(learners[0], None, config, corpus).items
+    texts = list({text for item in items for text in (item.answer or "", plain(item.target)) if text})
+    return max(len(ids) for one in learners for ids in one.tokenizer(texts, add_special_tokens=False)["input_ids"]), items
 
 
 def _reads(grader: str) -> bool:
