@@ -98,7 +98,7 @@ def check_checkpoint(path: str, adapter: str | None = None, *, chats: bool = Fal
     """
     folder = Path(path)
     if folder.is_dir() and not (folder / "config.json").is_file():
-        path, adapter = adapter_base(folder), path
+        path, adapter = _base_of(folder), path
         folder = Path(path)
     _read(AutoConfig, path)
     if _read(AutoTokenizer, path).chat_template is None and chats:
