@@ -25,7 +25,7 @@ demo: announce $(READY)-lab
 	@$(BIN)/python -m mixwright_lab.demo $(if $(FULL),--full)
 
 announce:
-	@echo "the demo takes about 14 minutes on two CPU cores, installation included$(if $(FULL), (FULL=1: longer))"
+	@echo "the demo takes about 15 minutes on two CPU cores, installation included$(if $(FULL), (FULL=1: longer))"
 
 check: $(READY)-dev
 	@$(BIN)/ruff format --check .
