@@ -15,12 +15,13 @@ from mixwright.estimates.readings import Outcome
 from mixwright.records import Claim, Interval, Observation, Plan, RunManifest, SeedRow, Stage, TrialResult
 from mixwright.runs import RunFolder, read_json, write_json, write_measurements, write_plan
 from mixwright.verdict.basis import MOST_ROWS, recommended
-from mixwright.verdict.blocks import Block, Terms
-from mixwright.verdict.claims import claims_between, undecided_because
+from mixwright.verdict.blocks import Block, Headline, Paragraph, Terms
+from mixwright.verdict.claims import claims_between, family, undecided_because
 from mixwright.verdict.next_steps import steps_of, with_option
 from mixwright.verdict.page_data import plain
 from mixwright.verdict.recommendation import Contrast, Recommendation, TrialSeen, recommend
 from mixwright.verdict.sections.arms import Arms
+from mixwright.verdict.sections.decisions import Decisions
 from mixwright.verdict.sections.settings import Settings
 from mixwright.verdict.stage import sections
 from mixwright.verdict.terms import explained_once
@@ -275,3 +276,29 @@ def test_one_task_without_levels_leaves_nothing_to_steer(
     page = text_of(run)
     assert "No lever was tried." in page
     assert ("One task without levels: there was nothing to steer" in page) == told
+
+
+def test_items_gained_and_lost_stand_beside_their_difference(tmp_path: Path) -> None:
+    run = compared(tmp_path, items=40, rows=40)
+    facts = [fact for *_, blocks in sections(run) for block in blocks if isinstance(block, Headline) for fact in block.facts]
+    assert facts[0].label == "change of success"
+    assert facts[0].note.endswith("]; 1 gained, 0 lost of 40")
+    assert not any("gained" in fact.note for fact in facts[1:])
+
+
+def test_the_correction_is_told_in_plain_words() -> None:
+    told = family([moved("loss", 2.0, 1.78, 5)])
+    assert told.startswith("With several claims, the chance that any claim of one word (any learnt, say) is wrong is kept")
+    assert "corrected by Holm over 1 claim," in told
+
+
+@pytest.mark.parametrize(
+    ("what", "told"), [("lr_factor", "steps that were skipped"), ("refuse.t@1", "for groups of cell X"), ("beta", "")]
+)
+def test_decisions_that_need_a_word_get_one(tmp_path: Path, what: str, told: str) -> None:
+    line = {"step": 3, "what": what, "old": 1.0, "new": 0.0, "because": "2 skipped"}
+    (tmp_path / "decisions.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
+    blocks = Decisions().blocks(RunFolder(tmp_path))
+    said = [block.text for block in blocks if isinstance(block, Paragraph)][1:]
+    assert len(said) == bool(told)
+    assert told in "".join(said)

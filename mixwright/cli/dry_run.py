@@ -16,6 +16,7 @@ from mixwright.records import Task, to_data
 if TYPE_CHECKING:
     from mixwright.config import RunConfig
     from mixwright.runs import RunFolder
+    from mixwright.trial.arm_roles import Arms
 
 REHEARSED = 100_000
 """Draws that a rehearsal makes at most."""
@@ -65,6 +66,7 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
     drawn = f"{steps.steps * steps.prompts * each} {'rollouts' if generates else 'rows'}"
     tasks = some([f"{name} ({_judged(task)})" for name, task in corpus.tasks.items()])
     asked = "".join(f"; {name}: {to_data(value)}" for name, value in config.plan.stage.items())
+    seen = power.foresee(config, folder, corpus, bases_of(config, folder))
     return [
         ("corpus", f"{len(train)} training and {len(held_out)} held-out examples; tasks and graders: {tasks}"),
         ("audit", f"checks: {', '.join(listing('checks'))}"),
@@ -75,15 +77,21 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
         ),
         (
             "trial",
-            f"references: {', '.join(arms.references)}; levers: {', '.join(arms.levers) or 'none'}; "
-            f"ablations: {', '.join(arms.ablations) or 'none'}; each on "
-            f"{config.trial.seeds} seeds, {drawn} a branch (frozen: none), then measured again; only if a lever "
-            f"beats every reference, its nulls: {', '.join(arms.nulls) or 'none'}",
+            f"{_compared(arms)}; each on {config.trial.seeds} seeds, {drawn} a branch (frozen: none), then measured again",
         ),
         ("verdict", str(folder.page)),
-        *(("can see", line) for line in power.told(power.foresee(config, folder, corpus, bases_of(config, folder)))),
+        *(("can see", line.removeprefix("can see").lstrip(": ")) for line in power.told(seen)),
         ("time", time),
     ]
+
+
+def _compared(arms: Arms) -> str:
+    """The arms by role; nulls only where there are levers, which they run for."""
+    roles = {"references": arms.references, "levers": arms.levers, "ablations": arms.ablations}
+    told = [f"{role}: {', '.join(names) or 'none'}" for role, names in roles.items()]
+    if arms.levers:
+        told.append(f"nulls, only if a lever beats every reference: {', '.join(arms.nulls) or 'none'}")
+    return "; ".join(told)
 
 
 def _judged(task: Task) -> str:

@@ -274,7 +274,7 @@ def family(claims: Collection[Claim]) -> str:
     """What the words were corrected for."""
     judged = sum(claim.adjusted_p is not None for claim in claims)
     return (
-        f"Each word with a sign (learnt, damaged ...) is corrected by Holm over {count(judged, 'claim')}, by the largest p "
-        "value of all that it rests on: the chance that any claim of one word is wrong is at most 2.5 %. The intervals "
-        "shown are of single claims, 95 % each."
+        "With several claims, the chance that any claim of one word (any learnt, say) is wrong is kept below 2.5 %: each "
+        f"word with a sign (learnt, damaged ...) is corrected by Holm over {count(judged, 'claim')}, by the largest p value "
+        "of all that it rests on. The intervals shown are of single claims, 95 % each."
     )

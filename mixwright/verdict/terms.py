@@ -14,7 +14,8 @@ MEANING: dict[str, str] = {
     "uniform": "rows drawn as they come",
     "equal_shares": "every task, and every level of a task, drawn equally often",
     "[low, high]": "95 % interval over {over}, in percentage points",
-    "S": "what the cell's own answers would earn on its other prompts",
+    "S": "what the same answers would earn if they were swapped between the prompts of the cell: the part of success that "
+    "does not depend on the prompt",
     "D": "success minus S, the part of success that depends on the prompt",
     "null": "an arm that lacks what the lever knows",
     "cell": "a task at one level",

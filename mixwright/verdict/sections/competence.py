@@ -27,8 +27,8 @@ ABOUT = (
     "success under the other decoding, and the chance level with half of its 95 % interval."
 )
 WHY_ONE = (
-    "The chance level of a cell is one number on this page: that of the held-out items its claim rests on. S is another "
-    "thing, since it asks what the model's own answers would earn on other prompts."
+    "The chance level of a cell is one number on this page: that of the held-out items its claim rests on. S is not the "
+    "chance level: it uses this model's own answers, the chance level a fixed rule."
 )
 
 

@@ -21,6 +21,12 @@ from mixwright.verdict.text import NONE, count
 FIRST = 12
 """Groups that stay open."""
 
+MEANINGS = {
+    "refuse.": "refuse.X says what the gates answered for groups of cell X: refused groups do not teach, admitted ones do.",
+    "lr_factor": "lr_factor to 0 stands for steps that were skipped: steps.jsonl calls them skip_step and keeps the factor.",
+}
+"""Beginning of a decision's name -> what it means."""
+
 
 @dataclass(slots=True)
 class _Group:
@@ -67,7 +73,10 @@ class Decisions(Section):
             blocks.append(_table("Decisions", others[:FIRST]))
         if others[FIRST:]:
             blocks.append(Fold(f"{len(others) - FIRST} more kinds", (_table("Rarer decisions", others[FIRST:]),)))
-        return blocks
+        return [
+            *blocks,
+            *(Paragraph(text) for begin, text in MEANINGS.items() if any(w.startswith(begin) for w, _ in others)),
+        ]
 
 
 def _collect(groups: dict[str, _Group], seed: int, path: Path) -> None:

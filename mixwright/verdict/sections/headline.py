@@ -9,6 +9,7 @@ Blind spot: speaks of the leading arm as a whole; which of its levers worked nee
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from mixwright.contracts import Section
@@ -138,7 +139,7 @@ def _plain(run: RunFolder, found: Recommendation, seen: TrialSeen | PairSeen | N
     if whole is None:
         return [Headline(found.sentence, found.tone), Paragraph(_counted(claims))]
     outcome, reading = whole.outcome, READINGS[whole.outcome]
-    facts = _parts(whole) if outcome in GRADED else _ungraded(run, whole)
+    facts = _parts(run, whole) if outcome in GRADED else _ungraded(run, whole)
     right = not isinstance(seen, PairSeen) or seen.right
     said = told(change_word(whole), outcome=outcome) if right else f"{told('cannot tell')}: {NO_ANSWER}"
     name = f"{reading.told[:1].upper()}{reading.told[1:]}"
@@ -152,11 +153,18 @@ def _plain(run: RunFolder, found: Recommendation, seen: TrialSeen | PairSeen | N
     return [Headline(found.sentence, found.tone, tuple(facts)), Paragraph(text), note, terms]
 
 
-def _parts(whole: Change) -> list[Fact]:
-    """The change of success, of S and of D, and of sampled success."""
+def _parts(run: RunFolder, whole: Change) -> list[Fact]:
+    """The change of success, of S and of D, and of sampled success; greedy answers of two checkpoints are counted, too."""
     parts = zip(PARTS, (whole.success, whole.swapped, whole.dependence), strict=True)
     every = [*parts, ("change of sampled success", whole.sampled)]
-    return [_changed(name, part, whole.outcome) for name, part in every if part is not None]
+    facts = [_changed(name, part, whole.outcome) for name, part in every if part is not None]
+    before, after = comparisons(run)[lead(run)]
+    if whole.outcome == "greedy" and len(before) == 1:
+        column, items = READINGS["greedy"].column, whole.items
+        moved = after[0].column(column, items) - before[0].column(column, items)
+        counted = f"{(moved > 0).sum():,} gained, {(moved < 0).sum():,} lost of {len(items):,}"
+        facts[0] = replace(facts[0], note=f"{facts[0].note}; {counted}")
+    return facts
 
 
 def _ungraded(run: RunFolder, whole: Change) -> list[Fact]:
