@@ -116,7 +116,7 @@ class MeasureConfig:
     temperature: Temperature = 1.0
     """Sampling temperature of the sampled completions; greedy decoding does not read it."""
     max_new_tokens: Annotated[Count, Tokens] = 8
-    """Longest completion, tokens; longer ones are cut and graded as they are."""
+    """Longest completion, tokens; longer ones are cut, and an answer that was cut off earns nothing."""
     decoding: Literal["greedy", "sampled"] = "greedy"
     """The declared decoding: how the model will be used, and what the primary outcome is read from."""
     probes: tuple[str, ...] = ("competence", "formats", "entropy", "drift")

@@ -142,6 +142,35 @@ def test_no_answer_several_answers_and_a_cut_answer_earn_nothing(gold: str, comp
     assert grade(gold, completion) == 0.0
 
 
+@pytest.mark.parametrize(
+    ("completion", "earned"),
+    [
+        ("So the total cost $12, the total cost $12, the total cost of the cost of the cost of the cost of 12", 0.0),
+        (f"{LONG}In total, she sells 12", 0.0),
+        (f"{LONG}In total, she sells 12.", 0.0),  # of 12.5
+        (f"{LONG}In total, she sells 12 eggs at the", 0.0),
+        (f"{LONG}In total, she sells 12 eggs.\n", 0.0),
+        ("12", 0.0),  # of 120
+        (f"{LONG}#### 12", 0.0),
+        (f"{LONG}The answer is 12", 0.0),
+        (f"{LONG}<answer> 12", 0.0),
+        (f"{LONG}\\boxed{{12", 0.0),
+        (f"{LONG}\\boxed{{12}}", 1.0),
+        (f"{LONG}\\boxed{{13}}", 0.0),
+        (f"{LONG}<answer>12</answer>", 1.0),
+        (f"{LONG}The answer is 12. I can also say why, becau", 1.0),
+        (f"{LONG}#### 12\n\n\n", 1.0),
+        ("12\n\n\n", 1.0),
+        (f"{LONG}A: 12\n\nQ: Tom has 7 pens. How many a", 1.0),
+        (f"{LONG}A: 13\n\nQ: Tom has 12", 0.0),
+    ],
+)
+def test_of_a_completion_that_was_cut_only_a_finished_answer_counts(completion: str, earned: float) -> None:
+    example = Example("i", "t", "How many?", answer="12")
+    assert JUDGE.grade_cut(example, completion) == earned
+    assert load_grader("exact").grade_cut(example, "12") == 1.0, "no answer is looked for in a longer text"
+
+
 def test_what_the_prompt_says_is_no_answer() -> None:
     prompt = f"{LONG * 2}Somebody said that the answer is 12.\nIs that so? How many are left of 12?"
     assert grade("12", prompt, prompt) == 0.0

@@ -216,7 +216,7 @@ def test_of_many_items_each_is_swapped_with_some_and_the_numbers_agree():
 
 def test_partial_credit_is_no_success(monkeypatch):
     passes, corpus = scripted({"p": ["1", "1"]}, {"p": "1"}, samples=1)
-    monkeypatch.setattr(Corpus, "grade", lambda self, example, text: 0.9)
+    monkeypatch.setattr(Corpus, "grade", lambda self, example, text, cut: 0.9)
     rows = run("competence", passes, corpus)
     assert named(rows, "greedy").value == named(rows, "pass@1").value == 0.0
     assert not [row for row in rows if row.name == "pass@2"]

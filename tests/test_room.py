@@ -14,12 +14,13 @@ from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.batches import row_batches
-from mixwright.learner.learner import Learner
+from mixwright.learner.learner import Completion, Learner
 from mixwright.learner.prompt_form import PromptForm
 from mixwright.measure.notes import notes_on
 from mixwright.measure.passes import Passes
 from mixwright.measure.room import fitting, room_for
 from mixwright.measure.stage import MeasureResult, measure_learner
+from mixwright.measure.swaps import grades
 from mixwright.records import Example, Measurement
 
 USER, SYSTEM = ({"role": "user", "content": "1+1="},), {"role": "system", "content": "add"}
@@ -157,6 +158,22 @@ def test_measuring_tells_how_far_it_is_and_how_much_was_cut() -> None:
     passes = Passes(learner(), None, config, corpus, 0)
     ended = [c.finished for item in passes.rollouts.values() for c in (item.greedy, *item.samples)]
     assert found.cut == 1 - sum(ended) / 9
+
+
+def test_a_completion_that_was_cut_earns_nothing_by_its_last_number() -> None:
+    """The same text after every prompt: the greedy one was ended and earns, samples were cut and do not, nor in swaps."""
+
+    class Writes:
+        def sample(self, prompts: Sequence[Any], *, count: int, **_: Any) -> list[list[Completion]]:
+            made = Completion("She counts them. " * 9 + "So it is 7", (1, 2), (0.0, 0.0), count == 1)
+            return [[made] * count for _ in prompts]
+
+    corpus = Corpus.from_examples(rows("7", "7", "7", "7"), {"t": "final_answer"})
+    passes = Passes(Writes(), None, MeasureConfig(items=9, samples=2), corpus)  # pyright: ignore
+    assert [item.greedy_score for item in passes.rollouts.values()] == [1.0] * 4
+    assert [item.scores for item in passes.rollouts.values()] == [(0.0, 0.0)] * 4
+    assert grades(passes, passes.items, "greedy").tolist() == [[1.0] * 4] * 4
+    assert grades(passes, passes.items, "pass@1").tolist() == [[0.0] * 4] * 4
 
 
 def result(cut: float, values: dict[str, float]) -> MeasureResult:

@@ -219,3 +219,11 @@ def test_a_trial_grades_the_last_message_of_a_completion():
     reward = corpus_reward(rows, TimedGrades(rows, 0, "stop"))
     made = [{"role": "assistant", "content": "I add."}, {"role": "assistant", "content": "4"}]
     assert reward([made, list(reversed(made))], id=["one", "one"]) == [1.0, 0.0]
+
+
+def test_a_trial_grades_what_was_cut_as_measuring_does():
+    rows = Corpus.from_examples([Example("one", "sum", "2 + 2 =", answer="4")], {"sum": "final_answer"})
+    reward = corpus_reward(rows, TimedGrades(rows, 0, "stop"), longest=3, ends={2})
+    ids = [[5, 5, 5], [5, 5, 2], [5, 2]]
+    assert reward(["so it is 4"] * 3, id=["one"] * 3, completion_ids=ids) == [0.0, 1.0, 1.0]
+    assert reward(["so it is 4"], id=["one"]) == [1.0], "whoever does not say the tokens"

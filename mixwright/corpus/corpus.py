@@ -121,13 +121,17 @@ class Corpus:
             self._graders[task] = self._graders[known] if known else load_grader(name, apart_from=self._folder)
         return self._graders[task]
 
-    def grade(self, example: Example, completion: str) -> float:
-        """Score of a completion, 0..1, by the grader of the example's task. Raises InputError when there is no answer."""
+    def grade(self, example: Example, completion: str, *, cut: bool = False) -> float:
+        """Score of a completion, 0..1, by the grader of the example's task; `cut` where it ran into the limit of tokens.
+
+        Raises InputError when there is no answer.
+        """
         if example.answer is None:
             raise InputError(
                 "an example with an answer", f"{example.id!r} without one", "Name the answer's column: corpus.columns."
             )
-        return self.grader(example.task).grade(example, completion)
+        grader = self.grader(example.task)
+        return grader.grade_cut(example, completion) if cut else grader.grade(example, completion)
 
     def cells(self) -> tuple[Cell, ...]:
         """Every task x level of the train split (of all rows when there is none), sorted by key, with its chance level."""

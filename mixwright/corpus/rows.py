@@ -64,8 +64,8 @@ class GradedRows(Protocol):
         """The grader of a task."""
         ...
 
-    def grade(self, example: Example, completion: str) -> float:
-        """Score of a completion, 0..1."""
+    def grade(self, example: Example, completion: str, *, cut: bool = False) -> float:
+        """Score of a completion, 0..1; of one that ran into the limit of tokens with `cut`."""
         ...
 
 

@@ -38,8 +38,8 @@ class TimedGrades:
         """Answers that took too long, per task."""
         self._named: set[str] = set()
 
-    def grade(self, example: Example, completion: str) -> float:
-        """Score of a completion, 0..1.
+    def grade(self, example: Example, completion: str, *, cut: bool = False) -> float:
+        """Score of a completion, 0..1; of one that ran into the limit of tokens with `cut`.
 
         Raises:
             InputError: the example has no answer, the grader fails, or it takes too long and `slow` is stop.
@@ -49,7 +49,7 @@ class TimedGrades:
         try:
             return within(
                 self.seconds,
-                lambda: self.corpus.grade(example, completion),
+                lambda: self.corpus.grade(example, completion, cut=cut),
                 lambda: self._name(example.id, f"Still grading: {who}, for over {min(self.seconds, TOLD_AFTER):g} s."),
             )
         except TooSlow:

@@ -15,6 +15,10 @@ class Grader(ABC):
     def grade(self, example: Example, completion: str) -> float:
         """Score of `completion` for `example`, 0..1. Must not raise on hostile text and must not evaluate it."""
 
+    def grade_cut(self, example: Example, completion: str) -> float:
+        """Score of a completion that was cut at the limit of tokens, 0..1; another where an answer is read out of it."""
+        return self.grade(example, completion)
+
     def luck(self, examples: Sequence[Example]) -> float | None:
         """Success of blind choice over these examples of one cell, 0..1; None when it is not known from the form alone."""
         return None

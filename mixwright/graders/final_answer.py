@@ -4,14 +4,14 @@ Source: https://arxiv.org/abs/2110.14168 (`#### 72`), https://arxiv.org/abs/2103
 https://arxiv.org/abs/2210.09261 ("the answer is (B)").
 Unit: 1.0 for the right final answer, 0.0 otherwise; luck is 1 / number of options where rows or prompts list them.
 Cost: a few regular expressions over the last 20,000 characters.
-Blind spot: a completion cut off behind a number that happens to be right; numbers in words; equal formulas written
-differently (`2x+1` and `1+2x`); the reasoning is not looked at.
+Blind spot: a completion that was cut behind a number that happens to be right, where nobody says that it was (`grade_cut`);
+numbers in words; equal formulas written differently (`2x+1` and `1+2x`); the reasoning is not looked at.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Literal
 
 from mixwright.errors import InputError
@@ -32,6 +32,8 @@ from mixwright.graders._readings import (
 from mixwright.graders.choice import option_names
 from mixwright.records import Example, plain
 
+_CUT = "\0"
+"""Stands where a completion was cut: what is read up to here may have gone on."""
 _LISTED = re.compile(r"^[ \t]{0,8}\(?([A-Z])[).:][ \t]+(\S.{0,300})$", re.MULTILINE)
 
 
@@ -42,7 +44,8 @@ class FinalAnswer(Grader):
     the last of several; a short completion as a whole; the last letter, number or word of the last sentence. Numbers are
     equal whatever their commas, currency, percent sign, unit, zeros or simple fraction; option letters with or without
     brackets; words in any case; formulas without LaTeX that changes nothing. Nothing for several answers (`3 or 4`), a
-    list of all options, and an answer cut off.
+    list of all options, and an answer cut off. Of a completion that ran into the limit of tokens only what is finished
+    counts: `\boxed{72}`, a mark or a short answer that something follows.
 
     Args:
         last_number: without a mark, look in the last sentence of a longer completion; false wants a mark or a bare answer.
@@ -60,10 +63,25 @@ class FinalAnswer(Grader):
             return 0.0
         if completion.strip() == answer:
             return 1.0
+        kinds = {"marked", "whole", "last"} if self.last_number else {"marked", "whole"}
+        return self._judged(example, completion, kinds)
+
+    def grade_cut(self, example: Example, completion: str) -> float:
+        """As `grade`, but nothing for an answer that the end of the text may have cut, nor for the last number before it."""
+        if not (example.answer or "").strip() or not completion.strip():
+            return 0.0
+        if completion[-1].isspace():  # what stands before is whole
+            return self._judged(example, completion, {"marked", "whole"})
+        return self._judged(example, completion + _CUT, {"marked", "whole", "last"})
+
+    def _judged(self, example: Example, completion: str, kinds: Container[str]) -> float:
+        """1.0 where the first statement of these kinds that says anything is the answer; nothing where it was cut off."""
         prompt = plain(example.prompt)
         gold, options = _gold(example, prompt)
         for found in stated(completion, prompt):
-            if found.kind != "last" or self.last_number:
+            if _CUT in found.text:
+                return 0.0
+            if found.kind in kinds:
                 verdict = _agrees(gold, found, options)
                 if verdict is not None:
                     return float(verdict)

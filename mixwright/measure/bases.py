@@ -148,7 +148,7 @@ def measure_bases(
     for path, cut in zip(bases, pool.run(jobs, title="measure"), strict=True):
         if cut > MUCH:
             length = config.measure.max_new_tokens
-            told = f"{cut:.1%} of completions of {base_name(path)} were cut at {length:,} tokens and graded as they are"
+            told = f"{cut:.1%} of completions of {base_name(path)} were cut at {length:,} tokens"
             say(f"  warning: {told}; another length: measure.max_new_tokens")
     rows = pooled([read_measurements(folder.measurements(base_name(b))) for b in bases])
     write_measurements(folder.measurements("before"), rows)

@@ -33,7 +33,9 @@ def notes_on(found: Mapping[str, MeasureResult], corpus: Corpus, max_new_tokens:
     for when, result in found.items():
         if result.cut > 0:
             side = f" {when}" if len(found) > 1 else ""
-            message = f"{result.cut:.1%} of completions{side} were cut at {max_new_tokens:,} tokens and graded as they are"
+            message = (
+                f"{result.cut:.1%} of completions{side} were cut at {max_new_tokens:,} tokens, graded by what was finished"
+            )
             much = result.cut > MUCH
             remedy = "Raise --max-new-tokens, or look why the model does not stop." if much else ""
             count = round(result.cut * result.rollouts)

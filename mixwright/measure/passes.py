@@ -51,9 +51,9 @@ class ExampleRollouts:
         """Share right of what the measurement `greedy` or `pass@1` reads, 0..1."""
         return float(self.greedy_score >= FULL_MARKS) if name == "greedy" else float(self.correct.mean())
 
-    def texts(self, name: str) -> Counter[str]:
-        """Its completions, and how often each was written."""
-        return Counter([self.greedy.text] if name == "greedy" else [sample.text for sample in self.samples])
+    def texts(self, name: str) -> Counter[tuple[str, bool]]:
+        """Its completions, each with whether it was cut, and how often each was written."""
+        return Counter((made.text, not made.finished) for made in ([self.greedy] if name == "greedy" else self.samples))
 
 
 @dataclass(frozen=True)
@@ -159,8 +159,8 @@ class Passes:
         )
         found = {}
         for item, (best,), samples in zip(self.items, greedy, sampled, strict=True):
-            scores = tuple(self.grades.grade(item, sample.text) for sample in samples)
-            found[item.id] = ExampleRollouts(best, self.grades.grade(item, best.text), tuple(samples), scores)
+            score, *scores = (self.grades.grade(item, made.text, cut=not made.finished) for made in (best, *samples))
+            found[item.id] = ExampleRollouts(best, score, tuple(samples), tuple(scores))
         return found
 
     @cached_property

@@ -74,17 +74,17 @@ def grades(passes: Passes, items: Sequence[Example], name: str) -> np.ndarray:
     count = len(items)
     shifts = range(count) if count <= WHOLE else [0, *np.linspace(1, count - 1, SHIFTS).astype(int).tolist()]
     table = np.full((count, count), np.nan)
-    known: dict[tuple[int, str], bool] = {}
+    known: dict[tuple[int, str, bool], bool] = {}
     for row, item in enumerate(items):
         answers = passes.rollouts[item.id].texts(name)
         for shift in shifts:
             column = (row + shift) % count
             right = 0.0
-            for text, times in answers.items():
+            for (text, cut), times in answers.items():
                 given = text if not shift else _moved(item, items[column], text)
-                key = (column, given)
+                key = (column, given, cut)
                 if key not in known:
-                    known[key] = passes.grades.grade(items[column], given) >= FULL_MARKS
+                    known[key] = passes.grades.grade(items[column], given, cut=cut) >= FULL_MARKS
                 right += times * known[key]
             table[row, column] = right / sum(answers.values())
     return table

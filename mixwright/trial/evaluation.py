@@ -122,7 +122,7 @@ class ProgressCallback(TrainerCallback):
             seed=self.seed,
         )
         scores = [
-            self.grades.grade(example, sample.text) >= FULL_MARKS
+            self.grades.grade(example, sample.text, cut=not sample.finished) >= FULL_MARKS
             for example, samples in zip(examples, groups, strict=True)
             for sample in samples
         ]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +61,7 @@ def make_trainer(
     shared = _shared_settings(config, learner, steps, seed, folder)
     given: dict[str, Any] = {"model": learner.model, "processing_class": learner.tokenizer, "steering": steering}
     if stage.objective == "grpo":
-        return _grpo_trainer(train, config, _grpo_config(config, shared), given)
+        return _grpo_trainer(train, config, _grpo_config(config, shared), given, learner.end_ids)
     if stage.objective == "sft":
         from mixwright.trainers.sft import SteeredSFTTrainer
 
@@ -72,13 +73,12 @@ def make_trainer(
     raise InputError("an objective that a trial can train: grpo, sft or dpo", stage.objective, "Change it in the plan.")
 
 
-def _grpo_trainer(train: Corpus, config: RunConfig, args: Any, given: dict[str, Any]) -> Any:
+def _grpo_trainer(train: Corpus, config: RunConfig, args: Any, given: dict[str, Any], ends: Collection[int]) -> Any:
     from mixwright.trainers.grpo import SteeredGRPOTrainer
 
     grades = TimedGrades(train, config.measure.grader_seconds, config.measure.slow_grader)
-    trainer = SteeredGRPOTrainer(
-        args=args, train_dataset=train.to_datasets(), reward_funcs=[corpus_reward(train, grades)], **given
-    )
+    reward = corpus_reward(train, grades, longest=args.max_completion_length, ends=ends)
+    trainer = SteeredGRPOTrainer(args=args, train_dataset=train.to_datasets(), reward_funcs=[reward], **given)
     grades.tell = functools.partial(_note_late, trainer)
     return trainer
 
@@ -124,12 +124,20 @@ def _shared_settings(config: RunConfig, learner: Learner, steps: int, seed: int,
     }
 
 
-def corpus_reward(corpus: Corpus, grades: TimedGrades) -> Reward:
-    """A TRL reward function: the grade of each completion by the grader of its example's task, 0..1, under a time limit."""
+def corpus_reward(corpus: Corpus, grades: TimedGrades, *, longest: int | None = None, ends: Collection[int] = ()) -> Reward:
+    """A TRL reward function: the grade of each completion by the grader of its example's task, 0..1, under a time limit.
+
+    A completion of `longest` tokens that ends in none of `ends` was cut, and is graded as measuring grades one.
+    """
     row_of = {example.id: row for row, example in enumerate(corpus)}
 
-    def correct(completions: list[Any], id: list[str], **_: Any) -> list[float]:
+    def correct(
+        completions: list[Any], id: list[str], completion_ids: Sequence[Sequence[int]] | None = None, **_: Any
+    ) -> list[float]:
         """Graded against the corpus's answer."""
-        return [grades.grade(corpus[row_of[name]], text_of(made)) for name, made in zip(id, completions, strict=True)]
+        tokens = completion_ids if completion_ids is not None and longest else [()] * len(completions)
+        cut = [len(ids) >= (longest or math.inf) and ids[-1] not in ends for ids in tokens]
+        made = zip(id, completions, cut, strict=True)
+        return [grades.grade(corpus[row_of[name]], text_of(text), cut=short) for name, text, short in made]
 
     return correct
