@@ -42,6 +42,7 @@ app = typer.Typer(
 Config = Annotated[Path, typer.Argument(metavar="RUN.YAML", help="Settings, as `mixwright run --init` writes them.")]
 Source = Annotated[str, typer.Argument(metavar="RUN.YAML|MODEL", help="Settings; or, with --corpus, a checkpoint.")]
 Folder = Annotated[Path | None, typer.Option(help="Run folder; default: runs/<name of RUN.YAML>.")]
+Full = Annotated[bool, typer.Option("--full", help="Print every number, or every observation, in the table.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
 GATE_HELP = (
     "Exit with 0 only when protected cells are shown to have lost less than 5 points on average and less than 15 each, with "
@@ -80,6 +81,7 @@ def audit(
     grader: Annotated[str, typer.Option(help="Grader of every task.")] = "exact",
     check: Annotated[list[str] | None, typer.Option(help="Only this check; repeatable.")] = None,
     fail_on: Annotated[Literal["error", "warning", "never"], typer.Option(help=FAIL_HELP)] = "never",
+    full: Full = False,
     as_json: Json = False,
 ) -> None:
     """Look at the data: what is in it, and what should not be. No model needed."""
@@ -92,7 +94,8 @@ def audit(
     if as_json:
         output.out_json({"observations": observations})
     else:
-        shown, others = output.first_tasks(observations)
+        shown, folded = (observations, "") if full else output.fold_infos(observations)
+        shown, others = output.first_tasks(shown)
         output.out_rows(
             ("severity", "check", "task", "count", "what was seen", "what to do"),
             [
@@ -100,15 +103,15 @@ def audit(
                 for o in shown
             ],
         )
-        if others:
-            output.out(others)
+        for line in filter(None, (folded, others)):
+            output.out(line)
     if any(o.severity in FAILING[fail_on] for o in observations):
         raise typer.Exit(FOUND)
 
 
 @app.command()
 @with_measuring
-def measure(source: Source, asked: Measuring, folder: Folder = None, as_json: Json = False) -> None:
+def measure(source: Source, asked: Measuring, folder: Folder = None, full: Full = False, as_json: Json = False) -> None:
     """Measure what the model can do now, per task and level, beside its chance level."""
     if asked.on_checkpoint(source):
         from mixwright.cli import direct
@@ -123,7 +126,7 @@ def measure(source: Source, asked: Measuring, folder: Folder = None, as_json: Js
         with workers(settings) as pool, opened(settings, run, base=config.parent, pool=pool):
             found = measure_bases(settings, run, pool, base=config.parent, say=output.say)
             rows = [row for row in found if row.example is None]
-    output.out_measurements(rows, as_json=as_json)
+    output.out_measurements(rows, as_json=as_json, full=full)
 
 
 @app.command()

@@ -8,6 +8,7 @@ import pytest
 from cli_call import Call, sums, write
 
 from mixwright.audit.stage import complaints
+from mixwright.cli.output import fold_infos
 from mixwright.records import Observation
 from mixwright.runs import RunFolder, write_json
 from mixwright.verdict.blocks import Fold, Paragraph, Table
@@ -45,12 +46,30 @@ def test_without_being_asked_it_is_fine_and_an_unknown_word_is_not(call: Call) -
 
 def test_a_table_shows_200_tasks_and_counts_the_others(call: Call) -> None:
     rows = [{"task": f"t{n:03}", "prompt": f"q {n} {m}", "answer": str(m)} for n in range(230) for m in range(2)]
-    code, out, _ = call("audit", write("many.jsonl", rows), "--check", "frequency")
+    code, out, _ = call("audit", write("many.jsonl", rows), "--check", "frequency", "--full")
     lines = [line for line in out.splitlines() if line.strip().startswith("info")]
     assert (code, len(lines)) == (0, 200)
     assert "30 more tasks: 30 info; all of them: --json" in out
     _, every, _ = call("audit", "many.jsonl", "--check", "frequency", "--json")
     assert every.count('"severity": "info"') == 230
+
+
+def test_infos_are_folded_and_errors_and_warnings_are_not(call: Call) -> None:
+    rows = [{"task": f"t{n:03}", "prompt": f"q {n} {m}", "answer": str(m)} for n in range(50) for m in range(2)]
+    rows += [{"task": "t000", "prompt": "q 0 0", "answer": "0"}] * 3
+    code, out, _ = call("audit", write("many.jsonl", rows), "--check", "frequency", "--check", "duplicates")
+    words = [line.split()[0] for line in out.splitlines() if line.strip().startswith(("info", "warning", "error"))]
+    assert code == 0
+    assert words[0] != "info"
+    assert len(words) == 30
+    assert "more infos: --full" in out
+    _, every, _ = call("audit", "many.jsonl", "--check", "frequency", "--check", "duplicates", "--full")
+    assert every.count("duplicates") + every.count("frequency") > 30
+    assert "--full" not in every
+    seen = [Observation("contamination", f"t{n}", "error", 1, 2, "It leaks.", "Remove it.") for n in range(40)]
+    info = Observation("frequency", "t", "info", 1, 2, "Few.", "")
+    assert fold_infos([*seen, info]) == (seen, "and 1 more info: --full")
+    assert fold_infos([info] * 30) == ([info] * 30, "")
 
 
 def test_complaints_and_the_page_stay_short(tmp_path: Path) -> None:

@@ -34,8 +34,8 @@ def flags(words: str, own: str, shared: str = MEASURING) -> str:
 
 
 FLAGS = {
-    "audit": "TRAIN --check --column --eval --fail-on --grader --json --task",
-    "measure": flags("RUN.YAML|MODEL", "--folder --json"),
+    "audit": "TRAIN --check --column --eval --fail-on --full --grader --json --task",
+    "measure": flags("RUN.YAML|MODEL", "--folder --full --json"),
     "plan": flags("RUN.YAML|MODEL", "--dry-run --export --export-to --folder --objective --output --planner --steps"),
     "steer": "RUN.YAML --dry-run --folder",
     "trial": "RUN.YAML --folder",

@@ -233,6 +233,26 @@ def test_the_grader_is_what_the_answers_look_like_and_tasks_without_one_are_left
     assert "expected rows with answers that can be graded" in err
 
 
+def test_a_person_gets_a_line_per_task_and_level_and_the_rest_when_asked(call: Call) -> None:
+    checkpoint("now")
+    rows = [{**row, "level": n % 2} for n, row in enumerate(sums(24))] + [{**row, "task": "other"} for row in sums(9)]
+    asked = ("measure", "now", "--corpus", write("a.jsonl", rows), *FAST)
+    code, out, err = call(*asked)
+    assert code == 0, err
+    head, _, *lines, more = [line.split() for line in out.splitlines() if line.strip()]
+    assert " ".join(head) == "task level success, greedy success, sampled chance level D, greedy items"
+    assert [(line[0], line[-1]) for line in lines] == [("other", "9"), ("sum", "24"), ("sum", "12"), ("sum", "12")]
+    assert [line[1] for line in lines[1:]] == ["all", "0", "1"]
+    numbers = json.loads(call(*asked, "--json")[1])["measurements"]
+    chance = next(row for row in numbers if (row["task"], row["name"]) == ("other", "chance"))
+    assert f"{chance['value']:.1%}" in lines[0]
+    assert more[0] == str(len(numbers) - 16)
+    assert more[-1] == "--full"
+    _, full, _ = call(*asked, "--full")
+    assert full.count("competence") == sum(row["probe"] == "competence" for row in numbers)
+    assert "--full" not in full
+
+
 def test_prompts_that_leave_no_room_are_found_before_anything_is_measured(call: Call) -> None:
     rows = sums(12)
     rows[3]["prompt"] = "1+" * 40

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -18,6 +19,15 @@ if TYPE_CHECKING:
 
 TASKS = 200
 """Tasks that a table of observations shows."""
+ROWS = 30
+"""Rows of a table of observations from which infos are counted instead of shown."""
+HEADS = {
+    "success, greedy": "greedy",
+    "success, sampled": "pass@1",
+    "chance level": "chance",
+    "D, greedy": "greedy.dependence",
+}
+"""Columns of what was measured -> names of measurements."""
 PAIRS = 3
 """Pairs of rows shown as evidence in a table."""
 
@@ -53,10 +63,17 @@ def out_rows(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     console().print(table)
 
 
-def out_measurements(rows: Sequence[Measurement], *, as_json: bool) -> None:
-    """What was measured of cells and tasks, as a table or as JSON."""
+def out_measurements(rows: Sequence[Measurement], *, as_json: bool, full: bool = False) -> None:
+    """What was measured of cells and tasks: a line for each, every number (`full`), or JSON."""
     if as_json:
         out_json({"measurements": rows})
+        return
+    lines, shown = _lines(rows)
+    if lines and not full:
+        out_rows(("task", "level", *HEADS, "items"), lines)
+        if shown < len(rows):
+            more = ", ".join(dict.fromkeys(row.probe for row in rows))
+            out(f"{len(rows) - shown:,} more numbers of the probes {more}: --full")
         return
     header = ("task", "level", "probe", "number", "value", "95 % interval", "null", "n", "unit")
     ends = [f"{row.low:.3g} .. {row.high:.3g}" for row in rows]
@@ -65,6 +82,27 @@ def out_measurements(rows: Sequence[Measurement], *, as_json: bool) -> None:
         header,
         [(r.task, _number(r.level), r.probe, r.name, _number(r.value), e, _number(r.null), r.n, r.unit) for r, e in parts],
     )
+
+
+def _lines(rows: Sequence[Measurement]) -> tuple[list[tuple[object, ...]], int]:
+    """A line per task and level with success in it, and how many of the numbers stand there."""
+    places: dict[tuple[str, float | None], dict[str, Measurement]] = {}
+    for row in rows:
+        if row.probe == "competence":
+            places.setdefault((row.task, row.level), {})[row.name] = row
+    found, lines = 0, []
+    for (task, level), known in sorted(places.items(), key=lambda each: (each[0][0], each[0][1] or -math.inf)):
+        if "greedy" not in known:
+            continue
+        of_task = level is None and sum(place[0] == task for place in places) > 1
+        cells = [_share(known.get(name)) for name in HEADS.values()]
+        found += sum(map(bool, cells))
+        lines.append((task, "all" if of_task else _number(level), *cells, known["greedy"].n))
+    return lines, found
+
+
+def _share(row: Measurement | None) -> str:
+    return "" if row is None else f"{row.value:.1%} [{100 * row.low:.1f}, {100 * row.high:.1f}]"
 
 
 def _number(value: float | None) -> str:
@@ -96,6 +134,15 @@ def first_tasks(observations: Sequence[Observation], most: int = TASKS) -> tuple
     counts = Counter(seen.severity for seen in others)
     words = ", ".join(f"{counts[word]:,} {word}" for word in ("error", "warning", "info") if counts[word])
     return kept, f"{len({seen.task for seen in others}):,} more tasks: {words}; all of them: --json"
+
+
+def fold_infos(observations: Sequence[Observation]) -> tuple[list[Observation], str]:
+    """All errors and warnings, and infos as far as `ROWS` rows have room; and a line that counts the others, if any."""
+    told = [seen for seen in observations if seen.severity != "info"]
+    infos = [seen for seen in observations if seen.severity == "info"]
+    room = max(0, ROWS - len(told))
+    more = len(infos) - room
+    return [*told, *infos[:room]], f"and {more:,} more {'info' if more == 1 else 'infos'}: --full" if more > 0 else ""
 
 
 def out_yaml(record: Any) -> None:
