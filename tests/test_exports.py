@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import runpy
+import shlex
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,7 @@ def planned(selector: str = "equal_levels", objective: Objective = "grpo", gcd: 
 
 
 def export(name: str, place: Path, plan: Plan | None = None, batch: int = 8) -> str:
-    return "\n".join(export_plan(plan or planned(), corpus(), name, place, batch=batch))
+    return "\n".join(export_plan(plan or planned(), corpus(), name, place, batch=batch, group=4))
 
 
 def settings(path: Path) -> Any:
@@ -126,10 +127,18 @@ def test_axolotl_gets_the_rows_in_the_order_of_the_draws(tmp_path: Path) -> None
     }
     assert kept.items() <= found.items()
     assert found["max_steps"] == 10
+    assert (found["micro_batch_size"], found["gradient_accumulation_steps"]) == (4, 8), "completions: 8 groups of 4"
+    assert found["trl"] == {"num_generations": 4}
+    different = len({row["id"] for row in rows})
+    assert f"80 rows, {different} different ones of 60" in " ".join((place / "axolotl.yaml").read_text("utf-8").split(" #"))
+    told = export("axolotl", place, planned("uniform", gcd=2 / 3), batch=2)
+    assert "as likely to be drawn as any other; its 20 draws take 20 of 60 rows." in told
     export("axolotl", place, planned("uniform", "sft"))
     found = settings(place / "axolotl.yaml")
     assert found["datasets"][0]["type"]["field_output"] == "completion"
     assert "rl" not in found
+    assert "trl" not in found
+    assert (found["micro_batch_size"], found["gradient_accumulation_steps"]) == (1, 8)
 
 
 def test_llama_factory_gets_probabilities_and_described_data_sets(tmp_path: Path) -> None:
@@ -160,7 +169,21 @@ def test_verl_gets_its_five_fields(tmp_path: Path) -> None:
     assert found["data"]["shuffle"] is False
     assert found["data"]["train_files"] == [str(place / "train.parquet")]
     assert found["trainer"] == {"total_epochs": 1, "total_training_steps": 10}
-    assert "algorithm.adv_estimator=grpo" in told
+    assert found["actor_rollout_ref"] == {"actor": {"ppo_mini_batch_size": 8}, "rollout": {"n": 4}}, "the plan's groups"
+    assert "..." not in told
+    command = shlex.split(told.partition("for your GPUs: ")[2])
+    assert command[:3] == ["python3", "-m", "verl.trainer.main_ppo"]
+    assert set(command[3:]) == {
+        f"data.train_files=['{place / 'train.parquet'}']",
+        *("data.train_batch_size=8", "data.shuffle=False", "data.prompt_key=prompt", "data.reward_fn_key=data_source"),
+        *("trainer.total_epochs=1", "trainer.total_training_steps=10", "algorithm.adv_estimator=grpo"),
+        *("actor_rollout_ref.actor.ppo_mini_batch_size=8", "actor_rollout_ref.rollout.n=4"),
+        *("data.val_files=VAL_FILES", "actor_rollout_ref.model.path=PATH"),
+    }
+    told = "\n".join(export_plan(planned(), corpus(), "verl", tmp_path / "more", batch=8))
+    assert "Set actor_rollout_ref.rollout.n" in told
+    export("verl", tmp_path / "sft", planned("uniform", "sft"))
+    assert "actor_rollout_ref" not in settings(tmp_path / "sft" / "verl.yaml")
 
 
 def corpus_answer(key: str) -> str | None:

@@ -37,7 +37,9 @@ def check_export(name: str | None, folder: Path | None, *, dry_run: bool) -> Non
         raise InputError("--export or --dry-run", "both", "A dry run writes nothing: leave one out.")
 
 
-def export_plan(plan: Plan, corpus: Corpus, name: str, folder: Path, *, batch: int, seed: int = 0) -> list[str]:
+def export_plan(
+    plan: Plan, corpus: Corpus, name: str, folder: Path, *, batch: int, group: int | None = None, seed: int = 0
+) -> list[str]:
     """Write the plan for a trainer and say what was written; the folder appears whole or not at all.
 
     Args:
@@ -46,6 +48,7 @@ def export_plan(plan: Plan, corpus: Corpus, name: str, folder: Path, *, batch: i
         name: of an export (`mixwright list exports`), `-` or `_` inside.
         folder: made anew; an earlier export there is replaced, anything else refused.
         batch: prompts, rows or pairs per optimiser step.
+        group: completions per prompt in GRPO, where it is known.
         seed: of the draws and of the order of rows in a file.
 
     Raises:
@@ -53,7 +56,7 @@ def export_plan(plan: Plan, corpus: Corpus, name: str, folder: Path, *, batch: i
     """
     name = name.replace("-", "_")
     known("exports", name)
-    mix = mix_of(plan, corpus, batch=batch, seed=seed)
+    mix = mix_of(plan, corpus, batch=batch, group=group, seed=seed)
     if folder.exists() and not (folder / MARK).exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(
             "a new folder, or one with an earlier export", "other files", "Name another one: --export-to.", file=folder
@@ -71,7 +74,7 @@ def export_plan(plan: Plan, corpus: Corpus, name: str, folder: Path, *, batch: i
     return [*mix.notes, *said]
 
 
-def mix_of(plan: Plan, corpus: Corpus, *, batch: int, seed: int = 0) -> Mix:
+def mix_of(plan: Plan, corpus: Corpus, *, batch: int, group: int | None = None, seed: int = 0) -> Mix:
     """The plan's weights, as the engine has them before it has seen anything. Raises InputError as `export_plan` does."""
     if len(plan.stages) != 1:
         raise InputError("a plan of one stage, for now", f"{len(plan.stages)}", "Leave the stage that is to be exported.")
@@ -89,9 +92,9 @@ def mix_of(plan: Plan, corpus: Corpus, *, batch: int, seed: int = 0) -> Mix:
             Part(part_name(len(parts) + 1, cell.task, cell.level), cell.task, cell.level, share, rng.permutation(rows))
         )
     order = drawn[: min(stage.steps * batch, DRAWS)]
-    return Mix(
-        stage.objective, train, tuple(parts), order, batch, stage.steps, _notes(plan, pool, shares, len(order), batch)
-    )
+    group = group if stage.objective == "grpo" else None
+    notes = _notes(plan, pool, shares, order, batch)
+    return Mix(stage.objective, train, tuple(parts), order, batch, stage.steps, group, notes)
 
 
 def _shares(stage: Stage, pool: Pool, wanted: dict[str, float], drawn: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -106,13 +109,14 @@ def _shares(stage: Stage, pool: Pool, wanted: dict[str, float], drawn: NDArray[n
     return np.round(shares, 6)
 
 
-def _notes(plan: Plan, pool: Pool, shares: NDArray[np.float64], rows: int, batch: int) -> tuple[str, ...]:
+def _notes(plan: Plan, pool: Pool, shares: NDArray[np.float64], order: NDArray[np.int64], batch: int) -> tuple[str, ...]:
     """What the mix is, and what of the plan it cannot hold."""
-    stage = plan.stages[0]
+    stage, rows, taken = plan.stages[0], len(order), len(np.unique(order))
     counts = np.bincount(pool.cell_of, minlength=len(pool.cells))
     notes = [f"Plan of planner {plan.planner}: {stage.objective}, {stage.steps} steps of {batch} draws."]
     if np.abs(shares - counts / counts.sum()).max() < 1e-4:
-        notes.append("The plan keeps uniform sampling: every training row is drawn equally often.")
+        few = f"; its {rows:,} draws take {taken:,} of {len(pool.ids):,} rows" if taken < len(pool.ids) else ""
+        notes.append(f"The plan keeps uniform sampling: every training row is as likely to be drawn as any other{few}.")
     lost = []
     if stage.mixture is not None:
         lost.append(f"the mixture {stage.mixture} moves the weights of tasks")

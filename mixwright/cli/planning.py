@@ -97,5 +97,7 @@ def plan_folder(
 
 
 def _export(config: RunConfig, corpus: Corpus, plan: Plan, export: str, place: Path) -> None:
-    for line in export_plan(plan, corpus, export, place, batch=config.train.prompts, seed=config.seed):
+    for line in export_plan(
+        plan, corpus, export, place, batch=config.train.prompts, group=config.train.generations, seed=config.seed
+    ):
         output.say(one_line(line))

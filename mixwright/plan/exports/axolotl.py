@@ -6,6 +6,7 @@ So rows are repeated and left out as the weights have it.
 Source: Axolotl, Dataset Loading and Config Reference (docs.axolotl.ai/docs/dataset_loading.html, config-reference.html):
     `datasets`, `shuffle_merged_datasets`, `curriculum_sampling`; formats from dataset-formats/inst_tune.html,
     dataset-formats/conversation.html and rlhf.html.
+    With GRPO the batch sizes count completions, as TRL's do.
 Unit: rows.
 Cost: one JSONL file of as many rows as the plan draws, 100,000 at most.
 Blind spot: sample packing moves rows between steps; `curriculum_sampling` is read in SFT only.
@@ -16,6 +17,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from mixwright.contracts import Export
 from mixwright.plan.mix import Mix, as_chat, trl_rows, write_settings
@@ -46,13 +49,18 @@ class Axolotl(Export):
         entry: dict[str, Any] = {"path": str(folder / FILE), "ds_type": "json", "split": "train"}
         notes = [
             *mix.notes,
-            f"Axolotl has no weights, so {FILE} has the rows in the order of the plan's draws, repeated and left out "
-            "as the weights have it. Do not shuffle them, and do not remove the repeated ones.",
+            f"Axolotl has no weights, so {FILE} has the rows in the order of the plan's draws, repeated and left out as the "
+            f"weights have it: {len(mix.order):,} rows, {len(np.unique(mix.order)):,} different ones of "
+            f"{len(mix.corpus):,}. Do not shuffle them, and do not remove the repeated ones.",
+            f"Batch sizes are those of one device, a step of {mix.batch} {'prompts' if mix.group else 'rows'}: divide "
+            "gradient_accumulation_steps by the number of devices.",
         ]
         kind, note = _type(mix, chat=chat)
         if kind is not None:
             entry["type"] = kind
-        settings = {} if mix.objective == "sft" else {"rl": mix.objective}
+        settings: dict[str, Any] = {} if mix.objective == "sft" else {"rl": mix.objective}
+        if mix.group:
+            settings["trl"] = {"num_generations": mix.group}
         settings |= {
             "datasets": [entry],
             "shuffle_merged_datasets": False,
@@ -60,10 +68,15 @@ class Axolotl(Export):
             "dataset_exact_deduplication": False,
             "num_epochs": mix.epochs,
             "max_steps": mix.steps,
+            "micro_batch_size": mix.group or 1,
+            "gradient_accumulation_steps": mix.batch,
         }
         added = [*notes[len(mix.notes) :], *([note] if note else [])]
         write_settings(folder / "axolotl.yaml", [*mix.notes, *added], settings)
-        return [*added, f"Add {folder / 'axolotl.yaml'} to your settings; an optimiser step takes {mix.batch} rows."]
+        return [
+            *added,
+            f"Add {folder / 'axolotl.yaml'} to your settings; an optimiser step takes {mix.batch} rows of the file.",
+        ]
 
 
 def _type(mix: Mix, *, chat: bool) -> tuple[Any, str]:

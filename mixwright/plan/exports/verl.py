@@ -3,8 +3,9 @@
 verl concatenates `data.train_files` and shuffles; no setting is a weight (`data.sampler` takes a class of your own). So rows
 are repeated and left out as the weights have it.
 
-Source: verl, Prepare Data for Post-Training and Config Explanation (verl.readthedocs.io, preparation/prepare_data.html,
-    examples/config.html): the five fields of a row, `data.train_files`, `data.shuffle`, `data.train_batch_size`.
+Source: verl, Prepare Data for Post-Training, Config Explanation and GRPO (verl.readthedocs.io,
+    preparation/prepare_data.html, examples/config.html, algo/grpo.html): the five fields of a row, `data.train_files`,
+    `data.shuffle`, `data.train_batch_size`; `actor_rollout_ref.rollout.n` is 1 by default, and more for GRPO.
 Unit: rows.
 Cost: one Parquet file of as many rows as the plan draws, 100,000 at most.
 Blind spot: `filter_overlong_prompts` removes rows and so moves the shares; the grader is yours, found by `data_source`.
@@ -12,6 +13,8 @@ Blind spot: `filter_overlong_prompts` removes rows and so moves the shares; the 
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,18 +41,37 @@ class Verl(Export):
             "the weights have it. Do not shuffle them."
         ]
         data: dict[str, Any] = {"train_files": [str(folder / FILE)], "train_batch_size": mix.batch}
-        trainer = {"total_epochs": mix.epochs, "total_training_steps": mix.steps}
+        settings: dict[str, Any] = {"data": data, "trainer": {"total_epochs": mix.epochs, "total_training_steps": mix.steps}}
         if mix.objective == "sft":
             data |= {"multiturn": {"enable": True, "messages_key": "messages"}}
             added.append("verl's SFT trainer has a sampler of its own, which shuffles: the shares stay, the order does not.")
-            command = "torchrun -m verl.trainer.fsdp_sft_trainer"
+            command, yours = "torchrun -m verl.trainer.fsdp_sft_trainer", ("data.val_files", "model.partial_pretrain")
         else:
             data |= {"shuffle": False, "prompt_key": "prompt", "reward_fn_key": "data_source"}
-            command = "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo"
+            actor = {"actor": {"ppo_mini_batch_size": mix.batch}}  # a step of the optimiser for each batch, as planned
+            settings |= {"algorithm": {"adv_estimator": "grpo"}, "actor_rollout_ref": actor}
+            if mix.group:
+                settings["actor_rollout_ref"]["rollout"] = {"n": mix.group}
+            else:
+                added.append("Set actor_rollout_ref.rollout.n, the completions per prompt: it is 1, and GRPO needs more.")
+            command, yours = "python3 -m verl.trainer.main_ppo", ("data.val_files", "actor_rollout_ref.model.path")
             added.append("The reward is yours: data_source is the task, reward_model.ground_truth the answer.")
-        write_settings(folder / "verl.yaml", [*mix.notes, *added], {"data": data, "trainer": trainer})
-        flat = f"data.train_files=['{folder / FILE}'] data.train_batch_size={mix.batch}"
-        return [*added, f"Give the settings of {folder / 'verl.yaml'} as overrides: {command} {flat} ..."]
+        write_settings(folder / "verl.yaml", [*mix.notes, *added], settings)
+        asked = " ".join(f"{name}={name.rpartition('.')[2].upper()}" for name in yours)
+        return [
+            *added,
+            f"The settings of {folder / 'verl.yaml'} as overrides, with your {' and '.join(yours)}, and micro-batch sizes "
+            f"for your GPUs: {command} {' '.join(_flat(settings))} {asked}",
+        ]
+
+
+def _flat(settings: Mapping[str, Any], place: str = "") -> Iterator[str]:
+    """Each setting as an override on the command line, quoted for a shell."""
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{place}{name}.")
+        else:
+            yield shlex.quote(f"{place}{name}={value}")
 
 
 def _row(example: Example, place: int, objective: Objective) -> dict[str, Any]:
