@@ -249,7 +249,7 @@ def test_success_on_the_way_is_a_mean_over_tasks_under_the_declared_decoding(tmp
     class Always:
         def sample(self, prompts, **settings):
             asked.append((settings["count"], settings["temperature"]))
-            said = type("Said", (), {"text": "0"})
+            said = type("Said", (), {"text": "0", "finished": True})
             return [[said] * settings["count"] for _ in prompts]
 
     config = MeasureConfig(decoding=decoding, temperature=0.7)

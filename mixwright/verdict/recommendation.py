@@ -6,10 +6,12 @@ The two tables of rules are written out in docs/luck.md. Nothing is searched for
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from mixwright.estimates.cell_states import FEWEST_ITEMS
 from mixwright.estimates.judgement import FEWEST_SEEDS, MARGIN
 from mixwright.estimates.readings import unit_told
 from mixwright.records import ChangeWord, Claim, Interval, LeverWord, Proof
@@ -333,6 +335,9 @@ def _items_told(seen: PairSeen) -> str:
     """What the items at hand can show, and how many a smaller change would take."""
     every, unit = "all " if seen.exhausted else "", unit_told(seen.unit)
     items = f"{every}{count(seen.items, 'item')}{' of the file' if seen.exhausted else ''}"
+    most = 1.0 if seen.unit == "share" else math.inf
+    if seen.items < FEWEST_ITEMS or not seen.detectable < most:
+        return f"Cannot tell: {items} {'is' if seen.items == 1 else 'are'} too few to see any change; take more items."
     size, aim = (amount_told(value, seen.unit) for value in (seen.detectable, seen.aim))
     head = f"Cannot tell: {items} can only show a change of {size} {unit} or more"
     if not seen.needed:
