@@ -131,6 +131,7 @@ def test_of_long_answers_the_last_line_counts() -> None:
 
 def test_a_minority_form_is_a_warning_with_its_count() -> None:
     seen = Formats().check(corpus(*answered("t", ["12"] * 90 + [r"\boxed{7}"] * 10)))
+    assert "'9' is the commonest, 90.0% of them (9 stands for a number, a for a word" in seen[0].message
     info, warning = seen
     assert (info.severity, info.count, info.total) == ("info", 90, 100)
     assert (warning.severity, warning.count, warning.total, warning.task) == ("warning", 10, 100, "t")

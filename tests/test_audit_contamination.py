@@ -16,6 +16,7 @@ from mixwright.audit.repeats import near_repeats
 from mixwright.audit.rows import Reader, Row, fingerprints
 from mixwright.audit.stage import run_audit
 from mixwright.audit.text import normal_form
+from mixwright.cli.output import pairs
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Observation
 
@@ -207,6 +208,8 @@ def test_nearly_the_same_words_are_found_and_other_numbers_are_not() -> None:
     (near,) = leaks(items[:40], items[40:] + reworded + renumbered)
     assert (near.severity, near.count, near.total) == ("error", 8, 36)
     assert "nearly" in near.message
+    assert pairs(near).count(" ~ ") == 3
+    assert " = " not in pairs(near)
     assert {row["train_id"] for row in near.evidence} <= {f"train{i}" for i in range(8)}
 
 

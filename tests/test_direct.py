@@ -225,6 +225,11 @@ def test_the_grader_is_what_the_answers_look_like_and_tasks_without_one_are_left
     assert code == 0, err
     assert "grader of maths: final_answer, 8 of 8 answers end in `#### answer`; another: --grader NAME" in err
     assert "tales is not measured, nothing to grade" in err
+    more = [{"task": "yes", "prompt": f"{n}>1?", "answer": "yes" if n > 1 else "no"} for n in range(9)]
+    more += [{"task": "too", "prompt": f"{n}>2?", "answer": "yes" if n > 2 else "no"} for n in range(9)]
+    _, _, told = call("measure", "now", "--corpus", write("more.jsonl", [*more, *sums(9)]), *FAST)
+    assert "grader of yes, too: final_answer, 18 of 18 answers are one of 2 texts; another: --grader NAME" in told
+    assert "grader of sum: final_answer, 9 of 9 answers are one number; another: --grader NAME" in told
     assert "now has a context of 64 tokens" in err
     assert manifest("kept").settings["max_new_tokens"] == 64 - 2, "prompts of two characters"
     assert {row.task for row in read_measurements(RunFolder("kept").measurements("before"))} == {"maths", "*"}

@@ -26,7 +26,7 @@ def proposal(*rows: tuple[str, str]):
         ("How many?", "4 and 5 are 9. The answer is 9.", '2 of 2 answers say "the answer is ..."'),
         ("How many?", "-1,234.5", "2 of 2 answers are one number"),
         (OPTIONS, "(B)", "2 of 2 answers are the letter of an option that the prompt lists"),
-        ("Is it?", "yes", "2 of 2 answers are words out of 1"),
+        ("Is it?", "yes", "2 of 2 answers are one text"),
     ],
 )
 def test_the_form_of_the_answers_names_the_grader_and_is_counted(prompt: str, answer: str, why: str) -> None:
@@ -38,7 +38,7 @@ def test_the_form_of_the_answers_names_the_grader_and_is_counted(prompt: str, an
 
 
 def test_a_letter_without_options_in_the_prompt_is_a_word() -> None:
-    assert "words out of 2" in proposal(("Which note?", "B"), ("Which note?", "A")).why
+    assert "are one of 2 texts" in proposal(("Which note?", "B"), ("Which note?", "A")).why
 
 
 def test_texts_that_differ_by_case_or_marks_alone_need_the_exact_grader() -> None:

@@ -152,6 +152,6 @@ class Case:
         found = self.leaks.same
         return list(zip(found.held_out[which].tolist(), found.partner[which].tolist(), strict=True))
 
-    def show(self, pairs: list[tuple[int, int]]) -> tuple[dict[str, Any], ...]:
+    def show(self, pairs: list[tuple[int, int]], *, near: bool = False) -> tuple[dict[str, Any], ...]:
         """Pairs of row numbers (held-out, train) as evidence."""
-        return self.reader.pairs(pairs, "eval_", "train_")
+        return self.reader.pairs(pairs, "eval_", "train_", near=near)

@@ -117,11 +117,16 @@ class Reader:
         """At most `size` of the rows numbered `members`, as `draw` does, in file order."""
         return self.rows(draw(members, size))
 
-    def pairs(self, pairs: Sequence[tuple[int, int]], one: str, other: str) -> tuple[dict[str, Any], ...]:
-        """Evidence: the first `PAIRS` pairs of row numbers, with prefixes for the fields of either row."""
+    def pairs(
+        self, pairs: Sequence[tuple[int, int]], one: str, other: str, *, near: bool = False
+    ) -> tuple[dict[str, Any], ...]:
+        """Evidence: the first `PAIRS` pairs of row numbers, with prefixes for the fields of either row; `near` if they are
+        alike and not the same.
+        """
         kept = pairs[:PAIRS]
         found = self.examples(np.unique(np.array(kept, np.int64)))
-        return tuple(_evidence(found[a], found[b], one, other) for a, b in kept)
+        how = {"near": True} if near else {}
+        return tuple(_evidence(found[a], found[b], one, other) | how for a, b in kept)
 
     def _at(self, numbers: np.ndarray) -> np.ndarray:
         return np.searchsorted(self._starts, numbers, side="right") - 1

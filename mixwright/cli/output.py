@@ -118,9 +118,15 @@ def console() -> Console:
 
 
 def pairs(seen: Observation) -> str:
-    """The first few pairs of rows that show an observation, as ` held.jsonl:31 = mine.jsonl:1`; empty when it has none."""
-    found = [[row[name] for name in row if name.endswith("_source")] for row in seen.evidence[:PAIRS]]
-    shown = [" = ".join(map(str, places)) for places in found if len(places) == 2 and all(places)]
+    """The first few pairs of rows that show an observation, as ` held.jsonl:31 = mine.jsonl:1`, with `~` for near ones.
+
+    Empty when it has none.
+    """
+    found = [
+        (" ~ " if row.get("near") else " = ", [row[name] for name in row if name.endswith("_source")])
+        for row in seen.evidence[:PAIRS]
+    ]
+    shown = [sign.join(map(str, places)) for sign, places in found if len(places) == 2 and all(places)]
     return f" {', '.join(shown)}{'; more: --json' if seen.count > len(shown) else ''}." if shown else ""
 
 

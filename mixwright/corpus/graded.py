@@ -9,11 +9,15 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mixwright.config import CorpusConfig
 from mixwright.corpus.corpus import Corpus, read_corpus
 from mixwright.errors import InputError, some
 from mixwright.estimates.readings import READINGS
+
+if TYPE_CHECKING:
+    from mixwright.corpus.proposed_graders import ProposedGrader
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +80,16 @@ def _proposed(corpus: Corpus, config: CorpusConfig) -> tuple[dict[str, str | Non
     from mixwright.corpus.proposed_graders import proposed_graders
 
     found = {task: made for task, made in proposed_graders(corpus).items() if task not in config.graders}
-    together: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    together: dict[tuple[str | None, str], list[str]] = defaultdict(list)
     for task, made in found.items():
-        together[made.grader or ""].append((task, made.why))
-    return {task: made.grader for task, made in found.items()}, [_told(name, why) for name, why in together.items()]
+        together[made.grader, made.form or made.why].append(task)
+    lines = [_told(tasks, [found[task] for task in tasks]) for tasks in together.values()]
+    return {task: made.grader for task, made in found.items()}, lines
 
 
-def _told(grader: str, tasks: Sequence[tuple[str, str]]) -> str:
-    """One line: which tasks take this grader, and why; the reason of the first stands for all."""
-    names, (_, why) = some([task for task, _ in tasks]), tasks[0]
-    more = f" (of {tasks[0][0]}; the others alike)" if len(tasks) > 1 else ""
-    what = f"grader of {names}: {grader}" if grader else f"{names} is not measured"
-    return f"{what}, {why.removeprefix(f'{grader}: ')}{more}" + ("; another: --grader NAME" if grader else "")
+def _told(tasks: Sequence[str], made: Sequence[ProposedGrader]) -> str:
+    """One line: which tasks take this grader, and why, which is true of each of them."""
+    first, count, total = made[0], sum(one.count for one in made), sum(one.total for one in made)
+    why = f"{count:,} of {total:,} answers {first.form}" if first.form else first.why.removeprefix(f"{first.grader}: ")
+    what = f"grader of {some(tasks)}: {first.grader}" if first.grader else f"{some(tasks)} is not measured"
+    return f"{what}, {why}" + ("; another: --grader NAME" if first.grader else "")

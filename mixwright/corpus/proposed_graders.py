@@ -39,6 +39,12 @@ class ProposedGrader:
     """Name of the grader; None where nothing can be graded, so that only supervised training and pairs are left."""
     why: str
     """One sentence with counts."""
+    form: str = ""
+    """What the answers are or do, without counts; empty where something else decided."""
+    count: int = 0
+    """Answers of this form."""
+    total: int = 0
+    """Answers that were looked at."""
 
 
 def proposed_graders(corpus: Corpus) -> Mapping[str, ProposedGrader]:
@@ -65,7 +71,7 @@ def _proposed(rows: Sequence[Example]) -> ProposedGrader:
     for form, words in FORMS:
         count = sum(form(row, text) for row, text in told)
         if count >= SHARE * len(told):
-            return ProposedGrader(FINAL, f"{FINAL}: {_of(count, told)} answers {words}")
+            return _by_form(words, count, told)
     if all(row.answer is None for row, _ in told):
         return ProposedGrader(None, f"nothing to grade: no form of answer is common to the {len(told):,} completions")
     prose = sum(len(text) > SHORT or "\n" in text or _is_sentence(text) for text in answers)
@@ -87,8 +93,12 @@ def _of_words(answers: Sequence[str]) -> ProposedGrader:
             f"{odd:,} of {len(answers):,} mix upper and lower case" if odd else f"{clash:,} differ by case or marks alone"
         )
         return ProposedGrader("exact", f"exact: all answers are short, and {which}")
-    kind = f"words out of {len(different)}" if len(different) <= LABELS else "short texts"
-    return ProposedGrader(FINAL, f"{FINAL}: {_of(len(answers), answers)} answers are {kind}")
+    few = "one text" if len(different) == 1 else f"one of {len(different)} texts"
+    return _by_form(f"are {few if len(different) <= LABELS else 'short texts'}", len(answers), answers)
+
+
+def _by_form(form: str, count: int, answers: Sequence[object]) -> ProposedGrader:
+    return ProposedGrader(FINAL, f"{FINAL}: {_of(count, answers)} answers {form}", form, count, len(answers))
 
 
 def _is_sentence(text: str) -> bool:

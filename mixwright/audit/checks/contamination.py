@@ -110,18 +110,19 @@ def _near(case: Case) -> list[Observation]:
         )
         text += "differ in others: other questions about one text, or copies with a reworded sentence."
         null = "none: look at the pairs"
-        seen.append(_observe(case, "warning", passage, total, text, null, "Where they are copies, remove them from train."))
+        remedy = "Where they are copies, remove them from train."
+        seen.append(_observe(case, "warning", passage, total, text, null, remedy, near=True))
     if pairs:
         text = f"{len(pairs)} of {total} held-out items nearly stand in train: same numbers and answer, like words."
         expected = case.expected_near()
         null = f"by chance {expected:.3g} rows, as often as rows that are worded alike have the same numbers and answer"
-        seen.append(_judge(case, pairs, text, expected, null))
+        seen.append(_judge(case, pairs, text, expected, null, near=True))
     return seen
 
 
 def _task_seen(case: Case) -> Observation:
     count, looked, others = case.worded_alike()
-    text = f"{count} of {looked} held-out prompts are worded like training prompts: the task is seen in training."
+    text = f"{count} of {looked} held-out prompts resemble training prompts in wording, which is no leak by itself."
     if not count and case.named_alike:
         text = (
             f"Training has {case.named_alike} rows of this task, none of {others} looked at worded like a held-out prompt."
@@ -140,15 +141,26 @@ def _nothing(clean: Sequence[Case]) -> Observation:
     return Observation("contamination", None, "info", 0, total, text + "inside other text and for near copies.", "")
 
 
-def _judge(case: Case, pairs: Pairs, text: str, expected: float, null: str) -> Observation:
+def _judge(case: Case, pairs: Pairs, text: str, expected: float, null: str, *, near: bool = False) -> Observation:
     """An error, or an info where chance gives as many: other items then only look like these."""
     if chance_explains(len(pairs), expected):
-        return _observe(case, "info", pairs, len(case.sought), f"{text} Chance gives so many.", null, "")
-    return _observe(case, "error", pairs, len(case.sought), text, null)
+        text += " Unrelated rows would share as much by chance."
+        return _observe(case, "info", pairs, len(case.sought), text, null, "", near=near)
+    return _observe(case, "error", pairs, len(case.sought), text, null, near=near)
 
 
 def _observe(
-    case: Case, severity: Severity, pairs: Pairs, total: int, text: str, null: str, remedy: str = REMEDY
+    case: Case,
+    severity: Severity,
+    pairs: Pairs,
+    total: int,
+    text: str,
+    null: str,
+    remedy: str = REMEDY,
+    *,
+    near: bool = False,
 ) -> Observation:
     text += listed(len(pairs))
-    return Observation("contamination", case.name, severity, len(pairs), total, text, remedy, null, case.show(pairs))
+    return Observation(
+        "contamination", case.name, severity, len(pairs), total, text, remedy, null, case.show(pairs, near=near)
+    )

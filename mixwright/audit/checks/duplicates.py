@@ -120,10 +120,10 @@ def _equal_sides(corpus: Corpus, train: np.ndarray) -> list[Observation]:
 def _near(reader: Reader, found: NearRepeats) -> Observation:
     usual = chance_explains(len(found.pairs), found.expected)
     text = f"{len(found.pairs)} of {found.looked} training rows looked at nearly repeat another: same numbers and answer, "
-    text += "like words." + (" Chance gives so many." if usual else "") + listed(len(found.pairs))
+    text += "like words." + (" Unrelated rows would share as much by chance." if usual else "") + listed(len(found.pairs))
     null = f"by chance {found.expected:.3g} rows, as often as rows that are worded alike have the same numbers and answer"
     remedy = "" if usual else "Keep one of each, and keep both on one side when you split."
-    shown = reader.pairs(found.pairs, "near_", "other_")
+    shown = reader.pairs(found.pairs, "near_", "other_", near=True)
     severity = "info" if usual else "warning"
     return Observation("duplicates", found.task, severity, len(found.pairs), found.looked, text, remedy, null, shown)
 

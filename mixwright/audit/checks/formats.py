@@ -21,6 +21,8 @@ from mixwright.skeleton import skeleton
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
 
+SIGNS = "(9 stands for a number, a for a word or several; a repetition is written once)"
+"""How a form is read; see `form`."""
 KEPT = 256
 LONG = 200
 _NUMBER = re.compile(r"[+-]?9(?:[.,]9)*")
@@ -57,7 +59,9 @@ class Formats(Check):
         common = forms.kept.most_common(SHOWN)
         top, count = common[0]
         total = forms.total
-        text = f"Answers have {forms.found} different formats; {top!r} is the commonest ({count / total:.1%} of them). "
+        text = (
+            f"Answers have {forms.found} different formats; {top!r} is the commonest, {count / total:.1%} of them {SIGNS}. "
+        )
         text += f"Their normalised entropy is {forms.evenness():.2f}."
         if forms.spilled:
             text += f" The rarest formats, {forms.spilled} rows together, are counted as one."
