@@ -94,7 +94,7 @@ def mix_of(plan: Plan, corpus: Corpus, *, batch: int, group: int | None = None, 
     order = drawn[: min(stage.steps * batch, DRAWS)]
     group = group if stage.objective == "grpo" else None
     notes = _notes(plan, pool, shares, order, batch)
-    return Mix(stage.objective, train, tuple(parts), order, batch, stage.steps, group, notes)
+    return Mix(stage.objective, train, tuple(parts), order, batch, stage.steps, notes, group)
 
 
 def _shares(stage: Stage, pool: Pool, wanted: dict[str, float], drawn: NDArray[np.int64]) -> NDArray[np.float64]:

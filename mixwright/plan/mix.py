@@ -56,10 +56,10 @@ class Mix:
     """Prompts (GRPO), rows (SFT) or pairs (DPO) per optimiser step."""
     steps: int
     """Optimiser steps of the plan."""
-    group: int | None
-    """Completions per prompt in GRPO; None where nobody says, and for other objectives."""
     notes: tuple[str, ...]
     """What the mix is, and what of the plan no fixed weights can hold; a sentence each."""
+    group: int | None = None
+    """Completions per prompt in GRPO; None where nobody says, and for other objectives."""
 
     @property
     def epochs(self) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import logging
-import math
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -135,8 +134,9 @@ def corpus_reward(corpus: Corpus, grades: TimedGrades, *, longest: int | None = 
         completions: list[Any], id: list[str], completion_ids: Sequence[Sequence[int]] | None = None, **_: Any
     ) -> list[float]:
         """Graded against the corpus's answer."""
-        tokens = completion_ids if completion_ids is not None and longest else [()] * len(completions)
-        cut = [len(ids) >= (longest or math.inf) and ids[-1] not in ends for ids in tokens]
+        tokens: Sequence[Sequence[int]] = [[]] * len(completions)
+        tokens = tokens if completion_ids is None or longest is None else completion_ids
+        cut = [longest is not None and len(ids) >= longest and ids[-1] not in ends for ids in tokens]
         made = zip(id, completions, cut, strict=True)
         return [grades.grade(corpus[row_of[name]], text_of(text), cut=short) for name, text, short in made]
 
