@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -317,6 +318,24 @@ def test_the_page_shows_right_and_wrong(tmp_path: Path) -> None:
     assert [one["word"] for one in found] == ["right", "right", "wrong"]
     assert json.dumps(found[0]["foreseen"]["because"]) == json.dumps(because)
     assert found[0]["change"]["high"] < 0
+
+
+def test_the_first_screen_says_what_became_of_tasks_that_other_arms_put_at_risk(tmp_path: Path) -> None:
+    """In the example run `frozen` and `uniform` change places, so uniform loses in gcd what it had gained."""
+    risk = Foreseen("uniform", "gcd", "at risk", 0.5, 0.0, 0.6, 12.4, 0.68, "")
+    run = run_with(tmp_path, risk, replace(risk, task="chain_sum"), replace(risk, arm="steered"))
+    for seed in range(5):
+        first, other = (run.branch(arm, seed) / "after.parquet" for arm in ("frozen", "uniform"))
+        kept = first.read_bytes()
+        first.write_bytes(other.read_bytes())
+        other.write_bytes(kept)
+    came = {one.foreseen.task: one.word for one in scored(run) if one.foreseen.arm == "uniform"}
+    told = [block.text for block in create("sections", "damaged").blocks(run) if isinstance(block, Paragraph)]
+    assert came == {"gcd": "cannot tell", "chain_sum": "right"}
+    (text,) = [one for one in told if "at risk" in one]
+    assert text.startswith("Before the run the plan said that uniform puts gcd and chain_sum at risk.")
+    moved = r"chain_sum was damaged: sampled success 50 % to \d+ %, against frozen \N{MINUS SIGN}\d.* points\. "
+    assert re.search(moved + r"Cannot tell: gcd\.$", text)
 
 
 def test_without_frozen_an_arm_is_scored_against_its_start_and_old_plans_show_nothing(tmp_path: Path) -> None:

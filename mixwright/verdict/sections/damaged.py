@@ -13,10 +13,12 @@ from typing import ClassVar
 
 from mixwright.contracts import Section
 from mixwright.runs import RunFolder
+from mixwright.verdict.arm_words import listed, with_interval
 from mixwright.verdict.blocks import Block, Claims, Fold, Paragraph, Terms
 from mixwright.verdict.claims import cells_first, claims_of, family, kind_told, undecided_because
-from mixwright.verdict.evidence import before_and_after, decoding_of, seeds_of, whose
-from mixwright.verdict.text import count
+from mixwright.verdict.evidence import before_and_after, decoding_of, lead, seeds_of, whose
+from mixwright.verdict.foreseen import Scored, scored
+from mixwright.verdict.text import count, percent
 
 FIRST = 5
 """Claims that stay open."""
@@ -41,6 +43,7 @@ class Damaged(Section):
         if not found:
             note = f" Damage is not excluded: {undecided_because(claims, seeds_of(run))}" if blind else ""
             blocks = [Paragraph(f"Nothing is shown to be damaged{whose(run)}.{note}")]
+        blocks += _of_other_arms(run)
         if found[FIRST:]:
             blocks.append(Fold(f"{len(found) - FIRST} more", (Claims(caption, tuple(found[FIRST:]), outcome),)))
         if blind:
@@ -53,3 +56,23 @@ class Damaged(Section):
         words = ("damaged", *(["depends less on the prompt"] if any(c.kind == "less dependent" for c in found) else []))
         blocks.append(Terms((*words, *(["cannot tell"] if blind else []), *(["no change"] if same else []))))
         return [*blocks, Fold("How many of these are chance?", (Paragraph(family(claims)),))]
+
+
+def _of_other_arms(run: RunFolder) -> list[Block]:
+    """A sentence per arm that the page is not about: what became of the tasks that the plan said it puts at risk."""
+    risks = [came for came in scored(run) if came.foreseen.word == "at risk" and came.foreseen.arm != lead(run)]
+    arms = dict.fromkeys(came.foreseen.arm for came in risks)
+    return [Paragraph(_at_risk(arm, [came for came in risks if came.foreseen.arm == arm])) for arm in arms]
+
+
+def _at_risk(arm: str, found: list[Scored]) -> str:
+    tasks = {word: [came.foreseen.task for came in found if came.word == word] for word in ("wrong", "cannot tell")}
+    text = f"Before the run the plan said that {arm} puts {listed([came.foreseen.task for came in found])} at risk."
+    for came in found:
+        if came.word == "right":
+            ends = f"{percent(came.foreseen.before)} to {percent(came.after)}"
+            text += f" {came.foreseen.task} was damaged: sampled success {ends}, against {came.against} "
+            text += f"{with_interval(came.change)} points."
+    if tasks["wrong"]:
+        text += f" No loss of 2 points or more: {listed(tasks['wrong'])}."
+    return text + (f" Cannot tell: {listed(tasks['cannot tell'])}." if tasks["cannot tell"] else "")
