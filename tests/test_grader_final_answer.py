@@ -68,6 +68,14 @@ RIGHT = [
     ("] ]", "So the answer is ] ]."),
     ("4:30 p.m.", r"\boxed{4:30 \text{ p.m.}}"),
     ("A, B", "The answer is A, B."),
+    ("12", "The answer is 12, not 13."),
+    ("12", "It is 12 and not 13."),
+    ("-12", "minus 12"),
+    ("-12", "The answer is negative 12."),
+    ("3/2", "1\u00bd"),
+    ("0.5", "\u00bd"),
+    ("1000", "1 000"),
+    ("12 apples/box", "12 apples/box"),
 ]
 
 
@@ -79,7 +87,8 @@ def test_a_final_answer_in_its_many_ways_of_writing_earns_one(gold: str, complet
 @pytest.mark.parametrize(
     "completion",
     ["B", "(B)", "b", "B.", "(B) Rome", "So the answer is (B).", "The correct option is B", "Rome", "The answer is Rome.",
-     f"{LONG}So (B) it is.", "The best choice is option B because it is the capital.", r"\boxed{\text{B}}"],
+     f"{LONG}So (B) it is.", "The answer is (B), not (A).", "B, not A", "(B), because it is not in France.",
+     "The best choice is option B because it is the capital.", r"\boxed{\text{B}}"],
 )  # fmt: skip
 @pytest.mark.parametrize("gold", ["(B)", "B"])
 def test_an_option_is_named_by_its_letter_or_its_text(gold: str, completion: str) -> None:
@@ -134,6 +143,29 @@ WRONG = [
     ("(B)", "It is not (B)."),
     ("(B)", "The answer is not (B)."),
     ("(A)", "A cat sat on the mat."),
+    ("12", "The answer cannot be 12."),
+    ("12", "It can't be 12."),
+    ("12", "The answer isn't 12."),
+    ("12", "The answer is never 12."),
+    ("12", "The answer is anything but 12."),
+    ("12", "The answer is anything except 12."),
+    ("12", "The answer is the square root of 12."),
+    ("12", "The answer is twice 12."),
+    ("12", "half of 12"),
+    ("12", "The answer is up to 12."),
+    ("12", "The answer is 1 2."),
+    ("31/2", "3 1/2"),
+    ("12", "\u00b112"),
+    ("12", "\u226512"),
+    ("12", "12\u00b2"),
+    ("12", "log 12"),
+    ("-12", "20 minus 12"),
+    ("yes", "yes/no"),
+    ("True", "The answer is True/False."),
+    ("(B)", "The answer isn't (B)."),
+    ("(B)", "(B) is wrong"),
+    ("(B)", "(B) is not the answer"),
+    ("(B)", "Everything except (B)"),
 ]
 
 

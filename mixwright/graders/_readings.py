@@ -1,4 +1,4 @@
-r"""Readings of a stated answer: the one number, the one option letter, the plain words that a short text gives.
+r"""Readings of a stated answer: the one number, the plain words that a short text gives.
 
 A reading is None where the text has nothing of the kind, and `UNCLEAR` where it has more than one (`3 or 4`, `(A) and (B)`)
 or says something else about it (`not 4`, `2x`): a text that leaves the choice to its reader is no answer.
@@ -7,7 +7,6 @@ or says something else about it (`not 4`, `2x`): a text that leaves the choice t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from fractions import Fraction
 
 LONGEST = 400
@@ -16,6 +15,7 @@ UNCLEAR = "unclear"
 
 _SIGNS = str.maketrans(
     {"\u2212": "-", "\u2013": "-", "\u00d7": "*", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " "}
+    | {"\u00bd": " 1/2", "\u00bc": " 1/4", "\u00be": " 3/4", "\u2153": " 1/3", "\u2154": " 2/3"}
 )
 _LATEX = (
     (re.compile(r"\\[dtc]frac(?![a-zA-Z])"), r"\\frac"),
@@ -46,10 +46,12 @@ _NUMBER = re.compile(
     r"(?:(?:(?P<whole>\d{1,9}) )?(?P<top>\d{1,30}) ?/ ?(?P<bottom>\d{1,30})(?![\d/])"
     r"|(?P<decimal>(?:\d{1,3}(?:,\d{3}){1,9}|\d{1,30})(?:\.\d{1,30})?|\.\d{1,30})(?:[eE](?P<power>[+-]?\d{1,3}))?)"
 )
+_GAP = re.compile(r"(?<!\d) | (?!\d)| (?=\d{3}(?!\d))")
+"""Spaces of a formula: not in `1 8`, which is not 18, nor in `3 1/2`."""
 _WORD = re.compile(r"[^\W\d_]+")
 _BEFORE = re.compile(
-    r"\b(?:not|n't|isn't|nor|neither|either|or|minus|negative|than|least|most|below|above|under|over|between|times|plus)"
-    r"[\s$]*$",
+    r"(?:\b(?:not|cannot|never|hardly|nor|neither|either|or|except|anything but|minus|negative|than|least|most|up to|below"
+    r"|above|under|over|between|times|plus|twice|half of|roots? of|log)|n't)(?: be| equal)?[\s$]*$",
     re.IGNORECASE,
 )
 """Right before a number it makes it another one, or leaves it open."""
@@ -61,6 +63,8 @@ _AFTER = re.compile(
 """The same right after it."""
 _BETWEEN = re.compile(r"\s*(?:,|;|/|&|or|and|to|-)?\s*", re.IGNORECASE)
 """Between two numbers it makes a list of them."""
+REJECTED = re.compile(r"(?<=[\d)%A-Z]),? (?:and |but )?(?:not|rather than) \(?[-$\w.]{1,15}\)?\.?$")
+"""What an answer is told apart from: `18, not 20`."""
 _OPEN = re.compile(r"\b(?:or|neither)\b", re.IGNORECASE)
 _UNITS = frozenset(
     ["cm", "mm", "m", "km", "kg", "kgs", "g", "mg", "lb", "lbs", "oz", "ml", "l", "h", "hr", "hrs", "s", "sec", "secs"]
@@ -68,14 +72,10 @@ _UNITS = frozenset(
 _UNITS |= {"min", "mins", "ft", "in", "mi", "mph", "kmh", "am", "pm", "th", "st", "nd", "rd"}
 _ATTACHED = _UNITS - {"am", "pm"}
 """Units that may follow a number without a space."""
-_MATH = re.compile(r"[\\^_*/+<>\[\]{}|\u221a\u03c0\u221e]")
+_MATH = re.compile(r"[\\^_*/+<>\[\]{}|\u221a\u03c0\u221e\u00b1\u2260\u2264\u2265\u00b2\u00b3]")
 _AMOUNT = re.compile(r"[-+$\u20ac\u00a3]*\d[\d,.]*(?:\s?/\s?\d+)?(?: [^\W\d_]+\.?){1,3}$")
 """A number and its unit."""
 _EQUALS = re.compile(r"=|\\approx(?![a-zA-Z])|\u2248")
-_BRACKETED = re.compile(r"\(([A-Za-z])\)")
-_BARE_LETTER = re.compile(r"(?:(?:option|choice|answer) ?)?\(?([A-Za-z])(?:[.):,](?= |$)|$)", re.IGNORECASE)
-_NAMED_LETTER = re.compile(r"\b(?:option|choice) \(?([A-Za-z])\b(?!')", re.IGNORECASE)
-_CAPITAL = re.compile(r"(?<![\w'])[B-HJ-Z](?![\w'])")
 
 
 def plain_math(text: str) -> str:
@@ -84,19 +84,21 @@ def plain_math(text: str) -> str:
     if _LATEX_SIGN.search(text):
         for pattern, replacement in _LATEX:
             text = pattern.sub(replacement, text)
-    text = " ".join(_PER.sub("", text.replace("**", "").replace("__", "")).split())
-    return _VARIABLE.sub("", text)
+    text = text.replace("**", "").replace("__", "")
+    text = _PER.sub("", text) if re.search(r"\d", text) else text  # `yes/no` has no unit
+    return _VARIABLE.sub("", " ".join(text.split()))
 
 
 def words_of(text: str) -> str:
     """Plain words, case and outer marks folded; formulas without spaces."""
     text = plain_math(text).casefold().strip(_OUTER)
-    return text.replace(" ", "") if _MATH.search(text) or re.fullmatch(r"[\W\d]*", text) else text
+    return _GAP.sub("", text) if _MATH.search(text) or re.fullmatch(r"[\W\d]*", text) else text
 
 
 def number_of(text: str) -> Fraction | str | None:
     """The one number that a text states; after the last `=` where there is one. Its unit does not count."""
-    text = _EQUALS.split(_FRACTION.sub(_slash, plain_math(text)))[-1].strip(_OUTER.replace(".", ""))
+    text = REJECTED.sub("", _EQUALS.split(_FRACTION.sub(_slash, plain_math(text)))[-1].strip(_OUTER.replace(".", "")))
+    text = re.sub(r"^(?:minus|negative) (?=[$.]?\d)", "-", text, flags=re.IGNORECASE)
     found = list(_NUMBER.finditer(text))
     if not found:
         return None
@@ -141,33 +143,6 @@ def unit_differs(one: str, other: str) -> bool:
     return bool(units[0] and units[1] and not units[0] & units[1])
 
 
-def letter_of(text: str) -> str | None:
-    """The one option letter that a text states, as a capital: `(B)`, `B`, `B) Rome`, `option B`."""
-    text = plain_math(text).strip()
-    found = set(map(str.upper, _BRACKETED.findall(text))) or set(map(str.upper, _NAMED_LETTER.findall(text)))
-    if not found:
-        bare = _BARE_LETTER.match(text.strip(" *_\"'`"))
-        if bare is None:
-            return None
-        found = {bare[1].upper(), *_CAPITAL.findall(text[bare.end() :])}
-    elif len(found) == 1 and " or " in f" {text} " and _CAPITAL.findall(text):
-        found |= set(_CAPITAL.findall(text))
-    return found.pop() if len(found) == 1 and not re.search(r"\b(?:not|neither|nor)\b", text[:60]) else UNCLEAR
-
-
-def letter_told(answer: str) -> str | None:
-    """The letter of a gold answer `B`, `(B)`, `B.` or `b)`; None for any other."""
-    found = re.fullmatch(r"\(?([A-Za-z])[.):]?", answer.strip())
-    return found[1].upper() if found else None
-
-
-def option_of(text: str, options: Mapping[str, str]) -> str | None:
-    """The label whose text this is; None where it is no option's or that of several."""
-    said = words_of(text)
-    found = [label for label, option in options.items() if words_of(option) == said]
-    return found[0].upper() if said and len(found) == 1 else None
-
-
 def _fraction(value: Fraction | str | None) -> Fraction | None:
     return value if isinstance(value, Fraction) else None
 
@@ -190,7 +165,7 @@ def _qualified(text: str, found: re.Match[str]) -> bool:
     before, after = text[: found.start()], text[found.end() :]
     if any(_MATH.search(piece) or _OPEN.search(piece) or re.search(r"\d", piece) for piece in (before, after)):
         return True
-    if _BEFORE.search(before) or _AFTER.match(after) or re.search(r"\bnot\b", before):
+    if _BEFORE.search(before) or _AFTER.match(after) or re.search(r"\b(?:can)?not\b|n't\b", before):
         return True
     attached, words = re.match(r"[^\W\d_]+", after), _WORD.findall(after.casefold())
     if attached and attached.group().casefold() not in _ATTACHED:

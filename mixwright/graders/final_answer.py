@@ -5,7 +5,8 @@ https://arxiv.org/abs/2210.09261 ("the answer is (B)").
 Unit: 1.0 for the right final answer, 0.0 otherwise; luck is 1 / number of options where rows or prompts list them.
 Cost: a few regular expressions over the last 20,000 characters.
 Blind spot: a completion that was cut behind a number that happens to be right, where nobody says that it was (`grade_cut`);
-numbers in words; equal formulas written differently (`2x+1` and `1+2x`); the reasoning is not looked at.
+an answer that is taken back without saying another (`The answer is 18. No.`), or denied by the sentence around it; numbers
+in words; equal formulas written differently (`2x+1` and `1+2x`); the reasoning is not looked at.
 """
 
 from __future__ import annotations
@@ -17,15 +18,13 @@ from typing import Literal
 from mixwright.errors import InputError
 from mixwright.final_answer import BRIEF, Stated, stated
 from mixwright.graders._grader import Grader
+from mixwright.graders._letters import letter_of, letter_told, option_of
 from mixwright.graders._readings import (
     UNCLEAR,
     amount_of,
     is_number,
     last_number,
-    letter_of,
-    letter_told,
     number_of,
-    option_of,
     unit_differs,
     words_of,
 )
