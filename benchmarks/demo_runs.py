@@ -1,14 +1,14 @@
 """Benchmark of the demo: ten runs of other seeds on frozen settings, and how often each shown effect excludes 0.
 
 Each run has items, starting models and training seeds of its own; the settings are `mixwright_lab/demo.yaml`, chosen on
-seeds from 100 up. Earlier settings were looked at on seeds 0, 1 and 2, which are not among these. Nulls are left out: no
+seeds from 100 up and, with earlier settings, on 0, 1 and 2, which are not among these. Nulls are left out: no
 effect rests on them. The effects, fixed before the ten runs:
 
     plan - frozen          greedy success over all held-out items, mean over tasks
     plan - uniform         the same
     plan - equal_shares    the same
     uniform, known task    greedy success on basic_arithmetic, uniform minus frozen: below 0, plain training damages it
-    plan, known task       greedy success on basic_arithmetic, the plan minus uniform: above 0, the plan protects it
+    plan, known task       greedy success on basic_arithmetic, the plan minus uniform: above 0, the plan damages it less
 
 Beside them, without a goal: the plan minus frozen on basic_arithmetic, uniform minus frozen over all items, each contrast
 with every item counted once instead of every task, and what the page recommends. A row holds the greedy answers of one
