@@ -1,4 +1,4 @@
-"""Demo of the main job: a pool with the ailments of real mixtures, a tiny model, and a plan against three references.
+"""Demo of the main job: a made pool with flaws of real mixtures, a tiny model, and a plan against three references.
 
 `make demo` runs it with 6 seeds; `FULL=1` takes 12 seeds and half as many steps again. Everything but the first act is what
 `mixwright run run.yaml` does.

@@ -71,8 +71,8 @@ def _at_risk(arm: str, found: list[Scored]) -> str:
     for came in found:
         if came.word == "right":
             ends = f"{percent(came.foreseen.before)} to {percent(came.after)}"
-            text += f" {came.foreseen.task} was damaged: sampled success {ends}, against {came.against} "
-            text += f"{with_interval(came.change)} points."
+            text += f" {came.foreseen.task} lost: sampled success {ends}, against {came.against} "
+            text += f"{with_interval(came.change)} points, this interval by itself."
     if tasks["wrong"]:
         text += f" No loss of 2 points or more: {listed(tasks['wrong'])}."
     return text + (f" Cannot tell: {listed(tasks['cannot tell'])}." if tasks["cannot tell"] else "")
