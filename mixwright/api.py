@@ -152,12 +152,16 @@ def plan(
         train: objective, steps, prompts per step and beta are read.
 
     Raises:
-        InputError: an unknown planner or option, or a planner that lacks what it plans by.
+        InputError: an unknown planner or option, rows that the objective cannot be trained on, or a planner that lacks
+            what it plans by.
     """
     from mixwright.plan.stage import make_plan
+    from mixwright.preflight import NEEDED, check_training
 
-    config = RunConfig(IN_MEMORY, plan=settings or PlanConfig(), train=train or TrainConfig())
-    return make_plan(config, _graded(corpus), measured)
+    config, rows = RunConfig(IN_MEMORY, plan=settings or PlanConfig(), train=train or TrainConfig()), _graded(corpus)
+    if config.train.objective in NEEDED:  # others are refused with the plan
+        check_training(config.train.objective, rows)
+    return make_plan(config, rows, measured)
 
 
 def trial(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mixwright.errors import InputError
 from mixwright.manifest import changed_settings, run_settings, write_manifest, write_settings
-from mixwright.preflight import check_rows, check_settings, check_warmup
+from mixwright.preflight import check_rows, check_settings, check_training, check_warmup
 from mixwright.records import Plan, to_data
 from mixwright.runs import RunFolder, read_plan
 
@@ -27,6 +27,7 @@ def opened(
     base: Path = Path(),
     pool: Workers | None = None,
     whole: bool = False,
+    trains: bool = False,
     after: Path | None = None,
 ) -> Iterator[Corpus]:
     """The run's corpus with the folder locked. Everything that can be refused is refused before the folder is made.
@@ -39,6 +40,7 @@ def opened(
         base: folder that relative paths in the settings start from.
         pool: workers that try the settings of training on the trainer, once; None leaves that to the stages.
         whole: refuse what no trial could come of, too.
+        trains: refuse rows that lack what the objective needs, too.
         after: what an earlier stage has to have written.
 
     Raises:
@@ -47,7 +49,7 @@ def opened(
     if after is not None and not after.exists():
         remedy = "Run `mixwright plan` first." if after == folder.plan else "Run `mixwright measure` first."
         raise InputError("a file of an earlier stage", "nothing", remedy, file=after)
-    corpus, held, changed = _known(config, folder, base, whole=whole)
+    corpus, held, changed = _known(config, folder, base, whole=whole, trains=trains)
     fits = held and not changed
     resolved = {} if fits or pool is None else start(config, corpus, pool)
     with folder.lock():
@@ -60,12 +62,16 @@ def opened(
         yield corpus
 
 
-def known_corpus(config: RunConfig, folder: RunFolder, *, base: Path = Path(), whole: bool = False) -> Corpus:
+def known_corpus(
+    config: RunConfig, folder: RunFolder, *, base: Path = Path(), whole: bool = False, trains: bool = False
+) -> Corpus:
     """The corpus that the folder holds, or that it would hold; nothing is written. Arguments and errors as of `opened`."""
-    return _known(config, folder, base, whole=whole)[0]
+    return _known(config, folder, base, whole=whole, trains=trains)[0]
 
 
-def _known(config: RunConfig, folder: RunFolder, base: Path, *, whole: bool) -> tuple[Corpus, bool, frozenset[str]]:
+def _known(
+    config: RunConfig, folder: RunFolder, base: Path, *, whole: bool, trains: bool
+) -> tuple[Corpus, bool, frozenset[str]]:
     """The checked corpus, whether it is the one that the folder holds, and the sections of the settings that changed."""
     from mixwright.corpus import Corpus, read_corpus
     from mixwright.trial.stage import check_trial
@@ -79,6 +85,8 @@ def _known(config: RunConfig, folder: RunFolder, base: Path, *, whole: bool) -> 
     if whole:
         check_trial(config, corpus)
         check_rows(config, corpus)
+    elif trains:
+        check_training(config.train.objective, corpus)
     return corpus, held, changed
 
 

@@ -16,8 +16,6 @@ from mixwright.records import to_data
 from mixwright.trial.seed_rows import COMPETENCE
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from mixwright.config import ModelConfig, RunConfig
     from mixwright.corpus import Corpus
 
@@ -67,7 +65,7 @@ def check_rows(config: RunConfig, corpus: Corpus) -> None:
 
     table = corpus.table
     train = table.filter(pc.equal(table["split"], "train"))
-    _check_training(config.train.objective, train)
+    check_training(config.train.objective, corpus)
     outcome = outcome_of(config.measure.probes, config.measure.decoding)
     graded = check_items(corpus) if outcome in GRADED else _check_ungraded(outcome, corpus)
     evidence = catalog.load("planners", config.plan.planner).EVIDENCE
@@ -112,10 +110,20 @@ def check_items(corpus: Corpus) -> set[str]:
     return graded
 
 
-def _check_training(objective: str, train: pa.Table) -> None:
-    """Whether every training row has what its objective needs. Raises InputError."""
+def check_training(objective: str, corpus: Corpus, setting: str = "train.objective") -> None:
+    """Whether every training row has what its objective needs.
+
+    Args:
+        objective: grpo, sft or dpo.
+        corpus: with its training rows.
+        setting: where the objective was set, as the user wrote it.
+
+    Raises:
+        InputError: rows without it; how many, and the first of them.
+    """
     from mixwright.corpus.rows import pc
 
+    train = corpus.table.filter(pc.equal(corpus.table["split"], "train"))
     for column in NEEDED[objective]:
         absent = pc.or_(pc.is_null(train[column]), pc.equal(train[column], "")) if column == "prompt" else None
         lacking = train.filter(pc.is_null(train[column]) if absent is None else absent)
@@ -123,8 +131,8 @@ def _check_training(objective: str, train: pa.Table) -> None:
             first = lacking["source"][0].as_py() or lacking["id"][0].as_py()
             got = f"none in {len(lacking)} of {len(train)} rows, the first at {first}"
             others = ", ".join(name for name in NEEDED if name != objective)
-            remedy = f"Add it, leave those rows out, or choose another train.objective ({others})."
-            raise InputError(f"{column!r} in every training row, for train.objective {objective}", got, remedy)
+            remedy = f"Add it, leave those rows out, or choose another {setting} ({others})."
+            raise InputError(f"{column!r} in every training row, for {setting} {objective}", got, remedy)
 
 
 def _check_plain(config: RunConfig) -> None:

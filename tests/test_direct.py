@@ -96,6 +96,18 @@ def test_a_plan_is_made_without_a_yaml_on_stdout_or_in_a_file(call: Call) -> Non
     assert not Path("runs").exists()
 
 
+def test_a_plan_needs_rows_that_its_objective_can_be_trained_on(call: Call) -> None:
+    checkpoint("now")
+    arguments = ("plan", "now", "--corpus", write("a.jsonl", sums(6)), *FAST, "--planner", "proportional")
+    code, out, err = call(*arguments, "--objective", "dpo", "--output", "mine.yaml")
+    assert (code, out) == (1, "")
+    assert "'chosen' in every training row, for --objective dpo, got none in 6 of 6 rows, the first at a.jsonl:1. " in err
+    assert "choose another --objective (grpo, sft)" in err
+    assert "measure, 6 items" not in err, "refused before anything is measured"
+    assert not Path("mine.yaml").exists()
+    assert call(*arguments, "--objective", "sft")[0] == 0, "an answer is imitated, too"
+
+
 WRONG = {
     "a YAML and --corpus": (("measure", "run.yaml", "--corpus", "a.jsonl"), "RUN.YAML alone, or MODEL with --corpus FILE"),
     "a checkpoint alone": (("plan", "now"), "Add --corpus FILE to measure a checkpoint"),

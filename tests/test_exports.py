@@ -255,3 +255,29 @@ def test_the_command_exports_a_plan_as_it_stands(call: Call) -> None:
     assert (code, out.split()) == (0, ["runs/run/plan.yaml", "mine"])
     assert "planner edited" in err
     assert pq.read_table("mine/train.parquet").num_rows == 40
+
+
+@pytest.mark.parametrize(
+    ("objective", "row", "lacking"),
+    [
+        ("dpo", {"answer": "1"}, "'chosen'"),
+        ("grpo", {"chosen": "1", "rejected": "2"}, "'answer'"),
+        ("sft", {}, "'target'"),
+        ("sft", {"chosen": "1", "rejected": "2"}, "'target'"),
+    ],
+)
+def test_a_plan_of_rows_that_its_objective_cannot_be_trained_on_is_refused(
+    call: Call, objective: str, row: dict[str, str], lacking: str
+) -> None:
+    write("a.jsonl", [{"prompt": f"{n}+1=", **row} for n in range(20)])
+    corpus, plan = {"train": "a.jsonl", "eval_share": 0}, {"planner": "proportional"}
+    settings = json.dumps({"corpus": corpus, "train": {"objective": objective}, "plan": plan})
+    Path("run.yaml").write_text(settings, encoding="utf-8")
+    run = RunFolder("runs/run")
+    write_measurements(run.measurements("before"), [])
+    for more in ((), ("--export", "trl"), ("--dry-run",)):
+        code, out, err = call("plan", "run.yaml", *more)
+        assert (code, out) == (1, "")
+        assert f"{lacking} in every training row, for train.objective {objective}, got none in 20 of 20 rows" in err
+    assert not run.plan.exists()
+    assert not run.manifest.exists()

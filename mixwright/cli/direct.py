@@ -204,19 +204,22 @@ def plan(
     if train.objective not in NEEDED:
         raise InputError("--objective grpo, sft or dpo", repr(objective), "Correct it.")
     evidence = catalog.load("planners", settings.planner).EVIDENCE
-    ready, found = _measure(model, asked, None, evidence, say)
+    ready, found = _measure(model, asked, None, evidence, say, trained=train.objective)
     config = replace(ready.config, plan=settings, train=train)
     return config, ready.corpus, make_plan(config, ready.corpus, found.measurements)
 
 
 def _measure(
-    model: str, asked: Measuring, folder: Path | None, evidence: Sequence[str], say: Say
+    model: str, asked: Measuring, folder: Path | None, evidence: Sequence[str], say: Say, trained: str | None = None
 ) -> tuple[Ready, MeasureResult]:
-    """`evidence`: probes that are wanted beside the default ones."""
+    """`evidence`: probes that are wanted beside the default ones; `trained`: objective that the rows must do for."""
     from mixwright.measure.notes import notes_on
+    from mixwright.preflight import check_training
 
     _check_new(folder)
     rows = rows_of(asked, say)
+    if trained is not None:
+        check_training(trained, rows.corpus, "--objective")
     held_out = rows.corpus.select(split="eval")
     cells = len((held_out if len(held_out) else rows.corpus).cells())
     plain = MeasureConfig(items=asked.items or max(CELL_ITEMS, math.ceil(ITEMS / cells)))

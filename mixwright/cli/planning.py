@@ -82,10 +82,10 @@ def plan_folder(
     from mixwright.runs import read_measurements
 
     if dry_run:
-        corpus = known_corpus(config, run, base=base)
+        corpus = known_corpus(config, run, base=base, trains=True)
         output.out_yaml(make_plan(config, corpus, read_measurements(run.measurements("before"))))
         return
-    with opened(config, run, base=base, after=run.measurements("before")) as corpus:
+    with opened(config, run, base=base, trains=True, after=run.measurements("before")) as corpus:
         if export is None or not run.plan.exists():  # what was edited by hand is exported as it stands
             for line in lines_of(plan_run(config, run, corpus)):
                 output.say(one_line(f"plan: {line}"))
