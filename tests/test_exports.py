@@ -182,8 +182,15 @@ def test_verl_gets_its_five_fields(tmp_path: Path) -> None:
     }
     told = "\n".join(export_plan(planned(), corpus(), "verl", tmp_path / "more", batch=8))
     assert "Set actor_rollout_ref.rollout.n" in told
-    export("verl", tmp_path / "sft", planned("uniform", "sft"))
-    assert "actor_rollout_ref" not in settings(tmp_path / "sft" / "verl.yaml")
+    told = export("verl", tmp_path / "sft", planned("uniform", "sft"))
+    assert settings(tmp_path / "sft" / "verl.yaml").keys() == {"data", "trainer"}
+    command = shlex.split(told.partition("for your GPUs: ")[2])
+    assert command[:3] == ["torchrun", "-m", "verl.trainer.sft_trainer"], "fsdp_sft_trainer is gone since 0.7.1"
+    assert set(command[3:]) == {
+        f"data.train_files=['{tmp_path / 'sft' / 'train.parquet'}']",
+        *("data.train_batch_size=8", "data.messages_key=messages", "model.path=PATH"),
+        *("trainer.total_epochs=1", "trainer.total_training_steps=10"),
+    }, "keys of verl's sft_trainer_engine.yaml: hydra refuses others"
 
 
 def corpus_answer(key: str) -> str | None:

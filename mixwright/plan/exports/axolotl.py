@@ -3,7 +3,8 @@
 Axolotl concatenates the entries of `datasets` and shuffles; no field of an entry is a weight (`shards` takes a part).
 So rows are repeated and left out as the weights have it.
 
-Source: Axolotl, Dataset Loading and Config Reference (docs.axolotl.ai/docs/dataset_loading.html, config-reference.html):
+Source: Axolotl 0.18.0, Dataset Loading and Config Reference (docs.axolotl.ai/docs/dataset_loading.html,
+    config-reference.html):
     `datasets`, `shuffle_merged_datasets`, `curriculum_sampling`; formats from dataset-formats/inst_tune.html,
     dataset-formats/conversation.html and rlhf.html.
     With GRPO the batch sizes count completions, as TRL's do.

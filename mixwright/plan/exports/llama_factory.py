@@ -1,6 +1,6 @@
 """Export to LLaMA-Factory: a data set of each task and level in dataset_info.json, mixed by `interleave_probs`.
 
-Source: LLaMA-Factory, data/README.md (dataset_info.json, alpaca and sharegpt formats) and the data arguments
+Source: LLaMA-Factory 0.9.5, data/README.md (dataset_info.json, alpaca and sharegpt formats) and the data arguments
     (llamafactory.readthedocs.io, Arguments: `dataset`, `mix_strategy`, `interleave_probs`).
 Unit: share of rows, 0..1.
 Cost: one JSONL file per task and level.

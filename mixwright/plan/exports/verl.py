@@ -3,9 +3,11 @@
 verl concatenates `data.train_files` and shuffles; no setting is a weight (`data.sampler` takes a class of your own). So rows
 are repeated and left out as the weights have it.
 
-Source: verl, Prepare Data for Post-Training, Config Explanation and GRPO (verl.readthedocs.io,
-    preparation/prepare_data.html, examples/config.html, algo/grpo.html): the five fields of a row, `data.train_files`,
-    `data.shuffle`, `data.train_batch_size`; `actor_rollout_ref.rollout.n` is 1 by default, and more for GRPO.
+Source: verl 0.9.0, Prepare Data for Post-Training, Config Explanation, GRPO and GSM8K Example (verl.readthedocs.io,
+    preparation/prepare_data.html, examples/config.html, algo/grpo.html, examples/gsm8k_example.html): the five fields of a
+    row, `data.train_files`, `data.shuffle`, `data.train_batch_size`; `actor_rollout_ref.rollout.n` is 1 by default, and more
+    for GRPO. SFT as verl/trainer/sft_trainer.py and config/sft_trainer_engine.yaml have it: `data.messages_key`, `model.path`;
+    `fsdp_sft_trainer`, with `data.multiturn` and `model.partial_pretrain`, is gone since 0.7.1.
 Unit: rows.
 Cost: one Parquet file of as many rows as the plan draws, 100,000 at most.
 Blind spot: `filter_overlong_prompts` removes rows and so moves the shares; the grader is yours, found by `data_source`.
@@ -43,9 +45,9 @@ class Verl(Export):
         data: dict[str, Any] = {"train_files": [str(folder / FILE)], "train_batch_size": mix.batch}
         settings: dict[str, Any] = {"data": data, "trainer": {"total_epochs": mix.epochs, "total_training_steps": mix.steps}}
         if mix.objective == "sft":
-            data |= {"multiturn": {"enable": True, "messages_key": "messages"}}
+            data |= {"messages_key": "messages"}
             added.append("verl's SFT trainer has a sampler of its own, which shuffles: the shares stay, the order does not.")
-            command, yours = "torchrun -m verl.trainer.fsdp_sft_trainer", ("data.val_files", "model.partial_pretrain")
+            command, yours = "torchrun -m verl.trainer.sft_trainer", ("model.path",)
         else:
             data |= {"shuffle": False, "prompt_key": "prompt", "reward_fn_key": "data_source"}
             actor = {"actor": {"ppo_mini_batch_size": mix.batch}}  # a step of the optimiser for each batch, as planned
