@@ -136,8 +136,13 @@ def test_a_range_asked_of_the_drop_in_is_used_from_the_first_batch(tmp_path: Pat
     assert trainer.steered.engine.options.reward_range == (-1.0, 1.0)
 
 
+WRONG = [("0", "1"), (False, True), (0, float("nan")), (0, float("inf")), (None, 1), (0, 1, 2), (), (1, 1), ((0,), (1,))]
+
+
 @pytest.mark.parametrize(
-    ("asked", "told"), [((1, 0), "low < high"), ((0,), "reward_range"), ("01", "reward_range"), ((0, "x"), "reward_range")]
+    ("asked", "told"),
+    [((1, 0), "low < high"), ((0,), "reward_range"), ("01", "reward_range"), ((0, "x"), "reward_range")]
+    + [(asked, "two finite numbers, low < high") for asked in WRONG],
 )
 def test_a_range_that_is_none_is_refused(asked: Any, told: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=told):

@@ -127,8 +127,19 @@ def check_settings(settings: Mapping[str, Any]) -> None:
             raise InputError(f"steering.{name} as {kinds[0].__name__.lower()}", repr(value)[:80], "Correct the value.")
         if number and value is not None and not 0 <= value < math.inf:
             raise InputError(f"steering.{name} of 0 or more", repr(value), "Correct it, or leave it out.")
+        if name == "reward_range" and value is not None:
+            _check_range(value)
         if name == "slow_rewards" and value not in get_args(Slow):
             raise InputError(f"steering.slow_rewards: {' or '.join(get_args(Slow))}", repr(value)[:80], "Correct it.")
+
+
+def _check_range(value: Sequence[Any]) -> None:
+    """Raises InputError unless it is two finite numbers, the reward of a wrong answer and that of a right one."""
+    numbers = [each for each in value if isinstance(each, KINDS["reward_seconds"]) and not isinstance(each, bool)]
+    if not (len(value) == len(numbers) == 2 and -math.inf < numbers[0] < numbers[1] < math.inf):
+        expected = "steering.reward_range as two finite numbers, low < high"
+        remedy = "Give the reward of a wrong and of a right answer, for example (-1, 1)."
+        raise InputError(expected, repr(value)[:80], remedy)
 
 
 def indexed(dataset: Any, trainer: str) -> Dataset:
