@@ -86,6 +86,17 @@ def test_preference_pairs_with_equal_sides_are_told() -> None:
     assert not [f for f in run_audit(Corpus.from_examples(rows[:2]), ["duplicates"]) if "equal sides" in f.message]
 
 
+def test_space_at_the_ends_makes_no_other_side_of_a_pair() -> None:
+    """Rows 1 and 3 of 5 pairs, a chat among them; what has no pair is not counted."""
+    said = ({"role": "assistant", "content": "no\n"},), ({"role": "assistant", "content": "no"},)
+    sides: list[tuple[Any, Any]] = [("no", "yes"), (" no", "no\n"), ("No", "no"), said, ("n o", "no")]
+    rows = [Example(str(n), "t", f"Is {n}?", chosen=one, rejected=other) for n, (one, other) in enumerate(sides)]
+    rows += [Example("held", "t", "Is 9?", chosen="no", rejected="no", split="eval"), Example("plain", "t", "p", "x")]
+    (seen,) = [found for found in run_audit(Corpus.from_examples(rows), ["duplicates"]) if "equal sides" in found.message]
+    assert (seen.count, seen.total, [row["id"] for row in seen.evidence]) == (2, 5, ["1", "3"])
+    assert seen.remedy == "Drop them."
+
+
 def test_a_module_that_is_an_attribute_is_found() -> None:
     assert load_grader("os.path:join")
     with pytest.raises(InputError, match="a function nothing"):

@@ -18,10 +18,13 @@ from mixwright.audit.leaks import SIMILARITY
 from mixwright.audit.repeats import NearRepeats, near_repeats
 from mixwright.audit.rows import PAIRS, SAMPLE, Fingerprints, Reader, fingerprints, listed, members
 from mixwright.contracts import Check
+from mixwright.corpus import texts
 from mixwright.corpus.rows import pc
 from mixwright.records import Observation
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from mixwright.corpus import Corpus
 
 
@@ -103,18 +106,28 @@ class Duplicates(Check):
 
 
 def _equal_sides(corpus: Corpus, train: np.ndarray) -> list[Observation]:
-    """Preference pairs whose chosen and rejected side are one text."""
-    chosen, rejected = (corpus.table[name] for name in ("chosen", "rejected"))
-    paired = train[pc.is_valid(chosen).to_numpy()[train]]
-    rows = paired[pc.fill_null(pc.equal(chosen, rejected), False).to_numpy()[paired]]
+    """Preference pairs whose chosen and rejected side are one text, space at its ends apart."""
+    paired = train[pc.is_valid(corpus.table["chosen"]).to_numpy()[train]]
+    if not len(paired):
+        return []
+    rows = paired[np.concatenate([_alike(batch) for batch in corpus.batches()])[paired]]
     if not len(rows):
         return []
     shown = tuple(corpus.table.select(["id", "source"]).take(rows[:PAIRS]).to_pylist())
-    text = f"{len(rows)} of {len(paired)} preference pairs have equal sides, so their loss has no gradient." + listed(
-        len(rows)
+    text = (
+        f"{len(rows)} of {len(paired)} preference pairs have equal sides, space at their ends apart: nothing is preferred "
     )
+    text += "there, and the loss has no gradient but for that space." + listed(len(rows))
     null = "none: one side is preferred"
     return [Observation("duplicates", None, "warning", len(rows), len(paired), text, "Drop them.", null, shown)]
+
+
+def _alike(batch: pa.RecordBatch) -> np.ndarray:
+    """Bool per row: it has two sides, and they are the same."""
+    sides = zip(texts(batch, "chosen"), texts(batch, "rejected"), strict=True)
+    same = np.array([one.strip() == other.strip() for one, other in sides], bool)
+    both = pc.and_(pc.is_valid(batch.column("chosen")), pc.is_valid(batch.column("rejected")))
+    return same & both.to_numpy(zero_copy_only=False)
 
 
 def _near(reader: Reader, found: NearRepeats) -> Observation:
