@@ -12,7 +12,7 @@ from trainers_tiny import UNIFORM, make, read, vowels
 
 from mixwright import SteeredGRPOTrainer, Steering
 from mixwright.errors import InputError
-from mixwright.records import GroupOutcome
+from mixwright.records import GroupOutcome, Plan, Stage
 from mixwright.steer.run.reward_range import HELD, RewardRange
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # TRL sets the older name
@@ -37,6 +37,7 @@ def test_rewards_of_0_to_1_are_handed_on_as_they_are() -> None:
 def test_a_range_is_learnt_while_steering_waits_and_widened_later() -> None:
     scale = RewardRange(0.0, 1.0, asked=False, names=["judge"])
     scale.read(0, batch(0.0, 1.0))
+    assert scale.watched("canary", 1.0) == (1.0, 1.0)
     found, told = scale.read(1, batch(-1.0, 1.0, 0.5))
     assert found is None
     assert [(line.step, line.what) for line in told] == [(1, "reward_range held")]
@@ -51,10 +52,12 @@ def test_a_range_is_learnt_while_steering_waits_and_widened_later() -> None:
     assert "evidence from before stays as it was recorded" in line.because
     assert given(found) == [(0.5, 0.0, 1.0)], "1 is half the way from -1 to 3"
     assert (scale.success(0.0), scale.success(5.0)) == (0.25, 1.0)
-    assert scale.first_success(0.5) == 0.5, "canaries keep the range they began with"
+    assert scale.watched("canary", -1.0) == (0.0, 0.5), "by 0 to 1 it fell from 1 to 0; its first reward is half the way"
+    assert "canaries are compared with their first rewards by the new range" in line.because
     found, (line,) = scale.read(9, batch(7.0, -1.0))
     assert (line.old, line.new, given(found)) == ([-1.0, 3.0], [-1.0, 7.0], [(1.0, 0.0)])
     assert line.because.startswith("widened: 1 of 2 completions of this batch lay outside -1 to 3")
+    assert scale.watched("canary", 3.0) == (0.5, 0.25), "it rose, and no widened range makes that a fall"
     assert scale.outside == 1 + 2 + 2 + 2 + 1
 
 
@@ -81,6 +84,7 @@ def test_a_range_that_was_asked_for_never_moves_and_counts_what_lies_outside() -
 def test_the_state_round_trips_at_every_batch(stop: int) -> None:
     rewards = [batch(0.0, 1.0), batch(2.0, 0.0), batch(0.0), batch(1.0), batch(-3.0), batch(5.0, 1.0), batch(0.5)]
     whole, first = RewardRange(0.0, 1.0, asked=False), RewardRange(0.0, 1.0, asked=False)
+    assert whole.watched("canary", 2.0) == first.watched("canary", 2.0)
     outcomes = [whole.read(step, groups) for step, groups in enumerate(rewards)]
     for step, groups in enumerate(rewards[:stop]):
         first.read(step, groups)
@@ -88,6 +92,7 @@ def test_the_state_round_trips_at_every_batch(stop: int) -> None:
     second.restore(json.loads(json.dumps(first.state())))
     assert [second.read(step, rewards[step]) for step in range(stop, len(rewards))] == outcomes[stop:]
     assert second.state() == whole.state()
+    assert second.watched("canary", 1.0) == (0.5, 0.625), "of -3 to 5, with its first reward 2"
 
 
 def lines(folder: Path, what: str) -> list[dict[str, Any]]:
@@ -125,6 +130,24 @@ def test_a_drop_in_learns_the_range_and_goes_on_after_a_stop_as_if_it_had_not_st
     assert [line.get("held", False) for line in read(tmp_path / "cut", "steps.jsonl")] == [
         line.get("held", False) for line in steps
     ]
+
+
+def falling(completions: list[str], trainer_state: Any, **_: Any) -> list[float]:
+    """10 or 8 at the start and 4 or 2 later: all of it is right by 0 to 1."""
+    late = 6.0 * (trainer_state.global_step >= 5)
+    return [(10.0 if value > 0.3 else 8.0) - late for value in vowels(completions)]
+
+
+def test_a_fall_in_a_learnt_range_reaches_the_canaries(tmp_path: Path) -> None:
+    """Rewards of 2 to 10 are all at least 1: by the range of the start no canary could ever fall."""
+    stage = Stage("t", "grpo", 8, {"letters": 0.5, "sums": 0.5}, monitors=("canary",))
+    steering = Steering(Plan("by hand", (stage,)), canary_every=2)
+    trainer = make(SteeredGRPOTrainer, tmp_path, {"max_steps": 8}, steering=steering, reward_funcs=falling)
+    trainer.train()
+    alarms = lines(tmp_path, "alarm.canary")
+    assert alarms
+    assert min(line["step"] for line in alarms) >= 5
+    assert lines(tmp_path, "reward_range")[0]["because"].count("canaries") == 1
 
 
 def test_a_range_asked_of_the_drop_in_is_used_from_the_first_batch(tmp_path: Path) -> None:

@@ -115,6 +115,8 @@ class CanaryOutcome:
     kl_nats: float | None = None
     """KL(start || now) per token: GRPO on the start model's own completion of the item, SFT and DPO at the target positions
     of the row, after the row's own tokens."""
+    start: float | None = None
+    """Success of its first pass, read by the reward range that `success` is read by; None where no range can move."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,10 +114,8 @@ def _equal_sides(corpus: Corpus, train: np.ndarray) -> list[Observation]:
     if not len(rows):
         return []
     shown = tuple(corpus.table.select(["id", "source"]).take(rows[:PAIRS]).to_pylist())
-    text = (
-        f"{len(rows)} of {len(paired)} preference pairs have equal sides, space at their ends apart: nothing is preferred "
-    )
-    text += "there, and the loss has no gradient but for that space." + listed(len(rows))
+    text = f"{len(rows)} of {len(paired)} preference pairs have equal sides, space at their ends apart: nothing is "
+    text += "preferred there, and the loss has no gradient but for that space." + listed(len(rows))
     null = "none: one side is preferred"
     return [Observation("duplicates", None, "warning", len(rows), len(paired), text, "Drop them.", null, shown)]
 

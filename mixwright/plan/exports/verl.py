@@ -6,8 +6,8 @@ are repeated and left out as the weights have it.
 Source: verl 0.9.0, Prepare Data for Post-Training, Config Explanation, GRPO and GSM8K Example (verl.readthedocs.io,
     preparation/prepare_data.html, examples/config.html, algo/grpo.html, examples/gsm8k_example.html): the five fields of a
     row, `data.train_files`, `data.shuffle`, `data.train_batch_size`; `actor_rollout_ref.rollout.n` is 1 by default, and more
-    for GRPO. SFT as verl/trainer/sft_trainer.py and config/sft_trainer_engine.yaml have it: `data.messages_key`, `model.path`;
-    `fsdp_sft_trainer`, with `data.multiturn` and `model.partial_pretrain`, is gone since 0.7.1.
+    for GRPO. SFT as verl/trainer/sft_trainer.py and config/sft_trainer_engine.yaml have it: `data.messages_key` and
+    `model.path`; `fsdp_sft_trainer`, with `data.multiturn` and `model.partial_pretrain`, is gone since 0.7.1.
 Unit: rows.
 Cost: one Parquet file of as many rows as the plan draws, 100,000 at most.
 Blind spot: `filter_overlong_prompts` removes rows and so moves the shares; the grader is yours, found by `data_source`.

@@ -2,7 +2,7 @@
 
 The first result of each item is its start. Per task, the fall is the mean of start minus now over the same items; an
 alarm is raised when it exceeds `errors` standard errors of that mean, and `least`. Pairing by item takes the difficulty
-of the items out of the error.
+of the items out of the error. Where the range of rewards moved, start and now are read by the range of now.
 
 False alarms (20,000 simulated passes of 16 items, each right with the same probability at the start and now): 0.4 % per
 task and pass at probability 0.95, 1.4 % at 0.9, 3 % at 0.8. Power: a fall from 0.95 to 0.6 is seen in 75 % of passes, to
@@ -50,7 +50,8 @@ class Canary(Monitor):
         """One alarm per task that lost something; none in steps without fresh canaries."""
         falls: dict[str, list[float]] = defaultdict(list)
         for canary in signals.canaries:
-            start = self._start.setdefault(canary.example, canary.success)
+            first = self._start.setdefault(canary.example, canary.success)
+            start = first if canary.start is None else canary.start
             falls[canary.task].append(start - canary.success)
         alarms = []
         for task, fall in sorted(falls.items()):

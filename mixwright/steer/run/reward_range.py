@@ -2,7 +2,8 @@
 
 Rewards within 0 to 1 need nothing. The first batch with others, where nobody asked for a range, holds steering back: its
 evidence would be wrong. After `HELD` batches the least and the largest reward so far are the range; a later reward outside
-widens it. Evidence stays as it was recorded. Pure: all processes see the same rewards and keep the same range.
+widens it. Evidence stays as it was recorded; fixed items are compared with their first rewards, read by the range of
+now. Pure: all processes see the same rewards and keep the same range.
 """
 
 from __future__ import annotations
@@ -40,15 +41,20 @@ class RewardRange:
         """Completions of the run whose reward lay outside the range of that time."""
         self._batches = 0
         """Batches with such completions."""
+        self._first: dict[str, float] = {}
+        """Reward of each watched item in its first pass."""
 
     def success(self, reward: float) -> float:
         """A reward as success, 0..1."""
         return min(1.0, max(0.0, (reward - self.low) / (self.high - self.low)))
 
-    def first_success(self, reward: float) -> float:
-        """The same by the range of the start: canaries are compared with their own past, so their range never moves."""
-        low, high = self._start
-        return min(1.0, max(0.0, (reward - low) / (high - low)))
+    def watched(self, example: str, reward: float) -> tuple[float, float]:
+        """Success of a fixed item now and in its first pass, both by the range as it is now.
+
+        So a fall is no smaller or larger because the range moved in between. The first reward of each item is kept.
+        """
+        first = self._first.setdefault(example, reward)
+        return self.success(reward), self.success(first)
 
     def read(self, step: int, groups: Sequence[GroupOutcome]) -> tuple[Sequence[GroupOutcome] | None, list[Decision]]:
         """The groups in the range that the engine knows, None while a range is learnt; and what is to be said."""
@@ -99,7 +105,8 @@ class RewardRange:
     def _set(self, step: int, why: str) -> Decision:
         old, self._learnt = [self.low, self.high], True
         self.low, self.high = self._least, self._most
-        because = f"{why} {old[0]:g} to {old[1]:g}; evidence from before stays as it was recorded. {ASK}"
+        because = f"{why} {old[0]:g} to {old[1]:g}; evidence from before stays as it was recorded"
+        because += f"{', and canaries are compared with their first rewards by the new range' if self._first else ''}. {ASK}"
         return Decision(step, "reward_range", old, [self.low, self.high], because)
 
     def _clipped(self, outside: int, rewards: Sequence[float]) -> str:
@@ -123,7 +130,9 @@ class RewardRange:
         """JSON-ready; `restore(state())` on a fresh object continues exactly."""
         found = None if self._seen == 0 else [self._least, self._most]
         numbers = [self._left, self._seen, self.outside, self._batches]
-        return {"range": [self.low, self.high], "learnt": self._learnt, "found": found, "numbers": numbers}
+        return {"range": [self.low, self.high], "learnt": self._learnt, "found": found, "numbers": numbers} | (
+            {"first": dict(self._first)} if self._first else {}
+        )
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` returned."""
@@ -132,3 +141,4 @@ class RewardRange:
         self._learnt = state["learnt"]
         self._least, self._most = state["found"] or (float("inf"), float("-inf"))
         self._left, self._seen, self.outside, self._batches = state["numbers"]
+        self._first = dict(state.get("first", {}))

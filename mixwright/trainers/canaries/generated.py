@@ -77,7 +77,7 @@ class CanaryPass:
         items: pool indices.
         prompts: prompt per item.
         grade: rewards of completions.
-        success: reward -> 0..1.
+        watched: example id and reward -> success now and in the first pass, 0..1.
         max_new_tokens: longest completion.
         seed: of the one sampled completion per item.
         every: steps between passes.
@@ -91,12 +91,12 @@ class CanaryPass:
         prompts: Sequence[Any],
         grade: Grade,
         *,
-        success: Callable[[float], float],
+        watched: Callable[[str, float], tuple[float, float]],
         max_new_tokens: int,
         seed: int,
         every: int,
     ) -> None:
-        self.success, self.every = success, every
+        self.watched, self.every = watched, every
         self.learner, self.pool, self.items, self.prompts, self.grade = learner, pool, items, prompts, grade
         self.max_new_tokens, self.seed = max_new_tokens, seed
         self.start: list[tuple[list[int], list[float]]] = []
@@ -125,9 +125,9 @@ class CanaryPass:
                 continue  # no reward function could judge it
             cell = self.pool.cells[self.pool.cell_of[item]]
             kl = kl_per_token(self.start[place][1], now[place]) if self.start else None
-            outcomes.append(
-                CanaryOutcome(self.pool.ids[item], cell.task, cell.level, step, self.success(rewards[place]), kl)
-            )
+            name = self.pool.ids[item]
+            success, start = self.watched(name, rewards[place])
+            outcomes.append(CanaryOutcome(name, cell.task, cell.level, step, success, kl, start))
         return outcomes, len(self.items)
 
 
@@ -155,7 +155,7 @@ def make_canaries(trainer: Any, run: RunSteering, steering: Steering) -> CanaryP
         items,
         [row["prompt"] for row in rows],
         lambda indices, texts, ids: grade(trainer, indices, texts, ids),
-        success=run.range.first_success,
+        watched=run.range.watched,
         max_new_tokens=trainer.max_completion_length,
         seed=trainer.args.seed,
         every=pass_every(trainer, run, steering.canary_every, len(items), rollout_passes(trainer.num_iterations)),
