@@ -101,6 +101,14 @@ def test_one_seed_is_a_before_and_after_over_items():
     assert crossed(np.stack([values, values]), [0] * 30).interval.n == 2
 
 
+def test_one_reading_claims_nothing() -> None:
+    """Of a share Wilson's width stands in for its spread; a loss has no largest change, so there is no interval."""
+    share, loss = crossed(np.array([0.5]), [0]), crossed(np.array([0.5]), [0], counted=False)
+    assert share.low < -0.9
+    assert (loss.value, loss.low, loss.high, loss.p) == (0.5, 0.5, 0.5, 1.0)
+    assert crossed(np.array([0.5, 0.5]), [0, 0], counted=False).p == 0.0, "two that agree are evidence"
+
+
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0)])
 def test_nothing_to_compare_is_refused(shape):
     with pytest.raises(ValueError, match="no seeds or no items"):

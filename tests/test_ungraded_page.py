@@ -141,3 +141,24 @@ def test_pairs_are_compared_by_preference_with_the_margin_beside_it(chats: str, 
     (cell,) = data["cells"]
     assert cell["before"] == 0.0, "where every token is equally likely, the longer answer is the less likely one"
     assert (cell["chance_level"]["value"], data["outcome"]["lower_is_better"]) == (0.5, False)
+
+
+def test_of_one_item_no_interval_is_told_and_nothing_is_claimed(chats: str, call: Call) -> None:
+    """Loss of the lone row of a task, of the lone row of a file, and the margin of a lone pair; never `[x, x]`."""
+    lone = [CHATS[0] | {"task": "lone"}]
+    for name, rows in {"two": lone + [row | {"task": "many"} for row in CHATS[1:]], "one": lone, "pair": PAIRS[:1]}.items():
+        code, out, err = call(
+            "verdict", "sure", "flat", "--corpus", write(f"{name}.jsonl", rows), "--folder", name, "--full"
+        )
+        assert code == 0, err
+        run = RunFolder(name)
+        told = "[one item: no interval]"
+        assert (told in out.splitlines()[1]) == (name == "one")
+        assert told in run.page.read_text(encoding="utf-8")
+        cells = {claim["task"]: claim["kind"] for claim in json.loads(run.data.read_text(encoding="utf-8"))["claims"]}
+        assert (
+            cells == {"lone": "cannot tell", "many": "learnt"} if name == "two" else set(cells.values()) == {"cannot tell"}
+        )
+        if name != "two":
+            assert out.startswith("Cannot tell: one item is too few to see any change; take more items.")
+            assert "The only item of the file was measured: add about " in out

@@ -36,10 +36,7 @@ NAMES: dict[str, tuple[str, ...]] = {
 """Our name -> the columns it is looked for in, first match first. `target` beside `input` is the answer, too."""
 WORDS = {"target": "completion"}
 """Our names as notes say them, where they say another word."""
-HOW = (
-    "Name it: --column prompt=COLUMN for audit, corpus.columns: {prompt: COLUMN} in run.yaml. "
-    f"Our names: {', '.join(NAMES)}."
-)
+HOW = f"Name it: --column prompt=COLUMN, or corpus.columns: {{prompt: COLUMN}} in run.yaml. Our names: {', '.join(NAMES)}."
 """How a column gets one of our names."""
 EVAL = ("eval", "test", "validation", "valid", "val", "dev")
 SPLITS = {"train": "train", "training": "train"} | dict.fromkeys(EVAL, "eval")

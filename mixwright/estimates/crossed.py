@@ -100,6 +100,8 @@ def crossed(
 def _estimate(value: float, variance: float, freedom: float, seeds: int, items: int) -> Estimate:
     error, freedom = math.sqrt(variance), max(round(freedom, 3), 1.0)
     half = t_quantile(freedom, LEVEL) * error
+    if seeds == items == 1 and error <= 1e-12:  # one reading has no spread: nothing is known of another item
+        return Estimate(value, value, value, 1.0, error, freedom, seeds, items)
     p = float(abs(value) < 1e-12) if error <= 1e-12 else t_tail(value / error, freedom) if math.isfinite(error) else 1.0
     return Estimate(value, value - half, value + half, p, error, freedom, seeds, items)
 

@@ -10,7 +10,7 @@ from mixwright.estimates.intervals import mean_interval
 from mixwright.estimates.judgement import told
 from mixwright.estimates.readings import GRADED, READINGS, Outcome
 from mixwright.records import Effect, Interval, TrialResult
-from mixwright.verdict.text import NONE, between, change
+from mixwright.verdict.text import NONE, change, interval_told
 
 RATIO = ".ratio"
 """End of the names of effects that are ratios, arm over reference."""
@@ -42,7 +42,7 @@ def outcome_told(outcome: Outcome) -> str:
 
 def with_interval(found: Interval | None, unit: str = "share") -> str:
     """`+4.2 [+1.0, +7.4]` in its unit, shares in points; a dash for what was not measured."""
-    return NONE if found is None else f"{change(found.value, unit)} {between(found.low, found.high, unit)}"
+    return NONE if found is None else f"{change(found.value, unit)} {interval_told(found, unit)}"
 
 
 def unit_of(result: TrialResult, effect: Effect) -> str:
@@ -57,7 +57,7 @@ def in_unit(result: TrialResult, effect: Effect) -> str:
     unit, found = unit_of(result, effect), effect.difference
     if unit == "ratio":
         return f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]"
-    return f"{change(found.value, unit)} {between(found.low, found.high, unit)}" if found.n else NONE
+    return with_interval(found, unit) if found.n else NONE
 
 
 def listed(words: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
+from mixwright.estimates.cell_states import FEWEST_ITEMS
 from mixwright.estimates.judgement import FEWEST_SEEDS, MARGIN, change_word
 from mixwright.estimates.outcome import change
 from mixwright.estimates.power import seeds_for
@@ -150,6 +151,7 @@ def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
     size, cells = moved.success.detectable(), Counter(item[:2] for item in moved.items)
     aim = MARGIN if size > MARGIN else max(abs(moved.success.value), 0.01)
     more = math.ceil(len(moved.items) / len(cells) * (size / aim) ** 2) if math.isfinite(size) else None
+    more = None if more is None else max(more, FEWEST_ITEMS)  # one item shows no spread, and fewer are never judged
     needed = (gate.needed if gate else None) or more
     return PairSeen(
         right=decoding not in GRADED or any_right([sides]),

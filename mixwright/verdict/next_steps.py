@@ -13,7 +13,7 @@ from mixwright.records import RunManifest
 from mixwright.runs import RunFolder, read_json
 from mixwright.verdict.blocks import Code
 from mixwright.verdict.recommendation import Advice, PairSeen, Recommendation, TrialSeen
-from mixwright.verdict.text import count, percent
+from mixwright.verdict.text import percent
 
 SLOWER = "Take a fifth of train.learning_rate in the settings{}, and try again"
 REACH = ", or leave out what is out of reach"
@@ -134,9 +134,8 @@ def _of_comparison(advice: Advice, again: str, seen: PairSeen, settings: Mapping
         source = "--eval" if "--eval" in shlex.split(again) else "--corpus"
         more = with_option(with_option(again, source, MORE_ROWS), "--items", str(seen.needed))
         each = max(seen.needed - seen.items // seen.cells, 1)
-        asked = (
-            f"All {count(seen.items, 'item')} of the file were measured: add about {each:,} rows per task and level to it"
-        )
+        every = f"All {seen.items:,} items of the file were" if seen.items > 1 else "The only item of the file was"
+        asked = f"{every} measured: add about {each:,} rows per task and level to it"
         return [*steps, Code(asked, more)]
     return [*steps, _of_pair(advice, again, seen.needed, graded=seen.graded)]
 

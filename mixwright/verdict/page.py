@@ -72,7 +72,7 @@ def _template() -> Template:
         "visible": lambda value: text.visible(value, limit=2000),
         "percent": text.percent,
         "points": text.points,
-        "between": lambda interval, unit="share": text.between(interval.low, interval.high, unit),
+        "between": text.interval_told,
         "amount": text.amount,
         "change": text.change,
         "unit": lambda claims: READINGS[claims.outcome].unit,

@@ -334,7 +334,7 @@ def _of_pair(advice: Advice, seen: PairSeen) -> str:
 def _items_told(seen: PairSeen) -> str:
     """What the items at hand can show, and how many a smaller change would take."""
     every, unit = "all " if seen.exhausted else "", unit_told(seen.unit)
-    items = f"{every}{count(seen.items, 'item')}{' of the file' if seen.exhausted else ''}"
+    items = f"{every}{count(seen.items, 'item')}{' of the file' if seen.exhausted else ''}" if seen.items > 1 else "one item"
     most = 1.0 if seen.unit == "share" else math.inf
     if seen.items < FEWEST_ITEMS or not seen.detectable < most:
         return f"Cannot tell: {items} {'is' if seen.items == 1 else 'are'} too few to see any change; take more items."

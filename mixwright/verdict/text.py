@@ -75,6 +75,13 @@ def between(low: float, high: float, unit: str = "share") -> str:
     return f"[{change(low, unit)}, {change(high, unit)}]"
 
 
+def interval_told(found: Interval, unit: str = "share") -> str:
+    """The same of a record; one item that was read has no spread, and so no interval, where the unit has no bounds."""
+    if found.n == 1 and found.low == found.high:
+        return "[one item: no interval]"
+    return between(found.low, found.high, unit)
+
+
 def p_told(p: float, name: str = "") -> str:
     """A p value, `0.013`, or `< 0.001` for what is smaller, since none is 0; with a name `p = 0.013` and `p < 0.001`."""
     if p < 0.001:

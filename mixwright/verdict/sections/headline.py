@@ -26,8 +26,8 @@ from mixwright.verdict.claims import NO_ANSWER, cells_first, claims_of, interval
 from mixwright.verdict.evidence import comparisons, decoding_of, lead, plan_of, trial_of
 from mixwright.verdict.next_steps import steps_of
 from mixwright.verdict.recommendation import PairSeen, Recommendation, TrialSeen, cell_told
-from mixwright.verdict.text import between, count
 from mixwright.verdict.text import change as change_in
+from mixwright.verdict.text import count, interval_told
 
 PROOFS = {
     "not tried": "its nulls did not run, so it is not known what the gain comes from",
@@ -100,7 +100,7 @@ def _fact(result: TrialResult, effect: Effect, judgement: Judgement | None) -> F
     helps = judgement is not None and judgement.word == "helps"
     said = told("improves") if helps else word(result, effect)
     value, whose, reading = effect.difference, "" if judgement else f" of {effect.arm}", READINGS[result.decoding]
-    note = f"{between(value.low, value.high, reading.unit)}; {said}"
+    note = f"{interval_told(value, reading.unit)}; {said}"
     return Fact(f"{reading.told}{whose} against {effect.against}", _moved(value.value, reading.unit), note)
 
 
@@ -177,7 +177,7 @@ def _ungraded(run: RunFolder, whole: Change) -> list[Fact]:
 
 def _changed(name: str, part: Estimate, outcome: Outcome) -> Fact:
     found, unit = interval(part, outcome), READINGS[outcome].unit
-    return Fact(name, _moved(found.value, unit), between(found.low, found.high, unit))
+    return Fact(name, _moved(found.value, unit), interval_told(found, unit))
 
 
 def _counted(claims: Sequence[Claim]) -> str:
