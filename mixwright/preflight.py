@@ -154,6 +154,9 @@ def check_model(model: ModelConfig) -> None:
         raise InputError("the folder of a model", f"{model.path!r}, which does not exist", "Correct model.path.")
     if folder.is_dir() and not any((folder / name).is_file() for name in ("config.json", "adapter_config.json")):
         raise InputError("the folder of a model", f"{model.path!r} without config.json", "Correct model.path.")
+    if model.adapter is not None and not model.adapter.strip():
+        remedy = "Name it (--adapter, model.adapter), or leave it out."
+        raise InputError("the folder of a PEFT adapter", "an empty name", remedy)
     if model.adapter is not None and not (Path(model.adapter) / "adapter_config.json").is_file():
         raise InputError("the folder of a PEFT adapter", "no adapter_config.json", "Correct the path.", file=model.adapter)
     if model.path == "tiny:" and model.width % (2 * model.heads):

@@ -123,6 +123,14 @@ WRONG = {
         ("measure", "now", "--corpus", "a.jsonl", "--system", "x", "--no-chat-template"),
         "--system with the chat template",
     ),
+    "an empty adapter": (
+        ("measure", "now", "--corpus", "a.jsonl", "--adapter", ""),
+        "error: expected the folder of a PEFT adapter, got an empty name. Name it (--adapter",
+    ),
+    "columns that nobody knows": (
+        ("measure", "now", "--corpus", "odd.jsonl"),
+        "Name it: --column prompt=COLUMN, or corpus.columns: {prompt: COLUMN} in run.yaml.",
+    ),
     "a temperature of 0": (("measure", "now", "--corpus", "a.jsonl", "--temperature", "0"), "For the likeliest answer"),
     "a folder beside a printed plan": (("plan", "now", "--corpus", "a.jsonl", "--folder", "x"), "--output FILE"),
 }
@@ -133,6 +141,7 @@ def test_what_does_not_go_together_is_refused_in_one_line(call: Call, name: str)
     arguments, told = WRONG[name]
     checkpoint("now")
     write("a.jsonl", sums(12))
+    write("odd.jsonl", [{"first": "1+1=", "second": "2"}])
     Path("run.yaml").write_text("corpus: {train: a.jsonl}\n", encoding="utf-8")
     code, out, err = call(*arguments)
     assert (code, out) == (1, "")

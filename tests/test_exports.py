@@ -250,7 +250,8 @@ def test_the_command_exports_a_plan_as_it_stands(call: Call) -> None:
     ]
     run = RunFolder("runs/run")
     write_measurements(run.measurements("before"), rows)
-    assert "trl" in call("plan", "run.yaml", "--export", "trll")[2]
+    assert "Nearest: trl." in call("plan", "run.yaml", "--export", "trll")[2]
+    assert "Known: axolotl, llama-factory, trl, verl." in call("plan", "run.yaml", "--export", "nope")[2]
     assert "leave one out" in call("plan", "run.yaml", "--export", "trl", "--dry-run")[2]
     assert not run.plan.exists(), "what is refused plans nothing"
     code, out, err = call("plan", "run.yaml", "--export", "llama-factory")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.catalog import create, known
-from mixwright.errors import InputError
+from mixwright.catalog import create, listing
+from mixwright.errors import InputError, unknown_name
 from mixwright.plan.mix import Mix, Part, part_name
 from mixwright.runs import write_json
 from mixwright.steer.engine import Engine
@@ -30,11 +30,20 @@ MARK = "mix.json"
 def check_export(name: str | None, folder: Path | None, *, dry_run: bool) -> None:
     """Refuse, before anything is planned, what could not be exported. Raises InputError."""
     if name is not None:
-        known("exports", name.replace("-", "_"))
+        plug_in(name)
     elif folder is not None:
         raise InputError("--export FORMAT beside --export-to", "none", "Name a format: mixwright list exports.")
     if name is not None and dry_run:
         raise InputError("--export or --dry-run", "both", "A dry run writes nothing: leave one out.")
+
+
+def plug_in(name: str) -> str:
+    """Name of the plug-in of a format, `llama-factory` or `llama_factory`. Raises InputError that lists what is typed."""
+    formats = {stem.replace("_", "-"): stem for stem in listing("exports")}
+    typed = name.replace("_", "-")
+    if typed not in formats:
+        raise unknown_name("format of --export", name, formats)
+    return formats[typed]
 
 
 def export_plan(
@@ -54,8 +63,7 @@ def export_plan(
     Raises:
         InputError: an unknown format, a plan that does not fit the rows, or a folder with something else in it.
     """
-    name = name.replace("-", "_")
-    known("exports", name)
+    name = plug_in(name)
     mix = mix_of(plan, corpus, batch=batch, group=group, seed=seed)
     if folder.exists() and not (folder / MARK).exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(

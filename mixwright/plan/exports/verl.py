@@ -34,7 +34,7 @@ class Verl(Export):
     def write(self, mix: Mix, folder: Path) -> list[str]:
         """train.parquet and verl.yaml. Raises InputError for DPO, which verl does not train from pairs."""
         if mix.objective == "dpo":
-            remedy = "Export to trl, axolotl or llama_factory."
+            remedy = "Export to trl, axolotl or llama-factory."
             raise InputError("an objective that verl documents: grpo or sft", "dpo", remedy)
         rows = [_row(mix.corpus[int(row)], place, mix.objective) for place, row in enumerate(mix.order)]
         write_rows(folder / FILE, rows)
