@@ -149,6 +149,28 @@ def test_nothing_protected_is_no_pass() -> None:
     assert "nothing was protected" in lines(found)[0]
 
 
+def test_cells_too_small_to_protect_are_named_with_the_reason() -> None:
+    """20 items all right: 4 or so decide, and 8 must; of 200 that do, a loss is excluded, and the small cell is told all the
+    same. A cell of 60 % is none of them."""
+    small = {("few", 1.0): np.ones(20), ("half", None): fallen(20, 8)}
+    found = check_mastered([scores(small)], [scores(small)])
+    deciding = sum(decides(item) for item in scores(small).items if item[0] == "few")
+    assert deciding < 8
+    assert [(one.cell, one.before, one.items, one.deciding) for one in found.small] == [(("few", 1.0), 1.0, 20, deciding)]
+    head, told = lines(found)
+    assert (found.code(), found.code("warn")) == (4, 4)
+    assert head.startswith("cannot tell: nothing was protected. No cell of enough items had 90 % before")
+    assert told.startswith(
+        f"few@1: 100 % before, and not protected: one item in 5 decides what is, {deciding} of its 20 items"
+    )
+    assert "measure about 40 items, or name it with --protect" in told
+    both = small | {("many", None): np.ones(1200)}
+    found = check_mastered([scores(both)], [scores(both)])
+    assert found.outcome == "passed"
+    assert lines(found)[-1] == told
+    assert check([scores(small)], [scores(small)], [("few", 1.0)], named=True).small == (), "who named it compares all of it"
+
+
 def test_what_is_protected_is_decided_on_items_that_are_not_compared() -> None:
     ones, names = np.ones(500), [("t", 1.0, f"t-{place}") for place in range(500)]
     deciding = np.array([decides(name) for name in names])

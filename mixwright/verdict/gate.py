@@ -29,7 +29,7 @@ from mixwright.records import cell_key
 from mixwright.runs import RunFolder
 from mixwright.verdict.claims import Cell
 from mixwright.verdict.evidence import comparisons, decoding_of, lead
-from mixwright.verdict.text import between, count, p_told, points
+from mixwright.verdict.text import between, count, p_told, percent, points
 
 MARGIN = 0.05
 """Mean loss over the protected cells that must be excluded, a share; with `each`, of every cell."""
@@ -69,6 +69,20 @@ class CellLoss:
 
 
 @dataclass(frozen=True, slots=True)
+class TooSmall:
+    """One cell that was mastered by all of its items, and of which too few decide what is protected."""
+
+    cell: Cell
+    """Task and level."""
+    before: float
+    """Success over all of its items, 0..1."""
+    items: int
+    """How many they are."""
+    deciding: int
+    """How many of them decide."""
+
+
+@dataclass(frozen=True, slots=True)
 class GateResult:
     """What the gate says, and why."""
 
@@ -88,6 +102,8 @@ class GateResult:
     """The user said what matters: other cells are reported, and do not fail."""
     needed: int | None = None
     """Items per cell that would pass an unharmed checkpoint in `POWER` of cases; None where items cannot help."""
+    small: tuple[TooSmall, ...] = ()
+    """Cells that would be protected, were they not too small to decide it."""
 
     def code(self, cannot_tell: Literal["fail", "warn"] = "fail") -> int:
         """Exit code; with `warn`, too wide an interval does not fail. What was not measured at all always does."""
@@ -203,7 +219,23 @@ def mastered(before: Side, decoding: Decoding) -> list[Cell]:
 def check_mastered(before: Side, after: Side, *, decoding: Decoding = "greedy", each: bool = False) -> GateResult:
     """The gate over what was mastered before, on the items that did not decide it."""
     rest = {item for scores in before for item in scores.items if not decides(item)}
-    return check(before, after, mastered(before, decoding), decoding=decoding, each=each, items=rest)
+    found = check(before, after, mastered(before, decoding), decoding=decoding, each=each, items=rest)
+    return replace(found, small=too_small(before, decoding))
+
+
+def too_small(before: Side, decoding: Decoding) -> tuple[TooSmall, ...]:
+    """Cells over the band on all of their items, greedy or sampled, of which fewer than `FEWEST_ITEMS` decide."""
+    found: dict[Cell, TooSmall] = {}
+    for name in (READINGS[decoding].column, READINGS["sampled"].column):
+        values: dict[Cell, dict[Item, list[float]]] = {}
+        for scores in before:
+            for item, value in scores.scores.get(name, {}).items():
+                values.setdefault(item[:2], {}).setdefault(item, []).append(value)
+        for cell, items in values.items():
+            share, deciding = float(np.mean([np.mean(own) for own in items.values()])), sum(map(decides, items))
+            if deciding < FEWEST_ITEMS and share >= BAND[1]:
+                found.setdefault(cell, TooSmall(cell, share, len(items), deciding))
+    return tuple(found[cell] for cell in sorted(found, key=_order))
 
 
 def of_run(run: RunFolder, names: Sequence[str] = (), *, each: bool = False) -> GateResult:
@@ -258,15 +290,16 @@ def items_for(cells: int, *, chosen: bool) -> int:
 
 def lines(result: GateResult, cannot_tell: Literal["fail", "warn"] = "fail") -> list[str]:
     """Why the gate answered as it did, for people; the first line is the answer."""
-    told = [*(_cell(cell) for cell in result.cells), *_others(result)]
+    told = [*(_cell(cell) for cell in result.cells), *_others(result), *_small(result)]
     if result.dependence is not None and result.dependence.high < 0:
         found = result.dependence
         told.append(f"answers depend less on their prompts: D {points(found.value)} points {between(found.low, found.high)}")
     if not result.cells:
+        which = "No cell of enough items" if result.small else "No cell"
         return [
-            f"{result.outcome}: nothing was protected. No cell had {100 * BAND[1]:g} % before, and none was named: "
+            f"{result.outcome}: nothing was protected. {which} had {100 * BAND[1]:g} % before, and none was named: "
             "name tasks or cells with --protect, or measure more items",
-            *_others(result),
+            *told,
         ]
     if result.mean is None:
         head = f"{result.outcome}: no protected cell was measured on {FEWEST_ITEMS} items both before and after"
@@ -302,6 +335,16 @@ def _others(result: GateResult) -> list[str]:
     """Cells that nobody protected and that fell."""
     told = "reported only, since others were named" if result.named else "not protected, and damaged"
     return [f"{_cell(cell)} ({told})" for cell in result.others]
+
+
+def _small(result: GateResult) -> list[str]:
+    """Cells that could not be protected, and why."""
+    return [
+        f"{cell_key(*found.cell)}: {percent(found.before)} before, and not protected: one item in {DECIDING} decides what "
+        f"is, {found.deciding} of its {count(found.items, 'item')}, and fewer than {FEWEST_ITEMS} do not; measure about "
+        f"{FEWEST_ITEMS * DECIDING} items, or name it with --protect"
+        for found in result.small
+    ]
 
 
 def _warned(result: GateResult, cannot_tell: Literal["fail", "warn"]) -> list[str]:
