@@ -133,7 +133,7 @@ def check_settings(settings: Mapping[str, Any]) -> None:
             raise InputError(f"steering.slow_rewards: {' or '.join(get_args(Slow))}", repr(value)[:80], "Correct it.")
 
 
-def _check_range(value: Sequence[Any]) -> None:
+def _check_range(value: Any) -> None:
     """Raises InputError unless it is two finite numbers, the reward of a wrong answer and that of a right one."""
     numbers = [each for each in value if isinstance(each, KINDS["reward_seconds"]) and not isinstance(each, bool)]
     if not (len(value) == len(numbers) == 2 and -math.inf < numbers[0] < numbers[1] < math.inf):
