@@ -160,5 +160,5 @@ def test_of_one_item_no_interval_is_told_and_nothing_is_claimed(chats: str, call
             cells == {"lone": "cannot tell", "many": "learnt"} if name == "two" else set(cells.values()) == {"cannot tell"}
         )
         if name != "two":
-            assert out.startswith("Cannot tell: one item is too few to see any change; take more items.")
+            assert out.startswith("Cannot tell: the only item of the file is too few to see any change; add rows to it.")
             assert "The only item of the file was measured: add about " in out

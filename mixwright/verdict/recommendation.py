@@ -333,13 +333,16 @@ def _of_pair(advice: Advice, seen: PairSeen) -> str:
 
 def _items_told(seen: PairSeen) -> str:
     """What the items at hand can show, and how many a smaller change would take."""
-    every, unit = "all " if seen.exhausted else "", unit_told(seen.unit)
-    items = f"{every}{count(seen.items, 'item')}{' of the file' if seen.exhausted else ''}" if seen.items > 1 else "one item"
+    unit, more = unit_told(seen.unit), "add rows to it" if seen.exhausted else "take more items"
+    whose = "all {} of the file" if seen.exhausted else "{}"
+    items = whose.format(count(seen.items, "item"))
+    if seen.items == 1:
+        items = "the only item of the file" if seen.exhausted else "one item"
     most = 1.0 if seen.unit == "share" else math.inf
     if seen.items < FEWEST_ITEMS or not seen.detectable < most:
-        return f"Cannot tell: {items} {'is' if seen.items == 1 else 'are'} too few to see any change; take more items."
+        return f"Cannot tell: {items} {'is' if seen.items == 1 else 'are'} too few to see any change; {more}."
     size, aim = (amount_told(value, seen.unit) for value in (seen.detectable, seen.aim))
     head = f"Cannot tell: {items} can only show a change of {size} {unit} or more"
     if not seen.needed:
-        return f"{head}; take more items."
+        return f"{head}; {more}."
     return f"{head}; a change of {aim} {unit} takes about {seen.needed:,} items per task and level."
