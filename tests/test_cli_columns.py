@@ -67,7 +67,12 @@ def test_init_writes_settings_that_need_editing_only(call: Call) -> None:
     assert config.corpus.train == "data/two.jsonl"
     assert config.corpus.graders == {"other": "final_answer", "sum": "final_answer"}
     assert "# Completions per prompt (TRL's num_generations)." in Path("run.yaml").read_text(encoding="utf-8")
-    assert call("run", "run.yaml", "--dry-run")[0] == 0
+    code, out, _ = call("run", "run.yaml", "--dry-run")
+    said = " ".join(out.split())
+    assert code == 0
+    assert "nulls, only if a lever beats every reference: shuffled_levels" in said
+    assert "can see" in said
+    assert "can see can see" not in said
     assert not Path("runs").exists()
     assert call("run", "data/two.jsonl", "--init")[0] == 1, "an existing file is never overwritten"
 

@@ -29,6 +29,7 @@ INDEX = "mixwright_index"
 Slow = Literal["stop", "wrong"]
 READ = 1024
 """Rows that a digest of the data reads."""
+NUMBER = (float, int, np.integer, np.floating)
 KINDS: dict[str, tuple[type, ...]] = {
     "plan": (str, Path, Plan),
     "folder": (str, Path),
@@ -37,7 +38,7 @@ KINDS: dict[str, tuple[type, ...]] = {
     "canary_every": (int, np.integer),
     "columns": (Mapping,),
     "replay": (str, Path),
-    "reward_seconds": (float, int, np.integer, np.floating),
+    "reward_seconds": NUMBER,
     "slow_rewards": (str,),
     "unscored_batches": (int, np.integer),
     "reward_range": (tuple, list),
@@ -135,7 +136,7 @@ def check_settings(settings: Mapping[str, Any]) -> None:
 
 def _check_range(value: Any) -> None:
     """Raises InputError unless it is two finite numbers, the reward of a wrong answer and that of a right one."""
-    numbers = [each for each in value if isinstance(each, KINDS["reward_seconds"]) and not isinstance(each, bool)]
+    numbers = [each for each in value if isinstance(each, NUMBER) and not isinstance(each, bool)]
     if not (len(value) == len(numbers) == 2 and -math.inf < numbers[0] < numbers[1] < math.inf):
         expected = "steering.reward_range as two finite numbers, low < high"
         remedy = "Give the reward of a wrong and of a right answer, for example (-1, 1)."
