@@ -37,12 +37,16 @@ from mixwright.steer.canaries import choose_canaries
 from mixwright.steer.ledger import Ledger
 from mixwright.steer.policy import CALM, Judge, Policy, Reactions
 from mixwright.steer.pool import Ids, Pool
+from mixwright.steer.predictor import Predictor
+from mixwright.steer.prompt_features import features_digest
 from mixwright.steer.scene import Scene
 from mixwright.steer.snapshot import MANY, STALE, Staleness, snapshot
 from mixwright.steer.task_order import Reserve, TaskOrder
 
-VERSION = 2
+VERSION = 3
 """Of a saved state; one that another version saved is refused. Count it up when what a state holds changes."""
+FOLLOWS, LEAVES = 0.73, 0.27
+"""Trust over which draws are said to follow the predictor, and under which they no longer do: one nat to either side."""
 LATE = 2
 """Steps by which signals may come late; training was begun anew when they are further back."""
 
@@ -109,11 +113,15 @@ class Engine:
         self._order = TaskOrder(2 * len(pool.tasks))  # each task's own draws, then those kept back for it
         self._policy = Policy(self.options)
         self._decisions: list[Decision] = []
+        self._followed = False
+        self.said: tuple[np.ndarray, np.ndarray] = np.zeros(0), np.zeros(0, dtype=bool)
+        """Of the last draws: success expected of each, NaN where nothing is predicted, and whether it was drawn evenly."""
         self._behind, self._last = 0, 0  # steps that the trainer's count is behind the engine's; its last step
         self._start(plan)
-        self._scene = scene = Scene(pool, self._ledger, self._stage)
-        self._staleness = Staleness(scene)
         self._selector: Selector = self._create("selectors", self._stage.selector)
+        self._predictor = self._predicting()
+        self._scene = scene = Scene(pool, self._ledger, self._stage, self._predictor)
+        self._staleness = Staleness(scene)
         self._mixture: Mixture | None = self._create("mixtures", self._stage.mixture) if self._stage.mixture else None
         self._gates: list[Gate] = [self._create("gates", name) for name in self._stage.gates]
         self._controllers: list[Controller] = [self._create("controllers", name) for name in self._stage.controllers]
@@ -136,10 +144,13 @@ class Engine:
         leaves = self._order.next(np.concatenate([self._weights * (1 - kept.sum()), kept]), count)
         tasks, own = leaves % len(self._weights), leaves < len(self._weights)
         drawn = np.empty(count, dtype=np.int64)
+        self.said = np.full(count, np.nan), np.ones(count, dtype=bool)
         if own.any():
             picked = self._selector.pick(tasks[own], rng)
             check_drawn(self._stage.selector, picked, tasks[own], self._pool, self.canaries)
             drawn[own] = picked
+            if (said := self._selector.said()) is not None:
+                self.said[0][own], self.said[1][own] = said
         if not own.all():
             drawn[~own] = self._reserve.pick(tasks[~own], rng)
         self._ledger.mark_drawn(drawn)
@@ -204,6 +215,10 @@ class Engine:
         """Per cell `task@level`: success (recent posterior mean), kappa, state, evidence in rollouts, groups refused."""
         return snapshot(self._scene, self._selector.states(), self._judge.refused)
 
+    def prediction(self) -> dict[str, Any]:
+        """What the prediction of success from prompts is worth, as `Predictor.figures`; empty where nothing is predicted."""
+        return {} if self._predictor is None else self._predictor.figures()
+
     def staleness(self) -> dict[str, Any]:
         """How far the band moved since the start (`band_moved`, `stale_since`), and the `in_band_yield` of recent draws."""
         return self._staleness.figures()
@@ -218,8 +233,9 @@ class Engine:
         return {
             "version": VERSION,
             "made_of": self._made_of(),
-            "clock": [self._behind, self._last],
+            "clock": [self._behind, self._last, self._followed],
             "ledger": self._ledger.state(),
+            "predictor": None if self._predictor is None else self._predictor.state(),
             "credit": self._order.credit.tolist(),
             "weights": self._weights.tolist(),
             "policy": self._policy.state(),
@@ -242,8 +258,11 @@ class Engine:
         if other := [name for name in mine if theirs.get(name) != mine[name]]:
             expected, got = (", ".join(f"{name} {str(made.get(name))[:200]}" for name in other) for made in (mine, theirs))
             raise InputError(f"the state of this run: {expected}", got, "Resume with the same seed, data and plan.")
-        self._behind, self._last = state["clock"]
+        self._behind, self._last, followed = state["clock"]
+        self._followed = bool(followed)
         self._ledger.restore(state["ledger"])
+        if self._predictor is not None:
+            self._predictor.restore(state["predictor"])
         self._order.credit = np.array(state["credit"])
         self._weights = np.array(state["weights"])
         self._policy.restore(state["policy"])
@@ -260,6 +279,7 @@ class Engine:
             "stage": self._number,
             "examples": len(self._pool.ids),
             "content": self._pool.content,
+            "features": "" if self._predictor is None else features_digest(self._pool.features),
             "plan": self._plan,
             "cells": self._keys,
             "plugins": list(self._steerers()),
@@ -298,10 +318,34 @@ class Engine:
         """Give the ledger what groups showed, and say once when the band of the start is no longer the band."""
         cells = self._pool.cell_of[found]
         self._staleness.expect(cells, np.array([not group.no_signal for group in groups]))
-        self._ledger.learn(groups, found, self.options.reward_range)
+        if self._predictor is not None:
+            self._predictor.before(found)
+        wins, tries = self._ledger.learn(groups, found, self.options.reward_range)
+        if self._predictor is not None:
+            self._predictor.learn(groups, found, wins, tries)
+            self._say_trust(step)
         if self._staleness.observe(step, cells):
             moved = f"{self._staleness.moved:.0%} of the examples in the band now or at the start are not in both"
             self._note(step, "stale", STALE, self._staleness.moved, f"{moved}: a filter made at the start is out of date")
+
+    def _predicting(self) -> Predictor | None:
+        """A predictor, when the selector reads one and some task has nothing but its prompts to tell rows apart."""
+        if self._pool.features is None or not self._selector.predicts():
+            return None
+        found = Predictor(self._pool, self._ledger)
+        return found if found.covers.any() else None
+
+    def _say_trust(self, step: int) -> None:
+        """Write down when draws begin to follow the predictor, and when they stop."""
+        predictor = self._predictor
+        assert predictor is not None
+        followed = predictor.trust > (LEAVES if self._followed else FOLLOWS)
+        if followed != self._followed:
+            figures = predictor.figures()
+            skill = 0.0 if figures["skill"] is None else figures["skill"]
+            because = f"on {figures['judged']} groups drawn evenly, {skill:+.3f} nats per group against the task alone"
+            self._note(step, "prediction", self._followed, followed, because)
+            self._followed = followed
 
     def _watched(self, states: dict[str, str]) -> tuple[int, ...]:
         """Canaries, when some lever may read them."""

@@ -227,8 +227,14 @@ class Ledger:
         for evidence in self._evidence().values():
             evidence.step = max(evidence.step, step)
 
-    def learn(self, groups: Sequence[GroupOutcome], indices: np.ndarray, reward_range: Sequence[float]) -> None:
-        """Groups of these examples: their rewards as successes, from wrong (0) to right (1) by `reward_range`, clipped."""
+    def learn(
+        self, groups: Sequence[GroupOutcome], indices: np.ndarray, reward_range: Sequence[float]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Groups of these examples: their rewards as successes, from wrong (0) to right (1) by `reward_range`, clipped.
+
+        Returns:
+            Successes and rollouts of each group.
+        """
         wins, tries = counted(groups, reward_range)
         low, high = reward_range
         graded = np.array([any(low < reward < high for reward in group.rewards) for group in groups])
@@ -237,6 +243,7 @@ class Ledger:
         for step in np.unique(steps):
             now = steps == step
             self.add(indices[now], int(step), wins[now], tries[now])
+        return wins, tries
 
     def rows(self, indices: np.ndarray) -> np.ndarray:
         """What is kept of examples, as `ROW`s, not faded."""

@@ -77,8 +77,9 @@ class Judge:
         answer = next((answer for answer in answers if not answer.admitted), answers[0])
         key = self._keys[cell]
         word = "refused" if not answer.admitted else "admitted"
+        word = "judged by prompt" if answer.alone else word
         before, refused, held = self._verdicts.get(key, [None, 0, 0])
-        if word != before and (before or word == "refused" or self._states[key] == "unknown"):
+        if word != before and (before or word != "admitted" or self._states[key] == "unknown"):
             since = f"; {before} for {held} groups" if before else ""
             self._note(group.step, f"refuse.{key}", before, word, answer.reason + since, answer.cause)
         self._verdicts[key] = [word, refused + (not answer.admitted), held + 1 if word == before else 1]

@@ -21,6 +21,7 @@ from mixwright.final_answer import final_answer
 from mixwright.graders.choice import option_texts, position
 from mixwright.records import Cell, cell_key
 from mixwright.steer.answers import answer_key
+from mixwright.steer.prompt_features import prompt_features
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
@@ -103,6 +104,8 @@ class Pool:
     """The options of each example, where it has some: answers are compared by the place of the option."""
     content: str = ""
     """Digest of what the rows hold, where it is known: a state is taken over for the same rows only."""
+    features: np.ndarray | None = None
+    """int8 of shape (examples, 32): what `prompt_features` says of the prompts; None where they were not given."""
 
 
 def make_pool(
@@ -113,6 +116,7 @@ def make_pool(
     options: Sequence[Any] | None = None,
     *,
     cells: Sequence[Cell] = (),
+    prompts: Sequence[str] | None = None,
 ) -> Pool:
     """A pool from columns; the position in the columns is the index drawn.
 
@@ -123,6 +127,7 @@ def make_pool(
         answers: gold answer per example, None where unknown; tells in the run how much answers depend on their prompts.
         options: options per example, where rows have some.
         cells: cells with known chance level (for instance `corpus.cells()`).
+        prompts: prompt per example; where a task has a single level, success is predicted from them in the run.
 
     Raises:
         InputError: no examples, columns of different lengths, duplicate ids, or a level that is not finite.
@@ -130,6 +135,7 @@ def make_pool(
     size = len(ids)
     answers = [None] * size if answers is None else answers
     lengths = {len(tasks), size if levels is None else len(levels), len(answers), size}
+    lengths.add(size if prompts is None else len(prompts))
     if size == 0 or len(lengths) > 1:
         raise InputError("columns of one length, at least 1", f"lengths {sorted(lengths)}", "Give one value per example.")
     unique = Ids(ids)
@@ -148,7 +154,8 @@ def make_pool(
     for number, (task, level) in enumerate(found[place] for place in order):
         cell = known_cells.get(cell_key(task, level)) or Cell(task, level, 0, *_constant(golds, numbers[1] == number))
         made.append(replace(cell, task=task, level=level, count=int(counts[number])))
-    return Pool(unique, tuple(map(str, names)), numbers[0], tuple(made), numbers[1], golds, options)
+    features = None if prompts is None else prompt_features(prompts)
+    return Pool(unique, tuple(map(str, names)), numbers[0], tuple(made), numbers[1], golds, options, features=features)
 
 
 def _levels(ids: Sequence[str], levels: Sequence[float | None], task_of: np.ndarray, names: np.ndarray) -> np.ndarray:

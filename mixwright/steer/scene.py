@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from mixwright.records import Stage
 from mixwright.steer.ledger import Ledger
 from mixwright.steer.pool import Pool
+from mixwright.steer.predictor import Predictor
 
 
 @dataclass(frozen=True)
@@ -19,3 +20,5 @@ class Scene:
     """What the run has shown of them so far."""
     stage: Stage
     """The stretch of training that is being steered."""
+    predictor: Predictor | None = None
+    """What the run learns of prompts by their features; None where no task lacks levels, or nothing is known of prompts."""

@@ -6,7 +6,8 @@ counted for what they are worth), the current groups included. Of a lucky cell (
 `mixwright/estimates/cell_states.py`) the share E[kappa] / 0.10 of the groups is admitted, so that less evidence of skill
 means fewer groups and never a sudden end. A cell without evidence is admitted and the reason says so. Groups stay seen
 while refused, so a cell whose success rises comes back: one measured at 0 of 256 rollouts (32 items) does after two
-groups of 8 with 4 right each.
+groups of 8 with 4 right each. In tasks without levels prompts are judged by their predicted success, their own earlier
+groups included, once the prediction is shown to work (`steer/predictor.py`).
 
 Measured (benchmarks/overhard.py, greedy success over everything held out): on over-hard data without levels, at a high
 learning rate, the trainer's own plan ends 29 points over itself without it (20 to 37), mostly by training less: a coin
@@ -35,6 +36,10 @@ from mixwright.contracts import Admission, Gate, Scene
 from mixwright.errors import within
 from mixwright.estimates.cell_states import LUCKY, ONE_SIDED
 from mixwright.records import GroupOutcome, cell_key
+from mixwright.steer.pool import Ids
+
+TRUSTED = 0.5
+"""Trust in the prediction from prompts above which it decides on prompts of tasks without levels."""
 
 
 class TooHard(Gate):
@@ -57,7 +62,9 @@ class TooHard(Gate):
 
     def begin(self, scene: Scene) -> None:
         """Find the pool's cells by name."""
-        self._ledger = scene.ledger
+        self._ledger, self._predictor = scene.ledger, scene.predictor
+        self._pool = pool = scene.pool
+        self._ids = pool.ids if isinstance(pool.ids, Ids) else Ids(pool.ids)
         self._stage = scene.stage
         self._cells = {cell.key: number for number, cell in enumerate(scene.pool.cells)}
         self._upper: dict[int, tuple[tuple[float, float], float]] = {}
@@ -66,13 +73,16 @@ class TooHard(Gate):
     def admit(self, group: GroupOutcome) -> Admission:
         """Whether the group may change the weights. Raises KeyError for a cell that the pool lacks."""
         cell = self._cells[cell_key(group.task, group.level)]
+        alone = self._by_prompt(group, cell)
+        if alone is not None:
+            return alone
         evidence = self._ledger.lasting
         tries = float(evidence.tries[cell])
         if tries < self.least:
             return Admission(True, f"no evidence yet: {tries:.0f} of {self.least:.0f} rollouts")
         upper, success = self._at_most(cell), float(evidence.wins[cell]) / tries
         seen = f"{success:.0%} right in {tries:.0f} rollouts, at most {upper:.0%}"
-        floor = self._stage.band_of(group.task)[0] if self.floor is None else self.floor
+        floor = self._floor(group.task)
         if upper < floor:
             return Admission(False, f"too hard: {seen}, under {floor:.0%}", "too hard")
         most = float(self._ledger.answers.kappa_high()[cell])
@@ -87,6 +97,29 @@ class TooHard(Gate):
             return Admission(False, f"lucky: {told}", "lucky")
         self._credit[cell] -= 1
         return Admission(True, f"lucky, admitted in its turn: {told}", "lucky")
+
+    def _by_prompt(self, group: GroupOutcome, cell: int) -> Admission | None:
+        """The answer by what is predicted of the prompt; None where the cell decides.
+
+        A prompt is refused when the upper end of its success lies under the floor, or when its cell is refused and its
+        expected success lies under the floor, too.
+        """
+        predictor, floor = self._predictor, self._floor(group.task)
+        if predictor is None or predictor.trust <= TRUSTED:
+            return None
+        example = int(self._ids.find([group.example])[0])
+        if not predictor.covers[self._pool.task_of[example]]:
+            return None
+        expected, most = predictor.thought(example, self.z)
+        hard = self._ledger.lasting.tries[cell] >= self.least and self._at_most(cell) < floor
+        seen = f"predicted {expected:.0%} right from its prompt, at most {most:.0%}"
+        if most < floor or (hard and expected < floor):
+            return Admission(False, f"too hard: {seen}, under {floor:.0%}", "too hard", alone=True)
+        return Admission(True, f"in reach: {seen}", alone=True) if hard else None
+
+    def _floor(self, task: str) -> float:
+        """Success under which nothing must change the weights."""
+        return self._stage.band_of(task)[0] if self.floor is None else self.floor
 
     def _at_most(self, cell: int) -> float:
         """Upper end of success, worked out again only when the cell's evidence has changed."""

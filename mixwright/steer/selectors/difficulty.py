@@ -5,8 +5,11 @@ Cells of the task that are not known to be outside the band compete by one draw 
 a soft weight, no cut) and a how alike the rollouts of a prompt are (a cell of always right and always wrong prompts has no
 signal), `anchor` above it, `below` under it. Mastered cells get a small review share; cells that are too hard, or shown not
 to depend on the prompt, are re-evaluated, ever further apart (`_states.py`). Within a cell rows are drawn evenly: of
-`candidates` random ones that which was drawn the longest ago. So a task of one cell (data without levels) is drawn evenly,
-too.
+`candidates` random ones that which was drawn the longest ago.
+
+A task of one cell (data without levels) is drawn by what the run has learnt of its prompts' features
+(`steer/predictor.py`), as far as that has shown its worth; the rest of its draws are even. Of up to 256 random candidates
+one is taken in proportion to the fourth power of its room, 4k(1 - k), under one draw of the regression's weights.
 
 Source: MoPPS 2507.04632 (Beta posterior, Thompson), LILO 2502.12272 (learnability u(1 - u)), Pilot-Commit 2605.26606 (defer
     what is too hard); kappa, cells and reviews are ours.
@@ -28,6 +31,7 @@ from mixwright.errors import within
 from mixwright.estimates.cell_states import FEW, room
 from mixwright.estimates.cell_states import LUCKY as LUCKY_KAPPA
 from mixwright.records import GroupOutcome, Outcome, PairOutcome
+from mixwright.steer.selectors._predicted import PredictedDraws
 from mixwright.steer.selectors._states import MASTERED, CellStates
 
 POSTERIORS = 256  # samples of posteriors in a batch, at most
@@ -52,6 +56,7 @@ class Difficulty(Selector):
             came back.
         reviews: share of a task's draws that goes to mastered cells.
         lucky: kappa that must be excluded from above before a cell is lucky; 0 draws lucky cells like any other.
+        predict: whether rows of tasks without levels are drawn by predicted success, where the pool knows their prompts.
     """
 
     def __init__(
@@ -65,9 +70,11 @@ class Difficulty(Selector):
         pilots: float = 0.05,
         reviews: float = 0.02,
         lucky: float = LUCKY_KAPPA,
+        predict: bool = True,
     ) -> None:
         self.candidates, self.explore, self.anchor, self.below = candidates, explore, anchor, below
         self.memory, self.pilots, self.reviews, self.lucky = memory, pilots, reviews, lucky
+        self.predict = predict
         within("selectors.difficulty", vars(self), **LIMITS)
 
     def begin(self, scene: Scene) -> None:
@@ -82,6 +89,7 @@ class Difficulty(Selector):
         sizes = np.where(there, scene.ledger.sizes[self._cells], 0)
         self._sizes = sizes / (sizes + FEW)
         self._even = [task for task, found in zip(scene.pool.tasks, cells, strict=True) if len(found) < 2]
+        self._predicted = PredictedDraws(scene.predictor, scene.ledger) if scene.predictor is not None else None
 
     def worth(self, success: np.ndarray, cells: np.ndarray) -> np.ndarray:
         """Weight of cells, by success drawn for them; both of one shape, or `cells` of its last axis."""
@@ -101,7 +109,17 @@ class Difficulty(Selector):
         for task in np.unique(tasks[explored]):
             places = np.flatnonzero(explored & (tasks == task))
             found[places] = rng.choice(self._ledger.task_members(task), len(places))
+        if self._predicted is not None:
+            self._predicted.follow(tasks, found, rng)
         return found
+
+    def predicts(self) -> bool:
+        """Whether it draws by predicted success where it can."""
+        return self.predict
+
+    def said(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Of the last batch: success expected of each draw, NaN where nothing is predicted, and whether it was even."""
+        return None if self._predicted is None else (self._predicted.said, self._predicted.even)
 
     def observe(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome]) -> None:
         """Move the cells' states."""
@@ -145,6 +163,9 @@ class Difficulty(Selector):
             return {}
         more = f" and {len(self._even) - SHOWN} more tasks" if len(self._even) > SHOWN else ""
         named = ", ".join(self._even[:SHOWN])
+        if self._predicted is not None:
+            told = "have no levels: they are drawn by success predicted from prompts, as far as that is shown to work"
+            return {"predicted": f"rows of {named}{more} {told}"}
         return {"even": f"rows of {named}{more} are drawn evenly: one cell per task, so no difficulty is known to choose by"}
 
     def state(self) -> dict[str, Any]:

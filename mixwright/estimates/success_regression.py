@@ -1,0 +1,160 @@
+"""Regression of success on features: logistic, beta-binomial for k of n alike rollouts, evidence fading with its age.
+
+logit mu_i = x_i . w, w ~ Normal(0, 1 / precision); k of n right is beta-binomial with mean mu_i and concentration c, so
+that n rollouts of a prompt are worth n (1 + c) / (n + c) independent ones. w is fitted by Newton's method under weights
+that fade; its covariance is the inverse of the curvature (Laplace). The scale of the weights and c are moved towards a
+larger marginal likelihood, one factor of two at a time.
+
+Source: MacKay 1992 (evidence framework); Williams 1975 (beta-binomial); their use for prompts inside a run is ours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+SCALES = (0.03, 8.0)
+"""Least and largest standard deviation of a weight, per standard deviation of its feature."""
+START = 0.5
+"""Scale before anything was seen."""
+CONCENTRATIONS = (0.5, 512.0)
+NEWTON = 12
+"""Newton steps at most."""
+STEEPEST = 6.0
+"""Logits that one Newton step may move a row."""
+MOST_LOGIT = 12.0
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What is not fitted at every update."""
+
+    scales: tuple[float, ...]
+    """Standard deviation of a weight, per block of features."""
+    concentration: float = 8.0
+    """Of the Beta distribution that prompts alike in x come from: small where they differ."""
+
+
+def sigmoid(logits: np.ndarray) -> np.ndarray:
+    """1 / (1 + exp(-logits)), without overflow."""
+    return 0.5 * (1 + np.tanh(0.5 * np.asarray(logits, dtype=float)))
+
+
+def log_gamma(values: np.ndarray) -> np.ndarray:
+    """Logarithm of the gamma function for values above 0, to 1e-9: Stirling's series after a shift by six."""
+    shifted = values + 6
+    below = values * (values + 1) * (values + 2) * (values + 3) * (values + 4) * (values + 5)
+    inverse = 1 / shifted
+    series = inverse * (1 / 12 - inverse**2 * (1 / 360 - inverse**2 * (1 / 1260 - inverse**2 / 1680)))
+    return (shifted - 0.5) * np.log(shifted) - shifted + 0.5 * math.log(2 * math.pi) + series - np.log(below)
+
+
+def log_likelihood(wins: np.ndarray, tries: np.ndarray, mean: np.ndarray, concentration: float) -> np.ndarray:
+    """Log probability of `wins` of `tries` in one order under a beta-binomial; wins may be partial."""
+    mean = np.clip(mean, 1e-9, 1 - 1e-9)
+    right, wrong = mean * concentration, (1 - mean) * concentration
+    return (
+        log_gamma(right + wins)
+        - log_gamma(right)
+        + log_gamma(wrong + tries - wins)
+        - log_gamma(wrong)
+        + log_gamma(np.full_like(mean, concentration))
+        - log_gamma(concentration + tries)
+    )
+
+
+class SuccessRegression:
+    """Weights of intercepts and features with their uncertainty.
+
+    Args:
+        intercepts: leading columns, whose prior is Normal(0, 2^2) in logits.
+        blocks: how many columns each block of features has; the weights of a block share a scale.
+    """
+
+    def __init__(self, intercepts: int, blocks: Sequence[int]) -> None:
+        self.intercepts, self._blocks = intercepts, tuple(blocks)
+        self.shape = Shape((START,) * len(self._blocks))
+        self.mean = np.zeros(intercepts + sum(blocks))
+        self.root = np.diag(1 / np.sqrt(self._precision(self.shape)))
+        """A square root of the covariance: root @ root.T."""
+
+    def fit(self, x: np.ndarray, wins: np.ndarray, tries: np.ndarray, worth: np.ndarray) -> None:
+        """Weights from rows x (rows, columns), k = wins of n = tries, and what each row is worth now (0..1)."""
+        self.mean, curvature = self._newton(x, wins, tries, worth, self.shape)
+        self.root = np.linalg.inv(np.linalg.cholesky(curvature)).T
+
+    def reshape(self, x: np.ndarray, wins: np.ndarray, tries: np.ndarray, worth: np.ndarray) -> None:
+        """Move scale and concentration to the best of their neighbours by marginal likelihood."""
+        best = self._evidence(x, wins, tries, worth, self.shape)
+        for shape in list(self._near(self.shape)):
+            found = self._evidence(x, wins, tries, worth, shape)
+            if found > best:
+                best, self.shape = found, shape
+
+    def logits(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation of the logit of each row."""
+        return x @ self.mean, np.sqrt(((x @ self.root) ** 2).sum(-1))
+
+    def success(self, x: np.ndarray) -> np.ndarray:
+        """Expected success of each row, its uncertainty averaged out (MacKay's probit approximation)."""
+        mean, spread = self.logits(x)
+        return sigmoid(mean / np.sqrt(1 + math.pi / 8 * spread**2))
+
+    def drawn(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """Weights drawn from their posterior, shape (count, columns)."""
+        return self.mean + rng.standard_normal((count, len(self.mean))) @ self.root.T
+
+    def _near(self, shape: Shape) -> Iterator[Shape]:
+        """Shapes that differ by a factor of two in one number."""
+        for factor in (0.5, 2.0):
+            if CONCENTRATIONS[0] <= shape.concentration * factor <= CONCENTRATIONS[1]:
+                yield replace(shape, concentration=shape.concentration * factor)
+            for place, scale in enumerate(shape.scales):
+                if SCALES[0] <= scale * factor <= SCALES[1]:
+                    yield replace(shape, scales=(*shape.scales[:place], scale * factor, *shape.scales[place + 1 :]))
+
+    def _precision(self, shape: Shape) -> np.ndarray:
+        """Of the prior of each weight."""
+        scales = np.repeat([2.0, *shape.scales], [self.intercepts, *self._blocks])
+        return 1 / scales**2
+
+    def _newton(
+        self, x: np.ndarray, wins: np.ndarray, tries: np.ndarray, worth: np.ndarray, shape: Shape
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Mode and curvature of the log posterior."""
+        precision, weights = self._precision(shape), self.mean
+        counted = worth * tries * (1 + shape.concentration) / (tries + shape.concentration)
+        share = wins / tries
+        for _ in range(NEWTON):
+            success = sigmoid(np.clip(x @ weights, -MOST_LOGIT, MOST_LOGIT))
+            curvature = (x * (counted * success * (1 - success))[:, None]).T @ x + np.diag(precision)
+            step = np.linalg.solve(curvature, x.T @ (counted * (share - success)) - precision * weights)
+            most = float(np.abs(x @ step).max(initial=0.0))
+            weights = weights + step * min(1.0, STEEPEST / max(most, 1e-12))
+            if most < 1e-3:
+                break
+        success = sigmoid(np.clip(x @ weights, -MOST_LOGIT, MOST_LOGIT))
+        return weights, (x * (counted * success * (1 - success))[:, None]).T @ x + np.diag(precision)
+
+    def _evidence(self, x: np.ndarray, wins: np.ndarray, tries: np.ndarray, worth: np.ndarray, shape: Shape) -> float:
+        """Log marginal likelihood by Laplace's approximation."""
+        weights, curvature = self._newton(x, wins, tries, worth, shape)
+        precision = self._precision(shape)
+        fit = float((worth * log_likelihood(wins, tries, sigmoid(x @ weights), shape.concentration)).sum())
+        volume = float(np.log(precision).sum()) - float(np.linalg.slogdet(curvature)[1])
+        return fit - 0.5 * float(precision @ weights**2) + 0.5 * volume
+
+    def state(self) -> dict[str, object]:
+        """Numbers as bytes, for an exact return."""
+        made = {"mean": self.mean.tobytes(), "root": np.ascontiguousarray(self.root).tobytes()}
+        return made | {"shape": [*self.shape.scales, self.shape.concentration]}
+
+    def restore(self, state: dict[str, object]) -> None:
+        """Take over what `state` returned."""
+        self.mean = np.frombuffer(state["mean"]).copy()  # type: ignore[arg-type]
+        self.root = np.frombuffer(state["root"]).reshape(self.root.shape).copy()  # type: ignore[arg-type]
+        *scales, concentration = state["shape"]  # type: ignore[misc]
+        self.shape = Shape(tuple(scales), concentration)

@@ -1,0 +1,69 @@
+"""Estimate of S of one prompt: what recent answers to other prompts of its task would earn on it.
+
+An answer that the prompt's own group gave earns there what it earned; another earns 1 or 0 by the gold answer, where that
+is known; else nobody knows, and it is left out. Where few of the other answers can be judged, S is drawn towards 0.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from mixwright.records import GroupOutcome
+from mixwright.steer.answers import MOST_ANSWERS, answer_key
+
+OTHERS = 32
+"""Groups whose answers are tried on a new prompt."""
+UNSEEN = 0.1
+"""Share of the other answers that S = 0 is worth."""
+NOT_KNOWN = -1.0
+
+
+class EarnedByOthers:
+    """Recent answers of each task, by number of its intercept.
+
+    Args:
+        golds: gold answer of each example as `answer_key`, 0 where there is none; None when nobody knows.
+    """
+
+    def __init__(self, golds: np.ndarray | None) -> None:
+        self._golds = golds
+        self._recent: dict[int, deque[tuple[int, np.ndarray]]] = {}
+
+    def add(self, example: int, task: int, group: GroupOutcome, success: float) -> float:
+        """S of the example, `NOT_KNOWN` where nothing can be said; its answers are kept for the next ones."""
+        if len(group.answers) != len(group.rewards):
+            return NOT_KNOWN
+        kept = np.array([answer_key(answer) for answer in group.answers[:MOST_ANSWERS]], dtype=np.int64)
+        recent = self._recent.setdefault(task, deque(maxlen=OTHERS))
+        others = [answers for other, answers in recent if other != example]
+        recent.append((example, kept))
+        if not others:
+            return NOT_KNOWN
+        low, high = min(group.rewards), max(group.rewards)
+        share = np.array([(reward - low) / (high - low) if high > low else success for reward in group.rewards])
+        return self._earned(example, kept, share[:MOST_ANSWERS], np.concatenate(others))
+
+    def _earned(self, example: int, own: np.ndarray, share: np.ndarray, others: np.ndarray) -> float:
+        names, place = np.unique(own, return_inverse=True)
+        worth = np.bincount(place, share) / np.bincount(place)
+        found = np.minimum(np.searchsorted(names, others), len(names) - 1)
+        seen = names[found] == others
+        earned = float(worth[found[seen]].sum())
+        gold = int(self._golds[example]) if self._golds is not None else 0
+        if gold:
+            return (earned + float((others[~seen] == gold).sum())) / len(others)
+        return earned / (float(seen.sum()) + UNSEEN * len(others))
+
+    def state(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {str(task): [[example, kept.tolist()] for example, kept in known] for task, known in self._recent.items()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned."""
+        self._recent = {
+            int(task): deque(((int(example), np.array(kept, dtype=np.int64)) for example, kept in known), maxlen=OTHERS)
+            for task, known in state.items()
+        }

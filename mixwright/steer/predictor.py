@@ -1,0 +1,248 @@
+"""Predictor of an example's success, learnt in the run from the rewards of similar prompts; its worth is measured, too.
+
+Tasks of one cell (data without levels) share a beta-binomial regression of group success on `prompt_features`, beside an
+intercept of their own (estimates/success_regression.py); an example's own groups count on top, against a prior as strong
+as prompts with alike features are alike. What other prompts' answers would earn on a prompt (S) is regressed on the same
+features. On its own choices, all near one half, a good predictor looks worthless, so its worth is measured on draws that
+are made evenly, by what it said before they were rolled out:
+
+    L <- KEEP_WORTH L + log p(group | features) - log p(group | task)
+
+The task alone is the same regression without features. The logistic function of L is the share of draws that may follow
+the predictor; the rest are even.
+
+Source: 2507.04632 (posterior of success in the run, per prompt); the features, the regression across prompts and the
+    measured worth are ours.
+Unit: success, 0..1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mixwright.estimates.success_regression import SuccessRegression, log_likelihood, sigmoid
+from mixwright.records import GroupOutcome
+from mixwright.steer.earned import EarnedByOthers
+from mixwright.steer.ledger import Ledger
+from mixwright.steer.pool import Pool
+from mixwright.steer.prompt_features import SCALE, SHAPES, features_digest
+
+KEEP_WORTH = 0.98
+"""Of L, per group drawn evenly."""
+KEEP = 0.98
+"""Of a group's worth, per step."""
+WINDOW = 1024
+"""Groups that the regression reads."""
+LEAST_GROUPS = 8
+"""Groups before the first regression."""
+START_WORTH = 1.0
+"""L at the start: odds of 2.7 to 1 that features say more than the task alone."""
+EVERY = 8
+"""Batches between two moves of scale and concentration."""
+YOUNG = 256
+"""Groups before which they are moved at every batch."""
+INTERCEPTS = 32
+"""Tasks with an intercept of their own, the largest ones; the others share one."""
+BINS = 10
+"""Of predicted success, in the calibration."""
+EARNED_PRIOR = 8.0
+"""Groups that S alike everywhere is worth."""
+Told = tuple[float, float, float, float]
+"""Predicted success and concentration, by features and by the task alone."""
+
+
+class Predictor:
+    """What the run has learnt of prompts by their features.
+
+    Args:
+        pool: with features.
+        ledger: of the run, for each example's own groups.
+    """
+
+    def __init__(self, pool: Pool, ledger: Ledger) -> None:
+        assert pool.features is not None
+        self._features, self._task_of, self._ledger = pool.features, pool.task_of, ledger
+        cells = np.bincount([pool.tasks.index(cell.task) for cell in pool.cells], minlength=len(pool.tasks))
+        self.covers = cells == 1
+        """Whether each task has one cell, so that nothing else tells its rows apart."""
+        sizes = np.bincount(pool.task_of, minlength=len(pool.tasks)) * self.covers
+        largest = np.argsort(-sizes, kind="stable")[: min(INTERCEPTS, int(self.covers.sum()))]
+        shared = int(self.covers.sum()) > len(largest)
+        self._intercepts = len(largest) + shared
+        self._place = np.full(len(pool.tasks), self._intercepts - 1)
+        self._place[largest] = np.arange(len(largest))
+        self._full = SuccessRegression(self._intercepts, (SHAPES, pool.features.shape[1] - SHAPES))
+        self._bare = SuccessRegression(self._intercepts, ())
+        self._earned = np.zeros(self._intercepts + pool.features.shape[1])
+        self._others = EarnedByOthers(pool.golds)
+        self._groups: deque[tuple[int, float, float, float, int]] = deque(maxlen=WINDOW)  # example, wins, tries, S, step
+        self._earlier: dict[int, tuple[float, float]] = {}
+        self._told: dict[int, list[Told]] = {}  # by example: what was said of even draws that are not back yet
+        self.log_odds, self.judged, self._batches = START_WORTH, 0, 0
+        self._gain = self._weight = 0.0
+        self.bins = np.zeros((3, BINS))
+        """Of even draws, by predicted success: how many, summed prediction, summed success."""
+        self._digest = features_digest(pool.features)
+
+    @property
+    def trust(self) -> float:
+        """Share of draws that may follow the predictor: the logistic function of L, 0 before the first regression."""
+        return float(sigmoid(np.array(self.log_odds))) if len(self._groups) >= LEAST_GROUPS else 0.0
+
+    def success(self, examples: np.ndarray) -> np.ndarray:
+        """Expected success of each example, its own groups included."""
+        return self._own(examples, self._full.success(self._rows(examples)))
+
+    def thought(self, example: int, z: float) -> tuple[float, float]:
+        """Expected success of an example of this batch and its upper end at z standard deviations of the logit.
+
+        The example's own earlier groups count, the one that is being judged does not: one group cannot speak for itself.
+        """
+        rows = self._rows(np.array([example]))
+        mean, spread = self._full.logits(rows)
+        wins, tries = self._earlier.get(example, (0.0, 0.0))
+        prior = self._full.shape.concentration
+        expected, most = float(self._full.success(rows)[0]), float(sigmoid(mean + z * spread)[0])
+        return (prior * expected + wins) / (prior + tries), (prior * most + wins) / (prior + tries)
+
+    def before(self, examples: np.ndarray) -> None:
+        """Note what is known of the examples of a batch before the ledger learns of it."""
+        wins, tries = self._faded(examples)
+        self._earlier = dict(zip(examples.tolist(), zip(wins.tolist(), tries.tolist(), strict=True), strict=True))
+
+    def sampled(self, examples: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Success by weights drawn from their posterior, one draw per row of examples (draws, candidates), and S.
+
+        An example's own groups are left out: by them lucky ones would be drawn again and again.
+        """
+        rows = self._rows(examples)
+        weights = self._full.drawn(rng, len(examples))
+        success = sigmoid(np.einsum("dcw,dw->dc", rows, weights))
+        return success, np.clip(rows @ self._earned, 0.0, success)
+
+    def expect(self, examples: np.ndarray, even: np.ndarray) -> np.ndarray:
+        """Note what is thought of examples that are drawn now; returns their expected success.
+
+        Args:
+            examples: drawn.
+            even: whether each was drawn evenly, so that it may judge the predictor.
+        """
+        success = self.success(examples)
+        if len(self._groups) >= LEAST_GROUPS:
+            task = self._bare.success(self._rows(examples, bare=True))
+            ours, theirs = self._full.shape.concentration, self._bare.shape.concentration
+            for place in np.flatnonzero(even).tolist():
+                said = (float(success[place]), ours, float(task[place]), theirs)
+                self._told.setdefault(int(examples[place]), []).append(said)
+        return success
+
+    def learn(self, groups: Sequence[GroupOutcome], examples: np.ndarray, wins: np.ndarray, tries: np.ndarray) -> None:
+        """Take in groups of these examples, after they stand in the ledger; the worth of what was said of them first."""
+        known = np.flatnonzero(self.covers[self._task_of[examples]]).tolist()
+        if not known:
+            return
+        for place in known:
+            self._judge(int(examples[place]), float(wins[place]), float(tries[place]))
+        for place in known:
+            example, group = int(examples[place]), groups[place]
+            earned = self._others.add(example, int(self._place[self._task_of[example]]), group, wins[place] / tries[place])
+            self._groups.append((example, float(wins[place]), float(tries[place]), earned, self._ledger.step))
+        self._batches += 1
+        if len(self._groups) >= LEAST_GROUPS:
+            self._fit()
+
+    def _judge(self, example: int, wins: float, tries: float) -> None:
+        """Compare what came with what was said."""
+        if example not in self._told:
+            return
+        ours, concentration, task, shared = self._told[example].pop(0)
+        if not self._told[example]:
+            del self._told[example]
+        right, all_of = np.array([wins]), np.array([tries])
+        gain = log_likelihood(right, all_of, np.array([ours]), concentration)
+        gain = float((gain - log_likelihood(right, all_of, np.array([task]), shared))[0])
+        self.log_odds = KEEP_WORTH * self.log_odds + gain
+        self._gain, self._weight = KEEP_WORTH * self._gain + gain, KEEP_WORTH * self._weight + 1
+        self.judged += 1
+        self.bins[:, min(int(ours * BINS), BINS - 1)] += (1, ours, wins / tries)
+
+    def _fit(self) -> None:
+        """Both regressions and S, on what the window holds now."""
+        table = np.array(self._groups)
+        examples = table[:, 0].astype(np.int64)
+        rows, bare = self._rows(examples), self._rows(examples, bare=True)
+        wins, tries, earned, steps = table[:, 1], table[:, 2], table[:, 3], table[:, 4]
+        worth = KEEP ** (self._ledger.step - steps)
+        for regression, x in ((self._full, rows), (self._bare, bare)):
+            if self._batches % EVERY == 0 or len(self._groups) < YOUNG:
+                regression.reshape(x, wins, tries, worth)
+            regression.fit(x, wins, tries, worth)
+        prior = np.full(rows.shape[1], EARNED_PRIOR)
+        prior[: self._intercepts] = 1.0
+        known = np.flatnonzero(earned >= 0)
+        weighed = rows[known] * worth[known, None]
+        self._earned = np.linalg.solve(weighed.T @ rows[known] + np.diag(prior), weighed.T @ earned[known])
+
+    def _own(self, examples: np.ndarray, success: np.ndarray) -> np.ndarray:
+        """With each example's own groups, faded, on top of what its features say."""
+        (wins, tries), prior = self._faded(examples), self._full.shape.concentration
+        return (prior * success + wins) / (prior + tries)
+
+    def _faded(self, examples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Successes and rollouts of each example so far, older ones fading."""
+        found = self._ledger.rows(examples)
+        keep = np.exp2(np.minimum(found["seen"] - self._ledger.step, 0) / self._ledger.half_life)
+        return found["wins"] * keep, found["tries"] * keep
+
+    def _rows(self, examples: np.ndarray, *, bare: bool = False) -> np.ndarray:
+        """Intercepts and features (..., columns) of examples."""
+        places = self._place[self._task_of[examples]]
+        intercepts = (places[..., None] == np.arange(self._intercepts)).astype(float)
+        return intercepts if bare else np.concatenate([intercepts, self._features[examples] / SCALE], axis=-1)
+
+    def figures(self) -> dict[str, Any]:
+        """Trust; skill in nats per evenly drawn group (recent mean of the log ratio; None before the first); calibration."""
+        count, said, came = self.bins
+        filled = np.flatnonzero(count)
+        means = [[int(count[b]), round(said[b] / count[b], 4), round(came[b] / count[b], 4)] for b in filled.tolist()]
+        skill = self._gain / self._weight if self._weight else None
+        return {"trust": self.trust, "skill": skill, "judged": self.judged, "calibration": means}
+
+    def state(self) -> dict[str, Any]:
+        """Numbers, texts, lists and bytes; `restore` on a fresh object continues exactly."""
+        return {
+            "features": self._digest,
+            "groups": np.array(self._groups, dtype="<f8").tobytes(),
+            "told": [[example, *said] for example, all_said in self._told.items() for said in all_said],
+            "worth": [self.log_odds, self.judged, self._batches, self._gain, self._weight],
+            "bins": self.bins.tolist(),
+            "full": self._full.state(),
+            "bare": self._bare.state(),
+            "earned": self._earned.tobytes(),
+            "others": self._others.state(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned."""
+        rows = np.frombuffer(state["groups"], "<f8").reshape(-1, 5).tolist()
+        self._groups = deque(((int(e), w, t, s, int(step)) for e, w, t, s, step in rows), maxlen=WINDOW)
+        self._told = {}
+        for example, *said in state["told"]:
+            self._told.setdefault(int(example), []).append((said[0], said[1], said[2], said[3]))
+        self.log_odds, judged, batches, self._gain, self._weight = state["worth"]
+        self.judged, self._batches = int(judged), int(batches)
+        self.bins = np.array(state["bins"])
+        self._full.restore(state["full"])
+        self._bare.restore(state["bare"])
+        self._earned = np.frombuffer(state["earned"]).copy()
+        self._others.restore(state["others"])
+
+
+def follows(trust: float, even: float) -> float:
+    """Share of draws that follow the predictor where `even` of them never do."""
+    return max(0.0, trust * (1 - even)) if math.isfinite(trust) else 0.0

@@ -1,0 +1,132 @@
+"""Features of prompts without a model: hashed words and character trigrams, lengths, numbers; 32 bytes per example.
+
+Words (between spaces) and character trigrams are counted in `BUCKETS` hash buckets, the most varied `KEPT` of them are
+projected onto their principal components over a sample of the rows, and each component is scaled to unit variance. Beside
+them stand the length in characters and in words, how many numbers there are, and how long they are. Everything is done in
+whole arrays: no Python loop over tokens.
+
+Source: feature hashing 0902.2206; principal components in place of a random projection are our choice.
+Unit: 1/32 of a standard deviation of the rows, clipped at four.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+WIDTH = 32
+"""Bytes per example: `SHAPES` columns of lengths and numbers, the rest principal components."""
+SHAPES = 7
+BUCKETS, KEPT = 2048, 384
+SAMPLE = 8192
+"""Rows that the components are worked out from, spread evenly over the pool."""
+CHUNK = 2048
+"""Rows at a time."""
+LONGEST = 4000
+"""Bytes of a prompt that are read: its first and its last half of these, where it is longer."""
+TRIGRAM = 0.5
+"""Weight of a trigram against 1 for a word."""
+SCALE = 32
+BASE = np.uint64(0x9E3779B97F4A7C15)  # odd, so that it has an inverse modulo 2^64
+INVERSE = np.uint64(pow(int(BASE), -1, 2**64))
+MIX = np.uint64(0xBF58476D1CE4E5B9)
+
+
+def prompt_features(prompts: Sequence[str]) -> np.ndarray:
+    """Features of each prompt, int8 of shape (prompts, `WIDTH`); the same texts in the same order give the same numbers."""
+    size = len(prompts)
+    sample = [prompts[row] for row in np.unique(np.linspace(0, size - 1, min(size, SAMPLE)).round().astype(int)).tolist()]
+    found = list(_counted(sample))
+    shapes, counts = np.concatenate([part[0] for part in found]), np.concatenate([part[1] for part in found])
+    columns, components = _components(counts)
+    seen = np.c_[shapes, (counts[:, columns] - counts[:, columns].mean(0)) @ components]
+    middle, spread = seen.mean(0), seen.std(0)
+    scale = np.where(spread > 1e-6, SCALE / np.maximum(spread, 1e-6), 0.0)
+    centre = counts[:, columns].mean(0)
+    made = np.zeros((size, WIDTH), dtype=np.int8)
+    start = 0
+    for shape, count in _counted(prompts):
+        row = np.c_[shape, (count[:, columns] - centre) @ components]
+        made[start : start + len(row), : row.shape[1]] = np.clip(np.rint((row - middle) * scale), -127, 127)
+        start += len(row)
+    return made
+
+
+def features_digest(features: np.ndarray) -> str:
+    """Of the features of a pool: a state is taken over for the same ones only."""
+    return hashlib.blake2b(np.ascontiguousarray(features).tobytes(), digest_size=8).hexdigest()
+
+
+def _components(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The most varied buckets, and the principal components of what they hold: (buckets, at most WIDTH - SHAPES)."""
+    variance = counts.var(0)
+    columns = np.sort(np.argsort(-variance, kind="stable")[: min(KEPT, int((variance > 0).sum()))])
+    centred = (counts[:, columns] - counts[:, columns].mean(0)).astype(np.float64)
+    values, vectors = np.linalg.eigh(centred.T @ centred)
+    vectors = vectors[:, ::-1][:, : WIDTH - SHAPES]
+    largest = np.abs(vectors).argmax(0) if vectors.size else np.zeros(0, dtype=int)
+    vectors = vectors * np.sign(vectors[largest, np.arange(vectors.shape[1])])  # an eigenvector has no sign of its own
+    alive = values[::-1][: WIDTH - SHAPES] > 1e-9 * max(float(values[-1]) if len(values) else 0.0, 1e-9)
+    return columns, vectors * alive
+
+
+def _counted(prompts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Shapes (rows, SHAPES) and log counts (rows, BUCKETS) of some rows at a time."""
+    for start in range(0, len(prompts), CHUNK):
+        yield _chunk([_read(text) for text in prompts[start : start + CHUNK]])
+
+
+def _read(text: str) -> bytes:
+    """The bytes of a prompt that are read, between spaces."""
+    raw = text.lower().encode("utf-8", "replace")
+    if len(raw) > LONGEST:
+        raw = raw[: LONGEST // 2] + b" " + raw[-LONGEST // 2 :]
+    return b" " + raw + b" "
+
+
+def _chunk(texts: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
+    """Shapes and log counts of these rows."""
+    sizes = np.array([len(text) for text in texts])
+    row = np.repeat(np.arange(len(texts)), sizes)
+    letters = np.frombuffer(b"".join(texts), dtype=np.uint8)
+    blank, digit = letters <= 32, (letters >= 48) & (letters <= 57)
+    starts, ends = np.flatnonzero(blank[:-1] & ~blank[1:]) + 1, np.flatnonzero(~blank[:-1] & blank[1:]) + 1
+    words = _hashed(letters, starts, ends)
+    bits = letters.astype(np.uint64) + np.uint64(1)
+    trigrams = (bits[:-2] * BASE + bits[1:-1]) * BASE + bits[2:]
+    inside = (row[:-2] == row[2:]) & ~(blank[:-2] & blank[1:-1])
+    counts = np.log1p(_table(row[starts], words, len(texts), 0))
+    counts += TRIGRAM * np.log1p(_table(row[:-2][inside], trigrams[inside], len(texts), 1))
+    first, last = np.flatnonzero(~digit[:-1] & digit[1:]) + 1, np.flatnonzero(digit[:-1] & ~digit[1:]) + 1
+    return _shapes(row, sizes, row[starts], row[first], last - first), counts
+
+
+def _shapes(row: np.ndarray, sizes: np.ndarray, words: np.ndarray, numbers: np.ndarray, digits: np.ndarray) -> np.ndarray:
+    """Characters, words, numbers and digits of each row, on linear and logarithmic scales."""
+    rows = len(sizes)
+    longest = np.zeros(rows)
+    np.maximum.at(longest, numbers, np.minimum(digits, 20))
+    said, many = np.bincount(words, minlength=rows), np.bincount(numbers, minlength=rows)
+    total = np.bincount(numbers, digits, rows)
+    linear = np.minimum(said, 10 * max(1.0, float(np.median(said))))
+    return np.c_[
+        np.log1p(sizes), np.log1p(said), linear, np.log1p(many), longest, np.log1p(total), total / np.maximum(many, 1)
+    ]
+
+
+def _hashed(letters: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """A 64-bit hash of each run of bytes, by differences of one running polynomial."""
+    powers = np.cumprod(np.full(len(letters), BASE))
+    running = np.concatenate([np.zeros(1, np.uint64), np.cumsum((letters.astype(np.uint64) + np.uint64(1)) * powers)])
+    back = np.cumprod(np.full(len(letters), INVERSE))
+    return (running[ends] - running[starts]) * back[starts]
+
+
+def _table(rows: np.ndarray, hashes: np.ndarray, count: int, kind: int) -> np.ndarray:
+    """How often each bucket stands in each row, float32 of shape (count, BUCKETS); kinds have halves of their own."""
+    half = BUCKETS // 2
+    mixed = (hashes ^ (hashes >> np.uint64(31))) * MIX
+    bucket = (mixed >> np.uint64(40)).astype(np.int64) % half + kind * half
+    return np.bincount(rows * BUCKETS + bucket, minlength=count * BUCKETS).reshape(count, BUCKETS).astype(np.float32)

@@ -1,0 +1,62 @@
+"""Draws by predicted success, in tasks where no level tells rows apart; the rest stay as they were drawn evenly."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mixwright.estimates.cell_states import room
+from mixwright.steer.ledger import Ledger
+from mixwright.steer.predictor import Predictor, follows
+
+EVEN = 0.1
+"""Share of draws that never follow the predictor: they judge it, and find what it overlooks."""
+SHARPNESS = 4
+"""A candidate is taken with a probability in proportion to this power of its room to learn."""
+MOST, SPREAD = 256, 8
+"""Candidates of a draw: at most so many, and one row in so many, so that no small neighbourhood is drilled."""
+
+
+class PredictedDraws:
+    """Replaces draws of the tasks that the predictor covers.
+
+    Args:
+        predictor: of the run.
+        ledger: of the run.
+    """
+
+    def __init__(self, predictor: Predictor, ledger: Ledger) -> None:
+        self._predictor, self._ledger = predictor, ledger
+        self.said = np.zeros(0)
+        """Expected success of each draw of the last batch, NaN where nothing is predicted."""
+        self.even = np.zeros(0, dtype=bool)
+        """Whether each draw of the last batch was made evenly."""
+
+    def follow(self, tasks: np.ndarray, drawn: np.ndarray, rng: np.random.Generator) -> None:
+        """Replace a share of these even draws, in place, by the best of random candidates; note what is thought of all.
+
+        Args:
+            tasks: of each draw, shape (draws,).
+            drawn: pool indices drawn evenly, shape (draws,).
+            rng: the only source of chance.
+        """
+        covered = self._predictor.covers[tasks]
+        chosen = covered & (rng.random(len(tasks)) < follows(self._predictor.trust, EVEN))
+        taken = set(drawn[~chosen].tolist())
+        for task in np.unique(tasks[chosen]).tolist():
+            self._best(task, np.flatnonzero(chosen & (tasks == task)), drawn, taken, rng)
+        self.said, self.even = np.full(len(tasks), np.nan), ~chosen
+        known = np.flatnonzero(covered)
+        if len(known):
+            self.said[known] = self._predictor.expect(drawn[known], self.even[known])
+
+    def _best(self, task: int, places: np.ndarray, drawn: np.ndarray, taken: set[int], rng: np.random.Generator) -> None:
+        """For each of these draws a candidate with much room to learn by one draw of the weights, none twice in a batch."""
+        members = self._ledger.task_members(task)
+        count = max(1, min(MOST, len(members) // SPREAD))
+        candidates = members[rng.integers(len(members), size=(len(places), count))]
+        worth = room(*self._predictor.sampled(candidates, rng))
+        keys = np.log(rng.random(worth.shape)) / np.maximum(worth, 1e-9) ** SHARPNESS
+        order = np.argsort(-keys, axis=1, kind="stable")
+        for place, row in zip(places.tolist(), np.take_along_axis(candidates, order, axis=1).tolist(), strict=True):
+            drawn[place] = next((example for example in row if example not in taken), row[0])
+            taken.add(int(drawn[place]))
