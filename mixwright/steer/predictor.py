@@ -30,7 +30,7 @@ from mixwright.records import GroupOutcome
 from mixwright.steer.earned import EarnedByOthers
 from mixwright.steer.ledger import Ledger
 from mixwright.steer.pool import Pool
-from mixwright.steer.prompt_features import SCALE, SHAPES, features_digest
+from mixwright.steer.prompt_features import SCALE, SHAPES, WIDTH, features_digest
 
 KEEP_WORTH = 0.98
 """Of L, per group drawn evenly."""
@@ -46,6 +46,8 @@ EVERY = 8
 """Batches between two moves of scale and concentration."""
 YOUNG = 256
 """Groups before which they are moved at every batch."""
+BLOCKS = (SHAPES, 4, 8, WIDTH - SHAPES - 12)
+"""Columns of the features whose weights share a scale: lengths and numbers, then components by falling variance."""
 INTERCEPTS = 32
 """Tasks with an intercept of their own, the largest ones; the others share one."""
 BINS = 10
@@ -76,7 +78,7 @@ class Predictor:
         self._intercepts = len(largest) + shared
         self._place = np.full(len(pool.tasks), self._intercepts - 1)
         self._place[largest] = np.arange(len(largest))
-        self._full = SuccessRegression(self._intercepts, (SHAPES, pool.features.shape[1] - SHAPES))
+        self._full = SuccessRegression(self._intercepts, BLOCKS)
         self._bare = SuccessRegression(self._intercepts, ())
         self._earned = np.zeros(self._intercepts + pool.features.shape[1])
         self._others = EarnedByOthers(pool.golds)
