@@ -14,9 +14,10 @@ from safetensors.torch import load_file, save_file
 from torch.nn import functional
 
 from benchmarks.peers._gpt import GPT, INDEX, LONGEST_RESPONSE, PAD, encode_prompts, encode_responses
-from mixwright_lab.worlds import chain
+from mixwright_lab.worlds import chain, operators
 
-SOURCES = (Path(chain.__file__), Path(__file__), Path(__file__).with_name("_gpt.py"))
+WORLDS = {"chain": chain.Chain, "operators": operators.Operators}
+SOURCES = (Path(chain.__file__), Path(operators.__file__), Path(__file__), Path(__file__).with_name("_gpt.py"))
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Recipe:
     """What a base model was trained on."""
 
     levels: tuple[tuple[int, float], ...] = ((1, 1.0), (2, 1.0), (3, 1.0), (4, 1.0), (5, 0.5), (6, 0.5))
-    """Operations and relative share of problems of that length."""
+    """Level (in `chain` the number of operations) and relative share of its problems."""
     styles: tuple[tuple[str, float], ...] = (("full", 0.8), ("direct", 0.2))
     """Answer style and relative share."""
     plain: int = 0
@@ -39,6 +40,8 @@ class Recipe:
     """Peak learning rate of AdamW; 50 steps warm-up, flat half the way, then linear to 0."""
     width: int = 48
     """Of the model."""
+    world: str = "chain"
+    """Which of `WORLDS` the problems are from."""
 
 
 def base_model(seed: int, recipe: Recipe) -> GPT:
@@ -83,7 +86,7 @@ def _teach(model: GPT, seed: int, recipe: Recipe) -> None:
 
 def _problems(recipe: Recipe, rng: np.random.Generator) -> tuple[torch.Tensor, torch.Tensor]:
     """A batch of prompts of the train split and of responses, as tokens."""
-    world, noise = chain.Chain(), dict(recipe.noise)
+    world, noise = WORLDS[recipe.world](), dict(recipe.noise)
     prompts, responses = [], []
     for level, style in zip(_drawn(recipe.levels, recipe.batch, rng), _drawn(recipe.styles, recipe.batch, rng), strict=True):
         style = recipe.styles[0][0] if int(level) <= recipe.plain else style

@@ -50,7 +50,7 @@ class Chain(World):
             start, chosen = int(rng.integers(MODULUS)), rng.integers(len(OPERATIONS), size=length)
             prompt = " ".join((str(start), *(OPERATIONS[place] for place in chosen)))
             value = running_values(prompt)[-1]
-            if _is_eval(prompt) == (split == "eval") and (value == 0 or not zero):
+            if in_eval(prompt) == (split == "eval") and (value == 0 or not zero):
                 return Example(
                     f"{split}:{prompt}", "chain", prompt, answer=str(value), level=float(level), source="chain", split=split
                 )
@@ -88,6 +88,6 @@ def style_of(text: str) -> str:
     return {"#": "direct", ":": "verbose"}.get(words[0], "full")
 
 
-def _is_eval(prompt: str) -> bool:
-    """Splits by content: no prompt is in both."""
+def in_eval(prompt: str) -> bool:
+    """Whether a prompt belongs to the eval split; by its content, so that no prompt is in both."""
     return hashlib.blake2b(prompt.encode(), digest_size=4).digest()[0] < EVAL_SHARE * 256
