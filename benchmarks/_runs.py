@@ -76,11 +76,13 @@ class Case:
     """Optimiser steps per run and seed that are counted."""
     seeds: int = 5
     """0, 1 and so on."""
+    labelled: bool = True
+    """Whether rows have levels; without, success is predicted from prompts."""
 
     @property
     def name(self) -> str:
         """As the table calls it."""
-        return f"{self.objective} {self.size}"
+        return f"{self.objective} {self.size}" + ("" if self.labelled else ", no levels")
 
 
 def rows(seed: int = 0) -> Dataset:
@@ -102,10 +104,10 @@ def rows(seed: int = 0) -> Dataset:
     return Dataset.from_list(made)
 
 
-def checksum(completions: list[str], prompts: list[str], level: list[float], **_: Any) -> list[float]:
-    """Right as often as the level says, the same for the same prompt and text."""
+def checksum(completions: list[str], prompts: list[str], **_: Any) -> list[float]:
+    """Right as often as the level, the prompt's second word, says; the same for the same prompt and text."""
     shares = [zlib.crc32((prompt + text).encode()) / 2**32 for prompt, text in zip(prompts, completions, strict=True)]
-    return [float(share < SUCCESS[one]) for share, one in zip(shares, level, strict=True)]
+    return [float(share < SUCCESS[float(prompt.split()[1])]) for share, prompt in zip(shares, prompts, strict=True)]
 
 
 def steering(case: Case, *, canaries: bool) -> Steering:
@@ -117,7 +119,7 @@ def steering(case: Case, *, canaries: bool) -> Steering:
     """
     stage: Any = Stage(case.objective, "grpo", case.steps, dict.fromkeys(TASKS, 1 / len(TASKS)), **LEVERS[case.objective])
     mastered = [CellPlan(task, 0.0, "mastered", 0.95, 0.0, 256, ROWS_PER_CELL, 0.91, 0.97) for task in TASKS[::2]]
-    plan = Plan("benchmark", (replace(stage, objective=case.objective),), tuple(mastered))
+    plan = Plan("benchmark", (replace(stage, objective=case.objective),), tuple(mastered) if case.labelled else ())
     return Steering(plan=plan, canary_every=None if canaries else 0)
 
 
@@ -128,7 +130,7 @@ def make(case: Case, steer: Steering | None, folder: Path, *, warmup: int = 0, s
         ValueError: prompts that differ in tokens, for then rows would differ in cost.
     """
     theirs, ours, config, columns = OBJECTIVES[case.objective]
-    dataset = rows(seed).select_columns(["id", "task", "level", *columns])
+    dataset = rows(seed).select_columns(["id", "task", *(["level"] if case.labelled else []), *columns])
     learner = build_tiny(dataset["prompt"], SIZES[case.size], seed)
     counts = {len(learner.encode(prompt)) for prompt in dataset["prompt"]}
     if len(counts) != 1:

@@ -52,7 +52,7 @@ def log_gamma(values: np.ndarray) -> np.ndarray:
     return (shifted - 0.5) * np.log(shifted) - shifted + 0.5 * math.log(2 * math.pi) + series - np.log(below)
 
 
-def log_likelihood(wins: np.ndarray, tries: np.ndarray, mean: np.ndarray, concentration: float) -> np.ndarray:
+def log_likelihood(wins: np.ndarray, tries: np.ndarray, mean: np.ndarray, concentration: np.ndarray | float) -> np.ndarray:
     """Log probability of `wins` of `tries` in one order under a beta-binomial; wins may be partial."""
     mean = np.clip(mean, 1e-9, 1 - 1e-9)
     right, wrong = mean * concentration, (1 - mean) * concentration
@@ -61,7 +61,7 @@ def log_likelihood(wins: np.ndarray, tries: np.ndarray, mean: np.ndarray, concen
         - log_gamma(right)
         + log_gamma(wrong + tries - wins)
         - log_gamma(wrong)
-        + log_gamma(np.full_like(mean, concentration))
+        + log_gamma(np.asarray(concentration, dtype=float))
         - log_gamma(concentration + tries)
     )
 

@@ -148,8 +148,7 @@ class Predictor:
         known = np.flatnonzero(self.covers[self._task_of[examples]]).tolist()
         if not known:
             return
-        for place in known:
-            self._judge(int(examples[place]), float(wins[place]), float(tries[place]))
+        self._judge(examples[known].tolist(), wins[known], tries[known])
         for place in known:
             example, group = int(examples[place]), groups[place]
             earned = self._others.add(example, int(self._place[self._task_of[example]]), group, wins[place] / tries[place])
@@ -158,20 +157,26 @@ class Predictor:
         if len(self._groups) >= LEAST_GROUPS:
             self._fit()
 
-    def _judge(self, example: int, wins: float, tries: float) -> None:
-        """Compare what came with what was said."""
-        if example not in self._told:
+    def _judge(self, examples: Sequence[int], wins: np.ndarray, tries: np.ndarray) -> None:
+        """Compare what came with what was said, group by group."""
+        places, told = [], []
+        for place, example in enumerate(examples):
+            if example in self._told:
+                places.append(place)
+                told.append(self._told[example].pop(0))
+                if not self._told[example]:
+                    del self._told[example]
+        if not told:
             return
-        ours, concentration, task, shared = self._told[example].pop(0)
-        if not self._told[example]:
-            del self._told[example]
-        right, all_of = np.array([wins]), np.array([tries])
-        gain = log_likelihood(right, all_of, np.array([ours]), concentration)
-        gain = float((gain - log_likelihood(right, all_of, np.array([task]), shared))[0])
-        self.log_odds = KEEP_WORTH * self.log_odds + gain
-        self._gain, self._weight = KEEP_WORTH * self._gain + gain, KEEP_WORTH * self._weight + 1
-        self.judged += 1
-        self.bins[:, min(int(ours * BINS), BINS - 1)] += (1, ours, wins / tries)
+        (ours, concentration, task, shared), wins, tries = np.array(told).T, wins[places], tries[places]
+        gains = log_likelihood(wins, tries, ours, concentration) - log_likelihood(wins, tries, task, shared)
+        for gain in gains.tolist():
+            self.log_odds = KEEP_WORTH * self.log_odds + gain
+            self._gain, self._weight = KEEP_WORTH * self._gain + gain, KEEP_WORTH * self._weight + 1
+        self.judged += len(told)
+        np.add.at(
+            self.bins.T, np.minimum((ours * BINS).astype(int), BINS - 1), np.stack([ours * 0 + 1, ours, wins / tries], 1)
+        )
 
     def _fit(self) -> None:
         """Both regressions and S, on what the window holds now."""

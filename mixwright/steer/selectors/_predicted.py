@@ -1,4 +1,4 @@
-"""Draws by predicted success, in tasks where no level tells rows apart; the rest stay as they were drawn evenly."""
+"""Draws of rows by predicted success, in tasks where no level tells them apart; the other rows stay as drawn evenly."""
 
 from __future__ import annotations
 
