@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -143,12 +143,10 @@ def without(examples: Sequence[Example]) -> list[Example]:
     return [replace(example, level=None) for example in examples]
 
 
-def pool_for(arm: str, examples: Sequence[Example], seed: int) -> Pool:
+def pool_for(arm: str, examples: Sequence[Example], seed: int, chance: Callable[[Example], float] = rollouts.chance) -> Pool:
     """The engine's pool: with features of the prompts where success is predicted, shuffled over all rows for the null."""
-    if arm not in ("predicted", "shuffled"):
-        return pool_of(examples, rollouts.chance)
-    pool = pool_of(examples, rollouts.chance, prompts=True)
-    if arm == "predicted" or pool.features is None:
+    pool = pool_of(examples, chance, prompts=arm in ("predicted", "shuffled"))
+    if arm != "shuffled" or pool.features is None:
         return pool
     return replace(pool, features=np.random.default_rng((seed, 11)).permutation(pool.features))
 
@@ -235,7 +233,8 @@ def guarded(job: Job) -> Row:
     if job.arm == "frozen":
         return made | {"charged": 0, "answers": outcome.answers(arena, scored)}
     guards = overhard.ARMS["uniform" if job.arm == "uniform" else "default"]
-    pool = pool_for(job.arm, examples, job.seed)
+    known = overhard.chances(examples)
+    pool = pool_for(job.arm, examples, job.seed, lambda example: known[example.level])
     rule = Engined(overhard.plan_of(guards, pool), pool, job.seed, canary_every=5 if guards.monitors else 20)
     for _ in range(job.budget // (arena.settings.prompts * arena.settings.group)):
         rule.step(arena)
