@@ -87,6 +87,7 @@ PUBLIC = (
     "mixwright.plan.format_forecast",
     "mixwright.steer.pool",
     "mixwright.steer.ledger",
+    "mixwright.steer.prompt_features",
     "mixwright.steer.task_order",
     "mixwright.verdict.gate",
 )

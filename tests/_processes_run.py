@@ -90,6 +90,17 @@ def tape_grpo(folder: Path) -> None:
     assert len(set(told)) == 1, told
 
 
+def tape_unlevelled(folder: Path) -> None:
+    """Rows without levels: success is predicted from their prompts, the same on every process to the byte."""
+    plan = Plan("test", (Stage("grpo", "grpo", 10, SHARES, **LEVERS),))  # type: ignore[arg-type]
+    trainer = grpo(folder, dataset=rows(96).remove_columns("level"), plan=plan, max_steps=2 * STEPS)
+    trainer.train()
+    known, log = trainer.steered.state()["engine"]["predictor"], trainer.steered.log
+    told = gather_object([zlib.crc32(repr((known, log.state())).encode())])
+    assert len(set(told)) == 1, told
+    (folder / "predictor.txt").write_text(repr(known))
+
+
 def tape_accumulated(folder: Path) -> None:
     """Generation batches of two micro-steps, used twice; saves wait for them."""
     size = 8 // world()
@@ -245,7 +256,7 @@ def main(folder: Path) -> None:
         lines.append(f"{name}: {' '.join(map(str, codes))}")
         (folder / "codes.txt").write_text("\n".join(lines) + "\n")
 
-    for what in (tape_grpo, tape_accumulated, tape_callback, tape_range, tape_sft, tape_dpo):
+    for what in (tape_grpo, tape_unlevelled, tape_accumulated, tape_callback, tape_range, tape_sft, tape_dpo):
         for count in (1, 2):
             note(f"{what.__name__}-{count}", launch(what, folder / f"{what.__name__}-{count}", count))
     note("learning", launch(learning, folder / "learning", 2))

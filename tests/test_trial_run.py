@@ -321,7 +321,7 @@ def test_a_replayed_branch_serves_the_draws_of_the_other_seed(with_nulls):
         mine, theirs = (
             pq.read_table(run.branch(*key) / "draws.parquet") for key in (("replayed", seed), ("steered", other))
         )
-        assert mine.equals(theirs)
+        assert mine.drop_columns("success").equals(theirs.drop_columns("success"))
         assert not mine.equals(pq.read_table(run.branch("steered", seed) / "draws.parquet"))
         assert read_branch(run.branch("replayed", seed)).proof["canary_rollouts"] == 0
 

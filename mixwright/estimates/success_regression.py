@@ -11,8 +11,9 @@ Source: MacKay 1992 (evidence framework); Williams 1975 (beta-binomial); their u
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -147,14 +148,14 @@ class SuccessRegression:
         volume = float(np.log(precision).sum()) - float(np.linalg.slogdet(curvature)[1])
         return fit - 0.5 * float(precision @ weights**2) + 0.5 * volume
 
-    def state(self) -> dict[str, object]:
+    def state(self) -> dict[str, Any]:
         """Numbers as bytes, for an exact return."""
-        made = {"mean": self.mean.tobytes(), "root": np.ascontiguousarray(self.root).tobytes()}
-        return made | {"shape": [*self.shape.scales, self.shape.concentration]}
+        shape = [*self.shape.scales, self.shape.concentration]
+        return {"mean": self.mean.tobytes(), "root": np.ascontiguousarray(self.root).tobytes(), "shape": shape}
 
-    def restore(self, state: dict[str, object]) -> None:
+    def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` returned."""
-        self.mean = np.frombuffer(state["mean"]).copy()  # type: ignore[arg-type]
-        self.root = np.frombuffer(state["root"]).reshape(self.root.shape).copy()  # type: ignore[arg-type]
-        *scales, concentration = state["shape"]  # type: ignore[misc]
+        self.mean = np.frombuffer(state["mean"]).copy()
+        self.root = np.frombuffer(state["root"]).reshape(self.root.shape).copy()
+        *scales, concentration = state["shape"]
         self.shape = Shape(tuple(scales), concentration)

@@ -38,7 +38,6 @@ from mixwright.steer.ledger import Ledger
 from mixwright.steer.policy import CALM, Judge, Policy, Reactions
 from mixwright.steer.pool import Ids, Pool
 from mixwright.steer.predictor import Predictor
-from mixwright.steer.prompt_features import features_digest
 from mixwright.steer.scene import Scene
 from mixwright.steer.snapshot import MANY, STALE, Staleness, snapshot
 from mixwright.steer.task_order import Reserve, TaskOrder
@@ -279,7 +278,7 @@ class Engine:
             "stage": self._number,
             "examples": len(self._pool.ids),
             "content": self._pool.content,
-            "features": "" if self._predictor is None else features_digest(self._pool.features),
+            "features": "" if self._predictor is None else self._predictor.digest,
             "plan": self._plan,
             "cells": self._keys,
             "plugins": list(self._steerers()),

@@ -19,7 +19,7 @@ from mixwright.corpus.levels import bin_levels
 from mixwright.errors import InputError
 from mixwright.final_answer import final_answer
 from mixwright.graders.choice import option_texts, position
-from mixwright.records import Cell, cell_key
+from mixwright.records import Cell, cell_key, plain
 from mixwright.steer.answers import answer_key
 from mixwright.steer.prompt_features import prompt_features
 
@@ -105,7 +105,7 @@ class Pool:
     content: str = ""
     """Digest of what the rows hold, where it is known: a state is taken over for the same rows only."""
     features: np.ndarray | None = None
-    """int8 of shape (examples, 32): what `prompt_features` says of the prompts; None where they were not given."""
+    """int8 of shape (examples, 32): features of the prompts; None where success is not predicted from them."""
 
 
 def make_pool(
@@ -127,7 +127,8 @@ def make_pool(
         answers: gold answer per example, None where unknown; tells in the run how much answers depend on their prompts.
         options: options per example, where rows have some.
         cells: cells with known chance level (for instance `corpus.cells()`).
-        prompts: prompt per example; where a task has a single level, success is predicted from them in the run.
+        prompts: prompt per example; where some task has a single cell, success is predicted from them in the run, and
+            their features are worked out here. They are not read where every task has several levels.
 
     Raises:
         InputError: no examples, columns of different lengths, duplicate ids, or a level that is not finite.
@@ -154,7 +155,8 @@ def make_pool(
     for number, (task, level) in enumerate(found[place] for place in order):
         cell = known_cells.get(cell_key(task, level)) or Cell(task, level, 0, *_constant(golds, numbers[1] == number))
         made.append(replace(cell, task=task, level=level, count=int(counts[number])))
-    features = None if prompts is None else prompt_features(prompts)
+    alone = bool((np.bincount(places // len(values)) == 1).any())
+    features = prompt_features(prompts) if prompts is not None and alone else None
     return Pool(unique, tuple(map(str, names)), numbers[0], tuple(made), numbers[1], golds, options, features=features)
 
 
@@ -203,9 +205,19 @@ def _named(places: Sequence[tuple[Any, Any]]) -> list[tuple[str, float | None]]:
     return found
 
 
-def corpus_pool(corpus: Corpus) -> Pool:
-    """The pool of a corpus's rows, with the chance levels its graders know. Raises InputError as `make_pool` does."""
+def corpus_pool(corpus: Corpus, *, features: bool = False) -> Pool:
+    """The pool of a corpus's rows, with the chance levels its graders know.
+
+    Args:
+        corpus: whose rows may be drawn.
+        features: whether success is to be predicted from prompts in tasks without levels; about a minute per million rows.
+
+    Raises:
+        InputError: as `make_pool` does.
+    """
     columns = corpus.table.select(["id", "task", "level", "answer"]).to_pydict()
     options = [option_texts(example) for example in corpus]
     found = options if any(options) else None
-    return make_pool(columns["id"], columns["task"], columns["level"], columns["answer"], found, cells=corpus.cells())
+    prompts = [plain(example.prompt) for example in corpus] if features else None
+    given = columns["id"], columns["task"], columns["level"], columns["answer"], found
+    return make_pool(*given, cells=corpus.cells(), prompts=prompts)

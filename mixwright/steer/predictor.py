@@ -8,8 +8,9 @@ are made evenly, by what it said before they were rolled out:
 
     L <- KEEP_WORTH L + log p(group | features) - log p(group | task)
 
-The task alone is the same regression without features. The logistic function of L is the share of draws that may follow
-the predictor; the rest are even.
+The task alone is the same regression without features. An example's own groups are left out on both sides: where rows come
+again they would speak for features that say nothing. The logistic function of L is the share of draws that may follow the
+predictor; the rest are even.
 
 Source: 2507.04632 (posterior of success in the run, per prompt); the features, the regression across prompts and the
     measured worth are ours.
@@ -30,7 +31,7 @@ from mixwright.records import GroupOutcome
 from mixwright.steer.earned import EarnedByOthers
 from mixwright.steer.ledger import Ledger
 from mixwright.steer.pool import Pool
-from mixwright.steer.prompt_features import SCALE, SHAPES, WIDTH, features_digest
+from mixwright.steer.prompt_features import SCALE, SHAPES, features_digest
 
 KEEP_WORTH = 0.98
 """Of L, per group drawn evenly."""
@@ -46,16 +47,14 @@ EVERY = 8
 """Batches between two moves of scale and concentration."""
 YOUNG = 256
 """Groups before which they are moved at every batch."""
-BLOCKS = (SHAPES, 4, 8, WIDTH - SHAPES - 12)
-"""Columns of the features whose weights share a scale: lengths and numbers, then components by falling variance."""
 INTERCEPTS = 32
 """Tasks with an intercept of their own, the largest ones; the others share one."""
 BINS = 10
 """Of predicted success, in the calibration."""
 EARNED_PRIOR = 8.0
 """Groups that S alike everywhere is worth."""
-Told = tuple[float, float, float, float]
-"""Predicted success and concentration, by features and by the task alone."""
+Told = tuple[float, float, float, float, float]
+"""Expected success; then success and concentration by features, and by the task alone, own groups left out of both."""
 
 
 class Predictor:
@@ -78,7 +77,7 @@ class Predictor:
         self._intercepts = len(largest) + shared
         self._place = np.full(len(pool.tasks), self._intercepts - 1)
         self._place[largest] = np.arange(len(largest))
-        self._full = SuccessRegression(self._intercepts, BLOCKS)
+        self._full = SuccessRegression(self._intercepts, (SHAPES, pool.features.shape[1] - SHAPES))
         self._bare = SuccessRegression(self._intercepts, ())
         self._earned = np.zeros(self._intercepts + pool.features.shape[1])
         self._others = EarnedByOthers(pool.golds)
@@ -87,9 +86,11 @@ class Predictor:
         self._told: dict[int, list[Told]] = {}  # by example: what was said of even draws that are not back yet
         self.log_odds, self.judged, self._batches = START_WORTH, 0, 0
         self._gain = self._weight = 0.0
+        self._gains = np.zeros(2)  # of all even draws so far: summed log ratios, and their squares
         self.bins = np.zeros((3, BINS))
         """Of even draws, by predicted success: how many, summed prediction, summed success."""
-        self._digest = features_digest(pool.features)
+        self.digest = features_digest(pool.features)
+        """Of the features: a state is taken over for the same ones only."""
 
     @property
     def trust(self) -> float:
@@ -128,19 +129,21 @@ class Predictor:
         return success, np.clip(rows @ self._earned, 0.0, success)
 
     def expect(self, examples: np.ndarray, even: np.ndarray) -> np.ndarray:
-        """Note what is thought of examples that are drawn now; returns their expected success.
+        """Note what is thought of examples that are drawn now; returns their expected success, NaN before the first groups.
 
         Args:
             examples: drawn.
             even: whether each was drawn evenly, so that it may judge the predictor.
         """
-        success = self.success(examples)
-        if len(self._groups) >= LEAST_GROUPS:
-            task = self._bare.success(self._rows(examples, bare=True))
-            ours, theirs = self._full.shape.concentration, self._bare.shape.concentration
-            for place in np.flatnonzero(even).tolist():
-                said = (float(success[place]), ours, float(task[place]), theirs)
-                self._told.setdefault(int(examples[place]), []).append(said)
+        if len(self._groups) < LEAST_GROUPS:
+            return np.full(len(examples), np.nan)
+        rows, task = self._rows(examples), self._bare.success(self._rows(examples, bare=True))
+        features = self._full.success(rows)
+        success = self._own(examples, features)
+        ours, theirs = self._full.shape.concentration, self._bare.shape.concentration
+        for place in np.flatnonzero(even).tolist():
+            said = (float(success[place]), float(features[place]), ours, float(task[place]), theirs)
+            self._told.setdefault(int(examples[place]), []).append(said)
         return success
 
     def learn(self, groups: Sequence[GroupOutcome], examples: np.ndarray, wins: np.ndarray, tries: np.ndarray) -> None:
@@ -168,15 +171,15 @@ class Predictor:
                     del self._told[example]
         if not told:
             return
-        (ours, concentration, task, shared), wins, tries = np.array(told).T, wins[places], tries[places]
+        (expected, ours, concentration, task, shared), wins, tries = np.array(told).T, wins[places], tries[places]
         gains = log_likelihood(wins, tries, ours, concentration) - log_likelihood(wins, tries, task, shared)
         for gain in gains.tolist():
             self.log_odds = KEEP_WORTH * self.log_odds + gain
             self._gain, self._weight = KEEP_WORTH * self._gain + gain, KEEP_WORTH * self._weight + 1
+            self._gains += gain, gain**2
         self.judged += len(told)
-        np.add.at(
-            self.bins.T, np.minimum((ours * BINS).astype(int), BINS - 1), np.stack([ours * 0 + 1, ours, wins / tries], 1)
-        )
+        seen = np.stack([np.ones(len(told)), expected, wins / tries], axis=1)
+        np.add.at(self.bins.T, np.minimum((expected * BINS).astype(int), BINS - 1), seen)
 
     def _fit(self) -> None:
         """Both regressions and S, on what the window holds now."""
@@ -213,20 +216,32 @@ class Predictor:
         return intercepts if bare else np.concatenate([intercepts, self._features[examples] / SCALE], axis=-1)
 
     def figures(self) -> dict[str, Any]:
-        """Trust; skill in nats per evenly drawn group (recent mean of the log ratio; None before the first); calibration."""
+        """What the prediction is worth, as said of groups that were drawn evenly.
+
+        Returns:
+            `trust`; `skill`, nats per group against the task alone, recent mean (None before the first); `judged` groups;
+            `gain`, the mean over all of them with its standard error (None before the second); `calibration`: groups, mean
+            predicted and mean observed success, per tenth of predicted success.
+        """
         count, said, came = self.bins
         filled = np.flatnonzero(count)
         means = [[int(count[b]), round(said[b] / count[b], 4), round(came[b] / count[b], 4)] for b in filled.tolist()]
         skill = self._gain / self._weight if self._weight else None
-        return {"trust": self.trust, "skill": skill, "judged": self.judged, "calibration": means}
+        return {"trust": self.trust, "skill": skill, "judged": self.judged, "gain": self._mean_gain(), "calibration": means}
+
+    def _mean_gain(self) -> list[float] | None:
+        """Mean log ratio of all even draws so far and its standard error; what was said came before, so they add up."""
+        if self.judged < 2:
+            return None
+        mean, square = (self._gains / self.judged).tolist()
+        return [mean, math.sqrt(max(square - mean**2, 0.0) / (self.judged - 1))]
 
     def state(self) -> dict[str, Any]:
         """Numbers, texts, lists and bytes; `restore` on a fresh object continues exactly."""
         return {
-            "features": self._digest,
             "groups": np.array(self._groups, dtype="<f8").tobytes(),
             "told": [[example, *said] for example, all_said in self._told.items() for said in all_said],
-            "worth": [self.log_odds, self.judged, self._batches, self._gain, self._weight],
+            "worth": [self.log_odds, self.judged, self._batches, self._gain, self._weight, *self._gains.tolist()],
             "bins": self.bins.tolist(),
             "full": self._full.state(),
             "bare": self._bare.state(),
@@ -240,8 +255,9 @@ class Predictor:
         self._groups = deque(((int(e), w, t, s, int(step)) for e, w, t, s, step in rows), maxlen=WINDOW)
         self._told = {}
         for example, *said in state["told"]:
-            self._told.setdefault(int(example), []).append((said[0], said[1], said[2], said[3]))
-        self.log_odds, judged, batches, self._gain, self._weight = state["worth"]
+            self._told.setdefault(int(example), []).append((said[0], said[1], said[2], said[3], said[4]))
+        self.log_odds, judged, batches, self._gain, self._weight, *gains = state["worth"]
+        self._gains = np.array(gains)
         self.judged, self._batches = int(judged), int(batches)
         self.bins = np.array(state["bins"])
         self._full.restore(state["full"])

@@ -19,16 +19,20 @@ import numpy as np
 WIDTH = 32
 """Bytes per example: `SHAPES` columns of lengths and numbers, the rest principal components."""
 SHAPES = 7
+WORDS, LONG = 2, 10
+"""Column of the number of words, which is cut at so many times the median of the sample."""
 BUCKETS, KEPT = 2048, 384
 SAMPLE = 8192
 """Rows that the components are worked out from, spread evenly over the pool."""
-CHUNK = 2048
-"""Rows at a time."""
+CHUNK, LETTERS = 2048, 2**20
+"""Rows at a time, and bytes at a time but for one row; 64 bytes of memory each."""
 LONGEST = 4000
 """Bytes of a prompt that are read: its first and its last half of these, where it is longer."""
 TRIGRAM = 0.5
 """Weight of a trigram against 1 for a word."""
 SCALE = 32
+DECIMALS = 9
+"""Of the variance by which buckets are kept."""
 BASE = np.uint64(0x9E3779B97F4A7C15)  # odd, so that it has an inverse modulo 2^64
 INVERSE = np.uint64(pow(int(BASE), -1, 2**64))
 MIX = np.uint64(0xBF58476D1CE4E5B9)
@@ -37,17 +41,21 @@ MIX = np.uint64(0xBF58476D1CE4E5B9)
 def prompt_features(prompts: Sequence[str]) -> np.ndarray:
     """Features of each prompt, int8 of shape (prompts, `WIDTH`); the same texts in the same order give the same numbers."""
     size = len(prompts)
-    sample = [prompts[row] for row in np.unique(np.linspace(0, size - 1, min(size, SAMPLE)).round().astype(int)).tolist()]
+    spread_out = np.unique(np.linspace(0, size - 1, min(size, SAMPLE)).round().astype(int))
+    sample = [prompts[int(row)] for row in spread_out]
     found = list(_counted(sample))
     shapes, counts = np.concatenate([part[0] for part in found]), np.concatenate([part[1] for part in found])
+    longest = LONG * max(1.0, float(np.median(shapes[:, WORDS])))
+    shapes[:, WORDS] = np.minimum(shapes[:, WORDS], longest)
     columns, components = _components(counts)
-    seen = np.c_[shapes, (counts[:, columns] - counts[:, columns].mean(0)) @ components]
+    centre = counts[:, columns].mean(0, dtype=np.float64)
+    seen = np.c_[shapes, (counts[:, columns] - centre) @ components]
     middle, spread = seen.mean(0), seen.std(0)
     scale = np.where(spread > 1e-6, SCALE / np.maximum(spread, 1e-6), 0.0)
-    centre = counts[:, columns].mean(0)
     made = np.zeros((size, WIDTH), dtype=np.int8)
     start = 0
     for shape, count in _counted(prompts):
+        shape[:, WORDS] = np.minimum(shape[:, WORDS], longest)
         row = np.c_[shape, (count[:, columns] - centre) @ components]
         made[start : start + len(row), : row.shape[1]] = np.clip(np.rint((row - middle) * scale), -127, 127)
         start += len(row)
@@ -61,9 +69,9 @@ def features_digest(features: np.ndarray) -> str:
 
 def _components(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The most varied buckets, and the principal components of what they hold: (buckets, at most WIDTH - SHAPES)."""
-    variance = counts.var(0)
+    variance = counts.var(0, dtype=np.float64).round(DECIMALS)  # so that rounding does not rank buckets that are alike
     columns = np.sort(np.argsort(-variance, kind="stable")[: min(KEPT, int((variance > 0).sum()))])
-    centred = (counts[:, columns] - counts[:, columns].mean(0)).astype(np.float64)
+    centred = counts[:, columns] - counts[:, columns].mean(0, dtype=np.float64)
     values, vectors = np.linalg.eigh(centred.T @ centred)
     vectors = vectors[:, ::-1][:, : WIDTH - SHAPES]
     largest = np.abs(vectors).argmax(0) if vectors.size else np.zeros(0, dtype=int)
@@ -74,8 +82,16 @@ def _components(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _counted(prompts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Shapes (rows, SHAPES) and log counts (rows, BUCKETS) of some rows at a time."""
-    for start in range(0, len(prompts), CHUNK):
-        yield _chunk([_read(text) for text in prompts[start : start + CHUNK]])
+    texts: list[bytes] = []
+    held = 0
+    for text in prompts:
+        read = _read(text)
+        if texts and (len(texts) == CHUNK or held + len(read) > LETTERS):
+            yield _chunk(texts)
+            texts, held = [], 0
+        texts.append(read)
+        held += len(read)
+    yield _chunk(texts)
 
 
 def _read(text: str) -> bytes:
@@ -110,10 +126,9 @@ def _shapes(row: np.ndarray, sizes: np.ndarray, words: np.ndarray, numbers: np.n
     np.maximum.at(longest, numbers, np.minimum(digits, 20))
     said, many = np.bincount(words, minlength=rows), np.bincount(numbers, minlength=rows)
     total = np.bincount(numbers, digits, rows)
-    linear = np.minimum(said, 10 * max(1.0, float(np.median(said))))
     return np.c_[
-        np.log1p(sizes), np.log1p(said), linear, np.log1p(many), longest, np.log1p(total), total / np.maximum(many, 1)
-    ]
+        np.log1p(sizes), np.log1p(said), said, np.log1p(many), longest, np.log1p(total), total / np.maximum(many, 1)
+    ].astype(float)
 
 
 def _hashed(letters: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:

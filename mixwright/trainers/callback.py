@@ -86,7 +86,7 @@ class SteeringCallback(SteeringHooks):
         self.trainer: Any = None
         """The trainer, if you want beta moved and KL and entropy seen."""
         rows = indexed(dataset, "SteeringCallback")
-        pool = pool_of(rows, wanted)
+        pool = pool_of(rows, wanted, prompts=True)
         main = PartialState().is_main_process
         sharded = bool(args.deepspeed) or PartialState().distributed_type == DistributedType.DEEPSPEED
         reason = no_lr_reason(sharded)

@@ -78,7 +78,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         bound = inspect.signature(GRPOTrainer.__init__).bind(self, *args, **kwargs)
         refuse_grpo(bound.arguments.get("train_dataset"))
         dataset = indexed(bound.arguments.get("train_dataset"), "SteeredGRPOTrainer")
-        pool = pool_of(dataset, wanted)
+        pool = pool_of(dataset, wanted, prompts=True)
         bound.arguments["train_dataset"] = dataset
         super().__init__(*bound.args[1:], **bound.kwargs)
         refuse_weights(self.reward_weights, self.reward_funcs)

@@ -163,13 +163,15 @@ def indexed(dataset: Any, trainer: str) -> Dataset:
     return dataset.add_column(INDEX, np.arange(len(dataset)))  # type: ignore[call-arg]
 
 
-def pool_of(dataset: Dataset, steering: Steering, rows: Sequence[int] | None = None) -> Pool:
+def pool_of(dataset: Dataset, steering: Steering, rows: Sequence[int] | None = None, *, prompts: bool = False) -> Pool:
     """The pool of a dataset: its task, level, id, answer and options columns, or one task `all` and row numbers as ids.
 
     Args:
         dataset: map-style.
         steering: which columns to read, and the chance levels of cells, where the plan knows them.
         rows: which rows may be drawn, in pool order; None for all.
+        prompts: whether success is to be predicted from the column `prompt` where a task has no levels; GRPO only, because
+            losses and margins are no success.
 
     Raises:
         InputError: a column named in `columns` that is not there, or values that cannot be used.
@@ -196,8 +198,20 @@ def pool_of(dataset: Dataset, steering: Steering, rows: Sequence[int] | None = N
     tasks = [str(task) for task in found["task"] or ["all"] * count]
     planned = steering.plan.cells if isinstance(steering.plan, Plan) else ()
     cells = [Cell(cell.task, cell.level, cell.examples, cell.chance, "plan") for cell in planned]
-    pool = make_pool([str(i) for i in ids], tasks, _levels(found["level"]), found["answer"], found["options"], cells=cells)
+    columns_read = [str(i) for i in ids], tasks, _levels(found["level"]), found["answer"], found["options"]
+    shown = _column(dataset, "prompt", rows) if prompts else None
+    texts = None if shown is None else [text_of(prompt) for prompt in shown]
+    pool = make_pool(*columns_read, cells=cells, prompts=texts)
     return replace(pool, content=content_of(dataset))
+
+
+def text_of(prompt: Any) -> str:
+    """A prompt as text: of chat messages their contents, line by line; images and whatever else is no text are left out."""
+    if isinstance(prompt, str):
+        return prompt
+    if isinstance(prompt, Mapping):
+        return text_of(prompt.get("content") or prompt.get("text"))
+    return "\n".join(filter(None, map(text_of, prompt))) if isinstance(prompt, list | tuple) else ""
 
 
 def content_of(dataset: Dataset) -> str:

@@ -1,4 +1,4 @@
-"""Log of what was drawn, in order.
+"""Log of what was drawn, in order, with what was thought of each draw and what came of it.
 
 Every draw is kept, so that a resumed run serves the same rows again and only then draws anew.
 """
@@ -6,8 +6,19 @@ Every draw is kept, so that a resumed run serves the same rows again and only th
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from mixwright.records import GroupOutcome
+    from mixwright.steer.pool import Ids
+
+Said = tuple[np.ndarray, np.ndarray]
+"""Of some draws: success predicted, NaN where nothing was, and whether each was drawn evenly."""
+NOTHING = float("nan")
 
 
 class DrawLog:
@@ -15,13 +26,15 @@ class DrawLog:
 
     Args:
         draw: gives that many rows (pool indices); called only when a row is asked for that was never drawn.
+        said: what is predicted of the rows that `draw` gave last; None where nothing ever is.
     """
 
-    def __init__(self, draw: Callable[[int], Sequence[int]]) -> None:
-        self._draw = draw
+    def __init__(self, draw: Callable[[int], Sequence[int]], said: Callable[[], Said] | None = None) -> None:
+        self._draw, self._said = draw, said
         self.rows = array("i")
         self.start = 0
         """Where the current call of `train` began; draws before it are history."""
+        self._predicted, self._even, self._success = array("f"), array("b"), array("f")
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -31,13 +44,67 @@ class DrawLog:
         first = self.start + position
         missing = first + count - len(self.rows)
         if missing > 0:
+            self._fill()
             self.rows.extend(self._draw(missing))
+            if self._said is not None:
+                predicted, even = self._said()
+                self._predicted.extend(predicted.tolist())
+                self._even.extend(even.tolist())
+            self._fill()
         return self.rows[first : first + count].tolist()
 
-    def state(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return {"rows": self.rows.tolist(), "start": self.start}
+    def came(
+        self,
+        position: int,
+        rows: int,
+        ids: tuple[str, ...] | Ids,
+        groups: Sequence[GroupOutcome],
+        success: Callable[[float], float],
+    ) -> None:
+        """Note the success of groups that came back.
 
-    def restore(self, state: dict[str, Any]) -> None:
+        Args:
+            position: of the first draw of their batch, among all draws.
+            rows: draws of the batch, those included that nothing was scored of.
+            ids: of the pool's examples.
+            groups: that came back, in the order in which they were drawn.
+            success: reward -> 0..1.
+        """
+        self._fill()
+        found: defaultdict[str, list[float]] = defaultdict(list)
+        for group in reversed(groups):
+            found[group.example].append(sum(map(success, group.rewards)) / len(group.rewards))
+        for place in range(position, min(position + rows, len(self.rows))):
+            if left := found.get(ids[self.rows[place]]):
+                self._success[place] = left.pop()
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """Per draw: `predicted` success, NaN where nothing was; whether `even`; `success` that came, NaN for none."""
+        self._fill()
+        numbers = {"predicted": self._predicted, "even": self._even, "success": self._success}
+        found = {name: np.array(values) for name, values in numbers.items()}
+        return found | {"even": found["even"].astype(bool)}
+
+    def _fill(self) -> None:
+        """As many numbers as rows: those of which nothing was said are even draws without prediction."""
+        self._even.extend([1] * (len(self.rows) - len(self._even)))
+        for values in (self._predicted, self._success):
+            values.extend([NOTHING] * (len(self.rows) - len(values)))
+
+    def state(self) -> dict[str, Any]:
+        """Numbers, lists and bytes, for `write_state`: 4 bytes a draw, and 9 more where groups came back."""
+        told = {name: values.tobytes() for name, values in self.columns().items() if not _empty(name, values)}
+        return {"rows": self.rows.tolist(), "start": self.start, "told": told}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` returned."""
         self.rows, self.start = array("i", state["rows"]), state["start"]
+        told = state["told"]
+        self._predicted, self._success = array("f", told.get("predicted", b"")), array("f", told.get("success", b""))
+        self._even = array("b", told.get("even", b""))
+        self._fill()
+
+
+def _empty(name: str, values: np.ndarray) -> bool:
+    """Whether a column says nothing."""
+    return bool(values.all() if name == "even" else np.isnan(values).all())

@@ -21,6 +21,7 @@ import numpy as np
 from mixwright.records import Decision, GroupOutcome, Outcome, PairOutcome, cell_key, to_data
 from mixwright.runs import write_json, write_table
 from mixwright.steer.pool import Pool
+from mixwright.steer.run.draws import DrawLog
 
 OVERFLOW = "no loss of the {rows} rows is a finite number; the run has overflowed"
 UNSCORED = {
@@ -212,12 +213,15 @@ class SteeringFiles:
         if self.write:
             write_json(self.folder / "proof.json", dict(proof))
 
-    def draws(self, pool: Pool, rows: Sequence[int], used: Sequence[tuple[int, int]], refused: Sequence[int] = ()) -> None:
+    def draws(self, pool: Pool, log: DrawLog, used: Sequence[tuple[int, int]], refused: Sequence[int] = ()) -> None:
         """All draws, replaced: position, generation batch and optimiser step (null: drawn ahead, not used), row, refused.
+
+        `predicted`: success expected before the draw, null where nothing was; `even`: whether it was drawn evenly and did
+        not follow the prediction, null likewise; `success`: mean success of its group, null where none came back.
 
         Args:
             pool: what was drawn from.
-            rows: pool index per draw.
+            log: of the draws.
             used: optimiser step and number of draws of each batch so far; step -1 where they were drawn ahead, not used;
                 the rest were drawn ahead.
             refused: positions of draws whose groups were refused.
@@ -226,6 +230,7 @@ class SteeringFiles:
             return
         import pyarrow as pa
 
+        rows, said = log.rows, log.columns()
         numbers, counts = np.array(used, dtype=np.int64).reshape(-1, 2).T
         steps = np.full(len(rows), AHEAD)
         batches = steps.copy()
@@ -245,6 +250,9 @@ class SteeringFiles:
                 "task": pa.array([cell.task for cell in cells], pa.string()).take(pa.array(place)),
                 "level": pa.array([cell.level for cell in cells], pa.float64()).take(pa.array(place)),
                 "refused": pa.array(told),
+                "predicted": pa.array(said["predicted"], pa.float32(), mask=np.isnan(said["predicted"])),
+                "even": pa.array(said["even"], mask=np.isnan(said["predicted"])),
+                "success": pa.array(said["success"], pa.float32(), mask=np.isnan(said["success"])),
             }
         )
         write_table(self.folder / "draws.parquet", table)

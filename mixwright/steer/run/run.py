@@ -67,7 +67,7 @@ class RunSteering:
         """Why training must stop; empty while it may go on."""
         self.calm: Callable[[], str] = str
         """Names the last checkpoint saved while no alarm stood; empty when there is none."""
-        self.log = DrawLog(self._draw)
+        self.log = DrawLog(self._draw, lambda: self.engine.said)
         self.rollouts = 0
         """Completions charged, canaries included."""
         self.batches = 0
@@ -125,6 +125,8 @@ class RunSteering:
         actions = [] if held else self._decided(read or groups, self._signals(step, kl_nats=kl, groups=len(groups)))
         refused = {action.target for action in actions if action.kind == "refuse"}
         self._mark(refused, rows)
+        if read is not None:  # while the range of rewards is learnt, nobody knows what they mean
+            self.log.came(self._used_rows, rows, self.pool.ids, groups, self.success)
         self.rollouts += completions
         self._count_unscored(step, rows, len(groups))
         shown = self.engine.snapshot()
@@ -136,6 +138,9 @@ class RunSteering:
         line = self._line(step, groups, rows) | group_line(groups, refused, self.success)
         line |= {"held": True} if held else {}
         line |= {"rollouts": self.rollouts, "cells": cells, "states": states} | self.engine.staleness()
+        if known := self.engine.prediction():
+            line |= {"prediction": {name: known[name] for name in ("trust", "skill", "judged")}}
+            self.metrics["steering/prediction_trust"] = [known["trust"]]
         self._finish(step, actions, line)
         self.metrics.setdefault("steering/zero_signal_share", []).append(line["zero_signal"] / max(1, len(groups)))
         self.metrics.setdefault("steering/refused_share", []).append(line["refused"] / max(1, len(groups)))
@@ -254,7 +259,7 @@ class RunSteering:
 
     def write(self) -> None:
         """Draws and proof as they stand now."""
-        self.files.draws(self.pool, self.log.rows, self._used, self._refused)
+        self.files.draws(self.pool, self.log, self._used, self._refused)
         self.files.proof(self.proof())
 
     def proof(self) -> dict[str, Any]:
@@ -268,6 +273,7 @@ class RunSteering:
             **({"rewards_outside": self.range.outside} if self.range.outside else {}),
             **counted(self.objective, self._counts, self.rollouts),
             "skipped_steps": self._counts["skipped_steps"],
+            **({"prediction": known} if (known := self.engine.prediction()) else {}),
             "dropped_rows": self.dropped,
             "self_test": self.checks,
         }

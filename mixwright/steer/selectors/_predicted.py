@@ -1,4 +1,4 @@
-"""Draws of rows by predicted success, in tasks where no level tells them apart; the other rows stay as drawn evenly."""
+"""Replacement of even draws by draws of predicted success, in tasks where no level tells rows apart."""
 
 from __future__ import annotations
 
