@@ -131,9 +131,9 @@ def _reliability(predicted: np.ndarray, success: np.ndarray, rollouts: int) -> l
     for tenth in np.unique(place).tolist():
         here = place == tenth
         found = clustered_share(success[here], rollouts)
-        x.append(100 * float(predicted[here].mean()))
+        x.append(round(100 * float(predicted[here].mean()), 1))
         came.append(found)
-        observed = f"{percent(found.value)} [{percent(found.low)}, {percent(found.high)}]"
+        observed = f"{percent(found.value)} [{100 * found.low:.0f}, {100 * found.high:.0f}]"
         name = f"{10 * tenth} to {10 * tenth + 10} %"
         rows.append((name, str(int(here.sum())), percent(x[-1] / 100), observed))
     y, low, high = (tuple(getattr(found, end) for found in came) for end in ("value", "low", "high"))
@@ -145,4 +145,4 @@ def _reliability(predicted: np.ndarray, success: np.ndarray, rollouts: int) -> l
     if y[-1] <= y[0]:
         chart = Lines(caption, f"Observed success goes {ends}.", "predicted success, %", "observed success, %", series)
     columns = ("predicted success", "groups", "mean predicted", "mean observed")
-    return [chart, Table("The same in numbers", columns, rows, (1, 2, 3))]
+    return [chart, Table("Groups drawn evenly, by what was predicted of them", columns, rows, (1, 2, 3))]
