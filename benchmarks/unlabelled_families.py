@@ -71,7 +71,7 @@ PAIRS = (
 GOALS = (("predicted", "uniform", -0.01), ("predicted", "even", 0.0), ("predicted", "frozen", 0.0))
 """Arm, against, and what the lower end of the interval of greedy success must lie above."""
 MODEL = ModelConfig(width=64, depth=4, heads=4, vocabulary=1024)
-WARMUP = WarmupConfig(steps=2200, batch_size=64, learning_rate=3e-3)
+WARMUP = WarmupConfig(steps=3500, batch_size=64, learning_rate=3e-3)
 MEASURED = MeasureConfig(items=HELD_OUT, samples=4, max_new_tokens=12, probes=("competence",))
 NAMES = ("greedy", "greedy.swapped", "pass@1", "pass@1.swapped")
 
