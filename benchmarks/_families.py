@@ -8,10 +8,13 @@ longer ones of the same families, and families that it knows too little of.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from datasets import Dataset
+
+from mixwright.graders.exact import Exact
 from mixwright.records import Example
 
 COPIED = 0.6
@@ -85,8 +88,33 @@ def make_rows(seed: int, *, text: bool = True) -> Rows:
     pool = _take("pool", 2 * seed, seen)
     rng.shuffle(pool)
     taught = _take("text", 2 * seed + 1, seen) if text else []
-    taught = [_taught(row, CELLS[row.task, round(row.level or 0)].state, rng) for row in taught]
+    taught = [_taught(row, state_of(row.task, row.level), rng) for row in taught]
     return Rows(tuple(pool), tuple(kept), tuple(taught))
+
+
+def state_of(family: str, level: float | None) -> str:
+    """What a cell was meant to be for the starting model."""
+    return CELLS[family, round(level or 0)].state
+
+
+def dataset(pool: Sequence[Example], *, labelled: bool) -> Dataset:
+    """The pool as a trainer gets it: prompt and answer; family and level only where they are to be known."""
+    rows = [{"prompt": str(row.prompt), "answer": row.answer} for row in pool]
+    if labelled:
+        rows = [row | {"task": own.task, "level": own.level} for row, own in zip(rows, pool, strict=True)]
+    return Dataset.from_list(rows)
+
+
+def right(prompts: Sequence[str], completions: Sequence[str], answer: Sequence[str], **_: Any) -> list[float]:
+    """1 for the answer and nothing else."""
+    grader, made = Exact(), zip(prompts, completions, answer, strict=True)
+    return [grader.grade(Example("", "", prompt, answer=gold), text) for prompt, text, gold in made]
+
+
+def shares(served: Sequence[int], pool: Sequence[Example]) -> dict[str, float]:
+    """Share of the draws by what the cell was meant to be for the starting model."""
+    states = [state_of(pool[row].task, pool[row].level) for row in served]
+    return {state: round(states.count(state) / len(states), 4) for state in dict.fromkeys(c.state for c in CELLS.values())}
 
 
 def _take(name: str, block: int, seen: set[str]) -> list[Example]:

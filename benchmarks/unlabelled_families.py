@@ -1,6 +1,6 @@
 """Benchmark of a pool of mixed Reasoning Gym families with neither levels nor task names, in real GRPO through TRL.
 
-A tiny model (0.2M parameters, SFT from scratch) goes on by GRPO on 2,400 rows of five families at several levels
+A tiny model (0.2M parameters, SFT from scratch) goes on by GRPO on 2,400 rows of six families at several levels
 (`benchmarks/_families.py`), of which a row shows its prompt and its answer and nothing else: one task, one cell. Arms:
 
     frozen     not trained
@@ -36,25 +36,24 @@ from transformers import TrainerCallback
 from trl.trainer.grpo_config import GRPOConfig
 
 from benchmarks import _outcome as outcome
-from benchmarks._families import CELLS, HELD_OUT, Rows, held_out, make_rows
+from benchmarks._families import CELLS, HELD_OUT, Rows, dataset, held_out, make_rows, right, shares, state_of
 from benchmarks.peers._workers import spread
 from mixwright import SteeredGRPOTrainer, Steering
 from mixwright.config import MeasureConfig, ModelConfig, WarmupConfig
 from mixwright.corpus import Corpus
 from mixwright.estimates.outcome import Item, ItemScores, change, item_scores
-from mixwright.graders.exact import Exact
 from mixwright.learner.learner import Learner
 from mixwright.learner.load import load_learner
 from mixwright.learner.settings import cheap_settings
 from mixwright.learner.tiny import build_tiny
 from mixwright.learner.warmup import warm_up
 from mixwright.measure.stage import measure_learner
-from mixwright.records import Example, Plan, cell_key, to_data
+from mixwright.records import Plan, cell_key, to_data
 from mixwright.trainers.steering import default_plan, pool_of
 
 SEEDS, QUICK = tuple(range(70, 78)), (100, 101)
 ARMS = ("frozen", "uniform", "even", "predicted", "levels")
-EVEN: Mapping[str, Any] = {}
+EVEN: Mapping[str, Any] = {"predict": False}
 """Options of the selector that turn the predictor off."""
 PAIRS = (
     ("predicted", "frozen"),
@@ -136,26 +135,12 @@ def work(job: Job) -> dict[str, Any]:
     return {"arm": job.arm, "seed": job.seed, **books, "items": len(scores.items), **columns}
 
 
-def dataset(pool: Sequence[Example], *, labelled: bool) -> Dataset:
-    """The pool as a trainer gets it: prompt and answer; family and level only where they are to be known."""
-    rows = [{"prompt": str(row.prompt), "answer": row.answer} for row in pool]
-    if labelled:
-        rows = [row | {"task": own.task, "level": own.level} for row, own in zip(rows, pool, strict=True)]
-    return Dataset.from_list(rows)
-
-
-def right(prompts: Sequence[str], completions: Sequence[str], answer: Sequence[str], **_: Any) -> list[float]:
-    """1 for the answer and nothing else."""
-    grader, made = Exact(), zip(prompts, completions, answer, strict=True)
-    return [grader.grade(Example("", "", prompt, answer=gold), text) for prompt, text, gold in made]
-
-
 def steering(arm: str, data: Dataset, folder: Path, steps: int) -> Steering | None:
     """How an arm is steered; None is TRL's own trainer."""
     if arm == "uniform":
         return None
     known = Steering(folder=folder, columns={} if arm == "levels" else {"task": ""})
-    if arm != "even" or not EVEN:
+    if arm != "even":
         return known
     plan = default_plan(pool_of(data, known), "grpo", steps, kl_penalty=False)
     (stage,) = plan.stages
@@ -196,13 +181,8 @@ def trained(learner: Learner, rows: Rows, job: Job) -> dict[str, Any]:
         trainer = SteeredGRPOTrainer(args=args, train_dataset=data, reward_funcs=[reward], steering=how, **given)
         budget.trainer = trainer
         trainer.train()
-    return {"charged": budget.charged, "steps": trainer.state.global_step, "served": shares(served, rows.pool)}
-
-
-def shares(served: Sequence[int], pool: Sequence[Example]) -> dict[str, float]:
-    """Share of the draws by what the cell was meant to be for the starting model."""
-    states = [CELLS[pool[row].task, round(pool[row].level or 0)].state for row in served]
-    return {state: round(states.count(state) / len(states), 4) for state in dict.fromkeys(c.state for c in CELLS.values())}
+    books = {"charged": budget.charged, "steps": trainer.state.global_step, "served": shares(served, rows.pool)}
+    return books | ({} if trainer.steered is None else {"prediction": trainer.steered.engine.prediction()})
 
 
 def measured(learner: Learner, rows: Rows, seed: int) -> ItemScores:
@@ -236,15 +216,10 @@ def compare(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         assert moved is not None
         found[f"{arm} - {against}"] = shown = outcome.told(moved)
         for state in dict.fromkeys(cell.state for cell in CELLS.values()):
-            part = change(before, after, weigh="cells", only=lambda item, state=state: state_of(item) == state)
+            part = change(before, after, weigh="cells", only=lambda item, state=state: state_of(item[0], item[1]) == state)
             assert part is not None
             shown[state] = outcome.told(part)["success"]
     return found
-
-
-def state_of(item: Item) -> str:
-    """What an item's cell was meant to be for the starting model."""
-    return CELLS[item[0], round(item[1] or 0)].state
 
 
 def means(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
