@@ -190,9 +190,11 @@ def goals_of(figures: Mapping[str, Any]) -> list[Goal]:
     def add(
         name: str, value: Interval | Mapping[str, Any] | None, goal: str, least: float, low: float | None = None
     ) -> None:
-        if value is not None:
-            shown = value if isinstance(value, Interval) else Interval(**value)
-            found.append(Goal(name, shown, goal, shown.value >= least and (low is None or shown.low > low)))
+        if value is None:  # it stays in the list: nothing was seen, so nothing was reached
+            found.append(Goal(f"{name} (no figure)", Interval(0.0, 0.0, 0.0, 0), goal, False))
+            return
+        shown = value if isinstance(value, Interval) else Interval(**value)
+        found.append(Goal(name, shown, goal, shown.value >= least and (low is None or shown.low > low)))
 
     def gained(kind: str, against: str) -> Interval:
         return outcome.interval_of(figures[kind]["end"]["outcome"][f"predicted - {against}"])
