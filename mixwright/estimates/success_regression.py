@@ -39,6 +39,22 @@ class Shape:
     """Of the Beta distribution that prompts alike in x come from: small where they differ."""
 
 
+@dataclass(frozen=True)
+class Seen:
+    """Groups that a regression is fitted to."""
+
+    x: np.ndarray
+    """Shape (groups, columns)."""
+    wins: np.ndarray
+    """Shape (groups,): right answers, perhaps partial."""
+    tries: np.ndarray
+    """Shape (groups,)."""
+    worth: np.ndarray
+    """Shape (groups,): what each is worth now, 0..1."""
+    offset: np.ndarray | float = 0.0
+    """Logits that are known already."""
+
+
 def sigmoid(logits: np.ndarray) -> np.ndarray:
     """1 / (1 + exp(-logits)), without overflow."""
     return 0.5 * (1 + np.tanh(0.5 * np.asarray(logits, dtype=float)))
@@ -82,16 +98,16 @@ class SuccessRegression:
         self.root = np.diag(1 / np.sqrt(self._precision(self.shape)))
         """A square root of the covariance: root @ root.T."""
 
-    def fit(self, x: np.ndarray, wins: np.ndarray, tries: np.ndarray, worth: np.ndarray) -> None:
-        """Weights from rows x (rows, columns), k = wins of n = tries, and what each row is worth now (0..1)."""
-        self.mean, curvature = self._newton(x, wins, tries, worth, self.shape)
+    def fit(self, seen: Seen) -> None:
+        """Weights from what was seen."""
+        self.mean, curvature = self._newton(seen, self.shape)
         self.root = np.linalg.inv(np.linalg.cholesky(curvature)).T
 
-    def reshape(self, x: np.ndarray, wins: np.ndarray, tries: np.ndarray, worth: np.ndarray) -> None:
+    def reshape(self, seen: Seen) -> None:
         """Move scale and concentration to the best of their neighbours by marginal likelihood."""
-        best = self._evidence(x, wins, tries, worth, self.shape)
+        best = self._evidence(seen, self.shape)
         for shape in list(self._near(self.shape)):
-            found = self._evidence(x, wins, tries, worth, shape)
+            found = self._evidence(seen, shape)
             if found > best:
                 best, self.shape = found, shape
 
@@ -122,29 +138,27 @@ class SuccessRegression:
         scales = np.repeat([2.0, *shape.scales], [self.intercepts, *self._blocks])
         return 1 / scales**2
 
-    def _newton(
-        self, x: np.ndarray, wins: np.ndarray, tries: np.ndarray, worth: np.ndarray, shape: Shape
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _newton(self, seen: Seen, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
         """Mode and curvature of the log posterior."""
-        precision, weights = self._precision(shape), self.mean
-        counted = worth * tries * (1 + shape.concentration) / (tries + shape.concentration)
-        share = wins / tries
+        precision, weights, x = self._precision(shape), self.mean, seen.x
+        counted = seen.worth * seen.tries * (1 + shape.concentration) / (seen.tries + shape.concentration)
+        share = seen.wins / seen.tries
         for _ in range(NEWTON):
-            success = sigmoid(np.clip(x @ weights, -MOST_LOGIT, MOST_LOGIT))
+            success = sigmoid(np.clip(seen.offset + x @ weights, -MOST_LOGIT, MOST_LOGIT))
             curvature = (x * (counted * success * (1 - success))[:, None]).T @ x + np.diag(precision)
             step = np.linalg.solve(curvature, x.T @ (counted * (share - success)) - precision * weights)
             most = float(np.abs(x @ step).max(initial=0.0))
             weights = weights + step * min(1.0, STEEPEST / max(most, 1e-12))
             if most < 1e-3:
                 break
-        success = sigmoid(np.clip(x @ weights, -MOST_LOGIT, MOST_LOGIT))
+        success = sigmoid(np.clip(seen.offset + x @ weights, -MOST_LOGIT, MOST_LOGIT))
         return weights, (x * (counted * success * (1 - success))[:, None]).T @ x + np.diag(precision)
 
-    def _evidence(self, x: np.ndarray, wins: np.ndarray, tries: np.ndarray, worth: np.ndarray, shape: Shape) -> float:
+    def _evidence(self, seen: Seen, shape: Shape) -> float:
         """Log marginal likelihood by Laplace's approximation."""
-        weights, curvature = self._newton(x, wins, tries, worth, shape)
-        precision = self._precision(shape)
-        fit = float((worth * log_likelihood(wins, tries, sigmoid(x @ weights), shape.concentration)).sum())
+        weights, curvature = self._newton(seen, shape)
+        precision, success = self._precision(shape), sigmoid(seen.offset + seen.x @ weights)
+        fit = float((seen.worth * log_likelihood(seen.wins, seen.tries, success, shape.concentration)).sum())
         volume = float(np.log(precision).sum()) - float(np.linalg.slogdet(curvature)[1])
         return fit - 0.5 * float(precision @ weights**2) + 0.5 * volume
 

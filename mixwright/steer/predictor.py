@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from mixwright.estimates.success_regression import SuccessRegression, log_likelihood, sigmoid
+from mixwright.estimates.success_regression import Seen, SuccessRegression, log_likelihood, sigmoid
 from mixwright.records import GroupOutcome
 from mixwright.steer.earned import EarnedByOthers
 from mixwright.steer.ledger import Ledger
@@ -47,6 +47,8 @@ EVERY = 8
 """Batches between two moves of scale and concentration."""
 YOUNG = 256
 """Groups before which they are moved at every batch."""
+KNOTS = (0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9)
+"""Quantiles of the logits of the window at which the link may bend."""
 INTERCEPTS = 32
 """Tasks with an intercept of their own, the largest ones; the others share one."""
 BINS = 10
@@ -79,6 +81,7 @@ class Predictor:
         self._place[largest] = np.arange(len(largest))
         self._full = SuccessRegression(self._intercepts, (SHAPES, pool.features.shape[1] - SHAPES))
         self._bare = SuccessRegression(self._intercepts, ())
+        self._link, self._knots = SuccessRegression(1, (1, len(KNOTS))), np.zeros(len(KNOTS))
         self._earned = np.zeros(self._intercepts + pool.features.shape[1])
         self._others = EarnedByOthers(pool.golds)
         self._groups: deque[tuple[int, float, float, float, int]] = deque(maxlen=WINDOW)  # example, wins, tries, S, step
@@ -99,7 +102,7 @@ class Predictor:
 
     def success(self, examples: np.ndarray) -> np.ndarray:
         """Expected success of each example, its own groups included."""
-        return self._own(examples, self._full.success(self._rows(examples)))
+        return self._own(examples, self._expected(self._rows(examples))[0])
 
     def thought(self, example: int, z: float) -> tuple[float, float]:
         """Expected success of an example of this batch and its upper end at z standard deviations of the logit.
@@ -107,10 +110,9 @@ class Predictor:
         The example's own earlier groups count, the one that is being judged does not: one group cannot speak for itself.
         """
         rows = self._rows(np.array([example]))
-        mean, spread = self._full.logits(rows)
         wins, tries = self._earlier.get(example, (0.0, 0.0))
-        prior = self._full.shape.concentration
-        expected, most = float(self._full.success(rows)[0]), float(sigmoid(mean + z * spread)[0])
+        prior = self._link.shape.concentration
+        expected, most = (float(share[0]) for share in self._expected(rows, z))
         return (prior * expected + wins) / (prior + tries), (prior * most + wins) / (prior + tries)
 
     def before(self, examples: np.ndarray) -> None:
@@ -125,7 +127,9 @@ class Predictor:
         """
         rows = self._rows(examples)
         weights = self._full.drawn(rng, len(examples))
-        success = sigmoid(np.einsum("dcw,dw->dc", rows, weights))
+        logits = np.einsum("dcw,dw->dc", rows, weights)
+        bends = self._link.drawn(rng, len(examples))
+        success = sigmoid(logits + np.einsum("dcw,dw->dc", self._bent(logits), bends))
         return success, np.clip(rows @ self._earned, 0.0, success)
 
     def expect(self, examples: np.ndarray, even: np.ndarray) -> np.ndarray:
@@ -138,9 +142,9 @@ class Predictor:
         if len(self._groups) < LEAST_GROUPS:
             return np.full(len(examples), np.nan)
         rows, task = self._rows(examples), self._bare.success(self._rows(examples, bare=True))
-        features = self._full.success(rows)
+        features, _ = self._expected(rows)
         success = self._own(examples, features)
-        ours, theirs = self._full.shape.concentration, self._bare.shape.concentration
+        ours, theirs = self._link.shape.concentration, self._bare.shape.concentration
         for place in np.flatnonzero(even).tolist():
             said = (float(success[place]), float(features[place]), ours, float(task[place]), theirs)
             self._told.setdefault(int(examples[place]), []).append(said)
@@ -188,19 +192,39 @@ class Predictor:
         rows, bare = self._rows(examples), self._rows(examples, bare=True)
         wins, tries, earned, steps = table[:, 1], table[:, 2], table[:, 3], table[:, 4]
         worth = KEEP ** (self._ledger.step - steps)
+        moves = self._batches % EVERY == 0 or len(self._groups) < YOUNG
         for regression, x in ((self._full, rows), (self._bare, bare)):
-            if self._batches % EVERY == 0 or len(self._groups) < YOUNG:
-                regression.reshape(x, wins, tries, worth)
-            regression.fit(x, wins, tries, worth)
+            self._refit(regression, Seen(x, wins, tries, worth), moves)
+        logits = rows @ self._full.mean
+        self._knots = np.quantile(logits, KNOTS)
+        self._refit(self._link, Seen(self._bent(logits), wins, tries, worth, logits), moves)
         prior = np.full(rows.shape[1], EARNED_PRIOR)
         prior[: self._intercepts] = 1.0
         known = np.flatnonzero(earned >= 0)
         weighed = rows[known] * worth[known, None]
         self._earned = np.linalg.solve(weighed.T @ rows[known] + np.diag(prior), weighed.T @ earned[known])
 
+    @staticmethod
+    def _refit(regression: SuccessRegression, seen: Seen, moves: bool) -> None:
+        """A regression on what is seen now, its scales and concentration perhaps moved first."""
+        if moves:
+            regression.reshape(seen)
+        regression.fit(seen)
+
+    def _bent(self, logits: np.ndarray) -> np.ndarray:
+        """Columns of the link (..., 2 + knots): an intercept, the logit, and what of it lies above each knot."""
+        parts = [np.ones_like(logits)[..., None], logits[..., None], np.maximum(logits[..., None] - self._knots, 0.0)]
+        return np.concatenate(parts, axis=-1)
+
+    def _expected(self, rows: np.ndarray, z: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+        """Expected success of rows by their features, and its upper end at z standard deviations of the logit."""
+        mean, spread = self._full.logits(rows)
+        logits, most = (at + self._bent(at) @ self._link.mean for at in (mean, mean + z * spread))
+        return sigmoid(logits / np.sqrt(1 + math.pi / 8 * spread**2)), sigmoid(most)
+
     def _own(self, examples: np.ndarray, success: np.ndarray) -> np.ndarray:
         """With each example's own groups, faded, on top of what its features say."""
-        (wins, tries), prior = self._faded(examples), self._full.shape.concentration
+        (wins, tries), prior = self._faded(examples), self._link.shape.concentration
         return (prior * success + wins) / (prior + tries)
 
     def _faded(self, examples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -245,6 +269,8 @@ class Predictor:
             "bins": self.bins.tolist(),
             "full": self._full.state(),
             "bare": self._bare.state(),
+            "link": self._link.state(),
+            "knots": self._knots.tolist(),
             "earned": self._earned.tobytes(),
             "others": self._others.state(),
         }
@@ -262,6 +288,8 @@ class Predictor:
         self.bins = np.array(state["bins"])
         self._full.restore(state["full"])
         self._bare.restore(state["bare"])
+        self._link.restore(state["link"])
+        self._knots = np.array(state["knots"])
         self._earned = np.frombuffer(state["earned"]).copy()
         self._others.restore(state["others"])
 

@@ -10,6 +10,9 @@ from mixwright.steer.predictor import Predictor, follows
 
 EVEN = 0.1
 """Share of draws that never follow the predictor: they judge it, and find what it overlooks."""
+REST = 0.5
+"""Draws, in examples of the pool, before an example is chosen again: what comes again sooner is memorised, and looks
+learnable for it."""
 SHARPNESS = 4
 """A candidate is taken with a probability in proportion to this power of its room to learn."""
 MOST, SPREAD = 256, 8
@@ -54,8 +57,10 @@ class PredictedDraws:
         members = self._ledger.task_members(task)
         count = max(1, min(MOST, len(members) // SPREAD))
         candidates = members[rng.integers(len(members), size=(len(places), count))]
-        worth = room(*self._predictor.sampled(candidates, rng))
-        keys = np.log(rng.random(worth.shape)) / np.maximum(worth, 1e-9) ** SHARPNESS
+        last = self._ledger.drawn[candidates]
+        rested = (last < 0) | (self._ledger.draws - last > REST * len(self._ledger.drawn))
+        worth = room(*self._predictor.sampled(candidates, rng)) * rested
+        keys = np.log(rng.random(worth.shape)) / np.maximum(worth, 1e-3) ** SHARPNESS
         order = np.argsort(-keys, axis=1, kind="stable")
         for place, row in zip(places.tolist(), np.take_along_axis(candidates, order, axis=1).tolist(), strict=True):
             drawn[place] = next((example for example in row if example not in taken), row[0])
