@@ -25,6 +25,7 @@ from tqdm.std import TqdmDefaultWriteLock
 from trainers_tiny import CHEAP, grpo_config, model, rows, sft_config, tokenizer
 from trl import DPOConfig, GRPOTrainer
 
+import mixwright.trainers.grpo as steered_grpo
 from mixwright import SteeredDPOTrainer, SteeredGRPOTrainer, SteeredSFTTrainer, Steering, SteeringCallback
 from mixwright.records import CellPlan, Plan, Stage
 
@@ -91,7 +92,11 @@ def tape_grpo(folder: Path) -> None:
 
 
 def tape_unlevelled(folder: Path) -> None:
-    """Rows without levels: success is predicted from their prompts, the same on every process to the byte."""
+    """Rows without levels: success is predicted from their prompts, the same on every process to the byte.
+
+    Which answers others gave counts too, and completions differ between runs, so all are taken for one answer.
+    """
+    steered_grpo.shown = lambda completions, options: [("", "one answer")] * len(completions)  # type: ignore[assignment]
     plan = Plan("test", (Stage("grpo", "grpo", 10, SHARES, **LEVERS),))  # type: ignore[arg-type]
     trainer = grpo(folder, dataset=rows(96).remove_columns("level"), plan=plan, max_steps=2 * STEPS)
     trainer.train()
