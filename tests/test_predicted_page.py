@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from mixwright.verdict.blocks import Block, Lines, Paragraph, Table
 from mixwright.verdict.sections.predicted import Predicted
 
 
-def branch(run: RunFolder, seed: int, draws: list[tuple[float | None, bool | None, float | None]], **found: Any) -> None:
+def branch(run: RunFolder, seed: int, draws: Sequence[tuple[float | None, bool | None, float | None]], **found: Any) -> None:
     """A branch of the arm `steered` with these draws (predicted, even, success) and this prediction in proof.json."""
     folder = run.branch("steered", seed)
     folder.mkdir(parents=True)

@@ -59,7 +59,6 @@ class Predicted(Section):
 def _draws(path: Path) -> _Draws | None:
     """What a branch predicted and saw; None where it predicted nothing, or was made before predictions were."""
     import pyarrow as pa
-    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
     if not path.is_file():
@@ -68,9 +67,9 @@ def _draws(path: Path) -> _Draws | None:
         if not set(COLUMNS) <= set(pq.read_schema(path).names):
             return None
         table = pq.read_table(path, columns=COLUMNS)
-        known = table.filter(pc.and_(pc.is_valid(table["predicted"]), pc.is_valid(table["success"])))
+        known = table.filter(pa.array(~np.isnan(table["predicted"].to_numpy()) & ~np.isnan(table["success"].to_numpy())))
         columns = [known[name].to_numpy() for name in COLUMNS]
-    except (OSError, pa.ArrowException, ValueError) as error:
+    except (OSError, pa.ArrowException, ValueError, TypeError) as error:
         raise InputError("a Parquet file of draws", str(error)[:120], "Run the trial again.", file=path) from None
     return _Draws(columns[0].astype(float), columns[1].astype(bool), columns[2].astype(float))
 
