@@ -101,7 +101,7 @@ class SuccessRegression:
     def fit(self, seen: Seen) -> None:
         """Weights from what was seen."""
         self.mean, curvature = self._newton(seen, self.shape)
-        self.root = np.linalg.inv(np.linalg.cholesky(curvature)).T
+        self.root = np.ascontiguousarray(np.linalg.inv(np.linalg.cholesky(curvature)).T)  # restored in this order, too
 
     def reshape(self, seen: Seen) -> None:
         """Move scale and concentration to the best of their neighbours by marginal likelihood."""
