@@ -84,6 +84,7 @@ PUBLIC = (
     # parts of stages that benchmarks measure on their own
     "mixwright.measure.bursts",
     "mixwright.measure.probes.formats",
+    "mixwright.measure.stage",
     "mixwright.plan.format_forecast",
     "mixwright.steer.pool",
     "mixwright.steer.ledger",

@@ -13,6 +13,7 @@ from steer_world import stored
 
 from mixwright.estimates.success_regression import (
     CONCENTRATIONS,
+    Seen,
     SuccessRegression,
     log_gamma,
     log_likelihood,
@@ -64,7 +65,7 @@ def posterior(regression: SuccessRegression, weights: np.ndarray, data: tuple[np
 def test_the_mode_of_an_intercept_is_the_best_of_a_grid() -> None:
     data = np.ones((3, 1)), np.array([1.0, 4.0, 8.0]), np.array([8.0, 8.0, 8.0]), np.array([1.0, 0.5, 0.25])
     regression = SuccessRegression(1, ())
-    regression.fit(*data)
+    regression.fit(Seen(*data))
     grid = np.linspace(-4, 4, 80_001)
     counted = data[3] * 9 / 16
     success = 1 / (1 + np.exp(-grid[:, None]))
@@ -76,7 +77,7 @@ def test_mode_and_covariance_are_those_of_numerical_derivatives() -> None:
     x, wins, tries, _ = groups(60, 4.0)
     data = x, wins, tries, np.linspace(0.3, 1, 60)
     regression = SuccessRegression(1, (3,))
-    regression.fit(*data)
+    regression.fit(Seen(*data))
     step, axes = 1e-3, np.eye(4)
     at = [posterior(regression, regression.mean + sign * step * axis, data) for axis in axes for sign in (1, -1)]
     slope = [(up - down) / (2 * step) for up, down in zip(at[::2], at[1::2], strict=True)]
@@ -94,12 +95,12 @@ def test_planted_weights_come_back_and_the_probit_mean_is_nearer_to_one_half() -
     x, wins, tries, logits = groups(1500, 8.0)
     regression = SuccessRegression(1, (3,))
     for _ in range(4):
-        regression.reshape(x, wins, tries, np.ones(1500))
-        regression.fit(x, wins, tries, np.ones(1500))
+        regression.reshape(Seen(x, wins, tries, np.ones(1500)))
+        regression.fit(Seen(x, wins, tries, np.ones(1500)))
     assert regression.mean == pytest.approx([-0.5, 1.2, -0.8, 0.0], abs=0.12)
     assert np.corrcoef(regression.logits(x)[0], logits)[0, 1] > 0.99
     few = SuccessRegression(1, (3,))
-    few.fit(x[:6], wins[:6], tries[:6], np.ones(6))
+    few.fit(Seen(x[:6], wins[:6], tries[:6], np.ones(6)))
     mean, spread = few.logits(x)
     assert (np.abs(few.success(x) - 0.5) < np.abs(sigmoid(mean) - 0.5)).all()
     assert (spread > regression.logits(x)[1]).all()
@@ -108,7 +109,7 @@ def test_planted_weights_come_back_and_the_probit_mean_is_nearer_to_one_half() -
 def test_draws_of_the_weights_have_mean_and_covariance_of_the_posterior() -> None:
     x, wins, tries, _ = groups(40, 8.0)
     regression = SuccessRegression(1, (3,))
-    regression.fit(x, wins, tries, np.ones(40))
+    regression.fit(Seen(x, wins, tries, np.ones(40)))
     drawn = regression.drawn(np.random.default_rng(1), 40_000)
     assert drawn.mean(0) == pytest.approx(regression.mean, abs=0.01)
     assert np.cov(drawn.T) == pytest.approx(regression.root @ regression.root.T, rel=0.06, abs=0.002)
@@ -120,8 +121,8 @@ def test_evidence_prefers_the_concentration_that_groups_were_drawn_with() -> Non
         x, wins, tries, _ = groups(800, concentration)
         regression = SuccessRegression(1, (3,))
         for _ in range(10):
-            regression.reshape(x, wins, tries, np.ones(800))
-            regression.fit(x, wins, tries, np.ones(800))
+            regression.reshape(Seen(x, wins, tries, np.ones(800)))
+            regression.fit(Seen(x, wins, tries, np.ones(800)))
         found.append(regression.shape.concentration)
         assert regression.shape.scales[0] > 0.25, "features that matter keep their scale"
     assert found[0] in (0.5, 1, 2)
@@ -135,7 +136,7 @@ def test_evidence_shrinks_features_that_say_nothing() -> None:
     x[:, 1:] = np.random.default_rng(5).standard_normal((400, 3))
     regression, scales = SuccessRegression(1, (3,)), []
     for _ in range(5):
-        regression.reshape(x, wins, tries, np.ones(400))
+        regression.reshape(Seen(x, wins, tries, np.ones(400)))
         scales.append(regression.shape.scales[0])
     assert all(later <= earlier for earlier, later in pairwise(scales))
     assert scales[-1] < 0.1
@@ -144,13 +145,13 @@ def test_evidence_shrinks_features_that_say_nothing() -> None:
 def test_a_state_comes_back_to_the_bit() -> None:
     x, wins, tries, _ = groups(50, 2.0)
     one, two = SuccessRegression(1, (3,)), SuccessRegression(1, (3,))
-    one.reshape(x, wins, tries, np.ones(50))
-    one.fit(x, wins, tries, np.ones(50))
+    one.reshape(Seen(x, wins, tries, np.ones(50)))
+    one.fit(Seen(x, wins, tries, np.ones(50)))
     two.restore(stored(one.state()))
     assert two.state() == one.state()
     for regression in (one, two):
-        regression.reshape(x[:20], wins[:20], tries[:20], np.ones(20))
-        regression.fit(x[:20], wins[:20], tries[:20], np.ones(20))
+        regression.reshape(Seen(x[:20], wins[:20], tries[:20], np.ones(20)))
+        regression.fit(Seen(x[:20], wins[:20], tries[:20], np.ones(20)))
     assert two.state() == one.state()
 
 
@@ -159,7 +160,7 @@ def test_always_right_and_always_wrong_rows_leave_finite_weights() -> None:
     wins, tries = np.repeat([0.0, 8.0], 20), np.full(40, 8.0)
     regression = SuccessRegression(1, (1,))
     for _ in range(8):
-        regression.reshape(x, wins, tries, np.ones(40))
-        regression.fit(x, wins, tries, np.ones(40))
+        regression.reshape(Seen(x, wins, tries, np.ones(40)))
+        regression.fit(Seen(x, wins, tries, np.ones(40)))
     assert np.isfinite(regression.mean).all()
     assert regression.success(x)[[0, -1]] == pytest.approx([0, 1], abs=0.1)

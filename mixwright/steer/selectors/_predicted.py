@@ -9,7 +9,7 @@ from mixwright.steer.ledger import Ledger
 from mixwright.steer.predictor import Predictor, follows
 
 EVEN = 0.1
-"""Share of draws that never follow the predictor: they judge it, and find what it overlooks."""
+"""Share of draws that take any row, whatever is predicted: they judge the predictor, and find what it overlooks."""
 REST = 0.5
 """Draws, in examples of the pool, before an example is chosen again: what comes again sooner is memorised, and looks
 learnable for it."""
@@ -42,8 +42,12 @@ class PredictedDraws:
             drawn: pool indices drawn evenly, shape (draws,).
             rng: the only source of chance.
         """
-        covered = self._predictor.covers[tasks]
-        chosen = covered & (rng.random(len(tasks)) < follows(self._predictor.trust, EVEN))
+        covered, chance = self._predictor.covers[tasks], rng.random(len(tasks))
+        chosen = covered & (chance < follows(self._predictor.trust, EVEN))
+        for task in np.unique(tasks[covered & (chance >= 1 - EVEN)]).tolist():
+            # Rows drawn the longest ago are those that the prediction avoids: they cannot judge it alone.
+            places = np.flatnonzero(covered & (chance >= 1 - EVEN) & (tasks == task))
+            drawn[places] = rng.choice(self._ledger.task_members(task), len(places))
         taken = set(drawn[~chosen].tolist())
         for task in np.unique(tasks[chosen]).tolist():
             self._best(task, np.flatnonzero(chosen & (tasks == task)), drawn, taken, rng)
