@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from datasets import Dataset
 
-from mixwright.graders.exact import Exact
+from mixwright.catalog import create
 from mixwright.records import Example
 
 COPIED = 0.6
@@ -107,7 +107,7 @@ def dataset(pool: Sequence[Example], *, labelled: bool) -> Dataset:
 
 def right(prompts: Sequence[str], completions: Sequence[str], answer: Sequence[str], **_: Any) -> list[float]:
     """1 for the answer and nothing else."""
-    grader, made = Exact(), zip(prompts, completions, answer, strict=True)
+    grader, made = create("graders", "exact"), zip(prompts, completions, answer, strict=True)
     return [grader.grade(Example("", "", prompt, answer=gold), text) for prompt, text, gold in made]
 
 

@@ -38,7 +38,7 @@ from trl.trainer.grpo_config import GRPOConfig
 from benchmarks import _outcome as outcome
 from benchmarks._families import CELLS, HELD_OUT, Rows, dataset, held_out, make_rows, right, shares, state_of
 from benchmarks.peers._workers import spread
-from mixwright import SteeredGRPOTrainer, Steering
+from mixwright import SteeredGRPOTrainer, Steering, default_plan, make_pool
 from mixwright.config import MeasureConfig, ModelConfig, WarmupConfig
 from mixwright.corpus import Corpus
 from mixwright.estimates.outcome import Item, ItemScores, change, item_scores
@@ -48,13 +48,12 @@ from mixwright.learner.settings import cheap_settings
 from mixwright.learner.tiny import build_tiny
 from mixwright.learner.warmup import warm_up
 from mixwright.measure.stage import measure_learner
-from mixwright.records import Plan, cell_key, to_data
-from mixwright.trainers.steering import default_plan, pool_of
+from mixwright.records import cell_key, to_data
 
 SEEDS, QUICK = tuple(range(70, 78)), (100, 101)
 ARMS = ("frozen", "uniform", "even", "predicted", "levels")
 EVEN: Mapping[str, Any] = {"predict": False}
-"""Options of the selector that turn the predictor off."""
+"""Options of the selector that turn the prediction off."""
 PAIRS = (
     ("predicted", "frozen"),
     ("predicted", "uniform"),
@@ -106,7 +105,8 @@ class Budget(TrainerCallback):
     """Ends training with the last step that the budget allows, whatever was spent on canaries."""
 
     def __init__(self, settings: Settings) -> None:
-        self.settings, self.trainer, self.charged = settings, None, 0
+        self.settings, self.charged = settings, 0
+        self.trainer: Any = None
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Count, and stop where one more step would be too much."""
@@ -142,10 +142,11 @@ def steering(arm: str, data: Dataset, folder: Path, steps: int) -> Steering | No
     known = Steering(folder=folder, columns={} if arm == "levels" else {"task": ""})
     if arm != "even":
         return known
-    plan = default_plan(pool_of(data, known), "grpo", steps, kl_penalty=False)
+    pool = make_pool([str(number) for number in range(len(data))], ["all"] * len(data))
+    plan = default_plan(pool, "grpo", steps, kl_penalty=False)
     (stage,) = plan.stages
     return replace(
-        known, plan=Plan(plan.name, (replace(stage, options={"selectors.difficulty": dict(EVEN)}),), why=plan.why)
+        known, plan=replace(plan, stages=(replace(stage, options={**stage.options, "selectors.difficulty": dict(EVEN)}),))
     )
 
 
