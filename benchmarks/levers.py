@@ -67,7 +67,7 @@ LEVERS: Sequence[Lever] = (
     Lever(SELECTOR, "the same, at 1,920 rollouts", *rollouts("ours", "early"), "", "rollouts are few"),
     Lever(SELECTOR, "the same, levels noisy", *rollouts("ours, noisy"), "", "see the text: equal shares of noisy levels"),
     Lever(SELECTOR, "the same, levels shuffled", *rollouts("ours, shuffled"), "", "wrong levels undo it"),
-    Lever(SELECTOR, "the same, no levels", *rollouts("ours, absent"), "", "it draws evenly, and says so"),
+    Lever(SELECTOR, "the same, no levels, prompts not read", *rollouts("ours, absent"), "", "rows are drawn evenly"),
     Lever(SELECTOR, "five passes over 480 rows", *rollouts("ours", pool="again"), "", "rows come again and again"),
     Lever(SELECTOR, "pool all in band", *rollouts("ours", pool="in-band"), "", "nothing to choose"),
     Lever(SELECTOR, "40 % coin tosses", *rollouts("ours", pool="trap"), "", ""),
