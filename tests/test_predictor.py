@@ -290,7 +290,7 @@ def test_the_gate_admits_reachable_prompts_of_a_cell_that_is_too_hard() -> None:
     gate = gate_in(world)
     world.predictor.before(np.arange(240))
     answers = [gate.admit(group(world.pool, row, 4)) for row in range(240)]
-    assert all(answer.alone for answer in answers)
+    assert all(answer.alone == answer.admitted for answer in answers), "what is refused is refused with its cell"
     assert np.mean([answer.admitted for answer in answers[::6]]) > 0.9
     assert np.mean([answer.admitted for row, answer in enumerate(answers) if row % 6]) < 0.1
     assert {answer.cause for answer in answers if not answer.admitted} == {"too hard"}
@@ -300,13 +300,15 @@ def test_the_gate_never_judges_by_the_current_group() -> None:
     world = hard_cell()
     gate, rows = gate_in(world), np.array([1, 6])
     world.predictor.before(rows)
-    before = [gate.admit(group(world.pool, row, 4))[:2] for row in rows.tolist()]
+    before = [gate.admit(group(world.pool, row, 4)).admitted for row in rows.tolist()]
+    assert before == [False, True]
     world.ledger.learn([group(world.pool, 1, 8, 41), group(world.pool, 6, 0, 41)], rows, (0.0, 1.0))
-    assert [gate.admit(group(world.pool, row, won))[:2] for row, won in ((1, 8), (6, 0))] == before
+    assert [gate.admit(group(world.pool, row, won)).admitted for row, won in ((1, 8), (6, 0))] == before
+    thought = [world.predictor.thought(row, 1.645)[0] for row in rows.tolist()]
     world.predictor.before(rows)  # the next batch: their own earlier groups count now
-    after = [gate.admit(group(world.pool, row, 4)) for row in rows.tolist()]
-    assert after[0][:2] != before[0]
-    assert after[1][:2] != before[1]
+    after = [world.predictor.thought(row, 1.645)[0] for row in rows.tolist()]
+    assert after[0] > thought[0]
+    assert after[1] < thought[1]
 
 
 def test_the_gate_leaves_prompts_to_the_cell_while_the_prediction_is_not_trusted() -> None:

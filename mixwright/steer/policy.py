@@ -70,23 +70,27 @@ class Judge:
         return self._verdicts[key][1] if key in self._verdicts else 0
 
     def _judge(self, group: GroupOutcome, cell: int) -> Action | None:
-        """Ask the gates. Logged per cell, not per group: a refusal, an unknown cell's first answer, every change."""
+        """Ask the gates. Logged per cell: a refusal, an unknown cell's first answer, every change; answers alone once."""
         if not self._gates:
             return None
         answers = [gate.admit(group) for gate in self._gates]
         answer = next((answer for answer in answers if not answer.admitted), answers[0])
         key = self._keys[cell]
         word = "refused" if not answer.admitted else "admitted"
-        word = "judged by prompt" if answer.alone else word
-        before, refused, held = self._verdicts.get(key, [None, 0, 0])
-        if word != before and (before or word != "admitted" or self._states[key] == "unknown"):
+        before, refused, held, alone = self._verdicts.get(key, [None, 0, 0, False])
+        if answer.alone:
+            if not alone:
+                self._note(group.step, f"refuse.{key}", before, "judged by prompt", answer.reason, answer.cause)
+            self._verdicts[key] = [before, refused + (not answer.admitted), held, True]
+            return None if answer.admitted else Action("refuse", group.example, None, answer.reason)
+        if word != before and (before or word == "refused" or self._states[key] == "unknown"):
             since = f"; {before} for {held} groups" if before else ""
             self._note(group.step, f"refuse.{key}", before, word, answer.reason + since, answer.cause)
-        self._verdicts[key] = [word, refused + (not answer.admitted), held + 1 if word == before else 1]
+        self._verdicts[key] = [word, refused + (not answer.admitted), held + 1 if word == before else 1, alone]
         return None if answer.admitted else Action("refuse", group.example, None, answer.reason)
 
     def state(self) -> dict[str, Any]:
-        """JSON-ready: per cell its last answer, groups refused, and for how many groups the answer has held."""
+        """JSON-ready: per cell its last answer, groups refused, for how many groups it has held, any answers alone."""
         return {key: list(value) for key, value in self._verdicts.items()}
 
     def restore(self, state: Mapping[str, Any]) -> None:

@@ -101,8 +101,8 @@ class TooHard(Gate):
     def _by_prompt(self, group: GroupOutcome, cell: int) -> Admission | None:
         """The answer by what is predicted of the prompt; None where the cell decides.
 
-        A prompt is refused when the upper end of its success lies under the floor, or when its cell is refused and its
-        expected success lies under the floor, too.
+        A prompt is refused when the upper end of its success lies under the floor; where its cell is refused it is admitted
+        when its expected success does not.
         """
         predictor, floor = self._predictor, self._floor(group.task)
         if predictor is None or predictor.trust <= TRUSTED:
@@ -113,9 +113,11 @@ class TooHard(Gate):
         expected, most = predictor.thought(example, self.z)
         hard = self._ledger.lasting.tries[cell] >= self.least and self._at_most(cell) < floor
         seen = f"predicted {expected:.0%} right from its prompt, at most {most:.0%}"
-        if most < floor or (hard and expected < floor):
+        if hard and expected >= floor:
+            return Admission(True, f"in reach, although its task is too hard: {seen}", alone=True)
+        if not hard and most < floor:
             return Admission(False, f"too hard: {seen}, under {floor:.0%}", "too hard", alone=True)
-        return Admission(True, f"in reach: {seen}", alone=True) if hard else None
+        return None
 
     def _floor(self, task: str) -> float:
         """Success under which nothing must change the weights."""
