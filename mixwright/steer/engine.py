@@ -44,8 +44,8 @@ from mixwright.steer.task_order import Reserve, TaskOrder
 
 VERSION = 3
 """Of a saved state; one that another version saved is refused. Count it up when what a state holds changes."""
-FOLLOWS, LEAVES = 0.73, 0.27
-"""Trust over which draws are said to follow the predictor, and under which they no longer do: one nat to either side."""
+FOLLOWS, LEAVES = 0.8, 0.27
+"""Trust over which draws are said to follow the predictor, more than at the start, and under which they no longer do."""
 LATE = 2
 """Steps by which signals may come late; training was begun anew when they are further back."""
 
