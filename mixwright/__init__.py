@@ -91,6 +91,9 @@ PUBLIC = (
     "mixwright.steer.prompt_features",
     "mixwright.steer.task_order",
     "mixwright.verdict.gate",
+    # many one-thread processes, and a line on how far they are
+    "mixwright.workers.local",
+    "mixwright.workers.progress",
 )
 """Modules whose plain names are public."""
 
