@@ -1,8 +1,8 @@
 """Contextual bandit with one outcome per response: a small network over (a, b), trained by GRPO with exploration bonuses.
 
-A prompt is a pair of symbols, a response one outcome. The base gives the right outcome, a + b, in a quarter of the cases and
-otherwise one of `SPREAD - 1` wrong ones near it. Some of the trained prompts accept an outcome that the base practically never
-gives, and so never earn a reward; nothing in the prompt shows which. Bonuses follow 2509.06941.
+A prompt is a pair of symbols, a response one outcome. The base gives the right outcome, a + b, in a quarter of the cases,
+and otherwise one of `SPREAD - 1` wrong ones near it. Some of the trained prompts accept an outcome that the base practically
+never gives, and so never earn a reward; nothing in the prompt shows which. Bonuses follow 2509.06941.
 """
 
 # ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
@@ -24,7 +24,9 @@ SPREAD = 15
 RIGHT = 0.25
 """Share of the right outcome at the start."""
 
-Bonus = Callable[[Int[np.ndarray, "groups count"], Float[np.ndarray, "groups count"], Int[np.ndarray, " groups"]], np.ndarray]
+Bonus = Callable[
+    [Int[np.ndarray, "groups count"], Float[np.ndarray, "groups count"], Int[np.ndarray, " groups"]], np.ndarray
+]
 """(outcomes, rewards, prompts) -> what is added to the advantages."""
 
 
@@ -104,9 +106,17 @@ def base_policy(seed: int, settings: Settings) -> Policy:
 
 
 def train(
-    base: Policy, prompts: Prompts, settings: Settings, seed: int, *,
-    bonus: Bonus | None = None, beta: float = 0.0, beta_failed: float = 0.0, permute: bool = False, in_reward: Bonus | None = None,
-) -> Policy:  # fmt: skip
+    base: Policy,
+    prompts: Prompts,
+    settings: Settings,
+    seed: int,
+    *,
+    bonus: Bonus | None = None,
+    in_reward: Bonus | None = None,
+    beta: float = 0.0,
+    beta_failed: float = 0.0,
+    permute: bool = False,
+) -> Policy:
     """GRPO from the base, on-policy.
 
     Args:
@@ -137,15 +147,20 @@ def train(
             advantages += bonus(outcomes, rewards, drawn) * (rewards.mean(1, keepdims=True) < 1)
         logprobs = logits.log_softmax(-1)
         loss = -(torch.from_numpy(advantages).float() * logprobs.gather(1, made)).mean()
-        pull = beta + beta_failed * torch.from_numpy(rewards.sum(1) == 0).float()
         if beta or beta_failed:
-            with torch.no_grad():
-                start = base(torch.from_numpy(drawn)).log_softmax(-1)
-            loss = loss + (pull * (start.exp() * (start - logprobs)).sum(-1)).mean()
+            pull = beta + beta_failed * torch.from_numpy(rewards.sum(1) == 0).float()
+            loss = loss + (pull * _away(base, drawn, logprobs)).mean()
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
     return model
+
+
+def _away(base: Policy, drawn: np.ndarray, logprobs: Float[Tensor, "prompts outcomes"]) -> Float[Tensor, " prompts"]:
+    """KL(base || policy)."""
+    with torch.no_grad():
+        start = base(torch.from_numpy(drawn)).log_softmax(-1)
+    return (start.exp() * (start - logprobs)).sum(-1)
 
 
 def distinct(probabilities: Float[np.ndarray, "prompts outcomes"], draws: int = 8) -> float:
