@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from benchmarks._report import conditions
-from benchmarks.peers._workers import spread
+from mixwright_lab.workers import spread
 
 Job = TypeVar("Job")
 
