@@ -74,9 +74,9 @@ class Diversity(Finding):
     )
     POPULAR = "The loss on unsolved prompts is put down to the reward; steps along permuted rewards are not compared."
     FEATURES = ("monitors/diversity",)
-    NOISE = "bandit, GRPO"
+    NOISE = ("model, GRPO", "bandit, GRPO")
     SCALES: ClassVar[Mapping[str, Settings]] = {
-        "smoke": Settings(bandit.Settings(60, 60, taught=60), replace(BASE, steps=40), Grpo(4, 4), 64, 30, 8),
+        "smoke": Settings(bandit.Settings(20, 40, taught=20), replace(BASE, steps=15), Grpo(4, 4), 32, 12, 8),
         "laptop": Settings(bandit.Settings(), BASE, Grpo(16, 8, rate=3e-4, longest=7), 12_800, 600),
     }
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 8}
@@ -111,14 +111,14 @@ class Diversity(Finding):
         ),
         Expectation(
             "model: start - GRPO, different answers where nothing is earned",
-            difference("model, start", "model, GRPO", "never"),
+            difference("model, start", "model, GRPO", "model, never"),
             0.5,
             "A language model keeps its answers.",
             "answers of 8",
         ),
         Expectation(
             "model: permuted rewards - GRPO",
-            difference("model, permuted", "model, GRPO", "never"),
+            difference("model, permuted", "model, GRPO", "model, never"),
             0.25,
             "Steps along permuted rewards take as many answers.",
             "answers of 8",
@@ -178,9 +178,9 @@ def _model(arm: str, own: Mapping[str, Any], seed: int, train_seed: int, setting
     never = [one for one in pool if one.answer == NEVER]
     solved = [one for one in pool if one.answer != NEVER]
     return {
-        "never": _distinct(arena, never, settings.samples),
-        "solved": _distinct(arena, solved, settings.samples),
-        "success, solved": float(arena.look(solved, 4).rewards.mean()),
+        "model, never": _distinct(arena, never, settings.samples),
+        "model, solved": _distinct(arena, solved, settings.samples),
+        "model, success": float(arena.look(solved, 4).rewards.mean()),
     }
 
 

@@ -1,4 +1,4 @@
-"""Contextual bandit with one outcome per response: a small network over (a, b), trained by GRPO with exploration bonuses.
+"""Contextual bandit with one outcome per response, a small network trained by GRPO with exploration bonuses.
 
 A prompt is a pair of symbols, a response one outcome. The base gives the right outcome, a + b, in a quarter of the cases,
 and otherwise one of `SPREAD - 1` wrong ones near it. Some of the trained prompts accept an outcome that the base practically
