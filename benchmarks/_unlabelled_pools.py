@@ -12,7 +12,6 @@ import numpy as np
 from benchmarks import _outcome as outcome
 from benchmarks import overhard, rollouts
 from benchmarks.peers.linear import Linear
-from benchmarks.peers.oracle import Oracle
 from benchmarks.peers.refill import Refill
 from mixwright import Pool
 from mixwright.contracts import World
@@ -20,6 +19,7 @@ from mixwright.records import Example, Plan, Stage
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.grpo import Arena, Rollouts, Settings
+from mixwright_lab.training.oracle import Oracle
 from mixwright_lab.training.rules import Engined, Plain, Rule, distinct, drive, pool_of
 from mixwright_lab.worlds.chain import LONGEST, MODULUS, Chain
 from mixwright_lab.worlds.operators import LEVELS, Operators
