@@ -52,7 +52,7 @@ def test_logits_of_are_those_of_each_response_token(model):
 
 def test_a_word_that_there_is_not_and_a_text_that_is_too_long_are_refused():
     assert SMALL.encode_responses(["a # b"]).tolist() == [[5, 3, 6, 2]]
-    with pytest.raises(InputError, match=r"words of _, =, ., #, :, a and b, got c"):
+    with pytest.raises(InputError, match=r"words of _, =, ., #, :, a, b, got c"):
         SMALL.encode_prompts(["a", "c"])
     with pytest.raises(InputError, match="2 words or fewer, got 3: a b a"):
         SMALL.encode_prompts(["a b a"])

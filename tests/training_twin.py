@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from torch import nn
-from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
+from transformers import GenerationMixin, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 from transformers.modeling_outputs import BaseModelOutput, CausalLMOutput
 
 from mixwright_lab.training.gpt import GPT
@@ -27,7 +27,7 @@ class Backbone(nn.Module):
         return BaseModelOutput(last_hidden_state=nn.functional.rms_norm(stream, (stream.shape[-1],)))
 
 
-class Twin(PreTrainedModel):
+class Twin(PreTrainedModel, GenerationMixin):
     """A copy of a tiny GPT that TRL can train."""
 
     config_class = PretrainedConfig
