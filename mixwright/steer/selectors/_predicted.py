@@ -17,6 +17,8 @@ SHARPNESS = 4
 """A candidate is taken with a probability in proportion to this power of its room to learn."""
 MOST, SPREAD = 256, 8
 """Candidates of a draw: at most so many, and one row in so many, so that no small neighbourhood is drilled."""
+PART = 1024
+"""Draws whose candidates are weighed at a time: some 70 kB of memory each."""
 
 
 class PredictedDraws:
@@ -50,7 +52,9 @@ class PredictedDraws:
             drawn[places] = rng.choice(self._ledger.task_members(task), len(places))
         taken = set(drawn[~chosen].tolist())
         for task in np.unique(tasks[chosen]).tolist():
-            self._best(task, np.flatnonzero(chosen & (tasks == task)), drawn, taken, rng)
+            places = np.flatnonzero(chosen & (tasks == task))
+            for start in range(0, len(places), PART):
+                self._best(task, places[start : start + PART], drawn, taken, rng)
         self.said, self.even = np.full(len(tasks), np.nan), ~chosen
         known = np.flatnonzero(covered)
         if len(known):
