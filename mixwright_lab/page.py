@@ -148,7 +148,7 @@ def contrasts(result: Result) -> Table:
         for place, one in enumerate(result.contrasts, 1)
     ]
     columns = ("contrast", "word", "mean", "interval", "least size", "noise floor", "unit")
-    return Table("Contrasts over seeds, all must be above 0", columns, rows, (2, 3, 4, 5))
+    return Table("Contrasts over seeds; the claim says that all are above 0", columns, rows, (2, 3, 4, 5))
 
 
 def forests(found: Sequence[Judged]) -> list[Forest]:

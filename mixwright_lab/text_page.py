@@ -66,7 +66,7 @@ def rests(cards: Sequence[Card]) -> str:
     """Every plug-in that a finding names."""
     pairs = [(feature, card) for card in cards for feature in card.finding.FEATURES]
     pairs.sort(key=lambda pair: (pair[0], pair[1].name))
-    rows = [(f"`{feature}`", f"[{card.name}](lab.md#{card.name})", card.word) for feature, card in pairs]
+    rows = [(f"`{_plain(name)}`", f"[{_plain(card.name)}](lab.md#{_plain(card.name)})", card.word) for name, card in pairs]
     return "\n".join(_table(("plug-in", "finding", "word"), rows, plain=False))
 
 
@@ -80,7 +80,7 @@ def findings(cards: Sequence[Card]) -> str:
 
 def _card(card: Card) -> str:
     result = card.result
-    texts = [f"### {card.name}", f"**{card.word.capitalize()}.** {_plain(said(card))}"]
+    texts = [f"### {_plain(card.name)}", f"**{card.word.capitalize()}.** {_plain(said(card))}"]
     texts += [f"**{heading}.** {_plain(getattr(card.finding, name))}" for heading, name in PARTS]
     if result is None or card.word == STALE:
         rows = [(one.name, number(one.least, one.unit), one.unit, one.refuted) for one in card.finding.EXPECT]
@@ -96,8 +96,8 @@ def _card(card: Card) -> str:
         if again := run_again(card):
             texts.append(f"**Run again with seeds from {AGAIN} on.** {_plain(again)}")
     cost = "" if result is None else f" ({seeds(result)}, {minutes(result)} CPU minutes)"
-    features = ", ".join(f"`{feature}`" for feature in card.finding.FEATURES) or "nothing"
-    texts.append(f"`{card.command}`{cost}. What rests on it in Mixwright: {features}.")
+    features = ", ".join(f"`{_plain(feature)}`" for feature in card.finding.FEATURES) or "nothing"
+    texts.append(f"`{_plain(card.command)}`{cost}. What rests on it in Mixwright: {features}.")
     return "\n\n".join(texts)
 
 
