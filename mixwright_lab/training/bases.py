@@ -8,7 +8,7 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -27,6 +27,7 @@ CHAIN = chain.language()
 """Language of chain arithmetic."""
 
 
+@runtime_checkable
 class Teachable(Protocol):
     """What the module of a world offers, so that a base can be taught on it."""
 
@@ -99,9 +100,9 @@ def teach(model: GPT, seed: int, recipe: Recipe) -> None:
 def teachable(world: str) -> Teachable:
     """The module of a world. Raises InputError for a name that there is not, or a world without `language` and `taught`."""
     module = sys.modules[catalog.load("worlds", world).__module__]
-    if not all(hasattr(module, name) for name in ("language", "taught")):
+    if not isinstance(module, Teachable):
         raise InputError("a world that a model can be taught on", world, "Give its module `language` and `taught`.")
-    return cast(Teachable, module)
+    return module
 
 
 def _place(seed: int, recipe: Recipe) -> Path:
