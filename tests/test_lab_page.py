@@ -198,7 +198,8 @@ def test_no_committed_result_is_stale() -> None:
 
 
 def test_the_page_is_the_same_for_the_same_results() -> None:
-    assert html([card(result=made())]) == html([card(result=made())])
+    result = made()
+    assert html([card(result=result)]) == html([card(result=result)])
 
 
 @pytest.mark.parametrize("name", catalog.listing("findings"))

@@ -1,4 +1,4 @@
-"""Findings of the laboratory that plug-ins rest on, with the words of their kept results; the laboratory is not imported."""
+"""Findings of the laboratory that plug-ins rest on, and the words of their kept results; it is not imported."""
 
 from __future__ import annotations
 
