@@ -128,7 +128,8 @@ def said(card: Card) -> str:
     if card.word == "reproduced":
         return start
     worst = deciding(judged)
-    return f"{start} It is decided by: {worst.name}, {figure(worst)}, where {number(asked(worst), worst.unit)} is asked for."
+    told = f"{worst.name}, {figure(worst)}, where {number(asked(worst), worst.unit)} is asked for."
+    return f"Its one contrast: {told}" if len(judged) == 1 else f"{start} It is decided by: {told}"
 
 
 def deciding(contrasts: Sequence[Judged]) -> Judged:

@@ -1,4 +1,4 @@
-"""Findings of the laboratory that plug-ins rest on, with the words of their kept results; the laboratory is not imported."""
+"""Findings of the laboratory that plug-ins rest on, and the words of their kept results; it is not imported."""
 
 from __future__ import annotations
 
@@ -44,10 +44,12 @@ def features(source: Path) -> tuple[str, ...]:
     except (OSError, SyntaxError, ValueError):
         return ()
     for node in (line for each in tree.body if isinstance(each, ast.ClassDef) for line in each.body):
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
+            continue
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         if any(isinstance(target, ast.Name) and target.id == "FEATURES" for target in targets):
             try:
-                return tuple(map(str, ast.literal_eval(node.value)))  # pyright: ignore[reportAttributeAccessIssue]
+                return tuple(map(str, ast.literal_eval(node.value)))
             except (ValueError, TypeError):
                 return ()
     return ()
