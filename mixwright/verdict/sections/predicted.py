@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -129,7 +129,7 @@ def _rollouts(folders: list[Path]) -> int:
     return max(1, round(scored / groups)) if groups else 1
 
 
-def _counts(value: Any) -> bool:
+def _counts(value: Any) -> TypeGuard[float]:
     """Whether a number of a line can be a count; the lines are a file that anybody may have edited."""
     return isinstance(value, int | float) and 0 <= value <= MOST_COUNT and value == round(value)
 
