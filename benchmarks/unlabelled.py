@@ -49,10 +49,10 @@ import numpy as np
 from benchmarks import _outcome as outcome
 from benchmarks._rows import resumed
 from benchmarks._unlabelled_pools import GUARDED, POOLS, SEEDS, TAUGHT, TRAP, Job, Row, bases, held_out, trained
-from benchmarks.peers._workers import spread
 from benchmarks.rollouts import packed
 from mixwright.estimates.intervals import jackknife
 from mixwright.records import Example, Interval, to_data
+from mixwright_lab.workers import spread
 
 POINTS = 0.4
 """Above the start's success on reachable levels: the target. On seeds from 100 on about two thirds of what true levels gain
