@@ -39,7 +39,7 @@ def test_every_arm_measures_the_same_base_and_random_rewards_change_it_otherwise
     ways = {"hard": Way(OUT_OF_REACH), "random": Way(OUT_OF_REACH, random=True)}
     arms = (arm_name("hard", "dapo"), arm_name("random", "dapo"), arm_name("hard", "grpo"))
     found = {arm: readings(arm, ways, 100, TINY, again=False) for arm in (FROZEN, *arms)}
-    start = {round(found[arm]["known at 0"], 9) for arm in arms}
+    start = {round(found[arm]["known at 0/4"], 9) for arm in arms}
     assert len(start) == 1, "before training an arm knows what every other one knows"
     assert found[FROZEN]["drift"] == pytest.approx(0, abs=1e-6)
     assert found[FROZEN] == readings(FROZEN, ways, 100, TINY, again=False)
