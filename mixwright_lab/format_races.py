@@ -1,4 +1,4 @@
-"""Races of answer formats in chain arithmetic: mixes of styles, what a policy's samples show, and who is foretold to win."""
+"""Races of answer formats in chain arithmetic: mixes of styles, what samples show, and which is foretold to win."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of GRPO on chain problems out of reach, beside easier ones, guards and random rewards; what each leaves of skills."""
+"""Runs of GRPO on chain problems out of reach, with guards or random rewards, and what each leaves of skills."""
 
 from __future__ import annotations
 
