@@ -19,7 +19,7 @@ def test_answers_are_the_tables_values_and_errors_the_next_number():
     seen = 0
     for index in range(30):
         example = world.make(index, 4.0, "train")
-        words = example.prompt.split()
+        words = str(example.prompt).split()
         assert len(words) == 7
         table = {f"k{'abcdefghij'[key]}": int(world.table[key]) for key in range(KEYS)}
         shifts = [(int(value) - table[key]) % KEYS for key, value in zip(words[:6:2], words[1:6:2], strict=True)]

@@ -50,7 +50,7 @@ class Settings:
     """Of each problem."""
     traces: int = 20_000
     """To learn from; each is damaged once."""
-    steps: int = 600
+    steps: int = 500
     """Of training."""
     batch: int = 64
     """Traces per step."""
@@ -90,7 +90,7 @@ class Traces(Finding):
         "final answers, on average; half the digits cost 2.1. The 13.3 are four of the 30 problems of AIME24; on average "
         "shuffling costs 9.1."
     )
-    NOISE = "50 % digits at random"
+    NOISE = ("50 % digits at random",)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(3, 200, 12, 16, 16, problems=20), "laptop": Settings()}
     EXPECT = (
         Expectation(

@@ -5,7 +5,7 @@ has to be carried from letter to letter, and a trace of the digits after each le
 wrong in their content (digits) or in their structure (order and presence of steps); the answer is left right.
 
 Source: state tracking after the word problem of permutation groups; ways to spoil traces after Li et al., 2502.07374.
-Unit: level = letters, 1 to 8.
+Unit: level = letters, 1 to 6.
 Cost: about 40 us per example; traces are drawn as arrays.
 Blind spot: one table look-up per step; a trace has no step that only plans, checks or goes back.
 """
@@ -24,9 +24,9 @@ from mixwright.records import Example
 if TYPE_CHECKING:
     from mixwright_lab.training.language import Language
 
-DIGITS, LETTERS, LONGEST = 10, "abcdefgh", 8
+DIGITS, LETTERS, LONGEST = 10, "abcdef", 6
 HELD_OUT = 7
-"""A problem whose letters, as a number in base 8, leave the remainder of its start digit here is in the eval split."""
+"""A problem whose letters, as a number in base 6, leave the remainder of its start digit here is in the eval split."""
 EMPTY = -1
 """In place of a step that a trace leaves out."""
 WAYS = ("clean", "uniform", "systematic", "shuffle", "delete", "insert")
@@ -69,7 +69,7 @@ class Permutations(World):
         return found
 
     def make(self, index: int, level: float, split: str) -> Example:
-        """The problem at that index. Raises InputError for a level that is not 1 to 8."""
+        """The problem at that index. Raises InputError for a level that is not 1 to 6."""
         length = int(level)
         if length != level or not 1 <= length <= LONGEST or split not in ("train", "eval"):
             raise InputError(f"1 to {LONGEST} letters of train or eval", f"{level} of {split!r}", "Correct it.")
