@@ -33,8 +33,8 @@ SHARE, RATE = 0.5, 0.7
 """Of documents with errors, and of wrong turns in them; spread evenly the rate is their product."""
 WORLDS = {"clean": (0.0, 0.0), "independent errors": (1.0, SHARE * RATE), "clustered errors": (SHARE, RATE)}
 """Share of documents with errors, and their rate of wrong turns, of the arms that start from nothing."""
-START = "clustered errors"
-NEXT = ("then clean documents", "then errors, all trained", "then errors, wrong turns masked", "then recovery pairs")
+START, MASKED = "clustered errors", "then errors, wrong turns masked"
+NEXT = ("then clean documents", "then errors, all trained", MASKED, "then recovery pairs")
 """Arms that go on from `START`."""
 
 
@@ -42,27 +42,25 @@ NEXT = ("then clean documents", "then errors, all trained", "then errors, wrong 
 class Settings:
     """Of the model and its training."""
 
-    steps: int = 500
+    steps: int = 800
     """Of training from nothing."""
-    more: int = 100
+    more: int = 160
     """Of each arm that goes on."""
     batch: int = 32
     """Documents per step."""
     width: int = 48
     """Of the model."""
     rate: float = 4e-3
-    """Learning rate; a third of it where an arm goes on."""
+    """Peak learning rate from nothing."""
+    later: float = 6e-4
+    """The same where an arm goes on."""
     documents: int = 1000
     """Of each probe."""
 
 
-def _p(arm: str, rate: str, weight: float = 1.0) -> Term:
-    return Term(arm, f"p right at {rate}", weight)
-
-
 def _loss(arm: str, weight: float = 1.0) -> tuple[Term, Term]:
     """What an arm loses where all turns before are wrong."""
-    return _p(arm, "0", weight), _p(arm, "1", -weight)
+    return Term(arm, "p right at 0", weight), Term(arm, "p right at 1", -weight)
 
 
 class SelfConditioning(Finding):
@@ -74,50 +72,47 @@ class SelfConditioning(Finding):
     )
     SOURCE = "Sinha et al., The Illusion of Diminishing Returns: Measuring Long Horizon Execution in LLMs, 2509.09677"
     SHOWS = (
-        "Accuracy of a turn falls as the share of errors written into the history rises, in models of 4 to 1000 billion "
-        "parameters; larger ones lose less by length but not by errors; keeping only the last turns helps; models that "
-        "think before they answer do not show it. Training data are not changed there: that part is ours."
+        "Accuracy of a turn falls as the share of errors written into the history rises, in models of 4 billion parameters "
+        "and more; larger ones lose less by length but not by errors; keeping only the last turns helps; models that think "
+        "before they answer do not show it. It is explained by training on documents, which are not changed there."
     )
-    POPULAR = (
-        "It is said that models as such take over their own errors. A model whose training documents do not tell good "
-        "from bad by what stands before has no reason to."
-    )
+    POPULAR = "It is told as a property of models; what in their training puts it there, and takes it away, is our part."
     NOISE = (START,)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(20, 5, 8, 16, documents=50), "laptop": Settings()}
     EXPECT = (
         Expectation(
             "clustered errors: no error before - all wrong, probability of the right value",
-            _loss("clustered errors"),
+            _loss(START),
             0.3,
             "Errors in the context do not lower the probability of the right value.",
         ),
         Expectation(
             "that loss, clustered - spread evenly, as many wrong turns in all",
-            (*_loss("clustered errors"), *_loss("independent errors", -1.0)),
+            (*_loss(START), *_loss("independent errors", -1.0)),
             0.3,
             "As many errors without clusters make the model lose as much.",
         ),
         Expectation(
             "a fifth of that loss - what is left of it with wrong turns masked",
-            (*_loss("clustered errors", 0.2), *_loss("then errors, wrong turns masked", -1.0)),
+            (*_loss(START, 0.2), *_loss(MASKED, -1.0)),
             0.05,
             "Training on contexts with errors, wrong turns masked, leaves more than a fifth of the loss.",
         ),
         Expectation(
             "all wrong before: wrong turns masked - the same documents, all trained",
-            difference("then errors, wrong turns masked", "then errors, all trained", "p right at 1"),
+            difference(MASKED, "then errors, all trained", "p right at 1"),
             0.3,
             "The documents do it, not the mask.",
         ),
         Expectation(
             "all wrong before: wrong turns masked - clean documents",
-            difference("then errors, wrong turns masked", "then clean documents", "p right at 1"),
+            difference(MASKED, "then clean documents", "p right at 1"),
             0.1,
             "Clean documents do as well as documents with errors whose wrong turns are masked.",
         ),
         Expectation(
             "a quarter wrong before: last turn kept - whole history, clustered errors",
-            (Term("clustered errors", "p right at .25, last turn kept"), _p("clustered errors", ".25", -1.0)),
+            (Term(START, "p right at .25, last turn kept"), Term(START, "p right at .25", -1.0)),
             0.1,
             "A short history does not help.",
         ),
@@ -174,17 +169,15 @@ def train(model: GPT, arm: str, seed: int, settings: Settings, again: bool) -> N
     prompts = torch.full((settings.batch, 1), model.language.index[EQUALS])
 
     def batch(_: int) -> Batch:
-        mixed = arm in NEXT and arm != "then clean documents"
-        documents = world.documents(rng.random(settings.batch) if mixed else world.rates(settings.batch, rng), rng)
-        trained = np.ones_like(documents.wrong)
-        if arm in ("then errors, wrong turns masked", "then recovery pairs"):
-            trained = ~documents.wrong
+        rates = rng.random(settings.batch) if arm in NEXT[1:] else world.rates(settings.batch, rng)
+        documents = world.documents(rates, rng)
+        trained = ~documents.wrong if arm in NEXT[2:] else np.ones_like(documents.wrong)
         if arm == "then recovery pairs":  # one turn of each document
             trained &= np.arange(TURNS) == rng.integers(TURNS, size=(settings.batch, 1))
         weights = np.repeat(trained, 2, axis=1) & (np.arange(2 * TURNS) % 2 == 1)
         return Batch(prompts, _tokens(model, documents), torch.from_numpy(weights.astype(np.float32)))
 
-    plan = Schedule(settings.more, settings.rate / 3, warm=10) if arm in NEXT else Schedule(settings.steps, settings.rate)
+    plan = Schedule(settings.more, settings.later, warm=10) if arm in NEXT else Schedule(settings.steps, settings.rate)
     fit(model, model.language, batch, plan)
 
 
