@@ -72,7 +72,7 @@ class Formats(Finding):
         "the winner at 1B was neither the most frequent nor the most accurate at the start."
     )
     FEATURES = ("probes/formats", "monitors/formats")
-    NOISE = PLAIN
+    NOISE = (PLAIN,)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(60, 8, 2, 2, 12, 4), "laptop": Settings()}
     EXPECT = (
         Expectation(

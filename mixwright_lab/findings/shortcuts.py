@@ -57,7 +57,7 @@ class Shortcuts(Finding):
         "information looks the same."
     )
     FEATURES = ("monitors/repetition", "monitors/skipped_work", "monitors/length")
-    NOISE = arm_name("hard", LOSSES[0])
+    NOISE = (arm_name("hard", LOSSES[0]),)
     SCALES: ClassVar[Mapping[str, Settings]] = {
         "smoke": Settings(base=100, steps=4, pool=100, items=4, samples=2),
         "laptop": Settings(),

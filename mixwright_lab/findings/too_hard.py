@@ -60,7 +60,7 @@ class TooHard(Finding):
         "there hard is a low success above 0, and hard problems stay in the mix."
     )
     FEATURES = ("gates/too_hard", "controllers/drift", "monitors/canary")
-    NOISE = arm_name("hard", LOSSES[0])
+    NOISE = (arm_name("hard", LOSSES[0]),)
     SCALES: ClassVar[Mapping[str, Settings]] = {
         "smoke": Settings(base=100, steps=4, pool=100, items=4, samples=2),
         "laptop": Settings(),
