@@ -94,6 +94,9 @@ def _sentence(worths: list[tuple[float, float, float] | None], draws: _Draws) ->
     known = [worth for worth in worths if worth is not None]
     followed = f"{percent(float((~draws.even).mean()))} of the draws of these tasks followed the prediction"
     rest = "the others were made evenly, and only they are counted here"
+    if draws.even.any() and not np.ptp(draws.success[draws.even]):
+        alike = percent(float(draws.success[draws.even][0]))
+        return f"All groups drawn evenly had the same success ({alike}): there was nothing to tell apart. {followed}."
     if not known:
         return f"Too few groups were drawn evenly to say whether the prediction told prompts apart; {followed}."
     if len(known) > 1:
