@@ -1,4 +1,4 @@
-"""World of permutations: a start digit and letters, each of which permutes the digits; the answer is the digit at the end.
+"""World of permutations: a start digit and letters that each permute the digits; the answer is the digit at the end.
 
 The permutations of a seed are drawn at random and do not commute, so that a letter cannot be skipped or moved: the state
 has to be carried from letter to letter, and a trace of the digits after each letter does so in the open. Traces can be made
