@@ -259,7 +259,7 @@ class Finding(ABC):
     POPULAR: ClassVar[str] = ""
     """What the popular version says, and where it goes beyond the source."""
     FEATURES: ClassVar[tuple[str, ...]] = ()
-    """Plug-ins of Mixwright that rest on the claim, as "kind/name"."""
+    """Plug-ins of Mixwright that rest on the claim, as "kind/name", written out: `mixwright explain` reads the source."""
     EXPECT: ClassVar[tuple[Expectation, ...]] = ()
     """Contrasts that the claim says are above 0; all must hold."""
     NOISE: ClassVar[tuple[str, ...]] = ()
@@ -271,6 +271,8 @@ class Finding(ABC):
     """Paired seeds of each scale."""
     PLOTS: ClassVar[tuple[Plot, ...]] = ()
     """Drawn from the readings."""
+    REMARKS: ClassVar[str] = ""
+    """Why the result differs from its source, and other remarks: written after the run, may be edited without a new one."""
 
     @abstractmethod
     def arms(self, settings: Any) -> tuple[str, ...]:

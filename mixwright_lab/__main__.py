@@ -80,6 +80,18 @@ def run_all(scale: Scale = "laptop", seed_base: SeedBase = 0, workers: Workers =
     run(list(catalog.listing("findings")), scale, seed_base, workers, out)
 
 
+@app.command()
+def report(
+    out: Annotated[Path | None, typer.Option(help="Folder for lab.html and lab.md; default: docs.")] = None,
+    results: Annotated[Path, typer.Option(help="Folder of results.")] = result_files.FOLDER,
+) -> None:
+    """Write the page of all findings, and the parts of the documentation that are made from results."""
+    from mixwright_lab.report import write
+
+    for path in write(results, out):
+        typer.echo(str(path))
+
+
 def _show(result: Result) -> None:
     """Contrasts as a table, then one line of JSON."""
     for one in result.contrasts:

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGES = ("mixwright", "torch", "trl", "transformers", "accelerate", "datasets", "numpy", "pyarrow")
 DECIDING = ("mixwright", "torch", "numpy")
 """Packages whose version is part of what a row is kept under."""
-WRITTEN = {"CLAIM", "SOURCE", "SHOWS", "POPULAR", "FEATURES", "EXPECT", "PLOTS", "SEEDS"}
+WRITTEN = {"CLAIM", "SOURCE", "SHOWS", "POPULAR", "FEATURES", "EXPECT", "PLOTS", "REMARKS", "SEEDS"}
 """Names of a finding that change no reading."""
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
+from mixwright import catalog
 from mixwright.conformance import samples
 from mixwright.conformance._promises import check_plugin, docstring, require, round_trip, same_randomness, valid_plan
 from mixwright.contracts import Role
@@ -229,6 +230,9 @@ def check_finding(cls: type[Finding]) -> None:
     finding = check_plugin(cls)
     for name in ("CLAIM", "SOURCE", "SHOWS", "POPULAR"):
         require(bool(getattr(cls, name)), f"{name} is a text")
+    for feature in cls.FEATURES:
+        kind, _, name = feature.partition("/")
+        require(kind in catalog.KINDS and name in catalog.listing(kind), f"a plug-in that exists: FEATURES, {feature}")
     require(bool(cls.EXPECT), "EXPECT has at least one contrast")
     require(len({expected.name for expected in cls.EXPECT}) == len(cls.EXPECT), "contrasts have names of their own")
     require(

@@ -44,7 +44,7 @@ class Settings:
     rate: float = 5e-4
     """Learning rate, constant."""
     beta: float = 0.0
-    """Coefficient of KL(policy || start)."""
+    """Coefficient of KL(policy || start), whose gradient is TRL's with `use_bias_correction_kl=False`."""
     longest: int = 11
     """Tokens of a response at most, its end included; no more than the language has places for."""
     loss: Literal["dapo", "grpo"] = "dapo"

@@ -1,4 +1,4 @@
-"""The bare loop that benchmarks stand on: its sampler, its update, its books, and that learning happens in it."""
+"""The bare GRPO loop of lab and benchmarks: its update, its books, its engine, and that learning happens in it."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from mixwright_lab.training.bases import CHAIN, Recipe, teach
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.grpo import Arena, Rollouts, Settings
 from mixwright_lab.training.rules import Engined, Plain, cell_plan, distinct, drive, pool_of
-from mixwright_lab.worlds.chain import Chain, respond, running_values, style_of
+from mixwright_lab.worlds.chain import Chain, respond
 
 WORLD = Chain()
 
@@ -37,55 +37,6 @@ def problems(count: int, level: float = 2.0, split: str = "train") -> list:
     return distinct([WORLD.make(index, level, split) for index in range(count)])
 
 
-def test_the_chain_is_calculated_modulo_sixteen():
-    assert running_values("7 +3 *5 *11") == [10, 2, 6]  # 10, 50 = 2, 22 = 6
-    assert respond("7 +3 *5", "full") == "10 2 # 2"
-    assert respond("7 +3 *5", "verbose") == ": 10 : 2 # 2"
-    assert respond("7 +3 *5", "direct") == "# 2"
-    assert [style_of(text) for text in ("10 2 # 2", ": 10 # 2", "# 2", "10 2", "")] == [
-        "full",
-        "verbose",
-        "direct",
-        "none",
-        "none",
-    ]
-
-
-def test_a_biased_chain_has_more_zeros_and_each_problem_keeps_its_length():
-    answers = [Chain(bias=0.5).make(index, 3.0, "train") for index in range(200)]
-    zeros = np.mean([example.answer == "0" for example in answers])
-    assert 0.42 < zeros < 0.65  # 0.5 + 0.5 / 16, four standard errors
-    assert all(len(str(example.prompt).split()) == 4 for example in answers)
-
-
-def test_tokens_go_there_and_back():
-    texts = [respond("7 +3 *5", style) for style in ("full", "verbose", "direct")]
-    assert [CHAIN.decode(row) for row in CHAIN.encode_responses(texts).tolist()] == texts
-    assert CHAIN.encode_prompts(["7 +3"]).tolist() == [
-        [CHAIN.index["7"], CHAIN.index["+3"], *[CHAIN.index["_"]] * 7, CHAIN.index["="]]
-    ]
-
-
-def test_the_sampler_with_its_cache_agrees_with_whole_forward_passes(model):
-    prompts = CHAIN.encode_prompts([str(example.prompt) for example in problems(5)])
-    made = model.sample(prompts, 2, 6, greedy=True, generator=torch.Generator())
-    for prompt, responses in zip(prompts, made, strict=True):
-        assert torch.equal(responses[0], responses[1])
-        tokens = prompt
-        for token in responses[0].tolist():
-            if token == CHAIN.index["_"] and tokens[-1] == CHAIN.index["."]:
-                break
-            logits, _ = model(tokens[None])
-            assert int(logits[0, -1].argmax()) == token
-            tokens = torch.cat((tokens, torch.tensor([token])))
-
-
-def test_logits_of_are_those_of_each_response_token(model):
-    prompts, responses = CHAIN.encode_prompts(["7 +3", "1 *5"]), CHAIN.encode_responses(["10 # 10", "# 5"])[:, :4]
-    whole, _ = model(torch.cat((prompts, responses), 1))
-    assert torch.allclose(model.logits_of(prompts, responses), whole[:, CHAIN.prompt - 1 : -1], atol=1e-6)
-
-
 def test_rewards_formats_answers_and_lengths_are_read_from_the_tokens():
     example = WORLD.make(0, 2.0, "train")
     right = respond(str(example.prompt), "full")
@@ -97,6 +48,19 @@ def test_rewards_formats_answers_and_lengths_are_read_from_the_tokens():
     assert rolled.lengths[0].tolist() == [5, 3, 4]
     outcome = rolled.outcomes(4)[0]
     assert (outcome.step, outcome.rewards, outcome.formats) == (4, tuple(rolled.rewards[0]), ("full", "direct", "none"))
+
+
+def test_a_reward_of_ones_own_is_read_everywhere(model):
+    """Half a point for a mark: rewards, outcomes, what a cell's answers earn on other prompts, and parts of rollouts."""
+    arena = Arena(problems(4), model, Settings(prompts=2, group=4, longest=5), 0, reward=lambda _, text: 0.5 * (":" in text))
+    texts = [[": 1", "# 2"], ["# 3", "# 4"]]
+    tokens = torch.stack([CHAIN.encode_responses(group) for group in texts])
+    rolled = replace(arena.roll([0, 1], 2), tokens=tokens)
+    assert rolled.rewards.tolist() == [[0.5, 0.0], [0.0, 0.0]]
+    assert rolled.outcomes(0)[0].rewards == (0.5, 0.0)
+    assert rolled.take([1]).joined(rolled.take([0])).rewards.tolist() == [[0.0, 0.0], [0.5, 0.0]]
+    assert rolled.longer(rolled).rewards.tolist() == [[0.5, 0.0] * 2, [0.0] * 4]
+    assert set(np.unique(arena.look(problems(3)).rewards)) <= {0.0, 0.5}
 
 
 def test_the_update_is_the_policy_gradient(model):
