@@ -121,7 +121,7 @@ class Training:
         """CPU time of one thread."""
         self._sft = Sft(model, Schedule(steps, rate, fall=0.3, betas=(0.9, 0.999), fused=True))
 
-    def learn(self, data: Data, draw: Callable[[], Sequence[int]], steps: int, engine: Engine | None = None) -> None:
+    def learn(self, data: Data, draw: Callable[[], Sequence[int] | np.ndarray], steps: int, engine: Engine | None = None) -> None:
         """Take `steps` steps on what `draw` gives; the engine, if any, is given each row's loss."""
         begun = time.process_time()
         last: dict[int, float] = {}
