@@ -1,4 +1,4 @@
-"""Changes of a model by training: how far its weights moved, how undecided it is, and how ranks of two readings agree.
+"""Changes of a model by training: how far its weights moved, how undecided it is, and how ranks of two readings agree."""
 
 from __future__ import annotations
 
