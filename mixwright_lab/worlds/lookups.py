@@ -112,3 +112,10 @@ def language() -> Language:
     from mixwright_lab.training.language import SIGNS, Language
 
     return Language((*SIGNS, *map(key_name, range(KEYS)), *map(str, range(KEYS))), 1, 2 * TURNS + 1)
+
+
+def tokens(documents: Documents) -> np.ndarray:
+    """Documents in the language's numbers: key, value, key, value, shape (documents, 2 * turns)."""
+    index = language().index
+    pairs = np.stack((documents.keys + index[key_name(0)], documents.values + index["0"]), axis=2)
+    return pairs.reshape(len(pairs), -1)
