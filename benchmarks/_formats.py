@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.peers._arena import Arena, Learnt, Rollouts, Settings
-from benchmarks.peers._base import Recipe, base_model
-from benchmarks.peers._rules import Engined, distinct, pool_of
 from mixwright.estimates.intervals import pass_at_k
 from mixwright.measure.probes.formats import format_rows, normalised_entropy
 from mixwright.plan.format_forecast import crossing, foresee, formats_of, winner
 from mixwright.records import Example, Plan, Stage
+from mixwright_lab.training.bases import Recipe, base_model
+from mixwright_lab.training.grpo import Arena, Learnt, Rollouts, Settings
+from mixwright_lab.training.rules import Engined, distinct, pool_of
 from mixwright_lab.worlds.chain import MODULUS, STYLES, Chain
 
 STEPS = 60

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.peers._arena import Arena
-from benchmarks.peers._rules import distinct
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.dependence import dependence
 from mixwright.estimates.judgement import FEWEST_SEEDS, change_word
 from mixwright.estimates.outcome import SWAPPED, Change, Item, ItemScores, change
 from mixwright.records import Example, Interval
+from mixwright_lab.training.grpo import Arena
+from mixwright_lab.training.rules import distinct
 from mixwright_lab.worlds.chain import MODULUS
 
 SAMPLES = 4

@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from benchmarks.peers._workers import spread
 from mixwright_lab.conditions import conditions
+from mixwright_lab.workers import spread
 
 Job = TypeVar("Job")
 

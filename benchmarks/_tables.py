@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from mixwright import Engine, Pool, make_pool
 from mixwright.records import Example, Outcome, Signals
+from mixwright_lab.training.sft import Schedule, Sft
 from mixwright_lab.worlds.tables import Tables
 
 HEADS, TOKENS = 4, 3
@@ -99,37 +100,30 @@ class Data:
         return nn.functional.cross_entropy(model(self.ids[chosen]), self.answers[chosen], reduction="none")
 
 
-@dataclass
 class Training:
-    """A model with its optimiser and what it has cost."""
+    """A model in SFT and what it has cost.
 
-    model: Model
-    rate: float
-    """Learning rate after warm-up."""
-    steps: int
-    """Of the whole run: 50 of warm-up, the last 30 % fall to nothing."""
-    done: int = 0
-    flops: float = 0.0
-    seconds: float = 0.0
-    """CPU time of one thread."""
+    Args:
+        model: trained in place.
+        rate: learning rate after warm-up.
+        steps: of the whole run: 50 of warm-up, the last 30 % fall to nothing.
+    """
 
-    def __post_init__(self) -> None:
-        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=self.rate, weight_decay=0.0, fused=True)
+    def __init__(self, model: Model, rate: float, steps: int) -> None:
+        self.model = model
+        self.flops = 0.0
+        self.seconds = 0.0
+        """CPU time of one thread."""
+        self._sft = Sft(model, Schedule(steps, rate, fall=0.3, betas=(0.9, 0.999), fused=True))
 
     def learn(self, data: Data, draw: Callable[[], Sequence[int]], steps: int, engine: Engine | None = None) -> None:
         """Take `steps` steps on what `draw` gives; the engine, if any, is given each row's loss."""
         begun = time.process_time()
         last: dict[int, float] = {}
         for _ in range(steps):
-            rows, step = draw(), self.done
-            for group in self.optimizer.param_groups:
-                group["lr"] = self.rate * min(1.0, (step + 1) / 50, (self.steps - step) / (0.3 * self.steps))
+            rows, step = draw(), self._sft.done
             losses = data.losses(self.model, rows)
-            losses.mean().backward()
-            nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-            self.optimizer.step()
-            self.optimizer.zero_grad()
-            self.done += 1
+            self._sft.step(losses.mean())
             self.flops += 6 * self.model.size * TOKENS * len(rows)
             if engine is not None:
                 outcomes = []

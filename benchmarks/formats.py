@@ -30,10 +30,10 @@ from benchmarks._report import Goal, Result, interval, run
 
 # isort: split
 from benchmarks._formats import ARMS, GUARDED, NOISE, POOL, SHARES, STEPS, Job, mix, recipe_of, work
-from benchmarks.peers._workers import spread
 from mixwright.estimates.intervals import share_interval
 from mixwright.plan.format_forecast import PUSH
 from mixwright.records import Interval
+from mixwright_lab.workers import spread
 from mixwright_lab.worlds.chain import STYLES
 
 MIXES, SEEDS = 20, (0, 1, 2, 3, 4)

@@ -20,15 +20,15 @@ import numpy as np
 
 from benchmarks import _monitor_tapes
 from benchmarks._report import Result, interval, run
-from benchmarks.peers._arena import Arena, Learnt, Rollouts, Settings
-from benchmarks.peers._base import Recipe, base_model
-from benchmarks.peers._gpt import GPT
-from benchmarks.peers._rules import Plain, distinct, pool_of
-from benchmarks.peers._workers import spread
 from mixwright import catalog
 from mixwright.contracts import Scene
 from mixwright.records import CanaryOutcome, Example, Signals, Stage
 from mixwright.steer.ledger import Ledger
+from mixwright_lab.training.bases import Recipe, base_model
+from mixwright_lab.training.gpt import GPT
+from mixwright_lab.training.grpo import Arena, Learnt, Rollouts, Settings
+from mixwright_lab.training.rules import Plain, distinct, pool_of
+from mixwright_lab.workers import spread
 from mixwright_lab.worlds.chain import MODULUS, Chain
 
 MONITORS = ("repetition", "length", "skipped_work", "diversity")

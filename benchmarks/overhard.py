@@ -38,16 +38,16 @@ from benchmarks._report import RESULTS, Goal, Result, run
 import numpy as np
 
 from benchmarks import _outcome as outcome
-from benchmarks.peers._arena import Arena, Settings
-from benchmarks.peers._base import Recipe, base_model
-from benchmarks.peers._rules import Engined, Rule, cell_plan, distinct, pool_of
-from benchmarks.peers._workers import spread
 from benchmarks.peers.coin import Coin
 from mixwright.contracts import Pool
 from mixwright.estimates.cell_states import BAND
 from mixwright.estimates.intervals import clustered_share
 from mixwright.records import Cell, CellPlan, Example, Plan, Stage, to_data
 from mixwright.runs import read_json
+from mixwright_lab.training.bases import Recipe, base_model
+from mixwright_lab.training.grpo import Arena, Settings
+from mixwright_lab.training.rules import Engined, Rule, cell_plan, distinct, pool_of
+from mixwright_lab.workers import spread
 from mixwright_lab.worlds.chain import LONGEST, MODULUS, Chain
 
 STEPS, QUICK = 80, (30, 31)

@@ -32,11 +32,11 @@ import numpy as np
 
 from benchmarks._report import Goal, Result, interval, run
 from benchmarks._tables import TOKENS, Data, Model, Training, accuracies
-from benchmarks.peers._workers import spread
 from mixwright import Engine
 from mixwright.catalog import create
 from mixwright.measure.bursts import Burst, watch_bursts
 from mixwright.records import Interval, Measurement, Plan, Stage, TrainingSetup
+from mixwright_lab.workers import spread
 from mixwright_lab.worlds.tables import Tables
 
 ROWS, BATCH, STEPS, BEFORE = 20_480, 128, 1600, 200

@@ -37,7 +37,6 @@ from trl.trainer.grpo_config import GRPOConfig
 
 from benchmarks import _outcome as outcome
 from benchmarks._families import CELLS, HELD_OUT, Rows, dataset, held_out, make_rows, right, shares, state_of
-from benchmarks.peers._workers import spread
 from mixwright import SteeredGRPOTrainer, Steering, default_plan, make_pool
 from mixwright.config import MeasureConfig, ModelConfig, WarmupConfig
 from mixwright.corpus import Corpus
@@ -49,6 +48,7 @@ from mixwright.learner.tiny import build_tiny
 from mixwright.learner.warmup import warm_up
 from mixwright.measure.stage import measure_learner
 from mixwright.records import cell_key, to_data
+from mixwright_lab.workers import spread
 
 SEEDS, QUICK = tuple(range(70, 78)), (100, 101)
 ARMS = ("frozen", "uniform", "even", "predicted", "levels")

@@ -262,8 +262,9 @@ class Finding(ABC):
     """Plug-ins of Mixwright that rest on the claim, as "kind/name", written out: `mixwright explain` reads the source."""
     EXPECT: ClassVar[tuple[Expectation, ...]] = ()
     """Contrasts that the claim says are above 0; all must hold."""
-    NOISE: ClassVar[str] = ""
-    """Arm that is run twice, with other seeds of its training: what its two runs differ by is the noise floor."""
+    NOISE: ClassVar[tuple[str, ...]] = ()
+    """Arms that are run twice, with other seeds of their training: what two runs of one differ by is the noise floor of the
+    contrasts of its readings; the first that has them all counts."""
     SCALES: ClassVar[Mapping[str, Any]] = {}
     """Settings of `smoke` (seconds) and `laptop` (minutes), each a frozen dataclass."""
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 5}

@@ -66,7 +66,7 @@ class Judged:
     least: float
     """Least size that was asked for, fixed before the run."""
     noise: float | None
-    """Noise floor; None where the noise arm has no such reading."""
+    """Noise floor; None where no noise arm has its readings."""
     word: Word
     """By this contrast alone."""
     points: tuple[float, ...]
@@ -96,13 +96,13 @@ def word_of(value: float, low: float, high: float, least: float, seeds: int) -> 
     return "inconclusive"
 
 
-def judge(expected: Sequence[Expectation], rows: Sequence[Row], noise: str) -> tuple[list[Judged], Word]:
+def judge(expected: Sequence[Expectation], rows: Sequence[Row], noise: Sequence[str]) -> tuple[list[Judged], Word]:
     """Each expectation judged, and the word of the finding: the worst of theirs.
 
     Args:
         expected: contrasts, judged together.
         rows: of all arms and seeds.
-        noise: arm that was run twice.
+        noise: arms that were run twice.
 
     Raises:
         InputError: a reading that an expectation names is missing, or is no finite number.
@@ -116,7 +116,8 @@ def judge(expected: Sequence[Expectation], rows: Sequence[Row], noise: str) -> t
         if error > 0:
             level = LEVEL / min(len(expected), corrected / p if p > 0 else len(expected))
             half = error * t_quantile(len(values) - 1, 1 - level) if len(values) > 1 else math.inf
-        floor = noise_floor(one, rows, noise, len(values))
+        floors = (noise_floor(one, rows, arm, len(values)) for arm in noise)
+        floor = next((floor for floor in floors if floor is not None), None)
         word = word_of(mean, mean - half, mean + half, max(one.least, floor or 0.0), len(values))
         shown = (one.name, one.unit, mean, mean - half, mean + half, corrected, one.least, floor, word)
         found.append(Judged(*shown, tuple(float(value) for value in values)))

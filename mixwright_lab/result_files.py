@@ -1,4 +1,4 @@
-"""Results of findings: one JSON file each, with the expectations it was judged by, raw rows, versions and seconds.
+"""Results of findings, one JSON file each: expectations, contrasts, word, raw rows, seeds, versions, seconds.
 
 The committed ones are of scale `laptop` and seed base 0; `NAME.1000.json` is the same finding with seeds from 1000 on. A
 result is stale where claim or expectations of the finding have been edited since.

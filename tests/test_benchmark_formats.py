@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 from benchmarks._formats import GUARDED, balanced, mix
 from benchmarks._report import RESULTS
 from benchmarks.formats import goals, guards, scores
-from benchmarks.peers._arena import Rollouts
+from mixwright_lab.training.grpo import Rollouts
 
 
 def test_advantages_sum_to_zero_over_each_format_of_each_group() -> None:

@@ -7,11 +7,11 @@ from collections import Counter
 import pytest
 
 from benchmarks import overhard
-from benchmarks.peers._arena import Arena, Settings
-from benchmarks.peers._base import Recipe, base_model
-from benchmarks.peers._rules import Engined, distinct, pool_of
 from mixwright.records import Plan, Stage
 from mixwright.trainers.steering import default_plan
+from mixwright_lab.training.bases import Recipe, base_model
+from mixwright_lab.training.grpo import Arena, Settings
+from mixwright_lab.training.rules import Engined, distinct, pool_of
 from mixwright_lab.worlds.chain import Chain, running_values
 
 WORLD = Chain()

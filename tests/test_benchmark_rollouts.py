@@ -9,17 +9,18 @@ import pytest
 import torch
 
 from benchmarks import rollouts
-from benchmarks.peers._arena import Arena, Rollouts, Settings
-from benchmarks.peers._gpt import GPT
-from benchmarks.peers._rules import pool_of
 from benchmarks.peers.coin import Coin
-from benchmarks.peers.oracle import Oracle
 from benchmarks.peers.refill import MOST, Refill
 from benchmarks.peers.screen import FIRST, Screen
 from benchmarks.peers.spread import Spread
-from benchmarks.peers.static_band import ITEMS, SAMPLES, StaticBand
 from benchmarks.peers.target import Target
 from mixwright.records import Example
+from mixwright_lab.training.bases import CHAIN
+from mixwright_lab.training.gpt import GPT
+from mixwright_lab.training.grpo import Arena, Rollouts, Settings
+from mixwright_lab.training.oracle import Oracle
+from mixwright_lab.training.rules import pool_of
+from mixwright_lab.training.static_band import ITEMS, SAMPLES, StaticBand
 
 
 def examples(count=40):
@@ -36,7 +37,7 @@ class Told(Arena):
 
 def arena(**given):
     torch.manual_seed(0)
-    return Told(examples(), GPT(16), Settings(prompts=4, group=8, longest=3, **given), 0)
+    return Told(examples(), GPT(CHAIN, 16), Settings(prompts=4, group=8, longest=3, **given), 0)
 
 
 @pytest.fixture(autouse=True)

@@ -40,7 +40,7 @@ def test_words_are_the_first_that_match(value: float, low: float, high: float, w
 
 def test_one_contrast_has_the_plain_t_interval() -> None:
     own, other = [0.9, 0.8, 0.7, 0.9, 0.8], [0.5, 0.5, 0.3, 0.4, 0.5]
-    (found,), word = judge([EASY], rows_of({"a": own, "b": other}), "b")
+    (found,), word = judge([EASY], rows_of({"a": own, "b": other}), ["b"])
     differences = np.subtract(own, other)
     low, high = stats.t.interval(0.95, 4, differences.mean(), stats.sem(differences))
     assert (found.value, found.low, found.high) == pytest.approx((differences.mean(), low, high), abs=1e-6)
@@ -55,7 +55,7 @@ def test_intervals_exclude_zero_exactly_where_holm_rejects() -> None:
         expected = [Expectation(f"{n}", (Term("a", f"{n}"),), 0.01, "no") for n in range(4)]
         shift = rng.choice([0, 0.6, 1.2], 4)
         rows = [Row("a", seed, {f"{n}": float(rng.normal(shift[n])) for n in range(4)}, 1.0) for seed in range(8)]
-        found, _ = judge(expected, rows, "a")
+        found, _ = judge(expected, rows, ["a"])
         for one in found:
             assert (one.p < 0.05) == (one.low > 0 or one.high < 0)
             seen.add(one.p < 0.05)
@@ -66,7 +66,7 @@ def test_the_worst_contrast_gives_the_word() -> None:
     good = Expectation("a - b", difference("a", "b", "x"), 0.1, "no")
     bad = Expectation("b - a", difference("b", "a", "x"), 0.1, "no")
     rows = rows_of({"a": [0.9, 0.8, 0.9, 0.8, 0.9], "b": [0.1, 0.1, 0.2, 0.1, 0.1]})
-    found, word = judge([good, bad], rows, "a")
+    found, word = judge([good, bad], rows, ["a"])
     assert ([one.word for one in found], word) == (["reproduced", "refuted"], "refuted")
 
 
@@ -75,24 +75,24 @@ def test_the_noise_floor_by_hand_and_what_it_does() -> None:
     squares = np.mean([0.36, 0.36, 0.36, 0.36, 0.36])
     by_hand = stats.t.ppf(0.975, 5) * math.sqrt(squares / 2 * 2 / 5)
     assert noise_floor(EASY, rows, "b", 5) == pytest.approx(by_hand)
-    (found,), word = judge([EASY], rows, "b")
+    (found,), word = judge([EASY], rows, ["b"])
     assert found.low > 0.1, "it would be reproduced by its interval"
     assert (found.noise, word) == (pytest.approx(by_hand), "not reproduced"), "but two runs of one arm differ by more"
 
 
 def test_all_seeds_alike_have_no_width() -> None:
-    (found,), word = judge([EASY], rows_of({"a": [1.0] * 5, "b": [0.0] * 5}), "b")
+    (found,), word = judge([EASY], rows_of({"a": [1.0] * 5, "b": [0.0] * 5}), ["b"])
     assert (found.low, found.high, found.p, word) == (1.0, 1.0, 0.0, "reproduced")
-    (found,), word = judge([EASY], rows_of({"a": [1.0] * 5, "b": [1.0] * 5}), "b")
+    (found,), word = judge([EASY], rows_of({"a": [1.0] * 5, "b": [1.0] * 5}), ["b"])
     assert (found.low, found.high, found.p, word) == (0.0, 0.0, 1.0, "not reproduced")
 
 
 def test_a_missing_or_infinite_reading_is_named() -> None:
     rows = [Row("a", 0, {"x": math.inf}, 1.0), Row("b", 0, {}, 1.0)]
     with pytest.raises(InputError, match="a finite 'x' of arm 'a'"):
-        judge([EASY], rows, "a")
+        judge([EASY], rows, ["a"])
     with pytest.raises(InputError, match="a seed that all arms"):
-        judge([EASY], rows[:1], "a")
+        judge([EASY], rows[:1], ["a"])
 
 
 def simulated(shift: float, contrasts: int, seeds: int, findings: int, *, twins: bool = True) -> float:
@@ -108,7 +108,7 @@ def simulated(shift: float, contrasts: int, seeds: int, findings: int, *, twins:
             for place, (arm, again) in enumerate((("a", False), ("b", False), ("b", True))[: 2 + twins])
             for seed in range(seeds)
         ]
-        words.append(judge(expected, rows, "b")[1])
+        words.append(judge(expected, rows, ["b"])[1])
     return words.count("reproduced") / findings
 
 

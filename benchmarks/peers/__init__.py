@@ -1,1 +1,1 @@
-"""Rules that spend rollouts in other ways than ours, on one small bare GRPO loop that drives our engine too."""
+"""Rules that spend rollouts in other ways than ours, on the GRPO loop of the lab, which drives our engine too."""

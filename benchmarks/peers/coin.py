@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.peers._arena import Arena, Learnt
-from benchmarks.peers._rules import Plain
 from mixwright.records import EngineOptions
+from mixwright_lab.training.grpo import Arena, Learnt
+from mixwright_lab.training.rules import Plain
 
 SURVIVORS = EngineOptions().survivors
 

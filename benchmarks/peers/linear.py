@@ -16,8 +16,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.peers._arena import Arena, Learnt
-from benchmarks.peers._rules import Rule
+from mixwright_lab.training.grpo import Arena, Learnt
+from mixwright_lab.training.rules import Rule
 
 FADE, CANDIDATES, MIDDLE = 0.97, 256, 0.5
 NOISE = 0.05

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.peers._arena import Arena, Learnt
-from benchmarks.peers._rules import Rule
+from mixwright_lab.training.grpo import Arena, Learnt
+from mixwright_lab.training.rules import Rule
 
 FIRST = 4
 """Rollouts of a candidate before it is kept or dropped; half a group of 8."""

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.peers._arena import Arena, Learnt
-from benchmarks.peers._rules import Rule
 from mixwright.contracts import Pool
+from mixwright_lab.training.grpo import Arena, Learnt
+from mixwright_lab.training.rules import Rule
 
 NEW = 0.3
 """Weight of a new group in the mean of its cell."""

@@ -16,9 +16,9 @@ import math
 
 import numpy as np
 
-from benchmarks.peers._arena import Arena, Learnt
-from benchmarks.peers._rules import Rule
 from mixwright.contracts import Pool
+from mixwright_lab.training.grpo import Arena, Learnt
+from mixwright_lab.training.rules import Rule
 
 RATE, SHARPNESS, WANTED, NOISE = 0.5, 2.0, 0.5, 0.1
 

@@ -46,7 +46,7 @@ class Pruning(Finding):
     )
     POPULAR = "It is said that pruning easy examples beats power laws. That holds only where data are abundant."
     FEATURES = ("planners/proportional",)
-    NOISE = "random, 16 per dimension"
+    NOISE = ("random, 16 per dimension",)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(40, 100, 1), "laptop": Settings()}
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 8}
     EXPECT = (

@@ -14,12 +14,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mixwright.contracts import World
 from mixwright.errors import InputError
 from mixwright.records import Example
+
+if TYPE_CHECKING:
+    from mixwright_lab.training.language import Language
 
 MODULUS = 16
 LONGEST = 8
@@ -86,6 +90,28 @@ def style_of(text: str) -> str:
     if "#" not in words:
         return "none"
     return {"#": "direct", ":": "verbose"}.get(words[0], "full")
+
+
+def language() -> Language:
+    """What a model reads and writes here: operations and numbers."""
+    from mixwright_lab.training.language import SIGNS, Language
+
+    return Language((*SIGNS, *OPERATIONS, *map(str, range(MODULUS))), LONGEST + 2, 2 * LONGEST + 3, style_of)
+
+
+def taught(example: Example, style: str, noise: float, rng: np.random.Generator) -> str:
+    """A response to learn from, this share of its running values wrong; what follows is calculated from what was written."""
+    prompt = str(example.prompt)
+    if not noise:
+        return respond(prompt, style)
+    start, *operations = prompt.split()
+    values, value = [], int(start)
+    for operation in operations:
+        value = running_values(f"{value} {operation}")[0]
+        if rng.random() < noise:
+            value = int(rng.integers(MODULUS))
+        values.append(value)
+    return respond(prompt, style, values)
 
 
 def in_eval(prompt: str) -> bool:

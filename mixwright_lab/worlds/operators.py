@@ -12,12 +12,18 @@ Blind spot: three levels and eleven operations; a rule that counts words can tel
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from mixwright.contracts import World
 from mixwright.errors import InputError
 from mixwright.records import Example
+from mixwright_lab.worlds import chain
 from mixwright_lab.worlds.chain import MODULUS, in_eval, running_values
+
+if TYPE_CHECKING:
+    from mixwright_lab.training.language import Language
 
 LENGTH = 4
 CLASSES = (("+1", "+4", "+7", "*3"), ("+2", "+5", "+8", "*5"), ("+3", "+6", "*7"))
@@ -51,3 +57,13 @@ class Operators(World):
 def class_of(prompt: str) -> int:
     """The level of a problem: the highest class among its operations."""
     return max(number for number, part in enumerate(CLASSES, 1) for word in prompt.split()[1:] if word in part)
+
+
+def language() -> Language:
+    """The language of `chain`."""
+    return chain.language()
+
+
+def taught(example: Example, style: str, noise: float, rng: np.random.Generator) -> str:
+    """A response to learn from, as in `chain`."""
+    return chain.taught(example, style, noise, rng)

@@ -1,4 +1,4 @@
-"""The bare loop that benchmarks stand on: its sampler, its update, its books, and that learning happens in it."""
+"""The bare GRPO loop of lab and benchmarks: its update, its books, its engine, and that learning happens in it."""
 
 from dataclasses import replace
 
@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.peers._arena import Arena, Rollouts, Settings, decode
-from benchmarks.peers._base import Recipe, _teach
-from benchmarks.peers._gpt import GPT, INDEX, PAD, PROMPT, encode_prompts, encode_responses
-from benchmarks.peers._rules import Engined, Plain, cell_plan, distinct, drive, pool_of
 from mixwright.estimates.intervals import share_interval
 from mixwright.records import Cell, Plan, Stage
 from mixwright.steer.answers import answer_key
-from mixwright_lab.worlds.chain import Chain, respond, running_values, style_of
+from mixwright_lab.training.bases import CHAIN, Recipe, teach
+from mixwright_lab.training.gpt import GPT
+from mixwright_lab.training.grpo import Arena, Rollouts, Settings
+from mixwright_lab.training.rules import Engined, Plain, cell_plan, distinct, drive, pool_of
+from mixwright_lab.worlds.chain import Chain, respond
 
 WORLD = Chain()
 
@@ -21,15 +21,15 @@ WORLD = Chain()
 @pytest.fixture
 def model() -> GPT:
     torch.manual_seed(0)
-    return GPT(16, 1, 2)
+    return GPT(CHAIN, 16, 1, 2)
 
 
 @pytest.fixture(scope="module")
 def taught() -> GPT:
     """Taught to answer in the two forms; it knows hardly any answers yet."""
     torch.manual_seed(0)
-    model = GPT(24, 1, 2)
-    _teach(model, 0, Recipe(levels=((1, 1.0),), styles=(("full", 0.7), ("direct", 0.3)), steps=120, batch=32, rate=1e-2))
+    model = GPT(CHAIN, 24, 1, 2)
+    teach(model, 0, Recipe(levels=((1, 1.0),), styles=(("full", 0.7), ("direct", 0.3)), steps=120, batch=32, rate=1e-2))
     return model
 
 
@@ -37,64 +37,30 @@ def problems(count: int, level: float = 2.0, split: str = "train") -> list:
     return distinct([WORLD.make(index, level, split) for index in range(count)])
 
 
-def test_the_chain_is_calculated_modulo_sixteen():
-    assert running_values("7 +3 *5 *11") == [10, 2, 6]  # 10, 50 = 2, 22 = 6
-    assert respond("7 +3 *5", "full") == "10 2 # 2"
-    assert respond("7 +3 *5", "verbose") == ": 10 : 2 # 2"
-    assert respond("7 +3 *5", "direct") == "# 2"
-    assert [style_of(text) for text in ("10 2 # 2", ": 10 # 2", "# 2", "10 2", "")] == [
-        "full",
-        "verbose",
-        "direct",
-        "none",
-        "none",
-    ]
-
-
-def test_a_biased_chain_has_more_zeros_and_each_problem_keeps_its_length():
-    answers = [Chain(bias=0.5).make(index, 3.0, "train") for index in range(200)]
-    zeros = np.mean([example.answer == "0" for example in answers])
-    assert 0.42 < zeros < 0.65  # 0.5 + 0.5 / 16, four standard errors
-    assert all(len(str(example.prompt).split()) == 4 for example in answers)
-
-
-def test_tokens_go_there_and_back():
-    texts = [respond("7 +3 *5", style) for style in ("full", "verbose", "direct")]
-    assert [decode(row) for row in encode_responses(texts).tolist()] == texts
-    assert encode_prompts(["7 +3"]).tolist() == [[INDEX["7"], INDEX["+3"], *[INDEX[PAD]] * 7, INDEX["="]]]
-
-
-def test_the_sampler_with_its_cache_agrees_with_whole_forward_passes(model):
-    prompts = encode_prompts([str(example.prompt) for example in problems(5)])
-    made = model.sample(prompts, 2, 6, greedy=True, generator=torch.Generator())
-    for prompt, responses in zip(prompts, made, strict=True):
-        assert torch.equal(responses[0], responses[1])
-        tokens = prompt
-        for token in responses[0].tolist():
-            if token == INDEX[PAD] and tokens[-1] == INDEX["."]:
-                break
-            logits, _ = model(tokens[None])
-            assert int(logits[0, -1].argmax()) == token
-            tokens = torch.cat((tokens, torch.tensor([token])))
-
-
-def test_logits_of_are_those_of_each_response_token(model):
-    prompts, responses = encode_prompts(["7 +3", "1 *5"]), encode_responses(["10 # 10", "# 5"])[:, :4]
-    whole, _ = model(torch.cat((prompts, responses), 1))
-    assert torch.allclose(model.logits_of(prompts, responses), whole[:, PROMPT - 1 : -1], atol=1e-6)
-
-
 def test_rewards_formats_answers_and_lengths_are_read_from_the_tokens():
     example = WORLD.make(0, 2.0, "train")
     right = respond(str(example.prompt), "full")
-    tokens = encode_responses([right, "# x 3".replace("x ", ""), ": 1 :"])[None, :, :11]
-    rolled = Rollouts([example], encode_prompts([str(example.prompt)]), tokens)
+    tokens = CHAIN.encode_responses([right, "# x 3".replace("x ", ""), ": 1 :"])[None, :, :11]
+    rolled = Rollouts([example], CHAIN.encode_prompts([str(example.prompt)]), tokens, CHAIN)
     assert rolled.rewards[0].tolist() == [1.0, float(example.answer == "3"), 0.0]
     assert rolled.formats[0] == ["full", "direct", "none"]
     assert rolled.answers[0] == [example.answer, "3", ""]
     assert rolled.lengths[0].tolist() == [5, 3, 4]
     outcome = rolled.outcomes(4)[0]
     assert (outcome.step, outcome.rewards, outcome.formats) == (4, tuple(rolled.rewards[0]), ("full", "direct", "none"))
+
+
+def test_a_reward_of_ones_own_is_read_everywhere(model):
+    """Half a point for a mark: rewards, outcomes, what a cell's answers earn on other prompts, and parts of rollouts."""
+    arena = Arena(problems(4), model, Settings(prompts=2, group=4, longest=5), 0, reward=lambda _, text: 0.5 * (":" in text))
+    texts = [[": 1", "# 2"], ["# 3", "# 4"]]
+    tokens = torch.stack([CHAIN.encode_responses(group) for group in texts])
+    rolled = replace(arena.roll([0, 1], 2), tokens=tokens)
+    assert rolled.rewards.tolist() == [[0.5, 0.0], [0.0, 0.0]]
+    assert rolled.outcomes(0)[0].rewards == (0.5, 0.0)
+    assert rolled.take([1]).joined(rolled.take([0])).rewards.tolist() == [[0.0, 0.0], [0.5, 0.0]]
+    assert rolled.longer(rolled).rewards.tolist() == [[0.5, 0.0] * 2, [0.0] * 4]
+    assert set(np.unique(arena.look(problems(3)).rewards)) <= {0.0, 0.5}
 
 
 def test_the_update_is_the_policy_gradient(model):
@@ -104,8 +70,8 @@ def test_the_update_is_the_policy_gradient(model):
     advantages = np.random.default_rng(0).normal(size=(2, 4))
     tokens = torch.cat((rolled.prompts.repeat_interleave(4, 0), rolled.tokens.flatten(0, 1)), 1)
     logits, _ = arena.model(tokens)
-    logprobs = logits.log_softmax(-1)[:, PROMPT - 1 : -1].gather(-1, tokens[:, PROMPT:, None])[..., 0]
-    mask = tokens[:, PROMPT:] != INDEX[PAD]
+    logprobs = logits.log_softmax(-1)[:, CHAIN.prompt - 1 : -1].gather(-1, tokens[:, CHAIN.prompt :, None])[..., 0]
+    mask = tokens[:, CHAIN.prompt :] != CHAIN.index["_"]
     loss = -(logprobs * torch.tensor(advantages.reshape(-1, 1)) * mask).sum() / mask.sum()
     expected = torch.autograd.grad(loss, arena.model.head.weight)[0]
     before = arena.model.head.weight.detach().clone()
@@ -172,10 +138,10 @@ def test_the_engine_drives_the_loop_and_its_canaries_are_charged(taught):
 
 def test_a_measured_cell_says_how_much_depends_on_the_prompt():
     examples = [replace(e, answer=str(i % 4)) for i, e in enumerate(problems(20))]
-    prompts, cell = encode_prompts([str(e.prompt) for e in examples]), Cell("chain", 2.0, 20, 0.25)
+    prompts, cell = CHAIN.encode_prompts([str(e.prompt) for e in examples]), Cell("chain", 2.0, 20, 0.25)
 
     def planned(answers):
-        rolled = Rollouts(examples, prompts, encode_responses([f"# {a}" for a in answers])[:, None])
+        rolled = Rollouts(examples, prompts, CHAIN.encode_responses([f"# {a}" for a in answers])[:, None], CHAIN)
         return cell_plan(cell, rolled, share_interval(float(rolled.rewards.sum()), 20), (0.1, 0.9))
 
     constant, right = planned(["3"] * 20), planned([e.answer for e in examples])

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.peers._arena import Arena, Learnt, Rollouts
 from mixwright import Engine, Pool, make_pool
 from mixwright.estimates.cell_states import classify
 from mixwright.estimates.dependence import dependence, permutation_p
 from mixwright.records import Action, CanaryOutcome, Cell, CellPlan, Decision, Example, Interval, Plan, Signals
+from mixwright_lab.training.grpo import Arena, Learnt, Rollouts
 
 CANARY_EVERY = 20
 """Steps between two canary passes."""
@@ -155,9 +155,11 @@ def cell_plan(cell: Cell, rollouts: Rollouts, success: Interval, band: tuple[flo
         success: share right, with its interval.
         band: success to aim for.
     """
-    right = [set(example.extra.get("accepted", (example.answer,))) for example in rollouts.examples]
     grades = np.array(
-        [[sum(a in accepted for a in answers) / len(answers) for accepted in right] for answers in rollouts.answers]
+        [
+            [sum(rollouts.reward(example, text) for text in texts) / len(texts) for example in rollouts.examples]
+            for texts in rollouts.texts
+        ]
     )
     found, p = dependence(grades), permutation_p(grades, np.random.default_rng(0))
     n, high = rollouts.rewards.size, found.kappa.high

@@ -1,47 +1,20 @@
-"""Tiny GPT over the words of chain arithmetic, and its sampler: one prefill per prompt, then a token at a time."""
+"""Tiny GPT over the words of a language, and its sampler: one prefill per prompt, then a token at a time."""
 
 # ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mixwright_lab.worlds.chain import LONGEST, MODULUS, OPERATIONS
-
-PAD, EQUALS, END, HASH, MARK = "_", "=", ".", "#", ":"
-WORDS = (PAD, EQUALS, END, HASH, MARK, *OPERATIONS, *map(str, range(MODULUS)))
-INDEX = {word: number for number, word in enumerate(WORDS)}
-PROMPT = LONGEST + 2
-"""Tokens of every prompt: start number, operations padded to the longest, and an equals sign."""
-LONGEST_RESPONSE = 2 * LONGEST + 3
-"""Tokens of the longest response, a verbose one with its end."""
+from mixwright.errors import InputError
+from mixwright_lab.training.language import END, PAD, Language
 
 Cache = list[tuple[Tensor, Tensor]]
-
-
-def encode_prompts(prompts: Sequence[str]) -> Int[Tensor, "prompts prompt"]:
-    """Prompts as tokens, operations left-aligned in fixed slots."""
-    tokens = np.full((len(prompts), PROMPT), INDEX[PAD])
-    for row, prompt in enumerate(prompts):
-        words = [INDEX[word] for word in prompt.split()]
-        tokens[row, : len(words)] = words
-    tokens[:, -1] = INDEX[EQUALS]
-    return torch.from_numpy(tokens)
-
-
-def encode_responses(texts: Sequence[str]) -> Int[Tensor, "texts response"]:
-    """Responses as tokens, each with its end, padded to `LONGEST_RESPONSE`."""
-    tokens = np.full((len(texts), LONGEST_RESPONSE), INDEX[PAD])
-    for row, text in enumerate(texts):
-        words = [INDEX[word] for word in (*text.split(), END)]
-        tokens[row, : len(words)] = words
-    return torch.from_numpy(tokens)
+Added = tuple[int, Tensor]
+"""A block (0 is the first) and a vector of the stream's width that is added behind it, at every place."""
 
 
 class Block(nn.Module):
@@ -76,48 +49,64 @@ class GPT(nn.Module):
     """Learned token and position embeddings, `layers` blocks, a linear head.
 
     Args:
+        language: what it reads and writes.
         width: of the residual stream.
         layers: blocks.
         heads: of attention.
     """
 
-    def __init__(self, width: int = 48, layers: int = 2, heads: int = 4) -> None:
+    def __init__(self, language: Language, width: int = 48, layers: int = 2, heads: int = 4) -> None:
         super().__init__()
-        self.tokens, self.places = nn.Embedding(len(WORDS), width), nn.Embedding(PROMPT + LONGEST_RESPONSE, width)
+        words, places = len(language.words), language.prompt + language.response
+        self.language = language
+        self.tokens, self.places = nn.Embedding(words, width), nn.Embedding(places, width)
         for table in (self.tokens, self.places):
             nn.init.normal_(table.weight, std=0.5)
         self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
-        self.head = nn.Linear(width, len(WORDS))
+        self.head = nn.Linear(width, words)
 
     def forward(
-        self, tokens: Int[Tensor, "rows time"], past: Cache | None = None
+        self, tokens: Int[Tensor, "rows time"], past: Cache | None = None, *, add: Added | None = None
     ) -> tuple[Float[Tensor, "rows time words"], Cache]:
         """Logits of the next token at each place, and keys and values for the next call."""
-        start = past[0][0].shape[2] if past else 0
-        stream = self.tokens(tokens) + self.places.weight[start : start + tokens.shape[1]]
-        kept: Cache = []
-        for number, block in enumerate(self.blocks):
-            stream, layer = block(stream, past[number] if past else None)
-            kept.append(layer)
-        return self.head(functional.rms_norm(stream, (stream.shape[-1],))), kept
+        streams, kept = self._streams(tokens, past, add)
+        return self.head(functional.rms_norm(streams[-1], (streams[-1].shape[-1],))), kept
+
+    def hidden(self, tokens: Int[Tensor, "rows time"]) -> list[Float[Tensor, "rows time width"]]:
+        """The stream behind each block."""
+        return self._streams(tokens, None, None)[0]
 
     @torch.no_grad()
     def sample(
-        self, prompts: Int[Tensor, "prompts prompt"], count: int, longest: int, *, greedy: bool, generator: torch.Generator
+        self,
+        prompts: Int[Tensor, "prompts prompt"],
+        count: int,
+        longest: int,
+        *,
+        greedy: bool,
+        generator: torch.Generator,
+        temperature: float = 1.0,
+        add: Added | None = None,
     ) -> Int[Tensor, "prompts count response"]:
-        """`count` responses per prompt at temperature 1, or `count` copies of the greedy one; padded after their end."""
-        logits, cache = self(prompts)
+        """`count` responses per prompt, or `count` copies of the greedy one, padded behind their end."""
+        if not 1 <= longest <= self.language.response:
+            raise InputError(f"a response of 1 to {self.language.response} tokens", str(longest), "Correct the length.")
+        logits, cache = self(prompts, add=add)
         cache = [(key.repeat_interleave(count, 0), value.repeat_interleave(count, 0)) for key, value in cache]
         logits = logits[:, -1].repeat_interleave(count, 0)
+        pad, end = self.language.index[PAD], self.language.index[END]
         done = torch.zeros(len(logits), dtype=torch.bool)
-        made = torch.full((len(logits), longest), INDEX[PAD])
+        made = torch.full((len(logits), longest), pad)
         for place in range(longest):
-            token = logits.argmax(-1) if greedy else torch.multinomial(logits.softmax(-1), 1, generator=generator)[:, 0]
-            made[:, place] = token.where(~done, torch.tensor(INDEX[PAD]))
-            done |= token == INDEX[END]
+            if greedy:
+                token = logits.argmax(-1)
+            else:
+                token = torch.multinomial((logits / temperature).softmax(-1), 1, generator=generator)[:, 0]
+            made[:, place] = token.where(~done, torch.tensor(pad))
+            done |= token == end
             if bool(done.all()) or place == longest - 1:
                 break
-            step, cache = self(made[:, place, None], cache)
+            step, cache = self(made[:, place, None], cache, add=add)
             logits = step[:, -1]
         return made.view(len(prompts), count, longest)
 
@@ -127,3 +116,16 @@ class GPT(nn.Module):
         """Logits at each response token, teacher-forced."""
         logits, _ = self(torch.cat((prompts, responses[:, :-1]), 1))
         return logits[:, prompts.shape[1] - 1 :]
+
+    def _streams(self, tokens: Tensor, past: Cache | None, add: Added | None) -> tuple[list[Tensor], Cache]:
+        """The stream behind each block, and keys and values so far."""
+        start = past[0][0].shape[2] if past else 0
+        stream = self.tokens(tokens) + self.places.weight[start : start + tokens.shape[1]]
+        streams, kept = [], []
+        for number, block in enumerate(self.blocks):
+            stream, layer = block(stream, past[number] if past else None)
+            if add is not None and add[0] == number:
+                stream = stream + add[1]
+            streams.append(stream)
+            kept.append(layer)
+        return streams, kept

@@ -1,12 +1,12 @@
-"""Arena of a small bare GRPO loop: rollouts are charged as they are made, and a step uses those that are handed in."""
+"""GRPO loop in bare torch: rollouts are charged as they are made, and a step uses those that are handed in."""
 
 # ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -15,9 +15,22 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from benchmarks.peers._gpt import GPT, INDEX, PAD, WORDS, encode_prompts
 from mixwright.records import Example, GroupOutcome
-from mixwright_lab.worlds.chain import style_of
+from mixwright_lab.training.gpt import GPT
+from mixwright_lab.training.language import Language
+
+Reward = Callable[[Example, str], float]
+"""What a response to an example earns."""
+
+
+def answer_of(text: str) -> str:
+    """What follows the last "#", "" where there is none."""
+    return text.rpartition("#")[2].strip() if "#" in text else ""
+
+
+def accepted(example: Example, text: str) -> float:
+    """1 for a right answer; an example may accept several, by `extra["accepted"]`."""
+    return float(answer_of(text) in example.extra.get("accepted", (example.answer,)))
 
 
 @dataclass(frozen=True)
@@ -31,9 +44,9 @@ class Settings:
     rate: float = 5e-4
     """Learning rate, constant."""
     beta: float = 0.0
-    """Coefficient of KL(policy || start)."""
+    """Coefficient of KL(policy || start), whose gradient is TRL's with `use_bias_correction_kl=False`."""
     longest: int = 11
-    """Tokens of a response at most, its end included; 20 where responses may be verbose."""
+    """Tokens of a response at most, its end included; no more than the language has places for."""
     loss: Literal["dapo", "grpo"] = "dapo"
     """Token normalisation: over the batch, as TRL's default, or per response."""
     permute: bool = False
@@ -48,32 +61,34 @@ class Rollouts:
     """One per group."""
     prompts: Int[Tensor, "groups prompt"]
     tokens: Int[Tensor, "groups count response"]
+    language: Language
+    reward: Reward = accepted
 
     @cached_property
     def texts(self) -> list[list[str]]:
         """Responses as text, per group."""
-        return [[decode(response) for response in group] for group in self.tokens.tolist()]
+        return [[self.language.decode(response) for response in group] for group in self.tokens.tolist()]
 
     @cached_property
     def answers(self) -> list[list[str]]:
         """What follows the last "#", "" where there is none."""
-        return [[text.rpartition("#")[2].strip() if "#" in text else "" for text in group] for group in self.texts]
+        return [[answer_of(text) for text in group] for group in self.texts]
 
     @cached_property
     def formats(self) -> list[list[str]]:
         """Answer style of each response."""
-        return [[style_of(text) for text in group] for group in self.texts]
+        return [[self.language.style_of(text) for text in group] for group in self.texts]
 
     @cached_property
     def lengths(self) -> Int[np.ndarray, "groups count"]:
         """Response tokens, the end included."""
-        return (self.tokens != INDEX[PAD]).sum(-1).numpy()
+        return self.language.mask(self.tokens).sum(-1).numpy()
 
     @cached_property
     def rewards(self) -> Float[np.ndarray, "groups count"]:
-        """1 for a right answer; an example may accept several, by `extra["accepted"]`."""
-        right = [set(example.extra.get("accepted", (example.answer,))) for example in self.examples]
-        return np.array([[float(a in accepted) for a in group] for accepted, group in zip(right, self.answers, strict=True)])
+        """What each response earned."""
+        pairs = zip(self.examples, self.texts, strict=True)
+        return np.array([[self.reward(example, text) for text in group] for example, group in pairs], dtype=float)
 
     def outcomes(self, step: int) -> list[GroupOutcome]:
         """As the engine sees them."""
@@ -95,16 +110,17 @@ class Rollouts:
     def take(self, groups: Sequence[int]) -> Rollouts:
         """Some of the groups."""
         chosen = list(groups)
-        return Rollouts([self.examples[group] for group in chosen], self.prompts[chosen], self.tokens[chosen])
+        examples = [self.examples[group] for group in chosen]
+        return replace(self, examples=examples, prompts=self.prompts[chosen], tokens=self.tokens[chosen])
 
     def joined(self, more: Rollouts) -> Rollouts:
         """These groups, then those."""
-        both = torch.cat((self.prompts, more.prompts)), torch.cat((self.tokens, more.tokens))
-        return Rollouts([*self.examples, *more.examples], *both)
+        prompts, tokens = torch.cat((self.prompts, more.prompts)), torch.cat((self.tokens, more.tokens))
+        return replace(self, examples=[*self.examples, *more.examples], prompts=prompts, tokens=tokens)
 
     def longer(self, more: Rollouts) -> Rollouts:
         """The same groups with the responses of both."""
-        return Rollouts(self.examples, self.prompts, torch.cat((self.tokens, more.tokens), 1))
+        return replace(self, tokens=torch.cat((self.tokens, more.tokens), 1))
 
 
 @dataclass(frozen=True)
@@ -125,16 +141,20 @@ class Arena:
         model: where the student starts; copied.
         settings: of the run.
         seed: of every sample.
+        reward: of a response; 1 for an accepted answer by default.
     """
 
-    def __init__(self, examples: Sequence[Example], model: GPT, settings: Settings, seed: int) -> None:
-        self.examples, self.settings = examples, settings
+    def __init__(
+        self, examples: Sequence[Example], model: GPT, settings: Settings, seed: int, *, reward: Reward | None = None
+    ) -> None:
+        self.examples, self.settings, self.reward = examples, settings, reward or accepted
+        self.language = model.language
         self.model, self.start = copy.deepcopy(model), copy.deepcopy(model).requires_grad_(False)
         self.charged = 0
         """Rollouts made so far, whatever for."""
         self.steps = 0
         """Steps taken, skipped ones included."""
-        self._prompts = encode_prompts([str(example.prompt) for example in examples])
+        self._prompts = self.language.encode_prompts([str(example.prompt) for example in examples])
         self._generator = torch.Generator().manual_seed(seed)
         self._optimiser = torch.optim.Adam(self.model.parameters(), lr=settings.rate, betas=(0.9, 0.95))
         self._rng = np.random.default_rng((seed, 1))
@@ -171,7 +191,7 @@ class Arena:
         """One policy-gradient step on given advantages."""
         count = rollouts.tokens.shape[1]
         prompts, responses = rollouts.prompts.repeat_interleave(count, 0), rollouts.tokens.flatten(0, 1)
-        mask = (responses != INDEX[PAD]).float()
+        mask = self.language.mask(responses).float()
         logprobs = self.model.logits_of(prompts, responses).log_softmax(-1)
         chosen = logprobs.gather(-1, responses[..., None])[..., 0]
         scale = torch.tensor(advantages, dtype=torch.float32).flatten()[:, None]
@@ -200,7 +220,7 @@ class Arena:
         state = self._generator.get_state()
         self._generator.manual_seed(0x10C + self.steps)
         try:
-            prompts = encode_prompts([str(example.prompt) for example in examples])
+            prompts = self.language.encode_prompts([str(example.prompt) for example in examples])
             return self._roll(examples, prompts, 1 if greedy else samples, greedy)
         finally:
             self._generator.set_state(state)
@@ -210,7 +230,7 @@ class Arena:
         """Nats per response by which the student likes its own responses better than the start did, mean per group."""
         count = rollouts.tokens.shape[1]
         prompts, responses = rollouts.prompts.repeat_interleave(count, 0), rollouts.tokens.flatten(0, 1)
-        mask = (responses != INDEX[PAD]).float()
+        mask = self.language.mask(responses).float()
         away = self._logprobs(self.model, prompts, responses) - self._logprobs(self.start, prompts, responses)
         return (away * mask).sum(1).view(-1, count).mean(1).numpy()
 
@@ -219,7 +239,7 @@ class Arena:
         """KL(start || student) in nats per token on responses that the start gave: exp(d) - 1 - d, d = student - start."""
         count = rollouts.tokens.shape[1]
         prompts, responses = rollouts.prompts.repeat_interleave(count, 0), rollouts.tokens.flatten(0, 1)
-        mask = (responses != INDEX[PAD]).float()
+        mask = self.language.mask(responses).float()
         away = self._logprobs(self.model, prompts, responses) - self._logprobs(self.start, prompts, responses)
         per_token = ((torch.exp(away) - 1 - away) * mask).sum(1) / mask.sum(1)
         return per_token.view(-1, count).mean(1).numpy()
@@ -229,15 +249,6 @@ class Arena:
         return model.logits_of(prompts, responses).log_softmax(-1).gather(-1, responses[..., None])[..., 0]
 
     def _roll(self, examples: Sequence[Example], prompts: Tensor, count: int, greedy: bool) -> Rollouts:
-        tokens = self.model.sample(prompts, count, self.settings.longest, greedy=greedy, generator=self._generator)
-        return Rollouts(list(examples), prompts, tokens)
-
-
-def decode(response: Sequence[int]) -> str:
-    """A response as text, up to its end."""
-    words = []
-    for token in response:
-        if WORDS[token] in (".", PAD):
-            break
-        words.append(WORDS[token])
-    return " ".join(words)
+        longest = min(self.settings.longest, self.language.response)
+        tokens = self.model.sample(prompts, count, longest, greedy=greedy, generator=self._generator)
+        return Rollouts(list(examples), prompts, tokens, self.language, self.reward)

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.peers._arena import Arena, Learnt
-from benchmarks.peers._rules import Plain, Rule
 from mixwright.contracts import Pool
+from mixwright_lab.training.grpo import Arena, Learnt
+from mixwright_lab.training.rules import Plain, Rule
 
 ITEMS, SAMPLES = 8, 8
 """Problems per level, and rollouts of each, that are measured at the start."""

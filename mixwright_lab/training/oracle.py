@@ -15,9 +15,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.peers._arena import Arena, Learnt
-from benchmarks.peers._rules import Rule
 from mixwright.contracts import Pool
+from mixwright_lab.training.grpo import Arena, Learnt
+from mixwright_lab.training.rules import Rule
 
 EVERY = 5
 """Steps between two measurements."""

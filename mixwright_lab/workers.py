@@ -28,7 +28,7 @@ def spread(work: Callable[[Job], Answer], jobs: Sequence[Job], *, say: str = "")
         for number, answer in enumerate(pool.map(work, jobs), 1):
             answers.append(answer)
             if say:
-                print(f"{say} {number} of {len(jobs)}", file=sys.stderr, flush=True)
+                sys.stderr.write(f"{say} {number} of {len(jobs)}\n")
     return answers
 
 
