@@ -53,6 +53,11 @@ def unlabelled(arm: str, pool: str, reading: str = "end") -> tuple[str, tuple[st
     return f"unlabelled/{pool}/{reading}/outcome", (arm, "frozen", "uniform", "equal levels")
 
 
+def families(arm: str) -> tuple[str, tuple[str, str, str, str]]:
+    """Where a row of the families without levels or task names stands."""
+    return "unlabelled_families/outcome", (arm, "frozen", "uniform", "equal shares")
+
+
 def tables(kind: str) -> tuple[str, tuple[str, str, str, str]]:
     """Where a row of the rare-task benchmark stands."""
     return "rare_task", (f"{kind}, width 32", "frozen, width 32", "natural, width 32", "uniform, width 32")
@@ -89,6 +94,8 @@ LEVERS: Sequence[Lever] = (
     Lever(PREDICTED, "pool all in band", *unlabelled("predicted", "narrow"), "", "nothing to choose"),
     Lever(PREDICTED, "prompts say nothing", *unlabelled("predicted", "uninformative"), "", ""),
     Lever(PREDICTED, "five passes over 480 rows", *unlabelled("predicted", "again"), "", "rows come again and again"),
+    Lever(PREDICTED, "six families through TRL", *families("predicted"), "", "see the text: even draws did better"),
+    Lever("the same, prompts not read", "six families through TRL", *families("even"), "", ""),
     Lever("a rising target (AdaRFT)", "wide pool, one pass", *rollouts("target"), "gone", ""),
     Lever("a band fixed at the start", "wide pool, one pass", *rollouts("static_band"), "gone", ""),
     Lever(GATE, "over-hard pool, alone", *overhard("gate alone", "hard"), "on (GRPO)", "rows are drawn evenly"),
@@ -200,7 +207,16 @@ def tasks() -> str:
 def goals() -> str:
     """How many goals of each benchmark on levers were reached."""
     parts = []
-    for name in ("rollouts", "overhard", "leave_one_out", "rare_task", "formats", "overhead", "unlabelled"):
+    for name in (
+        "rollouts",
+        "overhard",
+        "leave_one_out",
+        "rare_task",
+        "formats",
+        "overhead",
+        "unlabelled",
+        "unlabelled_families",
+    ):
         found = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["goals"]
         parts.append(f"{name} {sum(goal['reached'] for goal in found)} of {len(found)}")
     return f"Goals reached: {', '.join(parts)}; `goals` of each result names them, and nearly all of them ask for a gain."

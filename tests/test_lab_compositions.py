@@ -27,15 +27,15 @@ def test_f1_commutes_and_f2_and_f3_do_not() -> None:
 
 def test_a_string_is_in_one_split_with_every_pair() -> None:
     world = Compositions()
-    train = {str(world.make(index, 4.0, "train").prompt).rsplit(" ", 2)[0] for index in range(400)}
-    held = {str(world.make(index, 4.0, "eval").prompt).rsplit(" ", 2)[0] for index in range(400)}
+    train = {str(world.make(index, 3.0, "train").prompt).rsplit(" ", 2)[0] for index in range(400)}
+    held = {str(world.make(index, 3.0, "eval").prompt).rsplit(" ", 2)[0] for index in range(400)}
     assert not train & held
     assert all(in_eval(string.replace(" ", "")) for string in held)
 
 
 def test_only_the_pairs_that_are_asked_for() -> None:
     world = Compositions(pairs=(("F1", "F1"), ("F2", "F1")))
-    assert {world.make(index, 4.0, "train").skills for index in range(60)} == {("F1F1",), ("F2F1",)}
+    assert {world.make(index, 3.0, "train").skills for index in range(60)} == {("F1F1",), ("F2F1",)}
     with pytest.raises(InputError, match="pairs of F1, F2, F3"):
         Compositions(pairs=(("F1", "F4"),))
 
@@ -48,7 +48,7 @@ def test_fillers_change_nothing_but_the_writing() -> None:
 
 def test_everything_fits_the_language() -> None:
     words, rng = language(), np.random.default_rng(1)
-    for length in (2.0, 6.0):
-        made = [Compositions().make(index, length, "train") for index in range(len(PAIRS) * 4)]
+    for level in (1.0, 5.0):
+        made = [Compositions().make(index, level, "train") for index in range(len(PAIRS) * 4)]
         words.encode_prompts([spoilt(str(one.prompt), 1.0, rng) for one in made])
         words.encode_responses([str(one.target) for one in made])

@@ -132,3 +132,10 @@ def test_lines_that_count_no_completions_are_left_out(tmp_path: Path, entry: Any
         file.write(json.dumps({"step": 1, "groups": 0, "success": {"t": entry}}) + "\n")
         file.write(json.dumps({"step": 2, "groups": 1e-300, "success": {"t": [1.0, 8]}}) + "\n")
     assert shown(run)[1] == rest
+
+
+def test_where_all_groups_came_out_alike_nothing_is_told_apart(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    branch(run, 0, [(0.1, True, 0.0), (0.2, True, 0.0), (0.3, False, 1.0)], gain=[0.03, 0.001], judged=2)
+    text, _ = shown(run)
+    assert text.startswith("All groups drawn evenly had the same success (0 %): there was nothing to tell apart.")

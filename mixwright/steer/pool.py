@@ -139,8 +139,7 @@ def make_pool(
             their features are worked out here. They are not read where every task has several levels.
 
     Raises:
-        InputError: no examples, columns of different lengths, duplicate ids, a level that is not finite, or a prompt that
-            is no text.
+        InputError: no examples, columns of different lengths, duplicate ids, a level not finite, or prompts not text.
     """
     size = len(ids)
     answers = [None] * size if answers is None else answers

@@ -23,6 +23,7 @@ from mixwright_lab.training.grpo import Settings as Reading
 from mixwright_lab.training.sft import Batch, Schedule, fit
 from mixwright_lab.worlds.compositions import LONGEST, PAIRS, Compositions, spoilt
 
+Pairs = Sequence[tuple[str, str]]
 UNSEEN = ("F2", "F2")
 COVERED = {
     3: (("F1", "F1"), ("F1", "F2"), ("F2", "F1")),
@@ -30,7 +31,8 @@ COVERED = {
     8: tuple(pair for pair in PAIRS if pair != UNSEEN),
 }
 """Pairs that are trained on."""
-LENGTH = 4.0
+LEVEL = 3.0
+"""Of strings of four letters."""
 TOP_UPS = (8, 32, 128)
 """Problems of the unseen pair that are added afterwards."""
 
@@ -142,18 +144,17 @@ class Composition(Finding):
         model = base_model(seed + 10_000 * again, _recipe(covered, settings))
         if "added" in arm:
             _top_up(model, int(arm.split()[-2]), seed, settings)
-        found = {f"unseen{name}": value for name, value in _exact(model, (UNSEEN,), LENGTH, settings).items()}
-        found["seen"] = _exact(model, COVERED[covered], LENGTH, settings)[""]
-        found["other lengths"] = float(
-            np.mean([_exact(model, COVERED[covered], length, settings)[""] for length in (LENGTH - 1, LENGTH + 1)])
-        )
-        found["fillers"] = _exact(model, COVERED[covered], LENGTH, settings, fillers=0.3)[""]
+        found = {f"unseen{name}": value for name, value in _exact(model, (UNSEEN,), LEVEL, settings).items()}
+        found["seen"] = _exact(model, COVERED[covered], LEVEL, settings)[""]
+        others = [_exact(model, COVERED[covered], level, settings)[""] for level in (LEVEL - 1, LEVEL + 1)]
+        found["other lengths"] = float(np.mean(others))
+        found["fillers"] = _exact(model, COVERED[covered], LEVEL, settings, fillers=0.3)[""]
         return found
 
 
 def _recipe(covered: int, settings: Settings) -> Recipe:
     return Recipe(
-        levels=((LENGTH, 1.0),),
+        levels=((LEVEL, 1.0),),
         styles=(("full", 1.0),),
         steps=settings.steps,
         batch=settings.batch,
@@ -168,29 +169,25 @@ def _recipe(covered: int, settings: Settings) -> Recipe:
 def _top_up(model: GPT, count: int, seed: int, settings: Settings) -> None:
     """SFT on `count` problems of the unseen pair and as many fresh ones of the pairs before, in each batch."""
     rng, half = np.random.default_rng((seed, 0x70)), settings.batch // 2
-    new, before = _problems((UNSEEN,), count, LENGTH, "train", rng), Compositions(pairs=COVERED[3])
+    new, before = _problems((UNSEEN,), count, LEVEL, "train", rng), Compositions(pairs=COVERED[3])
 
     def batch(_: int) -> Batch:
         rows = [new[place] for place in rng.integers(len(new), size=half)]
-        rows += [before.make(int(rng.integers(2**31)), LENGTH, "train") for _ in range(half)]
+        rows += [before.make(int(rng.integers(2**31)), LEVEL, "train") for _ in range(half)]
         return Batch([str(row.prompt) for row in rows], [str(row.target) for row in rows])
 
     fit(model, model.language, batch, Schedule(settings.more, 1e-3, warm=10))
 
 
-def _problems(
-    pairs: Sequence[tuple[str, str]], count: int, length: float, split: str, rng: np.random.Generator
-) -> list[Example]:
+def _problems(pairs: Pairs, count: int, level: float, split: str, rng: np.random.Generator) -> list[Example]:
     world = Compositions(pairs=tuple(pairs))
-    return [world.make(int(rng.integers(2**31)), length, split) for _ in range(count)]
+    return [world.make(int(rng.integers(2**31)), level, split) for _ in range(count)]
 
 
-def _exact(
-    model: GPT, pairs: Sequence[tuple[str, str]], length: float, settings: Settings, *, fillers: float = 0.0
-) -> dict[str, float]:
+def _exact(model: GPT, pairs: Pairs, level: float, settings: Settings, *, fillers: float = 0.0) -> dict[str, float]:
     """Share of held-out problems whose response is exact: the whole of it, its trace, its answer."""
-    rng = np.random.default_rng((int(length), len(pairs)))
-    wanted = _problems(pairs, settings.read, length, "eval", rng)
+    rng = np.random.default_rng((int(level), len(pairs)))
+    wanted = _problems(pairs, settings.read, level, "eval", rng)
     asked = [Example(one.id, one.task, spoilt(str(one.prompt), fillers, rng), answer=one.answer) for one in wanted]
     arena = Arena(asked, model, Reading(longest=2 * LONGEST + 2), 0)
     given = [group[0] for group in arena.look(asked, greedy=True).texts]

@@ -157,5 +157,5 @@ def _readings(read: list[Example], before: np.ndarray, now: np.ndarray, arena: A
     inside, still = ((BAND[0] <= success) & (success <= BAND[1]) for success in (before, now))
     found["left the band"] = float((inside & ~still).sum() / max(inside.sum(), 1))
     orders = [np.argsort(np.argsort(values, kind="stable"), kind="stable") for values in (before, now)]
-    found["rank correlation"] = float(np.corrcoef(*orders)[0, 1])
+    found["rank correlation"] = float(np.corrcoef(orders[0], orders[1])[0, 1])
     return {name: float(value) for name, value in found.items()}

@@ -5,7 +5,7 @@ the others, F2 and F3 do not commute. A problem "c a f b F1 F2" is answered "h f
 Which pairs of operations are trained on, how long strings are, and how a prompt is written can be left out one by one.
 
 Source: DataAlchemy of Zhao et al., 2508.01191, with a third operation and held-out strings; our own alphabet and words.
-Unit: level = letters of the string, 2 to 6.
+Unit: level = letters of the string less one, 1 to 5.
 Cost: about 20 us per example.
 Blind spot: every step is a rule without exception; strings are short, and nothing in them means anything.
 """
@@ -49,10 +49,12 @@ class Compositions(World):
         self.pairs = pairs
 
     def make(self, index: int, level: float, split: str) -> Example:
-        """The problem at that index. Raises InputError for a length that is not 2 to 6."""
-        length = int(level)
-        if length != level or not SHORTEST <= length <= LONGEST:
-            raise InputError(f"strings of {SHORTEST} to {LONGEST} letters", str(level), "Choose one of them.")
+        """The problem at that index. Raises InputError for a level that is not 1 to 5."""
+        length = int(level) + 1
+        if length - 1 != level or not SHORTEST <= length <= LONGEST:
+            raise InputError(
+                f"a level of {SHORTEST - 1} to {LONGEST - 1}, letters less one", str(level), "Choose one of them."
+            )
         rng = np.random.default_rng((index, length, split == "eval"))
         pair = self.pairs[int(rng.integers(len(self.pairs)))]
         string = ""
@@ -68,7 +70,7 @@ def problem(string: str, pair: tuple[str, str], split: str = "train") -> Example
     prompt = " ".join((*string, *pair))
     target = f"{' '.join(after)} # {answer}"
     return Example(
-        f"{split}:{prompt}", "compositions", prompt, target, answer=answer, level=float(len(string)),
+        f"{split}:{prompt}", "compositions", prompt, target, answer=answer, level=float(len(string) - 1),
         skills=("".join(pair),), source="compositions", split=split,
     )  # fmt: skip
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -94,6 +94,9 @@ def _sentence(worths: list[tuple[float, float, float] | None], draws: _Draws) ->
     known = [worth for worth in worths if worth is not None]
     followed = f"{percent(float((~draws.even).mean()))} of the draws of these tasks followed the prediction"
     rest = "the others were made evenly, and only they are counted here"
+    if draws.even.any() and not np.ptp(draws.success[draws.even]):
+        alike = percent(float(draws.success[draws.even][0]))
+        return f"All groups drawn evenly had the same success ({alike}): there was nothing to tell apart. {followed}."
     if not known:
         return f"Too few groups were drawn evenly to say whether the prediction told prompts apart; {followed}."
     if len(known) > 1:
@@ -129,7 +132,7 @@ def _rollouts(folders: list[Path]) -> int:
     return max(1, round(scored / groups)) if groups else 1
 
 
-def _counts(value: Any) -> bool:
+def _counts(value: Any) -> TypeGuard[float]:
     """Whether a number of a line can be a count; the lines are a file that anybody may have edited."""
     return isinstance(value, int | float) and 0 <= value <= MOST_COUNT and value == round(value)
 
