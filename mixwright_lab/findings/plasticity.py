@@ -1,4 +1,4 @@
-"""Finding on plasticity: whether KL, entropy or weight change of RL on one task tells what is forgotten and still learnt.
+"""Finding on plasticity: what KL, entropy and weight change after one task tell of what is forgotten and still learnt.
 
 Source: Tiwari et al., Learning, fast and slow: towards LLMs that adapt continually, 2605.12484.
 Unit: share of problems solved by samples; rank correlation over the checkpoints of a seed.

@@ -1,4 +1,4 @@
-"""World of comparisons: which of two numbers is larger, digit by digit; the level is the place of the digit that decides.
+"""World of comparisons: which of two numbers is larger, digit by digit; the level is the place that decides it.
 
 Where two numbers are drawn at random the first digit decides nearly always, and a later one is needed the more rarely the
 later it stands: most examples say the same again, a few lie at the boundary. So the level is what a metric of difficulty
