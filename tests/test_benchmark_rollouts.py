@@ -19,7 +19,7 @@ from benchmarks.peers.target import Target
 from mixwright.records import Example
 from mixwright_lab.training.bases import CHAIN
 from mixwright_lab.training.gpt import GPT
-from mixwright_lab.training.grpo import Arena, Rollouts, Settings
+from mixwright_lab.training.grpo import Arena, Learnt, Rollouts, Settings
 from mixwright_lab.training.rules import pool_of
 
 
@@ -33,6 +33,7 @@ class Told(Arena):
     def learn(self, rollouts, admitted=None, **given):
         self.learnt, self.given = rollouts, given
         self.steps += 1
+        return Learnt(0.0, 0.0)
 
 
 def arena(**given):
