@@ -33,6 +33,7 @@ class Told(Arena):
     def learn(self, rollouts, admitted=None, **given):
         self.learnt, self.given = rollouts, given
         self.steps += 1
+        return Learnt(0.0, 0.0)
 
 
 def arena(**given):
