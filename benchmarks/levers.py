@@ -87,7 +87,7 @@ LEVERS: Sequence[Lever] = (
         PREDICTED, "wide pool, 5,760 rollouts", *unlabelled("predicted", "wide"), "on (GRPO)", "prompts tell what is hard"
     ),
     Lever(PREDICTED, "the same, at 1,920 rollouts", *unlabelled("predicted", "wide", "early"), "", "rollouts are few"),
-    Lever(PREDICTED, "the same, features shuffled", *unlabelled("shuffled", "wide"), "", "the null"),
+    Lever(PREDICTED, "wide pool, 5,760, features shuffled", *unlabelled("shuffled", "wide"), "", "the null"),
     Lever(PREDICTED, "length says nothing", *unlabelled("predicted", "operators"), "", ""),
     Lever(PREDICTED, "the same, at 1,920 rollouts", *unlabelled("predicted", "operators", "early"), "", ""),
     Lever(PREDICTED, "40 % coin tosses", *unlabelled("predicted", "traps"), "", ""),

@@ -26,6 +26,9 @@ from mixwright_lab.worlds.tables import Tables
 HEADS, TOKENS = 4, 3
 """Attention heads; tokens of a row."""
 
+Draw = Callable[[], Sequence[int] | np.ndarray]
+"""Gives the rows of a step."""
+
 
 class Model(nn.Module):
     """One transformer layer of which only the last position is computed, because only it is read.
@@ -121,7 +124,7 @@ class Training:
         """CPU time of one thread."""
         self._sft = Sft(model, Schedule(steps, rate, fall=0.3, betas=(0.9, 0.999), fused=True))
 
-    def learn(self, data: Data, draw: Callable[[], Sequence[int] | np.ndarray], steps: int, engine: Engine | None = None) -> None:
+    def learn(self, data: Data, draw: Draw, steps: int, engine: Engine | None = None) -> None:
         """Take `steps` steps on what `draw` gives; the engine, if any, is given each row's loss."""
         begun = time.process_time()
         last: dict[int, float] = {}
