@@ -17,7 +17,7 @@ from benchmarks.peers.target import Target
 from mixwright.records import Example
 from mixwright_lab.training.bases import CHAIN
 from mixwright_lab.training.gpt import GPT
-from mixwright_lab.training.grpo import Arena, Rollouts, Settings
+from mixwright_lab.training.grpo import Arena, Learnt, Rollouts, Settings
 from mixwright_lab.training.oracle import Oracle
 from mixwright_lab.training.rules import pool_of
 from mixwright_lab.training.static_band import ITEMS, SAMPLES, StaticBand
