@@ -52,7 +52,7 @@ class Settings:
 
 
 class Composition(Finding):
-    """Tiny models taught on 3, 5 or 8 of 9 pairs of operations, and topped up with problems of the pair that is left out."""
+    """Tiny models taught on 3, 5 or 8 of 9 pairs of operations; the first is topped up with problems of the missing pair."""
 
     CLAIM = (
         "Written-out steps carry no further than pairs, lengths and forms trained on; a few examples mend a missing pair."
@@ -67,6 +67,7 @@ class Composition(Finding):
     )
     FEATURES = ()
     NOISE = ("3 of 9 pairs",)
+    REMARKS = "Whether the missing pair's trace is right hangs on the seed (1 to 87 %); eight pairs fail in one seed (9 %)."
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(20, 8, 16, 1, 5, 12), "laptop": Settings()}
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 5}
     EXPECT = (
@@ -147,9 +148,8 @@ class Composition(Finding):
         found = {f"unseen{name}": value for name, value in _exact(model, (UNSEEN,), LEVEL, settings).items()}
         found["seen"] = _exact(model, COVERED[covered], LEVEL, settings)[""]
         others = [_exact(model, COVERED[covered], level, settings)[""] for level in (LEVEL - 1, LEVEL + 1)]
-        found["other lengths"] = float(np.mean(others))
-        found["fillers"] = _exact(model, COVERED[covered], LEVEL, settings, fillers=0.3)[""]
-        return found
+        fillers = _exact(model, COVERED[covered], LEVEL, settings, fillers=0.3)[""]
+        return found | {"other lengths": float(np.mean(others)), "fillers": fillers}
 
 
 def _recipe(covered: int, settings: Settings) -> Recipe:

@@ -61,6 +61,10 @@ class TooHard(Finding):
     )
     FEATURES = ("gates/too_hard", "controllers/drift", "monitors/canary")
     NOISE = (arm_name("hard", LOSSES[0]),)
+    REMARKS = (
+        "Harm, gain by medium problems, mixing and KL come out as claimed. The gate alone keeps the word at inconclusive: "
+        "where nothing in the pool is in reach it can only train less, and it is a remedy of ours."
+    )
     SCALES: ClassVar[Mapping[str, Settings]] = {
         "smoke": Settings(base=100, steps=4, pool=100, items=4, samples=2),
         "laptop": Settings(),
