@@ -2,13 +2,14 @@
 #   make demo     the main job on real tasks, to a verdict page     (FULL=1: more seeds, longer)
 #   make check    format, lint, types, layout
 #   make test     the tests, the slim install among them
+#   make lab      every finding of the laboratory with its smallest settings: that they run, not what they say
 #   make oldest   the trainers' tests on the oldest TRL and transformers of the declared range
 #   make slow     the tests that take minutes
 #   make mutants  mutation testing: 120 changed tokens, and how many of them the tests notice (half an hour)
 #   make tree     write the tree of docs/architecture.md anew
 
 .DEFAULT_GOAL := demo
-.PHONY: demo announce check test oldest slow mutants tree clean
+.PHONY: demo announce check test lab oldest slow mutants tree clean
 .NOTPARALLEL:
 SHELL := /bin/bash
 
@@ -35,6 +36,9 @@ check: $(READY)-dev
 
 test: $(READY)-dev
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow"
+
+lab: $(READY)-lab
+	@$(BIN)/python -m mixwright_lab all --scale smoke
 
 oldest: $(OLDEST)/.ready
 	@OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -n 2 -m "not slow" $(CONTRACT)

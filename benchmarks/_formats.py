@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 from typing import Any
 
 import numpy as np
 
-from mixwright.estimates.intervals import pass_at_k
-from mixwright.measure.probes.formats import format_rows, normalised_entropy
-from mixwright.plan.format_forecast import crossing, foresee, formats_of, winner
 from mixwright.records import Example, Plan, Stage
+from mixwright_lab.format_races import examples, foretell, passes, recipe_of, table
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.grpo import Arena, Learnt, Rollouts, Settings
 from mixwright_lab.training.rules import Engined, distinct, pool_of
-from mixwright_lab.worlds.chain import MODULUS, STYLES, Chain
+from mixwright_lab.worlds.chain import MODULUS, STYLES
 
 STEPS = 60
 LOOKS = (0, 10, 20, 40, 60)
 POOL, PROBED, SAMPLES, ITEMS, TRIES = 400, 64, 8, 64, 16
-LEVELS = (1, 2, 3, 4)
-KS = (1, 2, 4, 8, 16)
 SHARES = (
     (0.55, 0.30, 0.15),
     (0.62, 0.28, 0.10),
@@ -103,12 +96,6 @@ def balanced(rollouts: Rollouts) -> np.ndarray:
     return centred / (centred.std(1, ddof=1, keepdims=True) + 1e-4)
 
 
-def recipe_of(shares: Sequence[float], noise: Sequence[float]) -> Recipe:
-    """SFT with these shares and noises of `STYLES`."""
-    own, wrong = (tuple(zip(STYLES, map(float, column), strict=True)) for column in (shares, noise))
-    return Recipe(levels=tuple((level, 1.0) for level in LEVELS), styles=own, noise=wrong, steps=700)
-
-
 def mix(seed: int) -> Recipe:
     """A drawn mix: which style is common, which rare, and how noisy each is in the SFT data."""
     rng = np.random.default_rng((seed, 5))
@@ -117,56 +104,11 @@ def mix(seed: int) -> Recipe:
     return recipe_of(*([column[list(places).index(place)] for place in range(len(STYLES))] for column in (shares, noise)))
 
 
-def examples(count: int, split: str, first: int = 0) -> list[Example]:
-    """Problems of all levels in turn."""
-    return [Chain().make(first + number, LEVELS[number % len(LEVELS)], split) for number in range(count)]
-
-
 def rule_of(examples: Sequence[Example], arm: Arm, seed: int) -> Engined:
     """Our engine: the same uniform draws in every arm, and a monitor that tightens or is only listened to."""
     engine = {"survivors": 0.0, "canaries": 0, "on_alarm": "tighten" if arm.alarm else "log"}
     stage = Stage("training", "grpo", STEPS, {"chain": 1.0}, monitors=("formats",), options={"engine": engine})
     return Engined(Plan("hand", (stage,)), pool_of(examples, lambda _: 1 / MODULUS), seed)
-
-
-def table(rollouts: Rollouts) -> dict[str, Any]:
-    """Shares, accuracies and entropy of the styles."""
-    styles, rewards = np.array(rollouts.formats), rollouts.rewards
-    counts = {style: int((styles == style).sum()) for style in STYLES}
-    rights = {style: float(rewards[styles == style].sum()) for style in STYLES}
-    return {
-        "shares": {style: counts[style] / styles.size for style in STYLES},
-        "accuracies": {style: rights[style] / counts[style] if counts[style] else None for style in STYLES},
-        "entropy": normalised_entropy(np.array(list(counts.values()), dtype=float)),
-        "pass@1": float(rewards.mean()),
-    }
-
-
-def passes(rollouts: Rollouts) -> dict[str, float]:
-    """pass@k, unbiased."""
-    right = rollouts.rewards.sum(1).astype(int)
-    tries = rollouts.rewards.shape[1]
-    return {f"pass@{k}": fmean(pass_at_k(tries, count, k) for count in right) for k in KS}
-
-
-def foretell(rollouts: Rollouts) -> dict[str, Any]:
-    """The product's forecast and its nulls, from the rows that its probe writes."""
-    gold = Counter(["direct"])
-    rows = format_rows("chain", np.array(rollouts.formats, dtype=object), rollouts.rewards, gold, 5)
-    choices = formats_of(rows).get("chain", [])
-    if not choices:
-        return {}
-    said = foresee("chain", choices, STEPS)
-    most = choices[0]
-    return {
-        "race": said[0].name.partition(":")[2],
-        "said": winner(said),
-        "share": most.form,
-        "accuracy": max(choices, key=lambda r: r.accuracy).form,
-        "share x accuracy": max(choices, key=lambda r: r.share * r.accuracy).form,
-        "expected": {f.name.partition(":")[2]: [f.before, f.expected, f.low, f.high] for f in said},
-        "crossing": {r.form: c if math.isfinite(c := crossing(r, most)) else None for r in choices[1:]},
-    }
 
 
 def work(job: Job) -> list[dict[str, Any]]:
@@ -179,7 +121,7 @@ def work(job: Job) -> list[dict[str, Any]]:
         kind = BalancedArena if arm.balanced else Arena
         arena = kind([*train, *probe], model, Settings(beta=arm.beta, permute=arm.permute), job.seed)
         probed = arena.roll(range(len(train), len(train) + PROBED), SAMPLES)
-        foretold = foretell(probed) if name == "none" else {}
+        foretold = foretell(probed, STEPS) if name == "none" else {}
         rule, seen, ends = rule_of(train, arm, job.seed), {}, {}
         for step in range(STEPS + 1):
             if step in LOOKS:

@@ -11,12 +11,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
-import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,12 +22,12 @@ import numpy as np
 from mixwright.estimates.intervals import mean_interval
 from mixwright.records import Interval
 from mixwright.runs import write_json
+from mixwright_lab.conditions import conditions
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 RESULTS = Path(__file__).parent / "results"
-PACKAGES = ("mixwright", "torch", "trl", "transformers", "accelerate", "datasets", "numpy", "pyarrow")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,47 +119,3 @@ def run(name: str, about: str | None, measure: Callable[[bool], Result]) -> None
 def _cpu_seconds() -> float:
     """CPU time until now, of this process and of those that it has waited for."""
     return sum(os.times()[:4])
-
-
-def conditions() -> dict[str, Any]:
-    """Versions, processor and commit: what a figure depends on, and nothing that names the machine or its owner."""
-    versions = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    commit, changes = _git("rev-parse", "HEAD"), _git("status", "--porcelain", "--", ".", ":!benchmarks/results")
-    return {
-        "commit": commit or "unknown",
-        "tree": "unknown" if changes is None else "as committed" if not changes else "changed since the commit",
-        "versions": versions,
-        "machine": {
-            "processor": _processor(),
-            "cores": cores,
-            "threads": os.environ["OMP_NUM_THREADS"],
-            "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
-        },
-    }
-
-
-def _processor() -> str:
-    """The model of the processor, without anything else that the system says of itself."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return named[0] if named else platform.machine()
-
-
-def _git(*words: str) -> str | None:
-    """What git says about the tree this file lies in; None where it cannot."""
-    try:
-        done = subprocess.run(
-            ["git", *words], cwd=Path(__file__).parent.parent, capture_output=True, text=True, timeout=30, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip()

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from benchmarks._report import conditions
+from mixwright_lab.conditions import conditions
 from mixwright_lab.workers import spread
 
 Job = TypeVar("Job")

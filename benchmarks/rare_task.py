@@ -31,11 +31,11 @@ from typing import Any, Literal
 import numpy as np
 
 from benchmarks._report import Goal, Result, interval, run
-from benchmarks._tables import TOKENS, Data, Model, Training, accuracies
 from mixwright import Engine
 from mixwright.catalog import create
 from mixwright.measure.bursts import Burst, watch_bursts
 from mixwright.records import Interval, Measurement, Plan, Stage, TrainingSetup
+from mixwright_lab.training.tables import TOKENS, Data, Model, Training, accuracies
 from mixwright_lab.workers import spread
 from mixwright_lab.worlds.tables import Tables
 

@@ -44,18 +44,18 @@ from benchmarks._report import Goal, Result, interval, run
 import numpy as np
 
 from benchmarks import _outcome as outcome
-from benchmarks.peers.oracle import Oracle
 from benchmarks.peers.refill import Refill
 from benchmarks.peers.screen import Screen
 from benchmarks.peers.spread import Spread
-from benchmarks.peers.static_band import StaticBand
 from benchmarks.peers.target import Target
 from mixwright import Pool, default_plan
 from mixwright.records import Example, Plan, Stage, to_data
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.grpo import Arena, Rollouts, Settings
+from mixwright_lab.training.oracle import Oracle
 from mixwright_lab.training.rules import Engined, Plain, Rule, distinct, drive, pool_of
+from mixwright_lab.training.static_band import StaticBand
 from mixwright_lab.workers import spread
 from mixwright_lab.worlds.chain import LONGEST, MODULUS, Chain
 

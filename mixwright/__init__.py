@@ -91,6 +91,13 @@ PUBLIC = (
     "mixwright.steer.prompt_features",
     "mixwright.steer.task_order",
     "mixwright.verdict.gate",
+    # pages of blocks; the laboratory's is made of them too
+    "mixwright.verdict.blocks",
+    "mixwright.verdict.page",
+    "mixwright.verdict.text",
+    # many one-thread processes, and a line on how far they are
+    "mixwright.workers.local",
+    "mixwright.workers.progress",
 )
 """Modules whose plain names are public."""
 

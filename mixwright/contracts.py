@@ -19,12 +19,14 @@ from mixwright.records import (
     Alarm,
     Cell,
     Example,
+    Expectation,
     GroupOutcome,
     Measurement,
     Observation,
     Outcome,
     PairOutcome,
     Plan,
+    Plot,
     Signals,
     TrainingSetup,
 )
@@ -242,13 +244,50 @@ class World(ABC):
 
 
 class Finding(ABC):
-    """One research claim as a trial on a tiny model, its prediction written before the run."""
+    """One published claim, re-run on tiny models from scratch; what it expects is written before the run.
+
+    The laboratory runs each arm with each seed in a process of its own, forms the contrasts of `EXPECT` within seeds, and
+    decides the word; a finding only trains and measures.
+    """
 
     CLAIM: ClassVar[str] = ""
-    """The research claim, one sentence."""
-    EXPECT: ClassVar[Mapping[str, float]] = {}
-    """Name of a number -> least value that counts as reproduced."""
+    """The claim as it is tested here, one sentence."""
+    SOURCE: ClassVar[str] = ""
+    """Paper: first author, title, number."""
+    SHOWS: ClassVar[str] = ""
+    """What the source itself shows, with its figures."""
+    POPULAR: ClassVar[str] = ""
+    """What the popular version says, and where it goes beyond the source."""
+    FEATURES: ClassVar[tuple[str, ...]] = ()
+    """Plug-ins of Mixwright that rest on the claim, as "kind/name", written out: `mixwright explain` reads the source."""
+    EXPECT: ClassVar[tuple[Expectation, ...]] = ()
+    """Contrasts that the claim says are above 0; all must hold."""
+    NOISE: ClassVar[tuple[str, ...]] = ()
+    """Arms that are run twice, with other seeds of their training: what two runs of one differ by is the noise floor of the
+    contrasts of its readings; the first that has them all counts."""
+    SCALES: ClassVar[Mapping[str, Any]] = {}
+    """Settings of `smoke` (seconds) and `laptop` (minutes), each a frozen dataclass."""
+    SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 5}
+    """Paired seeds of each scale."""
+    PLOTS: ClassVar[tuple[Plot, ...]] = ()
+    """Drawn from the readings."""
+    REMARKS: ClassVar[str] = ""
+    """Why the result differs from its source, and other remarks: written after the run, may be edited without a new one."""
 
     @abstractmethod
-    def run(self, seed: int, scale: str) -> dict[str, float]:
-        """The numbers of one seed; scale is smoke, laptop or gpu."""
+    def arms(self, settings: Any) -> tuple[str, ...]:
+        """Every arm of that scale, nulls included."""
+
+    @abstractmethod
+    def run(self, arm: str, seed: int, settings: Any, *, again: bool = False) -> Mapping[str, float]:
+        """Readings of one arm: train it from the starting point of the seed, and measure it.
+
+        Args:
+            arm: one of `arms`.
+            seed: of the world, of the starting point and of the training; arms of one seed share the first two.
+            settings: of the scale.
+            again: train with another seed, on the same world and from the same starting point.
+        """
+
+    def prepare(self, seed: int, settings: Any) -> None:  # noqa: B027
+        """What the arms of a seed share, such as a starting model that is kept on disk; done once before they start."""

@@ -22,7 +22,7 @@ FILES = {
     "CHANGELOG.md": "what changed for users",
     "CONTRIBUTING.md": "four commands, how to add one file, what is refused",
     "LICENSE": "Apache 2.0",
-    "docs/": "what each lever is worth, how to steer, what the trainers promise and the proof, the log of what was tried",
+    "docs/": "what each lever is worth, claims re-run, how to steer, what the trainers promise, the log of what was tried",
     "tests/": "test_<module>.py; test_contracts.py tests every plug-in; plugin/ is a real one",
 }
 """What has no docstring of its own to take the comment from."""

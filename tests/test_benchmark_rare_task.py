@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from benchmarks import rare_task
-from benchmarks._tables import TOKENS, Data, Model, accuracies
 from benchmarks.rare_task import FLOOR, FROZEN, NATURAL, PLAN, RARE, UNIFORM, WIDE, Arm, Job
+from mixwright_lab.training.tables import TOKENS, Data, Model, accuracies
 from mixwright_lab.worlds.tables import Tables
 
 RESULT = Path(rare_task.__file__).parent / "results" / "rare_task.json"

@@ -10,17 +10,17 @@ import torch
 
 from benchmarks import rollouts
 from benchmarks.peers.coin import Coin
-from benchmarks.peers.oracle import Oracle
 from benchmarks.peers.refill import MOST, Refill
 from benchmarks.peers.screen import FIRST, Screen
 from benchmarks.peers.spread import Spread
-from benchmarks.peers.static_band import ITEMS, SAMPLES, StaticBand
 from benchmarks.peers.target import Target
 from mixwright.records import Example
 from mixwright_lab.training.bases import CHAIN
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.grpo import Arena, Learnt, Rollouts, Settings
+from mixwright_lab.training.oracle import Oracle
 from mixwright_lab.training.rules import pool_of
+from mixwright_lab.training.static_band import ITEMS, SAMPLES, StaticBand
 
 
 def examples(count=40):

@@ -129,6 +129,7 @@ def test_state_of_another_run_is_refused():
         Engine(plan, pool(), seed=1),
         Engine(plan, pool(50), seed=0),
         Engine(plan, replace(pool(), content="x"), seed=0),
+        Engine(plan, replace(pool(), ids=tuple(reversed(tuple(pool().ids)))), seed=0),
     ]
     for other in [*others, Engine(edited, pool(), seed=0), Engine(scaled, pool(), seed=0)]:
         with pytest.raises(InputError, match="same seed, data and plan"):
@@ -136,14 +137,14 @@ def test_state_of_another_run_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("version", "told"), [(None, "earlier version, without a number"), (1, "version 1"), (2, "version 2")]
+    ("version", "told"), [(None, "earlier version, without a number"), (1, "version 1"), (3, "version 3")]
 )
 def test_a_state_of_another_version_is_refused(version: int | None, told: str) -> None:
     plan = Difficulty().plan(cells(), competence(np.random.default_rng(0)), TrainingSetup(5))
     state = Engine(plan, pool(), seed=0).state()
     state.pop("version") if version is None else state.update(version=version)
     with pytest.raises(
-        InputError, match=rf"expected a state of version 3, got (one of an )?{told}.*Resume with the version"
+        InputError, match=rf"expected a state of version 4, got (one of an )?{told}.*Resume with the version"
     ):
         Engine(plan, pool(), seed=0).restore(state)
 

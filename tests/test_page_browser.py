@@ -84,7 +84,7 @@ addEventListener('load', () => {
 </script>"""
 
 
-def _look(page: Path, folder: Path, scheme: str) -> dict[str, Any]:
+def look(page: Path, folder: Path, scheme: str) -> dict[str, Any]:
     """What the browser found, by width."""
     frames = "".join(
         f'<iframe src="{page.as_uri()}" width="{w}" height="{h}" style="border:0"></iframe>' for w, h in WIDTHS.items()
@@ -113,7 +113,7 @@ LONG = {"chain_sum": "a_very_long_task_name_" * 4, "gcd": "unbroken" * 12, "lcm"
 def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     folder = tmp_path_factory.mktemp("browser")
     names = LONG if request.param == "dark" else {}
-    return {"scheme": request.param, **_look(render(build(folder / "run", rename=names)), folder, request.param)}
+    return {"scheme": request.param, **look(render(build(folder / "run", rename=names)), folder, request.param)}
 
 
 @pytest.mark.parametrize("width", [str(width) for width in WIDTHS])

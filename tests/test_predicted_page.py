@@ -113,3 +113,29 @@ def test_predictions_that_say_nothing_are_called_so(tmp_path: Path) -> None:
     assert isinstance(chart, Lines)
     observed = chart.series[0]
     assert max(observed.low) < min(observed.high), "one line fits all: a flat one"
+
+
+@pytest.mark.parametrize("draw", [(5.0, True, 1.0), (-0.5, True, 1.0), (float("inf"), True, 1.0), (0.5, True, float("inf"))])
+def test_shares_outside_zero_to_one_are_named(tmp_path: Path, draw: tuple[float, bool, float]) -> None:
+    run = RunFolder(tmp_path)
+    branch(run, 0, [*EVEN, draw])
+    with pytest.raises(InputError, match=r"draws\.parquet: expected predicted and success of 0 to 1"):
+        Predicted().blocks(run)
+
+
+@pytest.mark.parametrize("entry", [[0, "<b>"], [0, 1e308], [0, float("nan")], [0, -1], [0, None], "8"])
+def test_lines_that_count_no_completions_are_left_out(tmp_path: Path, entry: Any) -> None:
+    run = RunFolder(tmp_path)
+    branch(run, 0, EVEN)
+    _, rest = shown(run)
+    with (run.branch("steered", 0) / "steps.jsonl").open("a") as file:
+        file.write(json.dumps({"step": 1, "groups": 0, "success": {"t": entry}}) + "\n")
+        file.write(json.dumps({"step": 2, "groups": 1e-300, "success": {"t": [1.0, 8]}}) + "\n")
+    assert shown(run)[1] == rest
+
+
+def test_where_all_groups_came_out_alike_nothing_is_told_apart(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    branch(run, 0, [(0.1, True, 0.0), (0.2, True, 0.0), (0.3, False, 1.0)], gain=[0.03, 0.001], judged=2)
+    text, _ = shown(run)
+    assert text.startswith("All groups drawn evenly had the same success (0 %): there was nothing to tell apart.")

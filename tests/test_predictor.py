@@ -127,6 +127,29 @@ def test_only_even_draws_judge() -> None:
     assert world.predictor.success(np.array([0]))[0] > world.predictor.success(np.array([1]))[0], "but they teach"
 
 
+def test_what_was_said_of_a_group_that_never_came_back_judges_no_later_one() -> None:
+    """A batch may be lost, or nothing of a group be scored: the next group of the example followed the prediction."""
+    world = World(pool_of()).batches(1)
+    rows = np.array([4])
+    world.predictor.expect(rows, np.array([True]))
+    world.feed(rows, [group(world.pool, 4, 3, 1)], even=False)
+    assert world.predictor.judged == 0
+    world.predictor.expect(rows, np.array([True]))
+    latest = float(world.predictor.expect(rows, np.array([True]))[0])
+    world.take(rows, [group(world.pool, 4, 3, 2)])
+    assert world.predictor.judged == 1
+    assert world.predictor.bins[1].sum() == pytest.approx(latest)
+
+
+def test_groups_that_never_come_back_take_no_more_and_more_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mixwright.steer.predictor.MOST_TOLD", 50)
+    world = World(pool_of()).batches(1)
+    for _ in range(3):
+        world.predictor.expect(np.arange(100, 240), np.ones(140, dtype=bool))
+    kept = world.predictor.state()["told"]
+    assert [example for example, *_ in kept] == [row for row in range(190, 240) for _ in range(2)], "two of each at most"
+
+
 def test_nothing_is_said_and_nothing_followed_before_the_first_groups() -> None:
     world = World(pool_of())
     assert world.predictor.trust == 0
@@ -253,13 +276,13 @@ def test_prompts_that_are_right_whatever_is_answered_are_not_sought_out() -> Non
             shown = tuple(str(answer) for answer in answers.tolist())
             made.append(GroupOutcome(f"r{row}", "t", None, step, tuple(rewards.astype(float).tolist()), answers=shown))
         world.feed(rows, made)
-    success, earned = world.predictor.sampled(np.arange(240)[None], rng)
+    success, earned = world.predictor.sampled(np.tile(np.arange(240), (32, 1)), rng)
     skill, coins = np.arange(240) % 2 == 0, np.arange(240) % 2 == 1
-    assert success[0, coins].mean() == pytest.approx(0.5, abs=0.12)
-    assert earned[0, coins].mean() > 0.35
-    assert earned[0, skill].mean() < 0.3
-    worth = room(success, earned)[0] ** 4
-    assert worth[skill].mean() > 3 * worth[coins].mean()
+    assert success[:, coins].mean() == pytest.approx(0.5, abs=0.12)
+    assert earned[:, coins].mean() > 0.35
+    assert earned[:, skill].mean() < 0.3
+    worth = room(success, earned) ** 4
+    assert worth[:, skill].mean() > 2 * worth[:, coins].mean()
 
 
 def gate_in(world: World, **options: float) -> TooHard:

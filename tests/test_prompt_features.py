@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mixwright.errors import InputError
 from mixwright.steer.pool import make_pool
 from mixwright.steer.prompt_features import CHUNK, LONGEST, SHAPES, WIDTH, features_digest, prompt_features
 
@@ -45,6 +48,12 @@ def test_odd_prompts(prompts: list[str]) -> None:
     assert len(set(prompts)) > 1 or not made.any(), "nothing tells alike prompts apart"
 
 
+@pytest.mark.parametrize("wrong", [None, 7, float("nan"), b"bytes", [{"role": "user", "content": "a"}]])
+def test_prompts_that_are_no_text_are_named(wrong: Any) -> None:
+    with pytest.raises(InputError, match=rf"prompts that are texts, got {type(wrong).__name__} in row 1"):
+        make_pool(["a", "b"], ["t", "t"], prompts=["fine", wrong])
+
+
 def test_a_prompt_of_a_hundred_thousand_letters_does_not_drown_the_others() -> None:
     prompts = [*texts(200), "word " * 20_000]
     made = prompt_features(prompts)
@@ -59,6 +68,24 @@ def test_order_of_the_rows_does_not_matter() -> None:
     order = np.random.default_rng(3).permutation(300)
     made, moved = prompt_features(prompts), prompt_features([prompts[row] for row in order])
     assert np.abs(made[order].astype(int) - moved).max() <= 1, "rounding"
+
+
+@pytest.mark.parametrize("words", [("abcdefghij", "klmnopqrst"), ("stuv", "w"), ("01234567", "q")])
+def test_rounding_does_not_choose_among_equally_large_components(
+    words: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few templates have many; a processor of another kind rounds otherwise, and a run must go on there."""
+    prompts = [f"{first} x {second}" for first in words[0] for second in words[1]] * 8
+    made, exact = prompt_features(prompts), np.linalg.eigh
+    for seed in range(5):
+        noise = np.random.default_rng(seed)
+
+        def rounded(matrix: np.ndarray, noise: np.random.Generator = noise) -> Any:
+            moved = matrix + 1e-15 * np.abs(matrix).max() * noise.standard_normal(matrix.shape)
+            return exact((moved + moved.T) / 2)
+
+        monkeypatch.setattr(np.linalg, "eigh", rounded)
+        assert np.array_equal(made, prompt_features(prompts))
 
 
 def test_a_prompt_has_the_same_features_wherever_it_stands() -> None:

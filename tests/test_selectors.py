@@ -105,7 +105,7 @@ def test_a_task_of_one_cell_is_told_of_once():
     stage = Stage("s", "grpo", 9, {"a": 0.5, "b": 0.5}, selector="difficulty")
     said = Engine(Plan("p", (stage,)), here, seed=0).take_decisions()
     assert [d.because for d in said if d.what == "selector.even"] == [
-        "rows of a are drawn evenly: one cell per task, so no difficulty is known to choose by"
+        "rows of a are drawn evenly: a task of one cell shows no difficulty to choose by"
     ]
     plain = Engine(Plan("p", (Stage("s", "grpo", 9, {"b": 1.0}, selector="uniform"),)), here, seed=0)
     assert [d for d in plain.take_decisions() if d.what == "selector.even"] == []
@@ -136,3 +136,12 @@ def test_a_trap_is_not_chased():
     assert np.mean([drawn[9.0] for drawn in seen]) < 0.2
     assert np.mean([drawn[2.0] for drawn in seen]) > 0.7
     assert drawn_by(0, False)[9.0] > 0.3  # without answers nothing tells it from skill
+
+
+def test_where_prediction_is_turned_off_the_remark_says_so():
+    here = make_pool([str(i) for i in range(40)], ["a"] * 40, [None] * 40, prompts=[f"add {i} {i + 1}" for i in range(40)])
+    stage = Stage("s", "grpo", 9, {"a": 1.0}, selector="difficulty", options={"selectors.difficulty": {"predict": False}})
+    said = [d.because for d in Engine(Plan("p", (stage,)), here, seed=0).take_decisions() if d.what == "selector.even"]
+    assert said == [
+        "rows of a are drawn evenly: a task of one cell shows no difficulty to choose by, and prediction from prompts is off"
+    ]

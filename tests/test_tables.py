@@ -7,10 +7,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from benchmarks._tables import TOKENS, Data, Model, Training, accuracies
 from mixwright.errors import InputError
 from mixwright.records import Plan, Stage
 from mixwright.steer.engine import Engine
+from mixwright_lab.training.tables import TOKENS, Data, Model, Training, accuracies
 from mixwright_lab.worlds.tables import Tables
 
 

@@ -142,6 +142,20 @@ def test_the_default_plan_has_no_kl_penalty_where_there_is_no_coefficient_to_mov
         assert "gates.too_hard" in plugins
 
 
+def test_options_are_laid_over_the_default_plan(tmp_path: Path) -> None:
+    said = []
+    for options in ({}, {"selectors.difficulty": {"predict": False}}):
+        steering = Steering(options=options, columns={"level": ""})
+        pool = pool_of(indexed(rows(), "grpo"), steering, prompts=True)
+        engine = make_run(steering, pool, objective="grpo", args=grpo_config(tmp_path), beta=0.0).engine
+        said.append({decision.what for decision in engine.take_decisions()})
+        assert "monitors.canary" in engine.state()["made_of"]["plugins"], "the rest of the plan stays"
+    assert "selector.predicted" in said[0]
+    assert "selector.even" in said[1]
+    with pytest.raises(InputError, match="keyword arguments under engine"):
+        make(SteeredGRPOTrainer, tmp_path, steering=Steering(options={"engine": 3}))  # pyright: ignore[reportArgumentType]
+
+
 def test_unusable_input_is_refused_before_training(tmp_path: Path) -> None:
     absent = Plan("test", (Stage("grpo", "grpo", 10, {"letters": 0.5, "poems": 0.5}),))
     with pytest.raises(InputError, match="poems"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mixwright.catalog import KINDS, listing, row
 from mixwright.cli import output
+from mixwright.cli.findings import rests_on
 from mixwright.errors import one_line, unknown_name
 
 
@@ -23,7 +24,11 @@ def show_list(kind: str | None, *, as_json: bool) -> None:
 
 
 def show_row(name: str) -> None:
-    """Every plug-in called `name`, in the order of the flow, with its docstring. Raises InputError when there is none."""
+    """Every plug-in called `name`, in the order of the flow, with its docstring and the findings it rests on.
+
+    Raises:
+        InputError: there is none of that name.
+    """
     entries = row(name)
     if not entries:
         raise unknown_name("plug-in", name, {known for kind in KINDS for known in listing(kind)})
@@ -31,4 +36,6 @@ def show_row(name: str) -> None:
         output.out(f"{entry.kind}.{entry.name}  ({entry.module})")
         for line in (entry.docstring or entry.summary).splitlines():
             output.out(f"  {one_line(line)}".rstrip())
+        for line in rests_on(entry):
+            output.out(f"  {line}")
         output.out("")

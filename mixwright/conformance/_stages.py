@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
+from mixwright import catalog
 from mixwright.conformance import samples
 from mixwright.conformance._promises import check_plugin, docstring, require, round_trip, same_randomness, valid_plan
 from mixwright.contracts import Role
@@ -225,7 +226,25 @@ def check_world(cls: type[World]) -> None:
 
 
 def check_finding(cls: type[Finding]) -> None:
-    """A claim, and a prediction written before the run; the run itself is not made here."""
-    check_plugin(cls)
-    require(bool(cls.CLAIM), "CLAIM is a sentence")
-    require(bool(cls.EXPECT), "EXPECT names at least one number and its least value")
+    """Claim, source, expectations over arms that exist, a noise arm, settings of both scales; the run is not made here."""
+    finding = check_plugin(cls)
+    for name in ("CLAIM", "SOURCE", "SHOWS", "POPULAR"):
+        require(bool(getattr(cls, name)), f"{name} is a text")
+    for feature in cls.FEATURES:
+        kind, _, name = feature.partition("/")
+        require(kind in catalog.KINDS and name in catalog.listing(kind), f"a plug-in that exists: FEATURES, {feature}")
+    require(bool(cls.EXPECT), "EXPECT has at least one contrast")
+    require(len({expected.name for expected in cls.EXPECT}) == len(cls.EXPECT), "contrasts have names of their own")
+    require(
+        all(expected.least > 0 and expected.refuted for expected in cls.EXPECT), "a least size, and what would refute it"
+    )
+    require({"smoke", "laptop"} <= set(cls.SCALES) and cls.SEEDS["laptop"] >= 5, "two scales; laptop has 5 seeds or more")
+    for settings in cls.SCALES.values():
+        arms = finding.arms(settings)
+        require(
+            len(set(arms)) == len(arms) and set(cls.NOISE) <= set(arms), "arms have names of their own, and NOISE names some"
+        )
+        require(bool(cls.NOISE), "NOISE names an arm that is run twice")
+        used = {term.arm for expected in cls.EXPECT for term in expected.terms}
+        used |= {arm for plot in cls.PLOTS for curve in plot.curves for _, arm, _ in curve.places}
+        require(used <= set(arms), "EXPECT and PLOTS name arms that exist")

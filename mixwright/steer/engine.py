@@ -42,7 +42,7 @@ from mixwright.steer.scene import Scene
 from mixwright.steer.snapshot import MANY, STALE, Staleness, snapshot
 from mixwright.steer.task_order import Reserve, TaskOrder
 
-VERSION = 3
+VERSION = 4
 """Of a saved state; one that another version saved is refused. Count it up when what a state holds changes."""
 FOLLOWS, LEAVES = 0.8, 0.27
 """Trust over which draws are said to follow the predictor, more than at the start, and under which they no longer do."""
@@ -104,6 +104,7 @@ class Engine:
         self.range_asked = isinstance(engine, Mapping) and "reward_range" in engine
         """Whether the stage says what a wrong and a right answer earn."""
         self._ids = pool.ids if isinstance(pool.ids, Ids) else Ids(pool.ids)
+        self._rows = self._ids.digest()  # by row number a state knows its examples
         self._keys = [cell.key for cell in pool.cells]
         self._states = states = dict.fromkeys(self._keys, "unknown") | {cell.key: cell.state for cell in plan.cells}
         self.canaries: tuple[int, ...] = self._watched(states)
@@ -277,6 +278,7 @@ class Engine:
             "seed": self._seed,
             "stage": self._number,
             "examples": len(self._pool.ids),
+            "ids": self._rows,
             "content": self._pool.content,
             "features": "" if self._predictor is None else self._predictor.digest,
             "plan": self._plan,

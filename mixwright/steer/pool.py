@@ -6,6 +6,7 @@ ids with a dictionary from id to number takes about 200.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -64,6 +65,13 @@ class Ids:
     def __iter__(self) -> Iterator[str]:
         for chunk in range(0, len(self), CHUNK):
             yield from self._text[chunk : chunk + CHUNK].to_pylist()
+
+    def digest(self) -> str:
+        """Of the ids in their order."""
+        found = hashlib.blake2b(digest_size=8)
+        for part in filter(None, self._text.buffers()):
+            found.update(part)
+        return found.hexdigest()
 
     def find(self, names: Sequence[str]) -> np.ndarray:
         """Numbers of the examples of these ids, int64; -1 for what is no id of the pool."""
@@ -131,7 +139,7 @@ def make_pool(
             their features are worked out here. They are not read where every task has several levels.
 
     Raises:
-        InputError: no examples, columns of different lengths, duplicate ids, or a level that is not finite.
+        InputError: no examples, columns of different lengths, duplicate ids, a level not finite, or prompts not text.
     """
     size = len(ids)
     answers = [None] * size if answers is None else answers
@@ -156,8 +164,17 @@ def make_pool(
         cell = known_cells.get(cell_key(task, level)) or Cell(task, level, 0, *_constant(golds, numbers[1] == number))
         made.append(replace(cell, task=task, level=level, count=int(counts[number])))
     alone = bool((np.bincount(places // len(values)) == 1).any())
-    features = prompt_features(prompts) if prompts is not None and alone else None
+    features = prompt_features(_texts(prompts)) if prompts is not None and alone else None
     return Pool(unique, tuple(map(str, names)), numbers[0], tuple(made), numbers[1], golds, options, features=features)
+
+
+def _texts(prompts: Sequence[str]) -> Sequence[str]:
+    """The prompts. Raises InputError for the first that is no text."""
+    wrong = next((place for place, prompt in enumerate(prompts) if not isinstance(prompt, str)), None)
+    if wrong is not None:
+        got = f"{type(prompts[wrong]).__name__} in row {wrong} (counted from 0)"
+        raise InputError("prompts that are texts", got, "Give the text of chat messages, '' where there is none.")
+    return prompts
 
 
 def _levels(ids: Sequence[str], levels: Sequence[float | None], task_of: np.ndarray, names: np.ndarray) -> np.ndarray:

@@ -55,8 +55,11 @@ BINS = 10
 """Of predicted success, in the calibration."""
 EARNED_PRIOR = 8.0
 """Groups that S alike everywhere is worth."""
-Told = tuple[float, float, float, float, float]
-"""Expected success; then success and concentration by features, and by the task alone, own groups left out of both."""
+IN_FLIGHT, MOST_TOLD = 2, 2**15
+"""Draws of one example whose groups may still come back, and examples of which such draws are kept, the last drawn ones."""
+Told = tuple[float, ...]
+"""Expected success; then success and concentration by features, and by the task alone, own groups left out of both.
+Nothing of a draw that followed the prediction, which is not to judge it."""
 
 
 class Predictor:
@@ -86,7 +89,7 @@ class Predictor:
         self._others = EarnedByOthers(pool.golds)
         self._groups: deque[tuple[int, float, float, float, int]] = deque(maxlen=WINDOW)  # example, wins, tries, S, step
         self._earlier: dict[int, tuple[float, float]] = {}
-        self._told: dict[int, list[Told]] = {}  # by example: what was said of even draws that are not back yet
+        self._told: dict[int, list[Told]] = {}  # by example: what was said of draws that are not back yet
         self.log_odds, self.judged, self._batches = START_WORTH, 0, 0
         self._gain = self._weight = 0.0
         self._gains = np.zeros(2)  # of all even draws so far: summed log ratios, and their squares
@@ -145,9 +148,12 @@ class Predictor:
         features, _ = self._expected(rows)
         success = self._own(examples, features)
         ours, theirs = self._link.shape.concentration, self._bare.shape.concentration
-        for place in np.flatnonzero(even).tolist():
-            said = (float(success[place]), float(features[place]), ours, float(task[place]), theirs)
-            self._told.setdefault(int(examples[place]), []).append(said)
+        for place, example in enumerate(examples.tolist()):
+            said = (float(success[place]), float(features[place]), ours, float(task[place]), theirs) if even[place] else ()
+            # A group that never comes back must not leave what was said of it to a later one.
+            self._told[example] = [*self._told.pop(example, []), said][-IN_FLIGHT:]
+        for example in list(self._told)[: max(0, len(self._told) - MOST_TOLD)]:
+            del self._told[example]
         return success
 
     def learn(self, groups: Sequence[GroupOutcome], examples: np.ndarray, wins: np.ndarray, tries: np.ndarray) -> None:
@@ -169,8 +175,10 @@ class Predictor:
         places, told = [], []
         for place, example in enumerate(examples):
             if example in self._told:
-                places.append(place)
-                told.append(self._told[example].pop(0))
+                said = self._told[example].pop()
+                if said:
+                    places.append(place)
+                    told.append(said)
                 if not self._told[example]:
                     del self._told[example]
         if not told:
@@ -281,7 +289,7 @@ class Predictor:
         self._groups = deque(((int(e), w, t, s, int(step)) for e, w, t, s, step in rows), maxlen=WINDOW)
         self._told = {}
         for example, *said in state["told"]:
-            self._told.setdefault(int(example), []).append((said[0], said[1], said[2], said[3], said[4]))
+            self._told.setdefault(int(example), []).append(tuple(said))
         self.log_odds, judged, batches, self._gain, self._weight, *gains = state["worth"]
         self._gains = np.array(gains)
         self.judged, self._batches = int(judged), int(batches)

@@ -33,6 +33,9 @@ TRIGRAM = 0.5
 SCALE = 32
 DECIMALS = 9
 """Of the variance by which buckets are kept."""
+TIE = 1e-6
+"""Share by which the last bucket counts more than the first, in the components: where several would be equally large, as
+for a few templates, rounding, and so the kind of processor, would decide which ones are taken, and with which sign."""
 BASE = np.uint64(0x9E3779B97F4A7C15)  # odd, so that it has an inverse modulo 2^64
 INVERSE = np.uint64(pow(int(BASE), -1, 2**64))
 MIX = np.uint64(0xBF58476D1CE4E5B9)
@@ -72,9 +75,10 @@ def _components(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     variance = counts.var(0, dtype=np.float64).round(DECIMALS)  # so that rounding does not rank buckets that are alike
     columns = np.sort(np.argsort(-variance, kind="stable")[: min(KEPT, int((variance > 0).sum()))])
     centred = counts[:, columns] - counts[:, columns].mean(0, dtype=np.float64)
+    centred *= 1 + TIE * np.linspace(0, 1, len(columns))
     values, vectors = np.linalg.eigh(centred.T @ centred)
     vectors = vectors[:, ::-1][:, : WIDTH - SHAPES]
-    largest = np.abs(vectors).argmax(0) if vectors.size else np.zeros(0, dtype=int)
+    largest = np.abs(vectors).round(6).argmax(0) if vectors.size else np.zeros(0, dtype=int)
     vectors = vectors * np.sign(vectors[largest, np.arange(vectors.shape[1])])  # an eigenvector has no sign of its own
     alive = values[::-1][: WIDTH - SHAPES] > 1e-9 * max(float(values[-1]) if len(values) else 0.0, 1e-9)
     return columns, vectors * alive

@@ -18,7 +18,7 @@ class SteeringArguments:
     """How a script's trainer is steered; hand `steering` to the trainer as it is.
 
     In YAML `steering:` is true, the path of a plan.yaml, or a mapping with the fields of `Steering` (plan, folder, seed,
-    permute_rewards, canary_every, columns, replay, reward_seconds, slow_rewards, unscored_batches).
+    permute_rewards, canary_every, columns, replay, reward_seconds, slow_rewards, unscored_batches, reward_range, options).
     On the command line a mapping is written as JSON.
 
     Raises:

@@ -42,6 +42,7 @@ KINDS: dict[str, tuple[type, ...]] = {
     "slow_rewards": (str,),
     "unscored_batches": (int, np.integer),
     "reward_range": (tuple, list),
+    "options": (Mapping,),
 }
 """What each setting of `Steering` may be."""
 NULLS = ("plan", "folder", "seed", "canary_every", "replay", "reward_range")
@@ -78,6 +79,8 @@ class Steering:
     reward_range: tuple[float, float] | Sequence[float] | None = None
     """Reward of a wrong and of a right answer, summed over reward functions with their weights; over the plan's. None: the
     plan's, and where it says none 0 to 1, or what the first batches show."""
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Keyword arguments of levers by `kind.name`, over the plan's: `{"selectors.difficulty": {"predict": False}}`."""
 
 
 def read_steering(steering: Steering | Mapping[str, Any] | str | Path | bool | None) -> Steering | None:
@@ -130,6 +133,9 @@ def check_settings(settings: Mapping[str, Any]) -> None:
             raise InputError(f"steering.{name} of 0 or more", repr(value), "Correct it, or leave it out.")
         if name == "reward_range" and value is not None:
             _check_range(value)
+        if name == "options" and (wrong := [key for key, given in value.items() if not isinstance(given, Mapping)]):
+            expected = f"steering.options: a mapping of keyword arguments under {wrong[0]}"
+            raise InputError(expected, repr(value[wrong[0]])[:80], "Write it as {'kind.name': {'argument': value}}.")
         if name == "slow_rewards" and value not in get_args(Slow):
             raise InputError(f"steering.slow_rewards: {' or '.join(get_args(Slow))}", repr(value)[:80], "Correct it.")
 
@@ -278,13 +284,11 @@ def default_plan(pool: Pool, objective: str, steps: int, *, kl_penalty: bool = T
     return Plan("default", (stage,), why={"stages.0.weights": "the share of each task's rows; no plan was given"})
 
 
-def _with_range(plan: Plan, place: int, reward_range: Sequence[float]) -> Plan:
-    """The plan with the range of rewards that was asked for."""
+def _with_options(plan: Plan, place: int, options: Mapping[str, Mapping[str, Any]]) -> Plan:
+    """The plan with keyword arguments that were asked for over its own, in one stage."""
     stage = plan.stages[place]
-    given = stage.options.get("engine", {})
-    options = {**stage.options, "engine": {**given, "reward_range": list(reward_range)}}
-    stages = (*plan.stages[:place], replace(stage, options=options), *plan.stages[place + 1 :])
-    return replace(plan, stages=stages)
+    merged = {**stage.options, **{name: {**stage.options.get(name, {}), **given} for name, given in options.items()}}
+    return replace(plan, stages=(*plan.stages[:place], replace(stage, options=merged), *plan.stages[place + 1 :]))
 
 
 def stage_of(plan: Plan, objective: str) -> int:
@@ -322,7 +326,8 @@ def make_run(
     made = default_plan(pool, objective, max(1, args.max_steps), kl_penalty=beta > 0)
     plan = steering.plan if isinstance(steering.plan, Plan) else made
     place = stage_of(plan, objective)
-    plan = plan if steering.reward_range is None else _with_range(plan, place, steering.reward_range)
+    asked = {"engine": {"reward_range": list(steering.reward_range)}} if steering.reward_range is not None else {}
+    plan = _with_options(_with_options(plan, place, steering.options), place, asked)
     validate_plan(plan, pool.cells)
     seed = args.seed if steering.seed is None else steering.seed
     folder = Path(steering.folder) if steering.folder is not None else Path(args.output_dir) / "steering"

@@ -23,6 +23,8 @@ class Paragraph:
     """Whole sentences."""
     tone: Tone = "plain"
     """How it is coloured."""
+    lead: str = ""
+    """Words before the text that say what it is, in bold; may be empty."""
 
 
 @dataclass(frozen=True, slots=True)

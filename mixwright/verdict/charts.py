@@ -111,8 +111,8 @@ def _lines(axes: Axes, chart: Lines) -> None:
         )
     axes.set_ylim(0, 100)
     axes.set_xlim(left=0)
-    axes.set_xlabel(chart.x_label)
-    axes.set_ylabel(chart.y_label)
+    axes.set_xlabel(line(chart.x_label))
+    axes.set_ylabel(line(chart.y_label))
     axes.grid(axis="y", color=RULE, linewidth=0.6)
     axes.set_axisbelow(True)
     if len(chart.series) > 1:
@@ -146,7 +146,7 @@ def _forest(axes: Axes, chart: Forest) -> None:
     if edges:
         span = max(max(edges) - min(edges), 0.02 * chart.scale)  # an axis of thousandths would magnify nothing
         axes.set_xlim(min(edges) - 0.06 * span, max(edges) + 0.06 * span)
-    axes.set_xlabel(chart.x_label)
+    axes.set_xlabel(line(chart.x_label))
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     axes.locator_params(axis="x", nbins=5)
@@ -168,7 +168,7 @@ def _strips(axes: Axes, chart: Strips) -> None:
     axes.set_yticks(range(len(rows)), [_name(name) for name, _ in rows])
     axes.set_ylim(-0.7, len(rows) - 0.3)
     axes.set_xlim(chart.x[0], chart.x[-1])
-    axes.set_xlabel(chart.x_label)
+    axes.set_xlabel(line(chart.x_label))
     axes.tick_params(axis="y", length=0)
     for side in ("left", "bottom"):
         axes.spines[side].set_visible(False)

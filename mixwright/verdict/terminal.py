@@ -54,7 +54,8 @@ def _block(console: Console, block: Block) -> None:
                 Text.assemble("  ", line(fact.label), "  ", (line(fact.value), STYLES[fact.tone]), f"  {line(fact.note)}")
             )
     elif isinstance(block, Paragraph):
-        console.print(Text(line(block.text, limit=1000), style=STYLES[block.tone]))
+        said = f"{block.lead}. {block.text}" if block.lead else block.text
+        console.print(Text(line(said, limit=1000), style=STYLES[block.tone]))
     elif isinstance(block, Claims):
         console.print(_claims(block))
     elif isinstance(block, HeatMap):

@@ -1,1 +1,1 @@
-"""Findings: one file = one research claim, its prediction written before the run. None yet."""
+"""Findings: one file = one research claim, re-run on tiny models; what it expects is written before the run."""

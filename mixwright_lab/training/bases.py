@@ -6,6 +6,7 @@ import hashlib
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -79,9 +80,20 @@ def base_model(seed: int, recipe: Recipe) -> GPT:
     """The base of a seed and recipe, trained now or read from the folder for temporary files."""
     torch.manual_seed(seed)
     model = GPT(teachable(recipe.world).language(), recipe.width, recipe.layers)
-    path = _place(seed, recipe)
+    return kept(model, _digest(seed, recipe), lambda: teach(model, seed, recipe))
+
+
+def kept(model: GPT, name: str, train: Callable[[], object]) -> GPT:
+    """A model as it was after its training, which is done now or was done before.
+
+    Args:
+        model: as it is before its training; changed in place.
+        name: under which it is kept in the folder for temporary files; another one for other code or settings.
+        train: trains it in place.
+    """
+    path = Path(tempfile.gettempdir()) / "mixwright-bases" / f"{name}.safetensors"
     if not path.exists():
-        teach(model, seed, recipe)
+        train()
         path.parent.mkdir(parents=True, exist_ok=True)
         fresh = path.with_suffix(f".{os.getpid()}")
         save_file(model.state_dict(), fresh)
@@ -105,15 +117,15 @@ def teachable(world: str) -> Teachable:
     return module
 
 
-def _place(seed: int, recipe: Recipe) -> Path:
-    """Where the base is kept: another place for another recipe, another torch, or other sources."""
+def _digest(seed: int, recipe: Recipe) -> str:
+    """Name that a base is kept under: another one for another recipe, another torch, or other sources."""
     digest = hashlib.blake2b(repr((seed, recipe, torch.__version__)).encode(), digest_size=12)
     here = Path(__file__)
     sources = {here.with_name(f"{name}.py") for name in ("bases", "gpt", "language", "sft")}
     own = Path(str(vars(teachable(recipe.world))["__file__"]))
     for source in sorted({*sources, own, *Path(chain.__file__).parent.glob("*.py")}):
         digest.update(source.read_bytes())
-    return Path(tempfile.gettempdir()) / "mixwright-bases" / f"{digest.hexdigest()}.safetensors"
+    return digest.hexdigest()
 
 
 def _problems(world: World, recipe: Recipe, rng: np.random.Generator) -> Batch:

@@ -10,13 +10,15 @@ from mixwright.steer.predictor import Predictor, follows
 
 EVEN = 0.1
 """Share of draws that take any row, whatever is predicted: they judge the predictor, and find what it overlooks."""
-REST = 0.5
-"""Draws, in examples of the pool, before an example is chosen again: what comes again sooner is memorised, and looks
-learnable for it."""
+REST, TIRED = 0.5, 0.35
+"""Draws, in examples of the pool, for which an example that was drawn rests, and what its room counts until then: what comes
+again soon is memorised, and looks learnable for it; but a few rows in reach among many that are not must come again."""
 SHARPNESS = 4
 """A candidate is taken with a probability in proportion to this power of its room to learn."""
 MOST, SPREAD = 256, 8
 """Candidates of a draw: at most so many, and one row in so many, so that no small neighbourhood is drilled."""
+PART = 1024
+"""Draws whose candidates are weighed at a time: some 70 kB of memory each."""
 
 
 class PredictedDraws:
@@ -50,7 +52,9 @@ class PredictedDraws:
             drawn[places] = rng.choice(self._ledger.task_members(task), len(places))
         taken = set(drawn[~chosen].tolist())
         for task in np.unique(tasks[chosen]).tolist():
-            self._best(task, np.flatnonzero(chosen & (tasks == task)), drawn, taken, rng)
+            places = np.flatnonzero(chosen & (tasks == task))
+            for start in range(0, len(places), PART):
+                self._best(task, places[start : start + PART], drawn, taken, rng)
         self.said, self.even = np.full(len(tasks), np.nan), ~chosen
         known = np.flatnonzero(covered)
         if len(known):
@@ -63,7 +67,7 @@ class PredictedDraws:
         candidates = members[rng.integers(len(members), size=(len(places), count))]
         last = self._ledger.drawn[candidates]
         rested = (last < 0) | (self._ledger.draws - last > REST * len(self._ledger.drawn))
-        worth = room(*self._predictor.sampled(candidates, rng)) * rested
+        worth = room(*self._predictor.sampled(candidates, rng)) * np.where(rested, 1.0, TIRED)
         keys = np.log(rng.random(worth.shape)) / np.maximum(worth, 1e-3) ** SHARPNESS
         order = np.argsort(-keys, axis=1, kind="stable")
         for place, row in zip(places.tolist(), np.take_along_axis(candidates, order, axis=1).tolist(), strict=True):

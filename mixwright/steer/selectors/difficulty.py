@@ -167,7 +167,8 @@ class Difficulty(Selector):
         if self._predicted is not None:
             told = "have no levels: they are drawn by success predicted from prompts, as far as that is shown to work"
             return {"predicted": f"rows of {named}{more} {told}"}
-        return {"even": f"rows of {named}{more} are drawn evenly: one cell per task, so no difficulty is known to choose by"}
+        off = ", and prediction from prompts is off" if not self.predict else ""
+        return {"even": f"rows of {named}{more} are drawn evenly: a task of one cell shows no difficulty to choose by{off}"}
 
     def state(self) -> dict[str, Any]:
         """States of the cells."""

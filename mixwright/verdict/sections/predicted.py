@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from mixwright.verdict.evidence import arms, json_lines, lead
 from mixwright.verdict.text import MINUS, count, percent
 
 BINS = 10
+MOST_COUNT = 1e12
 COLUMNS = ["predicted", "even", "success"]
 
 
@@ -71,6 +72,10 @@ def _draws(path: Path) -> _Draws | None:
         columns = [known[name].to_numpy() for name in COLUMNS]
     except (OSError, pa.ArrowException, ValueError, TypeError) as error:
         raise InputError("a Parquet file of draws", str(error)[:120], "Run the trial again.", file=path) from None
+    shares = np.concatenate([columns[0], columns[2]])
+    if ((shares < 0) | (shares > 1)).any():
+        least, most = float(shares.min()), float(shares.max())
+        raise InputError("predicted and success of 0 to 1", f"{least:g} to {most:g}", "Run the trial again.", file=path)
     return _Draws(columns[0].astype(float), columns[1].astype(bool), columns[2].astype(float))
 
 
@@ -89,6 +94,9 @@ def _sentence(worths: list[tuple[float, float, float] | None], draws: _Draws) ->
     known = [worth for worth in worths if worth is not None]
     followed = f"{percent(float((~draws.even).mean()))} of the draws of these tasks followed the prediction"
     rest = "the others were made evenly, and only they are counted here"
+    if draws.even.any() and not np.ptp(draws.success[draws.even]):
+        alike = percent(float(draws.success[draws.even][0]))
+        return f"All groups drawn evenly had the same success ({alike}): there was nothing to tell apart. {followed}."
     if not known:
         return f"Too few groups were drawn evenly to say whether the prediction told prompts apart; {followed}."
     if len(known) > 1:
@@ -117,10 +125,16 @@ def _rollouts(folders: list[Path]) -> int:
     for folder in folders:
         for line in json_lines(folder / "steps.jsonl"):
             cells, size = line.get("success"), line.get("groups")
-            if isinstance(cells, dict) and isinstance(size, int | float):
-                scored += sum(entry[1] for entry in cells.values() if isinstance(entry, list) and len(entry) == 2)
+            if isinstance(cells, dict) and _counts(size):
+                pairs = [entry for entry in cells.values() if isinstance(entry, list) and len(entry) == 2]
+                scored += sum(entry[1] for entry in pairs if _counts(entry[1]))
                 groups += size
     return max(1, round(scored / groups)) if groups else 1
+
+
+def _counts(value: Any) -> TypeGuard[float]:
+    """Whether a number of a line can be a count; the lines are a file that anybody may have edited."""
+    return isinstance(value, int | float) and 0 <= value <= MOST_COUNT and value == round(value)
 
 
 def _reliability(predicted: np.ndarray, success: np.ndarray, rollouts: int) -> list[Block]:

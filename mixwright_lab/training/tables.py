@@ -18,6 +18,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from mixwright import Engine, Pool, make_pool
+from mixwright.measure.bursts import Burst, watch_bursts
 from mixwright.records import Example, Outcome, Signals
 from mixwright_lab.training.sft import Schedule, Sft
 from mixwright_lab.worlds.tables import Tables
@@ -99,6 +100,10 @@ class Data:
         chosen = torch.as_tensor(rows)
         return nn.functional.cross_entropy(model(self.ids[chosen]), self.answers[chosen], reduction="none")
 
+    def of_tasks(self, tasks: Sequence[int]) -> np.ndarray:
+        """Which rows are of one of these tasks, by rank from 0; bool of shape (rows,)."""
+        return np.isin([int(row.knobs["task"]) for row in self.examples], tasks)
+
 
 class Training:
     """A model in SFT and what it has cost.
@@ -116,7 +121,9 @@ class Training:
         """CPU time of one thread."""
         self._sft = Sft(model, Schedule(steps, rate, fall=0.3, betas=(0.9, 0.999), fused=True))
 
-    def learn(self, data: Data, draw: Callable[[], Sequence[int]], steps: int, engine: Engine | None = None) -> None:
+    def learn(
+        self, data: Data, draw: Callable[[], Sequence[int] | np.ndarray], steps: int, engine: Engine | None = None
+    ) -> None:
         """Take `steps` steps on what `draw` gives; the engine, if any, is given each row's loss."""
         begun = time.process_time()
         last: dict[int, float] = {}
@@ -146,3 +153,32 @@ def accuracies(model: Model, world: Tables) -> np.ndarray:
             right = model(ids).argmax(1).numpy() == world.tables[task].flatten()
             found.append(right.mean())
     return np.array(found)
+
+
+def interference(model: Model, data: Data, rare: Sequence[int], sizes: Burst) -> dict[str, float]:
+    """How the other tasks' gradient stands to that of rare ones, and what is kept of a burst on a rare one.
+
+    Args:
+        model: read, not changed.
+        data: all of its rows are read.
+        rare: tasks by rank, from 0.
+        sizes: of the bursts.
+
+    Returns:
+        `common / rare gradient`: norms, each as it pulls on the mean loss; `cosine of gradients`; and, where the probe has
+        them, means over the rare tasks of `burst gain` in nats, the share `retained` at the end, and `half life` in steps.
+    """
+    is_rare, pulls = data.of_tasks(rare), []
+    for rows in (np.flatnonzero(~is_rare), np.flatnonzero(is_rare)):
+        parts = torch.autograd.grad(data.losses(model, rows).sum() / len(is_rare), list(model.parameters()))
+        pulls.append(torch.cat([part.flatten() for part in parts]))
+    told = {"common / rare gradient": float(pulls[0].norm() / pulls[1].norm())}
+    told["cosine of gradients"] = float(torch.cosine_similarity(pulls[0], pulls[1], dim=0))
+    train = {name: np.flatnonzero(data.pool.task_of == task) for task, name in enumerate(data.pool.tasks)}
+    read = {name: rows[: data.world.symbols**2] for name, rows in train.items()}
+    names = [data.world.name(task) for task in rare]
+    found = watch_bursts(model, data.losses, train, read, names, sizes, np.random.default_rng(data.world.seed))
+    for name in ("burst_gain", f"retained@{sizes.after}", "half_life"):
+        values = [row.value for row in found if row.name == name and row.task in names]
+        told |= {name.partition("@")[0].replace("_", " "): float(np.mean(values))} if values else {}
+    return told

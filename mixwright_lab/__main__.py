@@ -1,0 +1,122 @@
+"""Command line of the laboratory: list findings, run them, write the page."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mixwright import catalog
+from mixwright.errors import InputError
+from mixwright_lab import result_files
+from mixwright_lab.result_files import Result
+from mixwright_lab.running import run as run_finding
+
+app = typer.Typer(
+    help="Published claims, re-run on tiny models: what each expects is written before the run.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+Scale = Annotated[str, typer.Option(help="smoke: seconds, says nothing about the claim; laptop: minutes, kept.")]
+SeedBase = Annotated[int, typer.Option(help="First seed; others than 0 are kept as NAME.<base>.json.")]
+Workers = Annotated[int, typer.Option(help="Processes of one thread; 0: one per core.")]
+Out = Annotated[
+    Path | None, typer.Option(help="Folder for results; default: that of the package, for smoke a temporary one.")
+]
+
+
+@app.command("list")
+def list_findings(as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False) -> None:
+    """List every finding with its claim and the word of its kept result."""
+    shown = []
+    for name in catalog.listing("findings"):
+        finding = catalog.load("findings", name)
+        kept = result_files.read(name)
+        stale = kept is not None and kept.expectations != result_files.digest(finding)
+        shown.append(
+            {
+                "name": name,
+                "claim": finding.CLAIM,
+                "source": finding.SOURCE,
+                "word": kept.word if kept else None,
+                "stale": stale,
+                "cpu_minutes": round(kept.cpu_seconds / 60, 1) if kept else None,
+                "features": list(finding.FEATURES),
+            }
+        )
+    if as_json:
+        typer.echo(json.dumps(shown, indent=1))
+        return
+    for one in shown:
+        word = f"{one['word'] or 'not run'}{', stale: its expectations were edited since' if one['stale'] else ''}"
+        typer.echo(f"{one['name']:<20} {word:<16} {one['claim']}")
+
+
+@app.command()
+def run(
+    names: list[str],
+    scale: Scale = "laptop",
+    seed_base: SeedBase = 0,
+    workers: Workers = 0,
+    out: Out = None,
+) -> None:
+    """Run findings by name, or go on with an interrupted run; the last line of each is JSON."""
+    for name in names:
+        catalog.known("findings", name)
+    for name in names:
+        result = run_finding(name, scale, seed_base=seed_base, workers=workers)
+        folder = out or (result_files.FOLDER if scale == "laptop" else Path(tempfile.gettempdir()) / "mixwright-lab-smoke")
+        result_files.write(result_files.place(name, seed_base, folder), result)
+        _show(result)
+
+
+@app.command("all")
+def run_all(scale: Scale = "laptop", seed_base: SeedBase = 0, workers: Workers = 0, out: Out = None) -> None:
+    """Run every finding of the catalogue."""
+    run(list(catalog.listing("findings")), scale, seed_base, workers, out)
+
+
+@app.command()
+def report(
+    out: Annotated[Path | None, typer.Option(help="Folder for lab.html and lab.md; default: docs.")] = None,
+    results: Annotated[Path, typer.Option(help="Folder of results.")] = result_files.FOLDER,
+) -> None:
+    """Write the page of all findings, and the parts of the documentation that are made from results."""
+    from mixwright_lab.report import write
+
+    for path in write(results, out):
+        typer.echo(str(path))
+
+
+def _show(result: Result) -> None:
+    """Contrasts as a table, then one line of JSON."""
+    for one in result.contrasts:
+        scale, unit = (100, "points") if one.unit == "points" else (1, one.unit)
+        noise = "" if one.noise is None else f", noise floor {scale * one.noise:.2g}"
+        ends = f"{scale * one.value:+.3g} [{scale * one.low:.3g}, {scale * one.high:.3g}]"
+        typer.echo(f"  {one.word:<15} {one.name}: {ends} {unit} (at least {scale * one.least:.3g}{noise})")
+    line = {"name": result.finding, "word": result.word, "scale": result.scale, "seeds": list(result.seeds)}
+    line |= {"cpu_seconds": round(result.cpu_seconds, 1), "goals": [dict(goal) for goal in result.goals]}
+    typer.echo(json.dumps(line, allow_nan=False))
+
+
+def main() -> int:
+    """Run the command line; what the user can mend is said in one sentence."""
+    try:
+        app(standalone_mode=False)
+    except typer.Exit as stop:
+        return stop.exit_code
+    except typer.Abort:
+        return 130
+    except InputError as error:
+        typer.echo(str(error), err=True)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,192 @@
+"""Cards of findings: each with its kept results and its words and numbers, as the page and docs/lab.md show them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mixwright import catalog
+from mixwright.contracts import Finding
+from mixwright.verdict.text import MINUS, NONE, count
+from mixwright_lab import result_files
+from mixwright_lab.judging import WORDS, Judged
+from mixwright_lab.result_files import Result
+
+NOT_RUN, STALE = "not run", "stale"
+AGAIN = 1000
+"""First seed of the second run."""
+PARTS = (
+    ("Claim", "CLAIM"),
+    ("Source", "SOURCE"),
+    ("What the source shows", "SHOWS"),
+    ("What the popular version gets wrong", "POPULAR"),
+)
+"""Heading of each text of a finding, and its name."""
+MEANING = {
+    "reproduced": "the interval lies above 0, and the mean is at least the least size",
+    "in part": "the interval lies above 0; the mean is under the least size, and the interval reaches it",
+    "inconclusive": "the interval holds 0 and the least size, or there are fewer than 5 seeds",
+    "not reproduced": "the whole interval lies under the least size, and not under 0",
+    "refuted": "the whole interval lies under 0",
+    NOT_RUN: "there is no result at scale laptop",
+    STALE: "claim or expectations were edited after the run; the result is not counted until the finding is run again",
+}
+"""Every word of a finding, best first; what it means of one contrast."""
+RULE = (
+    "A contrast is a weighted sum of readings, written before the run so that the claim says above 0; it is formed within "
+    "each seed. Its interval is Student's t over seeds, at the confidence that Holm's correction over the contrasts of the "
+    "finding leaves it (95 % or more). The least size is the one written before the run, or the noise floor where that is "
+    "larger: what two runs of one arm that differ in nothing but the seed of their training come apart by. A finding has "
+    "the worst word of its contrasts."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A finding with what was kept of it."""
+
+    name: str
+    """File in `findings/`."""
+    finding: type[Finding]
+    """What it says and expects."""
+    result: Result | None
+    """At scale laptop; None where it was not run."""
+    again: Result | None
+    """The same with seeds from `AGAIN` on."""
+
+    @property
+    def word(self) -> str:
+        """A key of `MEANING`."""
+        if self.result is None:
+            return NOT_RUN
+        return self.result.word if self.current(self.result) else STALE
+
+    def current(self, result: Result) -> bool:
+        """Whether a result was judged by what the finding says now."""
+        return result.expectations == result_files.digest(self.finding)
+
+    @property
+    def command(self) -> str:
+        """Runs it again."""
+        return f"python -m mixwright_lab run {self.name}"
+
+    @property
+    def remarks(self) -> str:
+        """What was written after the run; of a result that is not reproduced it is said that nothing was written."""
+        missing = self.word in WORDS and self.word != "reproduced"
+        return self.finding.REMARKS or ("Not written yet." if missing else "")
+
+
+def collect(results: Path = result_files.FOLDER) -> list[Card]:
+    """Every finding of the catalogue with its kept results.
+
+    Args:
+        results: folder of results.
+
+    Raises:
+        InputError: a file there is no result, or a finding needs packages that are missing.
+    """
+
+    def kept(name: str, seed_base: int) -> Result | None:
+        result = result_files.read(name, seed_base, results)
+        return result if result and result.scale == "laptop" else None
+
+    return [
+        Card(name, catalog.load("findings", name), kept(name, 0), kept(name, AGAIN)) for name in catalog.listing("findings")
+    ]
+
+
+def unknown(results: Path = result_files.FOLDER) -> list[str]:
+    """Files of results that belong to no finding of the catalogue."""
+    known = catalog.listing("findings")
+    return sorted(path.name for path in results.glob("*.json") if path.name.partition(".")[0] not in known)
+
+
+def tally(cards: Sequence[Card]) -> str:
+    """One sentence: how many findings have which word."""
+    words = Counter(card.word for card in cards)
+    judged = sum(words[word] for word in WORDS)
+    left = [f"{words[word]} {'is' if words[word] == 1 else 'are'} {word}" for word in (NOT_RUN, STALE) if words[word]]
+    rest = f"; {' and '.join(left)}" if left else ""
+    if not judged:
+        return f"No finding has a result that counts{rest}."
+    came = ", ".join(f"{words[word]} {word}" for word in reversed(WORDS))
+    return f"{count(judged, 'published claim')} re-run on tiny models: {came}{rest}."
+
+
+def said(card: Card) -> str:
+    """What the word rests on: contrasts by word, and the one that decides where not all are reproduced."""
+    if card.result is None:
+        return "What it expects was written before any run and stands below."
+    judged = card.result.contrasts
+    words = Counter(one.word for one in judged)
+    start = f"{count(len(judged), 'contrast')}: {', '.join(f'{words[w]} {w}' for w in reversed(WORDS) if words[w])}."
+    if card.word == STALE:
+        return f"Its claim or expectations were edited after the run. By the earlier ones: {card.result.word}. {start}"
+    if card.word == "reproduced":
+        return start
+    worst = deciding(judged)
+    told = f"{worst.name}, {figure(worst)}, where {number(asked(worst), worst.unit)} is asked for."
+    return f"Its one contrast: {told}" if len(judged) == 1 else f"{start} It is decided by: {told}"
+
+
+def deciding(contrasts: Sequence[Judged]) -> Judged:
+    """The contrast that the word of the finding comes from: the worst word, and of these the smallest by what is asked."""
+    return min(contrasts, key=lambda one: (WORDS.index(one.word), one.value / asked(one)))
+
+
+def largest(contrasts: Sequence[Judged]) -> Judged:
+    """The contrast that is the largest, by multiples of the least size."""
+    return max(contrasts, key=lambda one: abs(one.value) / asked(one))
+
+
+def asked(one: Judged) -> float:
+    """The least size that counts: never below the noise floor."""
+    return max(one.least, one.noise or 0.0)
+
+
+def number(value: float | None, unit: str, *, sign: bool = False) -> str:
+    """A value of a contrast with 3 digits: shares in points, others as they stand; a dash for None."""
+    if value is None:
+        return NONE
+    told = f"{100 * value if unit == 'points' else value:{'+' if sign else ''}.3g}"
+    return told.replace("-", MINUS)
+
+
+def interval(one: Judged) -> str:
+    """Its ends, `[2.8, 3.5]`."""
+    return f"[{number(one.low, one.unit)}, {number(one.high, one.unit)}]"
+
+
+def figure(one: Judged) -> str:
+    """Value, ends and unit, `+3.2 [2.8, 3.5] points`."""
+    return f"{number(one.value, one.unit, sign=True)} {interval(one)} {one.unit}"
+
+
+def minutes(*results: Result) -> str:
+    """CPU minutes of results, with one decimal."""
+    return f"{sum(result.cpu_seconds for result in results) / 60:.1f}"
+
+
+def seeds(result: Result) -> str:
+    """How many, and from where to where: `8 seeds (0 to 7)`."""
+    ends = f"{result.seeds[0]} to {result.seeds[-1]}" if len(result.seeds) > 1 else ", ".join(map(str, result.seeds))
+    return f"{count(len(result.seeds), 'seed')} ({ends})"
+
+
+def run_again(card: Card) -> str:
+    """Whether other seeds gave the same word; empty where they were not run, or the first run is not current."""
+    first, second = card.result, card.again
+    if first is None or second is None or not (card.current(first) and card.current(second)):
+        return ""
+    told = f"{seeds(second)}, {minutes(second)} CPU minutes"
+    if first.word == second.word:
+        return f"The same word, {second.word}: {told}."
+    changed = [
+        f"{one.name}, {figure(other)} where {number(asked(other), other.unit)} is asked for ({one.word}, then {other.word})"
+        for one, other in zip(first.contrasts, second.contrasts, strict=True)
+        if one.word != other.word
+    ]
+    return f"Another word, {first.word}, then {second.word}: {told}. What changed: {'; '.join(changed)}."

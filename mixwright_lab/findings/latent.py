@@ -1,0 +1,197 @@
+"""Finding on latent ability: what a base does rarely can be brought out by four means, what it never learnt by none.
+
+Source: Yue et al., Does RL really incentivize reasoning capacity in LLMs beyond the base model?, 2504.13837.
+Unit: share of problems solved by the greedy response; pass@16 = share of problems solved by one of 16 samples.
+Cost: about 130 CPU seconds per seed.
+Blind spot: one skill of table look-ups and two answer formats; ability is either complete or absent, never partial.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from mixwright import catalog
+from mixwright.contracts import Finding
+from mixwright.estimates.dependence import dependence
+from mixwright.records import Curve, Example, Expectation, Plot, Term, difference
+from mixwright_lab.elicitors import elicited
+from mixwright_lab.training.bases import Recipe, base_model
+from mixwright_lab.training.gpt import GPT
+from mixwright_lab.training.grpo import Arena
+from mixwright_lab.training.grpo import Settings as Grpo
+from mixwright_lab.training.rules import Plain
+from mixwright_lab.training.sft import Batch, Schedule, fit
+from mixwright_lab.worlds.chain import respond
+
+BASES = {"latent": (("direct", 0.8), ("full", 0.2)), "absent": (("direct", 1.0),)}
+"""Answer styles that each base was taught, with their shares."""
+SHOWN = (
+    ("base", "greedy"),
+    ("base", "CoT-decoding"),
+    ("base", "steering"),
+    ("GRPO", "greedy"),
+    ("SFT on one problem", "greedy"),
+)
+WAYS = ("base", "GRPO", "GRPO on permuted rewards", "SFT on one problem")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Of bases, elicitors and measurements."""
+
+    levels: tuple[float, ...] = (3.0, 4.0)
+    """Taught and tested, on different problems."""
+    base: int = 1200
+    """Steps of SFT of a base."""
+    steps: int = 60
+    """Of GRPO."""
+    rate: float = 1e-3
+    """Of GRPO."""
+    shots: int = 12
+    """Steps of SFT on the trace of one problem."""
+    shot_rate: float = 1e-3
+    """Of SFT on one problem."""
+    problems: int = 100
+    """Tested per level."""
+
+    def recipe(self, base: str) -> Recipe:
+        """Of a base."""
+        return Recipe(tuple((level, 1.0) for level in self.levels), BASES[base], steps=self.base)
+
+
+def _elicits(name: str, reading: str, way: str) -> Expectation:
+    """Most of the gap on the latent base, and more than is gained on the absent one."""
+    gap = (Term("latent: base", "pass@16", -0.6), Term("latent: base", "greedy", 0.6))
+    return Expectation(
+        f"{name}: gain where latent - 60 % of the gap to pass@16 - gain where absent",
+        (
+            *difference(f"latent: {way}", f"absent: {way}", reading),
+            *difference("absent: base", "latent: base", "greedy"),
+            *gap,
+        ),
+        0.05,
+        f"{name} leaves more than two fifths of the gap, or gains as much where the ability was never taught.",
+    )
+
+
+class Latent(Finding):
+    """Bases that work a problem out rarely or never; decoding, steering, GRPO and SFT on one problem as elicitors."""
+
+    CLAIM = (
+        "Where a base solves problems only in a format that it rarely uses, decoding, a steering vector, GRPO and SFT on "
+        "one problem each bring out most of pass@16; where it was never taught to solve them, none does."
+    )
+    SOURCE = "Yue et al., Does RL really incentivize reasoning capacity in LLMs beyond the base model?, 2504.13837"
+    SHOWS = (
+        "Qwen2.5-7B on Omni-MATH: pass@1 9.9 to 26.1 by GRPO while pass@256 goes from 67.2 to 66.3. CoT-decoding "
+        "(2402.10200) takes Mistral-7B on GSM8K from 9.9 to 25.1, critiques of one problem (2506.03295) give +15 on "
+        "mathematics, and vectors added at 5 to 12 % of the tokens (2510.07364) recover about 76 % of what RL gives."
+    )
+    POPULAR = (
+        "It is said that steering recovers 91 % of what a reasoning model adds. That was the first version of the paper; "
+        "the fourth says about 76 % after RL and 11 % after SFT on stronger traces: what is not there cannot be brought out."
+    )
+    FEATURES = ("probes/formats", "probes/competence")
+    NOISE = ("latent: GRPO",)
+    SCALES: ClassVar[Mapping[str, Settings]] = {
+        "smoke": Settings((2.0,), base=60, steps=3, shots=3, problems=24),
+        "laptop": Settings(),
+    }
+    SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 5}
+    EXPECT = (
+        Expectation(
+            "base: gap from greedy to pass@16 (luck taken out), latent - absent",
+            (
+                *difference("latent: base", "absent: base", "pass@16 beyond luck"),
+                *difference("absent: base", "latent: base", "greedy"),
+            ),
+            0.3,
+            "Samples of the base without the ability solve as many problems as those of the base that has it.",
+        ),
+        _elicits("CoT-decoding", "CoT-decoding", "base"),
+        _elicits("steering", "steering", "base"),
+        _elicits("GRPO", "greedy", "GRPO"),
+        _elicits("SFT on one problem", "greedy", "SFT on one problem"),
+        Expectation(
+            "where latent: CoT-decoding, steering and GRPO - their random controls, mean",
+            tuple(
+                Term(f"latent: {way}", reading, sign / 3)
+                for way, reading, sign in (
+                    ("base", "CoT-decoding", 1),
+                    ("base", "random first token", -1),
+                    ("base", "steering", 1),
+                    ("base", "random vector", -1),
+                    ("GRPO", "greedy", 1),
+                    ("GRPO on permuted rewards", "greedy", -1),
+                )
+            ),
+            0.2,
+            "Random first tokens, random vectors and random rewards bring out as much.",
+        ),
+    )
+    PLOTS = (
+        Plot(
+            "Greedy success of base, CoT-decoding, steering, GRPO, SFT on one problem",
+            "0 base, 1 CoT-decoding, 2 steering, 3 GRPO, 4 SFT on one problem",
+            "problems solved",
+            tuple(
+                Curve(base, tuple((place, f"{base}: {way}", reading) for place, (way, reading) in enumerate(SHOWN)))
+                for base in BASES
+            ),
+        ),
+    )
+
+    def arms(self, settings: Settings) -> tuple[str, ...]:
+        """Every way on both bases; elicitors without training are readings of each."""
+        return tuple(f"{base}: {way}" for base in BASES for way in WAYS)
+
+    def prepare(self, seed: int, settings: Settings) -> None:
+        """Both bases."""
+        for base in BASES:
+            base_model(seed, settings.recipe(base))
+
+    def run(self, arm: str, seed: int, settings: Settings, *, again: bool = False) -> Mapping[str, float]:
+        """Tune the base, and measure the model with and without the elicitors that need no training."""
+        base, _, way = arm.partition(": ")
+        model, problems = base_model(seed, settings.recipe(base)), _problems(settings, seed, "train", 256)
+        if way.startswith("GRPO"):
+            options = Grpo(rate=settings.rate, longest=model.language.response, permute="permuted" in way)
+            arena, rule = Arena(problems, model, options, 2 * seed + again), Plain(len(problems), 2 * seed + again)
+            for _ in range(settings.steps):
+                rule.step(arena)
+            model = arena.model
+        elif way != "base":
+            one = str(problems[-1].prompt)
+            model = copy.deepcopy(model)
+            schedule = Schedule(settings.shots, settings.shot_rate, warm=0, fall=0.0)
+            fit(model, model.language, lambda _: Batch([one], [respond(one, "full")]), schedule)
+        return _readings(model, problems, _problems(settings, seed, "eval", settings.problems), settings, seed)
+
+
+def _problems(settings: Settings, seed: int, split: str, count: int) -> list[Example]:
+    """`count` of each level."""
+    world = catalog.create("worlds", "chain")
+    return [world.make(10_000 * seed + index, level, split) for level in settings.levels for index in range(count)]
+
+
+def _readings(
+    model: GPT, known: Sequence[Example], tested: Sequence[Example], settings: Settings, seed: int
+) -> dict[str, float]:
+    """Greedy success, pass@16, and success with each elicitor that needs no training."""
+    arena = Arena(tested, model, Grpo(longest=model.language.response), seed)
+    sampled = arena.look(tested, 16)
+    grades = np.array([[float(example.answer in answers) for example in tested] for answers in sampled.answers])
+    greedy, rng = arena.look(tested, 1, greedy=True), np.random.default_rng((seed, 6))
+    return {
+        "greedy": float(greedy.rewards.mean()),
+        "pass@1": float(sampled.rewards.mean()),
+        "pass@16": float(np.diagonal(grades).mean()),
+        "pass@16 beyond luck": dependence(grades).kappa.value,
+        "share full": float(np.mean([[style == "full" for style in group] for group in sampled.formats])),
+        **elicited(model, known, [respond(str(example.prompt), "full") for example in known], tested, rng),
+    }

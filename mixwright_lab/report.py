@@ -1,0 +1,45 @@
+"""Report of the laboratory: lab.html, lab.md, and the table of docs/controllers.md, written from the kept results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mixwright.errors import InputError
+from mixwright.runs import write_text
+from mixwright_lab.cards import collect, unknown
+from mixwright_lab.conditions import ROOT
+from mixwright_lab.page import html
+from mixwright_lab.text_page import controllers, lab, marks
+
+DOCS = ROOT / "docs"
+
+
+def write(results: Path, out: Path | None = None) -> list[Path]:
+    """Write the page and the texts; the hand-written part of a text is kept.
+
+    Args:
+        results: folder of results.
+        out: folder to write to; None is the folder `docs` of the repository.
+
+    Raises:
+        InputError: a result cannot be read, or a text lacks its markers; nothing is written then.
+    """
+    folder = out or DOCS
+    if out is None and not DOCS.is_dir():
+        raise InputError("the repository's folder docs", "none beside the package", "Name a folder: --out DIR.")
+    cards = collect(results)
+    made = {folder / "lab.html": html(cards, unknown(results)), folder / "lab.md": lab(_text(folder), cards)}
+    page = folder / "controllers.md"
+    if page.is_file():
+        made[page] = controllers(page.read_text(encoding="utf-8"), cards)
+    for path, text in made.items():
+        write_text(path, text)
+    return list(made)
+
+
+def _text(folder: Path) -> str:
+    """lab.md of that folder, else that of the repository, else one without words of our own."""
+    for path in (folder / "lab.md", DOCS / "lab.md"):
+        if path.is_file():
+            return path.read_text(encoding="utf-8")
+    return "\n\n".join(("# Laboratory", "\n".join(marks("words")), "\n".join(marks("findings")))) + "\n"

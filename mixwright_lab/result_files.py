@@ -1,0 +1,102 @@
+"""Results of findings, one JSON file each: expectations, contrasts, word, raw rows, seeds, versions, seconds.
+
+The committed ones are of scale `laptop` and seed base 0; `NAME.1000.json` is the same finding with seeds from 1000 on. A
+result is stale where claim or expectations of the finding have been edited since.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mixwright.contracts import Finding
+from mixwright.records import to_data
+from mixwright.runs import read_json, write_json
+from mixwright_lab.conditions import conditions
+from mixwright_lab.judging import Judged, Row, Word, judge
+
+FOLDER = Path(__file__).parent / "results"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a finding gave."""
+
+    finding: str
+    """Its name."""
+    word: Word
+    """The worst of its contrasts."""
+    scale: str
+    """`smoke` says nothing about the claim."""
+    seeds: tuple[int, ...]
+    """Paired over arms."""
+    contrasts: tuple[Judged, ...]
+    """One per expectation."""
+    expectations: str
+    """Digest of claim and expectations as they were when it was run."""
+    settings: Mapping[str, Any]
+    """Of the scale."""
+    rows: tuple[Row, ...]
+    """Every figure can be worked out again from them."""
+    cpu_seconds: float
+    """Of all rows, and of what they share."""
+    conditions: Mapping[str, Any]
+    """Versions, processor, commit."""
+    goals: tuple[Mapping[str, Any], ...]
+    """The expectations in the form that all benchmarks have."""
+
+
+def result_of(name: str, finding: Finding, scale: str, rows: Sequence[Row], shared_seconds: float) -> Result:
+    """Judge the rows of a finding.
+
+    Raises:
+        InputError: a reading that an expectation names is missing or no finite number.
+    """
+    contrasts, word = judge(finding.EXPECT, rows, finding.NOISE)
+    return Result(
+        name,
+        word,
+        scale,
+        tuple(sorted({row.seed for row in rows})),
+        tuple(contrasts),
+        digest(finding),
+        dataclasses.asdict(finding.SCALES[scale]),
+        tuple(rows),
+        shared_seconds + sum(row.seconds for row in rows),
+        conditions(),
+        tuple(goal(one) for one in contrasts),
+    )
+
+
+def goal(one: Judged) -> dict[str, Any]:
+    """An expectation as a goal with what came out."""
+    wanted = f">= {max(one.least, one.noise or 0.0):.4g}, low above 0"
+    ends = {"value": one.value, "low": one.low, "high": one.high}
+    return {"name": one.name} | ends | {"goal": wanted, "reached": one.word == "reproduced"}
+
+
+def digest(finding: Finding | type[Finding]) -> str:
+    """Digest of what the finding says it expects."""
+    said = repr((finding.CLAIM, [to_data(one) for one in finding.EXPECT], finding.NOISE))
+    return hashlib.blake2b(said.encode(), digest_size=12).hexdigest()
+
+
+def place(name: str, seed_base: int, folder: Path = FOLDER) -> Path:
+    """Where a result of scale `laptop` is kept."""
+    return folder / (f"{name}.{seed_base}.json" if seed_base else f"{name}.json")
+
+
+def write(path: Path, result: Result) -> None:
+    """Write it, atomically."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, to_data(result))
+
+
+def read(name: str, seed_base: int = 0, folder: Path = FOLDER) -> Result | None:
+    """The kept result; None where there is none. Raises InputError for a file that is no such result."""
+    path = place(name, seed_base, folder)
+    return read_json(path, Result) if path.is_file() else None

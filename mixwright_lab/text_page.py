@@ -1,0 +1,114 @@
+"""Text of the laboratory: the parts of docs/lab.md and docs/controllers.md that are made from results, between markers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mixwright.errors import InputError
+from mixwright.verdict.text import line
+from mixwright_lab.cards import (
+    AGAIN,
+    MEANING,
+    PARTS,
+    RULE,
+    STALE,
+    Card,
+    figure,
+    minutes,
+    number,
+    run_again,
+    said,
+    seeds,
+    tally,
+)
+
+WRITES = "`python -m mixwright_lab report` writes it"
+
+
+def marks(name: str) -> tuple[str, str]:
+    """Where a part that is made begins and ends."""
+    return f"<!-- {name}: {WRITES} -->", f"<!-- /{name} -->"
+
+
+def lab(page: str, cards: Sequence[Card]) -> str:
+    """docs/lab.md with the words and cards of now; the rest of it is kept.
+
+    Raises:
+        InputError: its markers are not there once each.
+    """
+    return replaced(replaced(page, "words", words()), "findings", findings(cards))
+
+
+def controllers(page: str, cards: Sequence[Card]) -> str:
+    """docs/controllers.md with the table of what rests on which finding.
+
+    Raises:
+        InputError: its markers are not there once each.
+    """
+    return replaced(page, "rests", rests(cards))
+
+
+def replaced(page: str, name: str, made: str) -> str:
+    """The page with that part made anew."""
+    begin, end = marks(name)
+    if (page.count(begin), page.count(end)) != (1, 1) or page.index(end) < page.index(begin):
+        raise InputError(f"{begin} and then {end}, once each", "another page", "Put the markers back; nothing was written.")
+    before, _, rest = page.partition(begin)
+    return f"{before}{begin}\n{made}\n{end}{rest.partition(end)[2]}"
+
+
+def words() -> str:
+    """What the words mean."""
+    return "\n".join((*_table(("word", "of a contrast"), MEANING.items()), "", RULE))
+
+
+def rests(cards: Sequence[Card]) -> str:
+    """Every plug-in that a finding names."""
+    pairs = [(feature, card) for card in cards for feature in card.finding.FEATURES]
+    pairs.sort(key=lambda pair: (pair[0], pair[1].name))
+    rows = [(f"`{_plain(name)}`", f"[{_plain(card.name)}](lab.md#{_plain(card.name)})", card.word) for name, card in pairs]
+    return "\n".join(_table(("plug-in", "finding", "word"), rows, plain=False))
+
+
+def findings(cards: Sequence[Card]) -> str:
+    """The tally and a card for each."""
+    parts = [tally(cards)]
+    results = [card.result for card in cards if card.result]
+    parts.append(f"All that is shown takes {minutes(*results)} CPU minutes. The same with charts: [lab.html](lab.html).")
+    return "\n\n".join([*parts, *(_card(card) for card in cards)])
+
+
+def _card(card: Card) -> str:
+    result = card.result
+    texts = [f"### {_plain(card.name)}", f"**{card.word.capitalize()}.** {_plain(said(card))}"]
+    texts += [f"**{heading}.** {_plain(getattr(card.finding, name))}" for heading, name in PARTS]
+    if result is None or card.word == STALE:
+        rows = [(one.name, number(one.least, one.unit), one.unit, one.refuted) for one in card.finding.EXPECT]
+        texts.append("\n".join(_table(("contrast", "at least", "unit", "refuted if"), rows)))
+    else:
+        rows = [
+            (one.name, one.word, figure(one), number(one.least, one.unit), number(one.noise, one.unit))
+            for one in result.contrasts
+        ]
+        texts.append("\n".join(_table(("contrast", "word", "mean and interval", "least size", "noise floor"), rows)))
+        if card.remarks:
+            texts.append(f"**Remarks.** {_plain(card.remarks)}")
+        if again := run_again(card):
+            texts.append(f"**Run again with seeds from {AGAIN} on.** {_plain(again)}")
+    cost = "" if result is None else f" ({seeds(result)}, {minutes(result)} CPU minutes)"
+    features = ", ".join(f"`{_plain(feature)}`" for feature in card.finding.FEATURES) or "nothing"
+    texts.append(f"`{_plain(card.command)}`{cost}. What rests on it in Mixwright: {features}.")
+    return "\n\n".join(texts)
+
+
+def _table(head: Sequence[str], rows: object, *, plain: bool = True) -> list[str]:
+    told = [[_plain(text) if plain else text for text in row] for row in rows]  # type: ignore[attr-defined]
+    return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *told)]
+
+
+def _plain(text: str) -> str:
+    """Raw text as Markdown that shows it: no markup, no cells of its own, no hidden characters."""
+    shown = line(text, limit=4000).replace("\\", "\\\\").replace("&", "&amp;").replace("<", "&lt;")
+    for letter in "|*`":
+        shown = shown.replace(letter, "\\" + letter)
+    return shown.replace("](", "]\\(")

@@ -1,0 +1,300 @@
+"""The laboratory's page and texts: figures by hand, hostile texts, missing and stale results, and the committed files."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import html as markup
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cli_call import Call
+from scipy import stats
+from source_tree import ROOT
+from test_page_browser import CHROMIUM, WIDTHS, look
+
+from mixwright import catalog
+from mixwright.cli.findings import features, rests_on
+from mixwright.conformance import check_finding
+from mixwright.contracts import Finding
+from mixwright.errors import InputError
+from mixwright.records import Curve, Expectation, Plot, difference
+from mixwright_lab import result_files
+from mixwright_lab.cards import Card, collect, deciding, largest, number, run_again, said, tally, unknown
+from mixwright_lab.judging import Judged, Row
+from mixwright_lab.page import html, lines
+from mixwright_lab.report import write
+from mixwright_lab.result_files import Result, result_of
+from mixwright_lab.text_page import controllers, lab, marks
+
+DOCS = ROOT / "docs"
+EVIL = "<script>alert(1)</script> | `x` \u202e[a](javascript:b) <!-- /findings -->"
+
+
+class Made(Finding):
+    """Two arms that differ by 0.3 of one reading."""
+
+    CLAIM, SOURCE, SHOWS, POPULAR = "a is more than b.", "Nobody, Made up.", "Nothing.", "That it is."
+    FEATURES = ("planners/proportional",)
+    NOISE = "b"
+    SCALES = {"smoke": dataclasses.make_dataclass("S", [])(), "laptop": dataclasses.make_dataclass("S", [])()}  # noqa: RUF012
+    EXPECT = (Expectation("a - b", difference("a", "b", "x"), 0.1, "a is not more."),)
+    PLOTS = (Plot("x of both", "place", "share", (Curve("a", ((1.0, "a", "x"), (2.0, "b", "x"), (3.0, "gone", "x"))),)),)
+
+    def arms(self, settings: Any) -> tuple[str, ...]:
+        return ("a", "b")
+
+    def run(self, arm: str, seed: int, settings: Any, *, again: bool = False) -> dict[str, float]:
+        return {"x": 0.5}
+
+
+def rows(shift: float = 0.3, first: int = 0) -> list[Row]:
+    found = [Row("a", first + seed, {"x": 0.5 + shift + 0.01 * seed}, 30.0) for seed in range(5)]
+    return found + [Row("b", first + seed, {"x": 0.5}, 30.0, again) for seed in range(5) for again in (False, True)]
+
+
+def card(cls: type[Finding] = Made, result: Result | None = None, again: Result | None = None, name: str = "made") -> Card:
+    return Card(name, cls, result, again)
+
+
+def made(shift: float = 0.3, scale: str = "laptop", cls: type[Finding] = Made, first: int = 0) -> Result:
+    return result_of("made", cls(), scale, rows(shift, first), 0.0)
+
+
+def edited(**texts: object) -> type[Finding]:
+    return type("Made", (Made,), texts)
+
+
+def judged(word: Any, value: float, least: float, noise: float | None = None, unit: str = "points") -> Judged:
+    return Judged(f"{word} {value}", unit, value, value - 0.01, value + 0.01, 0.01, least, noise, word, (value,))
+
+
+def test_numbers_by_hand() -> None:
+    assert number(0.03179, "points", sign=True) == "+3.18"
+    assert number(-0.5, "points") == "\u221250"
+    assert number(-1.234, "nats") == "\u22121.23"
+    assert number(None, "points") == "\u2013"
+
+
+def test_the_tally_counts_every_finding_once() -> None:
+    stale = edited(CLAIM="Another.")
+    cards = [card(result=made()), card(result=made(0.0)), card(), card(), card(stale, made()), card(result=made(-0.3))]
+    assert tally(cards) == (
+        "3 published claims re-run on tiny models: 1 reproduced, 0 in part, 0 inconclusive, 1 not reproduced, 1 refuted; "
+        "2 are not run and 1 is stale."
+    )
+    assert tally([card()]) == "No finding has a result that counts; 1 is not run."
+
+
+def test_the_contrast_that_decides_has_the_worst_word_and_the_largest_is_by_what_was_asked() -> None:
+    found = [judged("reproduced", 0.5, 0.1), judged("in part", 0.2, 0.3), judged("in part", 0.25, 0.1, noise=0.5)]
+    assert deciding(found) is found[2], "half of what the noise floor asks for, against two thirds of the least size"
+    assert largest([*found, judged("refuted", -0.9, 0.1)]).value == -0.9
+    assert largest([judged("reproduced", 3.0, 1.0, unit="nats"), found[0]]) is found[0], "five times against three"
+
+
+def test_a_plot_has_t_intervals_over_seeds_and_leaves_out_what_nobody_ran() -> None:
+    (series,) = lines(Made.PLOTS[0], made()).series
+    values = [0.8 + 0.01 * seed for seed in range(5)]
+    low, high = stats.t.interval(0.95, 4, np.mean(values), stats.sem(values))
+    assert series.x == (1.0, 2.0)
+    assert (series.y[0], series.low[0], series.high[0]) == pytest.approx((np.mean(values), low, high), abs=1e-6)
+    assert (series.y[1], series.low[1], series.high[1]) == (0.5, 0.5, 0.5), "the twins of the noise arm are left out"
+
+
+def test_hostile_texts_are_escaped() -> None:
+    texts = dict.fromkeys(("CLAIM", "SOURCE", "SHOWS", "POPULAR", "REMARKS"), EVIL)
+    expect = (Expectation(EVIL, difference("a", "b", "x"), 0.1, EVIL),)
+    plot = Plot(EVIL, EVIL, EVIL, (Curve(EVIL, ((1.0, "a", "x"),)),))
+    cls = edited(**texts, EXPECT=expect, PLOTS=(plot,), FEATURES=(EVIL,))
+    cards = [card(cls, name=EVIL), card(cls, made(cls=cls), name=EVIL)]
+    page, empty = html(cards, [EVIL]), "\n".join(("", *marks("words"), *marks("findings"), *marks("rests"), ""))
+    assert "<script" not in page
+    assert "javascript:b" not in re.findall(r'href="([^"]*)"', page)
+    assert "\u202e" not in page
+    text = lab(empty, cards) + controllers(empty, cards)
+    assert "<script" not in text
+    assert "\u202e" not in text
+    assert "[a](" not in text
+    assert lab(lab(empty, cards), cards) == lab(empty, cards), "a text of a finding is no marker"
+
+
+def test_missing_smoke_and_unknown_results(tmp_path: Path) -> None:
+    names = list(catalog.listing("findings"))
+    assert [one.word for one in collect(tmp_path)] == ["not run"] * len(names)
+    result_files.write(tmp_path / "pruning.json", made(scale="smoke"))
+    result_files.write(tmp_path / "gone.1000.json", made())
+    cards = collect(tmp_path)
+    assert {one.word for one in cards} == {"not run"}, "smoke says nothing about a claim"
+    assert unknown(tmp_path) == ["gone.1000.json"]
+    assert "gone.1000.json" in html(cards, unknown(tmp_path))
+    (tmp_path / "pruning.json").write_text("{", encoding="utf-8")
+    with pytest.raises(InputError, match=r"pruning\.json"):
+        write(tmp_path, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_stale_result_is_called_stale_and_counted_nowhere() -> None:
+    cls = edited(EXPECT=(Expectation("a - b", difference("a", "b", "x"), 0.2, "a is not more."),))
+    old = card(cls, made(), made(first=1000))
+    assert old.word == "stale"
+    assert "By the earlier ones: reproduced." in said(old)
+    assert run_again(old) == ""
+    assert "made: stale" in html([old])
+    assert card(edited(REMARKS="Because."), made()).word == "reproduced", "remarks may be written after the run"
+
+
+def test_the_second_run_is_compared() -> None:
+    same, other = card(result=made(), again=made(0.2, first=1000)), card(result=made(), again=made(-0.3, first=1000))
+    assert run_again(same) == "The same word, reproduced: 5 seeds (1000 to 1004), 7.5 CPU minutes."
+    assert run_again(other).startswith("Another word, reproduced, then refuted: 5 seeds (1000 to 1004), 7.5 CPU minutes.")
+    assert "a - b, \u221228 [" in run_again(other)
+
+
+def test_a_result_without_a_reason_says_so() -> None:
+    assert "Not written yet." in html([card(result=made(0.0))])
+    assert "Why it differs from its source" in html([card(edited(REMARKS="The model is too small."), made(0.0))])
+    assert "Not written yet." not in html([card(result=made())])
+
+
+def test_a_page_without_markers_is_left_alone(tmp_path: Path) -> None:
+    page = "\n".join(("", *marks("words"), *marks("findings"), ""))
+    for broken in (page.replace(marks("words")[1], ""), page + marks("findings")[0]):
+        with pytest.raises(InputError, match="markers"):
+            lab(broken, [card()])
+    (tmp_path / "lab.md").write_text("Mine", encoding="utf-8")
+    with pytest.raises(InputError, match="markers"):
+        write(result_files.FOLDER, tmp_path)
+    assert not (tmp_path / "lab.html").exists()
+
+
+def words_of(page: str) -> str:
+    """What a page says, without charts and looks."""
+    return markup.unescape(re.sub(r"<[^>]*>|\s+", " ", re.sub(r"<(style|svg).*?</\1>", "", page, flags=re.DOTALL)))
+
+
+def test_the_committed_pages_are_those_of_the_committed_results() -> None:
+    """After a run, or an edit of a finding: `python -m mixwright_lab report`."""
+    cards = collect()
+    text, levers = ((DOCS / name).read_text(encoding="utf-8") for name in ("lab.md", "controllers.md"))
+    assert lab(text, cards) == text
+    assert controllers(levers, cards) == levers
+    assert words_of((DOCS / "lab.html").read_text(encoding="utf-8")) == words_of(html(cards, unknown()))
+
+
+def test_no_committed_result_is_stale() -> None:
+    """`mixwright explain` reads their words alone. Run an edited finding again, or take its result away."""
+    kept = [(one, result) for one in collect() for result in (one.result, one.again) if result]
+    assert [one.name for one, result in kept if not one.current(result)] == []
+    assert unknown() == []
+
+
+def test_the_page_is_the_same_for_the_same_results() -> None:
+    result = made()
+    assert html([card(result=result)]) == html([card(result=result)])
+
+
+@pytest.mark.parametrize("name", catalog.listing("findings"))
+def test_features_are_read_from_the_source(name: str) -> None:
+    assert features(ROOT / "mixwright_lab" / "findings" / f"{name}.py") == catalog.load("findings", name).FEATURES
+
+
+def test_a_feature_that_does_not_exist_breaks_the_promise(monkeypatch: pytest.MonkeyPatch) -> None:
+    pruning = catalog.load("findings", "pruning")
+    for feature, real in (("planners/proportional", True), ("planners/none", False), ("planner/proportional", False)):
+        monkeypatch.setattr(pruning, "FEATURES", (feature,))
+        with contextlib.nullcontext() if real else pytest.raises(AssertionError, match=f"FEATURES, {feature}"):
+            check_finding(pruning)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"word": "refuted", "scale": "laptop"}', "refuted; so the laboratory does not support it"),
+        ('{"word": "in part", "scale": "laptop"}', "in part"),
+        ('{"word": "reproduced", "scale": "smoke"}', "not run; so the laboratory does not support it"),
+        ("{", "its result cannot be read; so the laboratory does not support it"),
+        (None, "not run; so the laboratory does not support it"),
+    ],
+)
+def test_what_a_plugin_rests_on(text: str | None, told: str, tmp_path: Path) -> None:
+    for folder in ("findings", "results"):
+        (tmp_path / folder).mkdir()
+    shutil.copy(ROOT / "mixwright_lab" / "findings" / "pruning.py", tmp_path / "findings")
+    if text is not None:
+        (tmp_path / "results" / "pruning.json").write_text(text, encoding="utf-8")
+    assert rests_on(catalog.known("planners", "proportional"), tmp_path) == [f"Rests on the finding pruning: {told}."]
+    assert rests_on(catalog.known("planners", "temperature"), tmp_path) == []
+    assert rests_on(catalog.known("findings", "pruning"), tmp_path) == [f"Result: {told.partition(';')[0]}."]
+
+
+def test_explain_says_it_without_importing_the_laboratory(call: Call) -> None:
+    word = next(one for one in collect() if one.name == "pruning").word
+    assert f"Rests on the finding pruning: {word}" in call("explain", "proportional")[1]
+    code = "import sys; from mixwright.cli.plugins import show_row; show_row('proportional'); "
+    done = subprocess.run(
+        [sys.executable, "-c", code + "print('mixwright_lab' in sys.modules)"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "False"
+
+
+EVERY_ROW = """
+from mixwright import catalog, conformance
+from mixwright_lab.running import tasks_of, work
+finding = catalog.create("findings", "averages")
+conformance.check_finding(type(finding))
+for task in (task for part in tasks_of("averages", finding, "laptop", 0) for task in part):
+    work(task)
+"""
+"""Keeps the promises, and makes every row in one process: that is quicker than a process for each."""
+
+
+def test_the_example_of_the_page_runs_as_the_page_says(tmp_path: Path) -> None:
+    text = (DOCS / "lab.md").read_text(encoding="utf-8")
+    (source,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "mixwright").symlink_to(ROOT / "mixwright")
+    shutil.copytree(ROOT / "mixwright_lab", tmp_path / "mixwright_lab", ignore=shutil.ignore_patterns("__pycache__"))
+    for other in (tmp_path / "mixwright_lab" / "findings").glob("[!_]*.py"):
+        other.unlink()
+    (tmp_path / "mixwright_lab" / "findings" / "averages.py").write_text(source, encoding="utf-8")
+    environment = os.environ | {"PYTHONPATH": str(tmp_path), "MIXWRIGHT_LAB_ROWS": str(tmp_path / "rows")}
+    out = str(tmp_path / "results")
+    for words in (
+        ("-c", EVERY_ROW),
+        ("-m", "mixwright_lab", "run", "averages", "--out", out),
+        ("-m", "mixwright_lab", "report", "--results", out, "--out", str(tmp_path / "docs")),
+    ):
+        done = subprocess.run([sys.executable, *words], capture_output=True, text=True, env=environment, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert "averages: reproduced" in (tmp_path / "docs" / "lab.html").read_text(encoding="utf-8")
+    assert "### averages\n\n**Reproduced.**" in (tmp_path / "docs" / "lab.md").read_text(encoding="utf-8")
+
+
+def test_the_interval_by_hand_stands_on_the_page() -> None:
+    values = [0.3 + 0.01 * seed for seed in range(5)]
+    half = stats.t.ppf(0.975, 4) * np.std(values, ddof=1) / math.sqrt(5)
+    told = f"+32 [{100 * (0.32 - half):.3g}, {100 * (0.32 + half):.3g}] points"
+    assert told in html([card(result=made())])
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine (apt-get install chromium)")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_reads_well_in_a_browser(tmp_path: Path, scheme: str) -> None:
+    page = tmp_path / "lab.html"
+    long = edited(CLAIM="unbroken" * 40, EXPECT=(Expectation("word" * 30, difference("a", "b", "x"), 0.1, "no" * 99),))
+    cards = [card(result=made(), name="one"), card(long, made(-0.3, cls=long), name="two_" * 9), card(name="three")]
+    page.write_text(html([*cards, card(long, made(), name="four")], ["gone.json"]), encoding="utf-8")
+    for width, found in look(page, tmp_path, scheme).items():
+        assert found["wide"] == int(width)
+        assert found["scrolls"] <= int(width), "the page scrolls sideways"
+        assert (found["out"], found["pale"], found["small"]) == ([], [], [])
+        assert (found["fetched"], found["scripts"]) == ([], 0)
+    assert len(WIDTHS) == 2
