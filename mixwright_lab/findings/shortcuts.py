@@ -58,6 +58,10 @@ class Shortcuts(Finding):
     )
     FEATURES = ("monitors/repetition", "monitors/skipped_work", "monitors/length")
     NOISE = (arm_name("hard", LOSSES[0]),)
+    REMARKS = (
+        "The harm to known problems is that of permuted rewards: drift. What the reward does add is a habit: answers at "
+        "once, and, where one answer can be guessed, that answer. The published claim joins the two."
+    )
     SCALES: ClassVar[Mapping[str, Settings]] = {
         "smoke": Settings(base=100, steps=4, pool=100, items=4, samples=2),
         "laptop": Settings(),
