@@ -133,11 +133,18 @@ def check_settings(settings: Mapping[str, Any]) -> None:
             raise InputError(f"steering.{name} of 0 or more", repr(value), "Correct it, or leave it out.")
         if name == "reward_range" and value is not None:
             _check_range(value)
-        if name == "options" and (wrong := [key for key, given in value.items() if not isinstance(given, Mapping)]):
-            expected = f"steering.options: a mapping of keyword arguments under {wrong[0]}"
-            raise InputError(expected, repr(value[wrong[0]])[:80], "Write it as {'kind.name': {'argument': value}}.")
+        if name == "options":
+            _check_options(value)
         if name == "slow_rewards" and value not in get_args(Slow):
             raise InputError(f"steering.slow_rewards: {' or '.join(get_args(Slow))}", repr(value)[:80], "Correct it.")
+
+
+def _check_options(value: Any) -> None:
+    """Raises InputError unless each lever's keyword arguments are a mapping."""
+    for lever, given in value.items():
+        if not isinstance(given, Mapping):
+            expected = f"steering.options: a mapping of keyword arguments under {lever}"
+            raise InputError(expected, repr(given)[:80], "Write it as {'kind.name': {'argument': value}}.")
 
 
 def _check_range(value: Any) -> None:
