@@ -1,9 +1,9 @@
 """Finding on rare tasks: a wider model learns what is rare and complex because common tasks disturb it less.
 
-Kinds of tasks are crossed: rare or frequent, simple or complex. The matched control sees the same rare rows in the same steps
-with the common rows left out: what it knows more than the mixture is what common tasks cost, whatever width does to learning.
-Draws are the engine's, so rows of a task come evenly; `bunched` gives the same rare rows in one of 40 steps. Each arm has the
-learning rate that was best for it on seeds from 100 on. Tables are those of seed + 1000: no pilot or benchmark has drawn them.
+Kinds of tasks are crossed: rare or frequent, simple or complex. The matched control sees the same rare rows in the same
+steps, common rows left out: what it knows more than the mixture is what common tasks cost, whatever width does to learning.
+Draws are the engine's: a task's rows come evenly; `bunched` gives the same rare rows in one of 40 steps. Each arm has the
+learning rate that was best for it on seeds from 100 on. Tables are those of seed + 1000, which nothing else has drawn.
 
 Source: Huang et al., Why Larger Models Learn More: Effects of Capacity, Interference, and Rare-Task Retention, 2605.29548.
 Unit: share of a task's entries that is answered right, greedy, mean over the three tasks of a kind.
