@@ -39,13 +39,16 @@ class Settings:
     """Steps of SFT of the base."""
     shares: tuple[tuple[float, float], ...] = ((1.0, 1.0), (2.0, 0.3), (3.0, 0.15))
     """Of the levels in it: the first task leaves room, the second more."""
-    ways: tuple[tuple[float, float], ...] = ((0.0, 3e-4), (0.0, 1e-3), (0.0, 3e-3), (0.1, 1e-3), (0.1, 3e-3), (1.0, 3e-3))
+    ways: tuple[tuple[float, float], ...] = (
+        *((0.0, rate) for rate in (3e-4, 6e-4, 1e-3, 1.5e-3)),
+        *((beta, rate) for beta in (0.1, 1.0) for rate in (1e-3, 1.5e-3)),
+    )
     """Coefficient of the KL and learning rate of each run on the first task."""
     checkpoints: tuple[int, ...] = (20, 60)
     """Steps after which a run on the second task starts."""
-    second: int = 30
+    second: int = 60
     """Steps on the second task, at `rate` and without KL."""
-    rate: float = 1e-3
+    rate: float = 5e-4
     """Of the second task."""
     known: int = 256
     """Problems of each task that are trained on."""
