@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mixwright.errors import InputError
-from mixwright_lab.findings.pruning_language import KEPT, Settings, best_of, error, examples, trained
+from mixwright_lab.pruned import KEPT, Settings, best_of, error, examples, trained
 from mixwright_lab.worlds.comparison import ANSWERS, DIGITS, Comparison, language, shares
 
 

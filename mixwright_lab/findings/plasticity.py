@@ -191,10 +191,7 @@ def _measured(arena: Arena, tested: Mapping[str, Sequence[Example]], before: Map
 
 
 def _matched(rows: Sequence[Mapping[str, float]], near: float) -> float:
-    """Success on the second task of leashed checkpoints minus plain ones, mean over pairs near in success on the first.
-
-    Where there is no such pair, the nearest pair of all.
-    """
+    """Success on the second task of leashed minus plain checkpoints: mean over pairs near on the first, or the nearest."""
     pairs = [
         (abs(leashed["first task"] - plain["first task"]), leashed["second task"] - plain["second task"])
         for leashed, plain in product((r for r in rows if r["beta"]), [r for r in rows if not r["beta"]])
