@@ -57,6 +57,10 @@ class Difficulty(Finding):
     )
     POPULAR = "It is said that difficulty drifts: what drifts is who is in the band; the order of prompts hardly changes."
     FEATURES = ("selectors/difficulty", "selectors/equal_levels")
+    REMARKS = (
+        "Success drifts, as claimed, though not beyond doubt (32 points [0, 64]), and choosing by it beats uniform draws. "
+        "That needs no tracking in runs this short: a band fixed at the start does as well to within 2 points."
+    )
     NOISE = ("uniform",)
     SCALES: ClassVar[Mapping[str, Settings]] = {
         "smoke": Settings(Recipe(plain=3, steps=20), 60, 96, 4, 4, Grpo(4, 4)),

@@ -72,6 +72,11 @@ class Formats(Finding):
         "the winner at 1B was neither the most frequent nor the most accurate at the start."
     )
     FEATURES = ("probes/formats", "monitors/formats")
+    REMARKS = (
+        "The worked-out style wins 14 of 15 races, from a share of .3 too. Where another is right more often at the start "
+        "(.6 to .4), its accuracy rises within the run and it keeps its lead in 4 of 5 seeds: wrong labels are unlearnt, and "
+        "what samples show before training foretells the winner no better than shares do."
+    )
     NOISE = (PLAIN,)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(60, 8, 2, 2, 12, 4), "laptop": Settings()}
     EXPECT = (
