@@ -74,7 +74,7 @@ class Formats(Finding):
     FEATURES = ("probes/formats", "monitors/formats")
     REMARKS = (
         "The worked-out style wins 14 of 15 races, from a share of .3 too. Where another is right more often at the start "
-        "(.6 to .4), its accuracy rises within the run and it keeps its lead in 4 of 5 seeds: wrong labels are unlearnt, and "
+        "(.6 to .4), its accuracy rises within the run and it keeps its lead in 4 of 5 seeds: wrong labels are unlearnt: "
         "what samples show before training foretells the winner no better than shares do."
     )
     NOISE = (PLAIN,)
