@@ -142,6 +142,11 @@ def largest(contrasts: Sequence[Judged]) -> Judged:
     return max(contrasts, key=lambda one: abs(one.value) / asked(one))
 
 
+def held(contrasts: Sequence[Judged]) -> str:
+    """How many are reproduced, as "5 of 6"."""
+    return f"{sum(one.word == 'reproduced' for one in contrasts)} of {len(contrasts)}"
+
+
 def asked(one: Judged) -> float:
     """The least size that counts: never below the noise floor."""
     return max(one.least, one.noise or 0.0)

@@ -37,6 +37,7 @@ from mixwright_lab.cards import (
     Card,
     deciding,
     figure,
+    held,
     interval,
     largest,
     minutes,
@@ -81,12 +82,15 @@ def parts(cards: Sequence[Card], strays: Sequence[str] = ()) -> list[Part]:
 
 def overview(cards: Sequence[Card], strays: Sequence[str] = ()) -> list[Block]:
     """The sentence, the table, and what the words mean."""
-    columns = ("finding", "word", "largest contrast", "contrast that decides", "seeds", "CPU minutes")
+    columns = ("finding", "word", "contrasts that hold", "largest contrast", "contrast that decides", "seeds", "CPU minutes")
     named = ", ".join(strays)
     return [
         Headline(tally(cards)),
         Table(
-            "Every finding; largest: by multiples of the size that was asked for", columns, [row(c) for c in cards], (4, 5)
+            "Every finding; largest: by multiples of the size that was asked for",
+            columns,
+            [row(c) for c in cards],
+            (2, 5, 6),
         ),
         Paragraph(f"Files of results that belong to no finding: {named}." if strays else "", "caution"),
         Fold(
@@ -100,10 +104,11 @@ def row(card: Card) -> tuple[str, ...]:
     """The card in the table of all; figures of a stale result are not shown there."""
     result = card.result
     if result is None or card.word == STALE:
-        return (card.name, card.word, NONE, NONE, NONE, NONE)
+        return (card.name, card.word, NONE, NONE, NONE, NONE, NONE)
     most, worst = largest(result.contrasts), deciding(result.contrasts)
     last = "the same" if most is worst else f"{worst.name}: {figure(worst)}"
-    return (card.name, card.word, f"{most.name}: {figure(most)}", last, str(len(result.seeds)), minutes(result))
+    first = f"{most.name}: {figure(most)}"
+    return (card.name, card.word, held(result.contrasts), first, last, str(len(result.seeds)), minutes(result))
 
 
 def blocks(card: Card) -> list[Block]:

@@ -14,6 +14,7 @@ from mixwright_lab.cards import (
     STALE,
     Card,
     figure,
+    held,
     minutes,
     number,
     run_again,
@@ -75,6 +76,13 @@ def findings(cards: Sequence[Card]) -> str:
     parts = [tally(cards)]
     results = [card.result for card in cards if card.result]
     parts.append(f"All that is shown takes {minutes(*results)} CPU minutes. The same with charts: [lab.html](lab.html).")
+    rows = [
+        (f"[{_plain(card.name)}](#{_plain(card.name)})", card.word, held(card.result.contrasts))
+        for card in cards
+        if card.result is not None and card.word != STALE
+    ]
+    if rows:
+        parts.append("\n".join(_table(("finding", "word", "contrasts that hold"), rows, plain=False)))
     return "\n\n".join([*parts, *(_card(card) for card in cards)])
 
 
