@@ -60,9 +60,9 @@ class Contamination(Finding):
     )
     FEATURES = ("checks/contamination",)
     REMARKS = (
-        "In the clean corpus 94 % of the tasks whose skill stands in other text are above the majority without a row of them; "
+        "In the clean corpus 94 % of the tasks whose skill stands in other text are above the majority without a row; "
         "injected rows of other tasks overwrite that skill (accuracy .92 to .64), which is why the last contrast is small. "
-        "Chronology flags half of the tasks of which nothing came in: another guess at the commonest label is taken for a gain."
+        "Chronology flags half of the tasks of which none came in: another guess at the commonest label is called a gain."
     )
     NOISE = ("injected",)
     SCALES: ClassVar[Mapping[str, Settings]] = {
