@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.sft import Sft
@@ -46,7 +47,8 @@ def gradients(
         own = pairs[start : start + CHUNK]
         prompts = model.language.encode_prompts([prompt for prompt, _ in own])
         responses = model.language.encode_responses([response for _, response in own])
-        flat = torch.cat([part.flatten(1) for part in grad(weights, prompts, responses).values()], 1)
+        with sdpa_kernel(SDPBackend.MATH):  # the others have no rule for vmap
+            flat = torch.cat([part.flatten(1) for part in grad(weights, prompts, responses).values()], 1)
         if steps is not None:
             flat = _as_adam(flat, *steps)
         found.append(torch.zeros(len(own), size).index_add_(1, places, flat * signs))

@@ -60,8 +60,8 @@ class Influence(Finding):
     )
     SOURCE = "Xia et al., LESS: Selecting Influential Data for Targeted Instruction Tuning, 2402.04333, ICML 2024"
     SHOWS = (
-        "Llama-2-7B, 5 % of 270,000 instructions, MMLU and BBH: 50.2, 41.5; random rows 46.5, 38.9; all rows 51.6, 43.2; level "
-        "with random rows without warm-up. A re-study (2602.14696): +2.5 points over random, hidden states no worse."
+        "Llama-2-7B, 5 % of 270,000 instructions, MMLU and BBH: 50.2, 41.5; random rows 46.5, 38.9; all rows 51.6, 43.2; "
+        "level with random rows without warm-up. A re-study (2602.14696): +2.5 points over random, hidden states no worse."
     )
     POPULAR = "It is said that 5 % of the data beat all of it. In the source that holds for one of three targets."
     FEATURES = ("miners/influence",)
