@@ -92,22 +92,20 @@ class Contamination(Finding):
             "share of tasks",
         ),
     )
-    PLOTS = (
+    PLOTS = tuple(
         Plot(
-            "Tasks that each detector flags, by what the corpus holds of them",
-            "0 nothing, 1 skill elsewhere, 2 ten rows, 3 fifty, 4 four hundred, 5 four hundred once",
+            f"Tasks flagged by {' and '.join(names)}",
+            "0 none, 1 elsewhere, 2 50, 3 20 often, 4 800, 5 800 once",
             "share of tasks",
             tuple(
                 Curve(
                     name,
-                    tuple(
-                        (float(place), "injected", f"{name}: {kind}")
-                        for place, kind in enumerate((CLEAN, ELSEWHERE, *INJECTED))
-                    ),
+                    tuple((x, "injected", f"{name}: {kind}") for x, kind in enumerate((CLEAN, ELSEWHERE, *INJECTED))),
                 )
-                for name in DETECTORS
+                for name in names
             ),
-        ),
+        )
+        for names in (("above the majority", "chronology", "membership"), ("inspection", "extraction"))
     )
 
     def arms(self, settings: Settings) -> tuple[str, ...]:

@@ -51,6 +51,10 @@ class PruningLanguage(Finding):
         "what is held equal: steps (kept rows are seen more often) or epochs (less compute)."
     )
     FEATURES = ("planners/proportional",)
+    REMARKS = (
+        "With abundant data hard examples win by 1.3 points of error. With 100 examples five seeds do not tell: 30 rows say "
+        "little of four digits. What is beyond doubt is the price of wrong labels: the score picks them, and error is 56 %."
+    )
     NOISE = (f"random, {ABUNDANT} examples",)
     SCALES: ClassVar[Mapping[str, Settings]] = {
         "smoke": Settings(40, 16, proxies=1, proxy_steps=12, test=50),
