@@ -36,6 +36,7 @@ KINDS: dict[str, Kind] = {
         ("graders", "Grader", "mixwright.graders"),
         ("checks", "Check", "mixwright.audit.checks"),
         ("probes", "Probe", "mixwright.measure.probes"),
+        ("miners", "Miner", "mixwright.mine.miners"),
         ("planners", "Planner", "mixwright.plan.planners"),
         ("exports", "Export", "mixwright.plan.exports"),
         ("mixtures", "Mixture", "mixwright.steer.mixtures"),

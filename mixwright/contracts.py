@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
 from mixwright.graders import Grader as Grader
 from mixwright.records import (
@@ -22,6 +22,7 @@ from mixwright.records import (
     Expectation,
     GroupOutcome,
     Measurement,
+    Mined,
     Observation,
     Outcome,
     PairOutcome,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from mixwright.corpus import Corpus
+    from mixwright.learner.learner import Learner
     from mixwright.measure.passes import Passes
     from mixwright.plan.mix import Mix
     from mixwright.runs import RunFolder
@@ -67,6 +69,35 @@ class Probe(ABC):
     @abstractmethod
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
         """Measurements with unit, interval, n and null. Same rng, same numbers."""
+
+
+class ScanTable(Protocol):
+    """Columns of the scan, a value per example."""
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """Of the examples, in the order of the columns."""
+        ...
+
+    def column(self, name: str) -> np.ndarray:
+        """Values of one column, first dimension examples; NaN where undefined. Raises InputError where there is none."""
+        ...
+
+
+class Miner(ABC):
+    """Chooses training rows, or makes new ones. Held-out rows are never read; same rng, same rows.
+
+    What it finds is tried against as many random rows of the same tasks (`trial.data`) before anybody is told to use it.
+    """
+
+    COLUMNS: ClassVar[tuple[str, ...]] = ()
+    """Columns of the scan that are read."""
+    MODEL: ClassVar[bool] = False
+    """Whether the model is read or a copy of it trained; else `learner` is None."""
+
+    @abstractmethod
+    def mine(self, corpus: Corpus, scan: ScanTable, learner: Learner | None, rng: np.random.Generator) -> Mined:
+        """Rows with a weight and a reason each, or new rows with their parents. The learner is left as it was."""
 
 
 class Planner(ABC):

@@ -16,6 +16,7 @@ from mixwright.records.corpus import (
     plain,
 )
 from mixwright.records.finding import Curve, Expectation, Plot, Term, difference
+from mixwright.records.mined import Mined, MinedRow
 from mixwright.records.plan import (
     CellPlan,
     CellState,
@@ -82,6 +83,8 @@ __all__ = [
     "LeverWord",
     "Measurement",
     "Message",
+    "Mined",
+    "MinedRow",
     "Objective",
     "Observation",
     "Outcome",
