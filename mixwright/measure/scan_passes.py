@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,7 +23,7 @@ from torch import Tensor
 
 from mixwright.errors import InputError
 from mixwright.learner.batches import logits_limit, quiet, token_batches
-from mixwright.measure.gradient_sketch import GradientSketch, Moments, sketched
+from mixwright.measure.gradient_sketch import as_numpy
 from mixwright.measure.passes import ExampleRollouts, Passes
 
 if TYPE_CHECKING:
@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
     from mixwright.measure.scan_rows import ScanRow
+    from mixwright.measure.sketch_calibration import Calibration
 
-BATCH_TOKENS = 4096
+BATCH_TOKENS = 2048
 """Padded tokens of a forward pass on the CPU, where larger batches fall out of the cache; elsewhere more is better."""
 FORWARD = ("target", "prompt", "hidden")
 """Passes that are read of prompt and target in this order."""
@@ -50,20 +51,6 @@ class TargetReadings(NamedTuple):
     """Entropy of the model's distribution at that place, nats."""
     error: np.ndarray
     """Euclidean length of the difference between the distribution and the token itself, 0..1.42."""
-
-
-@dataclass(frozen=True)
-class SketchSettings:
-    """Size of gradient sketches."""
-
-    side: int = 32
-    """Directions that each side of a layer's gradient is projected on."""
-    dims: int = 4096
-    """Numbers per row."""
-    seed: int = 0
-    """Of the projections: sketches of one seed can be compared."""
-    moments: Mapping[str, Moments] | None = None
-    """Second moments per parameter, which the gradient is divided by the roots of; None leaves it as it is."""
 
 
 @dataclass
@@ -85,8 +72,8 @@ class ScanPasses:
     """Samples, temperature and length of rollouts; needed for them alone."""
     seed: int = 0
     """Of the rollouts."""
-    sketch: SketchSettings = field(default_factory=SketchSettings)
-    """Size of gradient sketches."""
+    calibration: Calibration | None = None
+    """What gradients are sketched with; needed for them alone."""
     done: Callable[[float], None] | None = None
     """Called with the share of the work that is done, 0..1."""
     _spent: float = 0.0
@@ -125,16 +112,15 @@ class ScanPasses:
     def gradients(self) -> np.ndarray:
         """Sketch of each row's gradient of the mean loss over its target, float32; NaN where there is no target."""
         self._check("gradients")
-        settings = self.sketch
-        sketch = GradientSketch(
-            self.learner.model, side=settings.side, dims=settings.dims, seed=settings.seed, moments=settings.moments
-        )
+        if self.calibration is None:
+            raise ValueError("gradients need a calibration")
+        sketch = self.calibration.sketch(self.learner)
         used = [i for i, row in enumerate(self.rows) if row.target]
-        found = np.full((len(self.rows), sketch.size), np.nan, dtype=np.float32)
+        found = np.full((len(self.rows), len(self.calibration.kept)), np.nan, dtype=np.float32)
         sizes = [len(self.rows[i].prompt) + len(self.rows[i].target) for i in used]
         for batch in token_batches(sizes, self._limit):
             members = [used[place] for place in batch]
-            found[members] = sketched(self.learner, sketch, [self.rows[i] for i in members])
+            found[members] = as_numpy(sketch.of(self.learner, [self.rows[i] for i in members]))
             self._tell("gradients", sum(sizes[place] for place in batch))
         return found
 
@@ -175,7 +161,8 @@ class ScanPasses:
         first = [1 if "prompt" in self.asked else len(row.prompt) for row in self.rows]
         targets: list[TargetReadings | None] = [None] * len(rows)
         prompts: list[np.ndarray | None] = [None] * len(rows)
-        states: np.ndarray = np.empty((0, 0), np.float16)
+        width = self.learner.model.config.get_text_config().hidden_size if pooled else 0
+        states = np.full((len(rows), width), np.nan, dtype=np.float16)
         for i, tokens, state in self._read("target", rows, first, whole=whole, pooled=pooled):
             row = self.rows[i]
             before = len(row.prompt) - first[i]
@@ -184,8 +171,6 @@ class ScanPasses:
             if before > 0:
                 prompts[i] = tokens[0][:before]
             if state is not None:
-                if not states.size:
-                    states = np.full((len(rows), len(state)), np.nan, dtype=np.float16)
                 states[i] = state
         return targets, prompts, states
 
