@@ -53,6 +53,9 @@ EXPORT_HELP = (
     "is exported as it stands."
 )
 EXPORT_TO_HELP = "Folder of --export; default: export/FORMAT in the run folder, or here with --corpus."
+SCANNED_HELP = (
+    "Groups or single columns (`mixwright list columns`), or all. Default: those without rollouts, gradients, vectors."
+)
 FAIL_HELP = "Exit with 3 when anything this grave or graver was seen; never: 0 whatever was seen, for people who read."
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")]
 
@@ -127,6 +130,36 @@ def measure(source: Source, asked: Measuring, folder: Folder = None, full: Full 
             found = measure_bases(settings, run, pool, base=config.parent, say=output.say)
             rows = [row for row in found if row.example is None]
     output.out_measurements(rows, as_json=as_json, full=full)
+
+
+@app.command()
+def scan(
+    config: Config,
+    columns: Annotated[str | None, typer.Option(metavar="A,B", help=SCANNED_HELP)] = None,
+    sample: Annotated[int | None, typer.Option(min=1, help="Only so many rows, by a hash of their ids.")] = None,
+    moments: Annotated[Path | None, typer.Option(help="Second moments of a warm-up, for `sketch` (safetensors).")] = None,
+    folder: Folder = None,
+) -> None:
+    """Read every row once with the starting model: a table of losses, IFD, entropy, gradients, pass rates, per example."""
+    from mixwright.cli.scanning import scan_folder
+
+    scan_folder(*_load(config, folder), config.parent, columns=columns, sample=sample, moments=moments)
+
+
+@app.command()
+def mine(
+    config: Config,
+    miner: Annotated[str, typer.Option(metavar="NAME", help="How to choose or make rows (mixwright list miners).")],
+    keep: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="Share of the rows to choose, 0 to 1.")] = None,
+    export_to: Annotated[
+        Path | None, typer.Option(help="Folder for the mined rows as JSONL and as a datasets folder.")
+    ] = None,
+    folder: Folder = None,
+) -> None:
+    """Choose training rows, or make new ones, each with a reason; `mixwright trial` then says whether it was worth it."""
+    from mixwright.cli.mining import mine_folder
+
+    mine_folder(*_load(config, folder), config.parent, miner=miner, keep=keep, export_to=export_to)
 
 
 @app.command()

@@ -130,6 +130,14 @@ class MeasureConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class MineConfig:
+    """How miners choose or make rows."""
+
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Keyword arguments per miner, by name: `pruning: {keep: 0.3}`."""
+
+
+@dataclass(frozen=True, slots=True)
 class PlanConfig:
     """Which planner makes the plan, and what is changed in it."""
 
@@ -199,6 +207,8 @@ class RunConfig:
     """The model that is trained."""
     measure: MeasureConfig = field(default_factory=MeasureConfig)
     """How much is measured before and after."""
+    mine: MineConfig = field(default_factory=MineConfig)
+    """How miners choose or make rows."""
     plan: PlanConfig = field(default_factory=PlanConfig)
     """Which planner makes the plan, and what is changed in it."""
     train: TrainConfig = field(default_factory=TrainConfig)

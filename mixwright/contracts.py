@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from mixwright.graders import Grader as Grader
 from mixwright.records import (
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
     from mixwright.measure.passes import Passes
+    from mixwright.measure.scan import Scan
+    from mixwright.measure.scan_passes import ScanPasses
+    from mixwright.measure.scan_rows import ScanRow
     from mixwright.plan.mix import Mix
     from mixwright.runs import RunFolder
     from mixwright.steer.pool import Pool as Pool
@@ -71,19 +74,6 @@ class Probe(ABC):
         """Measurements with unit, interval, n and null. Same rng, same numbers."""
 
 
-class ScanTable(Protocol):
-    """Columns of the scan, a value per example."""
-
-    @property
-    def ids(self) -> Sequence[str]:
-        """Of the examples, in the order of the columns."""
-        ...
-
-    def column(self, name: str) -> np.ndarray:
-        """Values of one column, first dimension examples; NaN where undefined. Raises InputError where there is none."""
-        ...
-
-
 class Miner(ABC):
     """Chooses training rows, or makes new ones. Held-out rows are never read; same rng, same rows.
 
@@ -96,8 +86,28 @@ class Miner(ABC):
     """Whether the model is read or a copy of it trained; else `learner` is None."""
 
     @abstractmethod
-    def mine(self, corpus: Corpus, scan: ScanTable, learner: Learner | None, rng: np.random.Generator) -> Mined:
+    def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> Mined:
         """Rows with a weight and a reason each, or new rows with their parents. The learner is left as it was."""
+
+
+Pass = Literal["target", "prompt", "response_only", "prompt_given_target", "hidden", "gradients", "rollouts"]
+"""A pass of the scan through the model, each made at most once per row (`mixwright.measure.scan_passes`)."""
+
+
+class Columns(ABC):
+    """A group of columns of the scan: numbers, texts or vectors per example, computed from passes that all groups share.
+
+    Pure: reads the rows and the passes that it declares, and no others. A value that a row does not have is NaN.
+    """
+
+    NAMES: ClassVar[Mapping[str, str]] = {}
+    """Column -> what it is, and its unit."""
+    PASSES: ClassVar[tuple[Pass, ...]] = ()
+    """Passes that it reads; the stage makes these and no others."""
+
+    @abstractmethod
+    def read(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
+        """Every column of `NAMES`: numbers or texts of shape (rows,), or vectors of shape (rows, dimensions)."""
 
 
 class Planner(ABC):

@@ -11,8 +11,8 @@ import numpy as np
 from mixwright.errors import InputError
 
 if TYPE_CHECKING:
-    from mixwright.contracts import ScanTable
     from mixwright.corpus import Corpus
+    from mixwright.measure.scan import Scan
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class TrainRows:
     places: np.ndarray
     """Place of each row in the scan, int64 of shape (rows,)."""
 
-    def column(self, scan: ScanTable, name: str) -> np.ndarray:
+    def column(self, scan: Scan, name: str) -> np.ndarray:
         """Values of these rows."""
         return np.asarray(scan.column(name))[self.places]
 
@@ -37,7 +37,7 @@ class TrainRows:
         return {str(task): np.flatnonzero(self.tasks == task) for task in np.unique(self.tasks)}
 
 
-def train_rows(corpus: Corpus, scan: ScanTable) -> TrainRows:
+def train_rows(corpus: Corpus, scan: Scan) -> TrainRows:
     """The rows that may be chosen. Raises InputError where the scan holds no training row of the corpus."""
     place = {name: number for number, name in enumerate(scan.ids)}
     table = corpus.table.select(["id", "task", "split"]).to_pydict()

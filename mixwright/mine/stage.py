@@ -20,9 +20,10 @@ from mixwright.records import Measurement, Mined, MinedRow
 from mixwright.runs import write_json, write_table
 
 if TYPE_CHECKING:
-    from mixwright.contracts import Miner, ScanTable
+    from mixwright.contracts import Miner
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
+    from mixwright.measure.scan import Scan
 
 MINE_SEED = 6_000_011
 """Added to the run's seed: what a miner draws."""
@@ -61,7 +62,7 @@ def mine(
     miner: Miner,
     name: str,
     corpus: Corpus,
-    scan: ScanTable,
+    scan: Scan,
     learner: Learner | None,
     *,
     measured: Sequence[Measurement] = (),

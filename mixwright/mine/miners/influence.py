@@ -25,9 +25,9 @@ from mixwright.mine.relevance import bm25, cosines, in_turn
 from mixwright.records import Mined, MinedRow, plain
 
 if TYPE_CHECKING:
-    from mixwright.contracts import ScanTable
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
+    from mixwright.measure.scan import Scan
 
 COLUMNS = {"gradients": ("sketch",), "hidden": ("hidden",), "words": ()}
 """What is compared, and the columns that it takes."""
@@ -61,7 +61,7 @@ class Influence(Miner):
         within("mine.options.influence", {"shots": shots, "keep": keep}, shots=(1, 10_000), keep=(1e-6, 1))
         self.COLUMNS = COLUMNS[by]  # type: ignore[misc]  # those of this way
 
-    def mine(self, corpus: Corpus, scan: ScanTable, learner: Learner | None, rng: np.random.Generator) -> Mined:
+    def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> Mined:
         """Rows in the order in which they were chosen. Raises InputError for an unknown task."""
         rows = train_rows(corpus, scan)
         shots = self._shots(rows, self.targets or tuple(rows.by_task()))
@@ -91,16 +91,14 @@ class Influence(Miner):
             found += order[: min(self.shots, max(len(order) // 4, 1))]
         return np.array(found, dtype=np.int64)
 
-    def _scores(self, corpus: Corpus, scan: ScanTable, rows: TrainRows, pool: np.ndarray, shots: np.ndarray) -> np.ndarray:
+    def _scores(self, corpus: Corpus, scan: Scan, rows: TrainRows, pool: np.ndarray, shots: np.ndarray) -> np.ndarray:
         if self.by == "words":
             texts = [[_words(corpus, int(rows.numbers[at])) for at in part] for part in (pool, shots)]
             return bm25(*texts)
         vectors = rows.column(scan, COLUMNS[self.by][0])
         return cosines(np.nan_to_num(vectors[pool]), np.nan_to_num(vectors[shots]))
 
-    def _harmful(
-        self, corpus: Corpus, scan: ScanTable, rows: TrainRows, pool: np.ndarray, guarded: np.ndarray
-    ) -> list[MinedRow]:
+    def _harmful(self, corpus: Corpus, scan: Scan, rows: TrainRows, pool: np.ndarray, guarded: np.ndarray) -> list[MinedRow]:
         """The lowest hundredth, as far as it is below 0; only gradients have a sign."""
         if not len(guarded) or self.by != "gradients":
             return []

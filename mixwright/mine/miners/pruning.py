@@ -24,9 +24,9 @@ from mixwright.mine.proxies import Proxies, crossover
 from mixwright.records import Mined, MinedRow
 
 if TYPE_CHECKING:
-    from mixwright.contracts import ScanTable
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
+    from mixwright.measure.scan import Scan
 
 FEW = 0.3
 """Share of kept rows up to which random rows are hard to beat (2302.06960)."""
@@ -64,7 +64,7 @@ class Pruning(Miner):
         limits = {"keep": (1e-6, 1), "steps": (1, 1e6), "runs": (2, 100), "batch": (1, 1e5), "learning_rate": (1e-12, 1e3)}
         within("mine.options.pruning", {name: vars(self)[name] for name in limits}, **limits)
 
-    def mine(self, corpus: Corpus, scan: ScanTable, learner: Learner | None, rng: np.random.Generator) -> Mined:
+    def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> Mined:
         """Kept rows. Raises InputError without a model where the test is to decide, or with too few rows for it."""
         rows = train_rows(corpus, scan)
         scores = rows.column(scan, "el2n").astype(float)

@@ -1,0 +1,62 @@
+"""Body of `mixwright mine`: what was chosen, what it does to the mix, and how to try it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mixwright.cli import output
+from mixwright.errors import InputError, one_line
+
+if TYPE_CHECKING:
+    from mixwright.config import RunConfig
+    from mixwright.runs import RunFolder
+
+MARK = "mined.json"
+"""File by which a folder is known to hold an export, which a newer one may replace."""
+
+
+def mine_folder(
+    settings: RunConfig, run: RunFolder, base: Path, *, miner: str, keep: float | None, export_to: Path | None
+) -> None:
+    """Mine a run's corpus and say what came of it.
+
+    Args:
+        settings: of the run.
+        run: its folder.
+        base: folder that relative paths in the settings start from.
+        miner: name of the plug-in.
+        keep: share of the rows; None takes the settings'.
+        export_to: folder for the rows as trainers read them.
+
+    Raises:
+        InputError: an unknown miner or option, or what it refuses.
+    """
+    from mixwright.corpus import Corpus
+    from mixwright.mine.exports import export_rows
+    from mixwright.mine.job import mine_run, options_of
+    from mixwright.mine.stage import make_miner
+    from mixwright.opening import opened, workers
+
+    make_miner(miner, options_of(settings, miner, keep))
+    if export_to is not None and export_to.exists() and not (export_to / MARK).is_file():
+        raise InputError("a new folder for --export-to", "one that holds other things", "Name another.", file=export_to)
+    with workers(settings) as pool, opened(settings, run, base=base, pool=pool):
+        path = mine_run(settings, run, pool, miner, keep=keep, base=base, say=output.say)
+    told = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    rows = [(task, one["training rows"], one["mined rows"]) for task, one in told["tasks"].items()]
+    output.out_rows(("task", "training rows", "mined rows"), rows)
+    for note in told["notes"]:
+        output.say(one_line(f"  {note}"))
+    output.out(f"{path}: {told['rows']:,} {told['kind']}, {told['CPU seconds']:g} CPU seconds beyond the scan")
+    output.say(
+        f"  Whether they are worth more than as many random rows is not known yet: mixwright trial, trial.data: {miner}"
+    )
+    if export_to is not None:
+        if export_to.exists():
+            shutil.rmtree(export_to)
+        for line in export_rows(path, Corpus.load(run.corpus), export_to):
+            output.out(line)
+        (export_to / MARK).write_text(json.dumps(told, indent=1), encoding="utf-8")
