@@ -11,6 +11,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
@@ -54,6 +55,7 @@ EXPORT_HELP = (
 )
 EXPORT_TO_HELP = "Folder of --export; default: export/FORMAT in the run folder, or here with --corpus."
 FAIL_HELP = "Exit with 3 when anything this grave or graver was seen; never: 0 whatever was seen, for people who read."
+DATA_HELP = "Try mined rows instead of the plan: a miner's name or a table, against all rows and as many random ones."
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")]
 
 
@@ -180,12 +182,18 @@ def steer(config: Config, folder: Folder = None, dry_run: DryRun = False) -> Non
 
 
 @app.command()
-def trial(config: Config, folder: Folder = None) -> None:
+def trial(
+    config: Config,
+    folder: Folder = None,
+    data: Annotated[str | None, typer.Option(metavar="MINER|TABLE", help=DATA_HELP)] = None,
+) -> None:
     """Try the plan against simpler choices, paired by seed; where it helps, against its nulls."""
     from mixwright.opening import check_plan, opened, workers
+    from mixwright.trial.selection import told
     from mixwright.trial.stage import try_plan
 
     settings, run = _load(config, folder)
+    settings = settings if data is None else replace(settings, trial=replace(settings.trial, data=data))
     with (
         workers(settings) as pool,
         opened(settings, run, base=config.parent, pool=pool, whole=True, after=run.plan) as corpus,
@@ -207,6 +215,8 @@ def trial(config: Config, folder: Folder = None) -> None:
             for e in result.effects
         ],
     )
+    for line in told(result):
+        output.out(one_line(line))
 
 
 @app.command()

@@ -53,6 +53,8 @@ from mixwright.records.verdict import (
     Proof,
     RunManifest,
     SeedRow,
+    Selection,
+    SelectionAdvice,
     TrialResult,
 )
 
@@ -92,6 +94,8 @@ __all__ = [
     "Proof",
     "RunManifest",
     "SeedRow",
+    "Selection",
+    "SelectionAdvice",
     "Severity",
     "Signals",
     "Stage",

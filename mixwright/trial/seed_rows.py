@@ -20,7 +20,7 @@ COMPETENCE = "competence"
 """Probe that success is read from."""
 CHARGED = ("pass@1", "greedy")
 """Per-example measurements whose `n` counts rollouts."""
-COUNTS = ("step", "rollouts", "evaluated", "groups", "zero_signal", "refused")
+COUNTS = ("step", "rollouts", "evaluated", "groups", "zero_signal", "refused", "tokens")
 """Counts of a line of steps.jsonl or progress.jsonl."""
 
 
@@ -161,6 +161,18 @@ def watched(branch: BranchFiles) -> dict[str, int]:
     return {"rollouts_to_target": last + measuring, "training_rollouts_to_target": last}
 
 
+def target_tokens(branch: BranchFiles) -> int | None:
+    """Target tokens that the branch was trained on, end tokens included; of DPO those of both answers.
+
+    None for GRPO, where nothing was trained, and where an earlier version did not count them.
+    """
+    if branch.info.objective == "sft":
+        counts = [tokens for line in branch.steps for _, tokens in line.get("losses", {}).values()]
+    else:
+        counts = [line["tokens"] for line in branch.steps if "tokens" in line]
+    return sum(counts) if counts and branch.info.objective != "grpo" else None
+
+
 def branch_rows(branch: BranchFiles, decoding: Outcome, gain: float) -> list[SeedRow]:
     """The numbers of one branch: success with its parts over all held-out items, what was drawn, and rollouts."""
     values = _outcome(branch, decoding) | _mechanism(branch)
@@ -170,6 +182,8 @@ def branch_rows(branch: BranchFiles, decoding: Outcome, gain: float) -> list[See
             measuring = branch.measured_before if branch.info.planned else 0
             values["training_rollouts_to_target"] = (count, "rollouts")
             values["rollouts_to_target"] = (None if count is None else count + measuring, "rollouts")
+    if (tokens := target_tokens(branch)) is not None:
+        values["target_tokens"] = (tokens, "tokens")
     values["rollouts"] = (branch.charged + branch.measured_before, "rollouts")
     info = branch.info
     return [SeedRow(info.arm, info.seed, name, value, unit) for name, (value, unit) in sorted(values.items())]
