@@ -171,8 +171,8 @@ def told(found: Ranking) -> list[str]:
     shape = f"{found.candidates:,} candidates" + (f" in {found.groups:,} groups" if found.groups > 1 else "")
     ends = [f"{max(number, 0.0):.2f}" for number in (value.value, value.low, value.high)]  # a share
     lines = [
-        f"{lead}: with {found.runs:.3g} runs of each of {shape}, reliability {ends[0]} [{ends[1]}, {ends[2]}]; the one ranked "
-        f"first has on average {100 * found.kept:.0f} % of what the truly best would gain."
+        f"{lead}: with {found.runs:.3g} runs of each of {shape}, reliability {ends[0]} [{ends[1]}, {ends[2]}]; the one "
+        f"ranked first has on average {100 * found.kept:.0f} % of what the truly best would gain."
     ]
     low, high = f"{found.needed_low:,}", "no number of runs" if found.needed_high is None else f"{found.needed_high:,}"
     if found.needed is None:

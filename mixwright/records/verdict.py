@@ -92,6 +92,8 @@ class Effect:
     """Change of sampled success; None where that is the outcome itself."""
     censored: int = 0
     """Runs of either side that missed the target, counted at the whole budget."""
+    task: str = ""
+    """Task that it is about; empty for all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +200,9 @@ class TrialResult:
     trained arm. Empty in results of earlier versions."""
     selection: Selection | None = None
     """Of a trial over data, what it says of the mined rows."""
+    by_task: tuple[Effect, ...] = ()
+    """Levers against references in each task, on the primary outcome and on what else is read of held-out rows; not judged:
+    a claim about a task stands in claims.json."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ def arms_of(config: TrialConfig) -> Arms:
 
 def of_data(arm: str) -> bool:
     """Whether an arm is one of a trial over data. Raises InputError for an unknown one."""
-    return catalog.load("arms", arm).OF_DATA
+    return getattr(catalog.load("arms", arm), "OF_DATA", False)
 
 
 def role_of(arm: str) -> Role:

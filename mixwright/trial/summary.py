@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mixwright.config import RunConfig
 from mixwright.estimates.judgement import FEWEST_SEEDS
+from mixwright.estimates.outcome import item_scores
+from mixwright.estimates.protected import protected_items
 from mixwright.estimates.readings import Outcome, outcome_of
 from mixwright.records import Effect, Judgement, Selection, TrialResult
 from mixwright.runs import RunFolder
 from mixwright.trial.arm_roles import MINED, RANDOM, Arms, of_data, required, the
-from mixwright.trial.effects import RATIO, TO_TARGET, Contrast, Findings, contrasts, effects_of
+from mixwright.trial.effects import RATIO, TO_TARGET, Contrast, Findings, contrasts, effects_by_task, effects_of
 from mixwright.trial.judging import judge
 from mixwright.trial.seed_rows import BranchFiles, branch_rows, reached, read_branch, target_tokens, watched
 from mixwright.trial.selection import advise
@@ -69,7 +72,7 @@ def summarise(
     names, seeds = (*arms.first, *ran), tuple(range(config.trial.seeds))
     branches = [read_branch(run.branch(arm, seed)) for arm in names for seed in seeds]
     findings = _findings(config, names, branches)
-    effects, judgements, own = _judged(findings, arms, of)
+    effects, by_task, judgements, own = _judged(findings, arms, of)
     bases = sorted({branch.info.base for branch in branches})
     rollouts = {arm: _charged([branch for branch in branches if branch.info.arm == arm]) for arm in names}
     return TrialResult(
@@ -80,6 +83,7 @@ def summarise(
         seeds=seeds,
         rows=tuple(findings.rows),
         effects=tuple(effects),
+        by_task=tuple(by_task),
         judgements=tuple(judgements),
         rollouts=rollouts,
         target=_targets(branches, config.trial.target),
@@ -110,9 +114,11 @@ def _advised(
 def _findings(config: RunConfig, names: Sequence[str], branches: Sequence[BranchFiles]) -> Findings:
     """All numbers of the branches, ready to be compared."""
     outcome = outcome_of(config.measure.probes, config.measure.decoding) or config.measure.decoding
+    starts = {branch.info.base: item_scores(branch.before) for branch in branches}
+    protected = protected_items(list(starts.values()), outcome, config.trial.protect)
     return Findings(
         {arm: {b.info.seed: b.scores for b in branches if b.info.arm == arm} for arm in names},
-        [row for branch in branches for row in branch_rows(branch, outcome, config.trial.target)],
+        [row for branch in branches for row in branch_rows(branch, outcome, config.trial.target, protected)],
         {
             (arm, name): [watched(b)[name] for b in branches if b.info.arm == arm and b.progress]
             for arm in names
@@ -120,13 +126,14 @@ def _findings(config: RunConfig, names: Sequence[str], branches: Sequence[Branch
         },
         outcome,
         config.trial.margin,
+        protected,
     )
 
 
 def _judged(
     findings: Findings, arms: Arms, of: Mapping[str, Sequence[str]]
-) -> tuple[list[Effect], list[Judgement], list[Contrast]]:
-    """Effects and judgements, and the contrasts of mined rows, where it is a trial over data.
+) -> tuple[list[Effect], list[Effect], list[Judgement], list[Contrast]]:
+    """Effects, those in single tasks, judgements, and the contrasts of mined rows, where it is a trial over data.
 
     Each lever's contrasts with its references are one family for Holm, those with its nulls another. So neither more levers
     nor more references hide a loss, and whether nulls ran changes no earlier p value. The plan
@@ -154,7 +161,8 @@ def _judged(
     third = contrasts(findings, [(the("plan"), ablation) for ablation in arms.ablations])
     made = [effects_of(findings, contrast, helps=contrast.arm in helping) for contrast in (*first, *second)]
     made += [effects_of(findings, contrast, helps=False) for contrast in third]
-    return [effect for effects in made for effect in effects], judgements, own(MINED, first)
+    single = [effects_by_task(findings, contrast) for contrast in first if contrast.arm in arms.levers]
+    return [*itertools.chain(*made)], [*itertools.chain(*single)], judgements, own(MINED, first)
 
 
 def _charged(branches: Sequence[BranchFiles]) -> int:
