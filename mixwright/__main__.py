@@ -11,6 +11,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
@@ -57,6 +58,8 @@ SCANNED_HELP = (
     "Groups or single columns (`mixwright list columns`), or all. Default: those without rollouts, gradients, vectors."
 )
 FAIL_HELP = "Exit with 3 when anything this grave or graver was seen; never: 0 whatever was seen, for people who read."
+DATA_HELP = "Try mined rows instead of the plan: a miner's name or a table, against all rows and as many random ones."
+SCORES_HELP = "A run folder with a trial, or a CSV, JSONL or Parquet table: candidate, score, and perhaps group and run."
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")]
 
 
@@ -213,33 +216,27 @@ def steer(config: Config, folder: Folder = None, dry_run: DryRun = False) -> Non
 
 
 @app.command()
-def trial(config: Config, folder: Folder = None) -> None:
+def trial(
+    config: Config,
+    folder: Folder = None,
+    data: Annotated[str | None, typer.Option(metavar="MINER|TABLE", help=DATA_HELP)] = None,
+) -> None:
     """Try the plan against simpler choices, paired by seed; where it helps, against its nulls."""
     from mixwright.opening import check_plan, opened, workers
+    from mixwright.trial.selection import told
     from mixwright.trial.stage import try_plan
 
     settings, run = _load(config, folder)
+    settings = settings if data is None else replace(settings, trial=replace(settings.trial, data=data))
     with (
         workers(settings) as pool,
         opened(settings, run, base=config.parent, pool=pool, whole=True, after=run.plan) as corpus,
     ):
         check_plan(settings, run, corpus)
         result = try_plan(settings, run, pool, base=config.parent, say=output.say)
-    output.out_rows(
-        ("arm", "against", "number", "difference", "95 % interval", "p", "word"),
-        [
-            (
-                e.arm,
-                e.against,
-                e.name,
-                f"{e.difference.value:+.3g}",
-                f"{e.difference.low:+.3g} .. {e.difference.high:+.3g}",
-                f"{e.p:.2g}",
-                e.word or "",
-            )
-            for e in result.effects
-        ],
-    )
+    output.out_effects(result.effects)
+    for line in told(result):
+        output.out(one_line(line))
 
 
 @app.command()
@@ -331,6 +328,24 @@ def run(
         return
     page = pipeline.run(settings, place, base=source.parent, say=lambda line: output.say(one_line(line)))
     _conclude(place, page)
+
+
+@app.command()
+def replicates(
+    scores: Annotated[str, typer.Argument(metavar="RUN|SCORES", help=SCORES_HELP)],
+    target: Annotated[float, typer.Option(min=0.01, max=0.99, help="Reliability that is wanted.")] = 0.8,
+    as_json: Json = False,
+) -> None:
+    """Say whether a ranking of candidates is one of noise, and how many runs of each a reliable one takes."""
+    from mixwright.cli.replicates import ranked
+    from mixwright.estimates.replicates import told
+
+    found = ranked(scores, target)
+    if as_json:
+        output.out_json({"ranking": found, "word": found.word})
+        return
+    for line in told(found):
+        output.out(line)
 
 
 @app.command("list")

@@ -227,6 +227,10 @@ Role = Literal["untrained", "plan", "lever", "reference", "null", "ablation"]
 """What an arm is tried as. One arm is untrained and one is the plan; they also count as a reference and as a lever."""
 
 
+Rows = Literal["all", "random_like", "mined"]
+"""Which rows a branch trains on."""
+
+
 @dataclass(frozen=True)
 class Branch:
     """How one arm of a trial trains."""
@@ -240,6 +244,10 @@ class Branch:
     shuffle_levels: bool = False
     """Permute levels among the rows of each task and split. The starting model is measured by these cells, the plan is made
     anew from that, and the arm is judged on the true items like every other."""
+    rows: Rows = "all"
+    """Training rows: those of the corpus, those of the table that `trial.data` names, or as many random ones."""
+    permute_weights: bool = False
+    """Permute the plan's weights among its tasks, by the branch's seed."""
     replays: bool = False
     """Serve the draws and refusals of another seed of the lever from the same starting model: nothing adapts to this run."""
 
@@ -255,6 +263,8 @@ class Arm(ABC):
 
     ROLE: ClassVar[Role] = "lever"
     """What the arm is tried as."""
+    OF_DATA: ClassVar[bool] = False
+    """Whether it belongs to a trial over data (`trial.data`), where rows change and the plan stays; nowhere else."""
 
     @abstractmethod
     def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:

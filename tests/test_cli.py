@@ -38,9 +38,10 @@ FLAGS = {
     "measure": flags("RUN.YAML|MODEL", "--folder --full --json"),
     "plan": flags("RUN.YAML|MODEL", "--dry-run --export --export-to --folder --objective --output --planner --steps"),
     "steer": "RUN.YAML --dry-run --folder",
-    "trial": "RUN.YAML --folder",
+    "trial": "RUN.YAML --data --folder",
     "verdict": flags("RUN|BEFORE AFTER", "--cannot-tell --decoding --each --folder --full --gate --protect"),
     "run": "RUN.YAML|TRAIN --dry-run --eval --folder --init --model --objective --output",
+    "replicates": "RUN|SCORES --json --target",
     "list": "KIND --json",
     "explain": "NAME",
 }

@@ -54,6 +54,8 @@ from mixwright.records.verdict import (
     Proof,
     RunManifest,
     SeedRow,
+    Selection,
+    SelectionAdvice,
     TrialResult,
 )
 
@@ -95,6 +97,8 @@ __all__ = [
     "Proof",
     "RunManifest",
     "SeedRow",
+    "Selection",
+    "SelectionAdvice",
     "Severity",
     "Signals",
     "Stage",
