@@ -19,15 +19,15 @@ import typer
 
 from mixwright import __version__
 from mixwright.cli import output
+from mixwright.cli.concluding import FOUND, conclude, stricter
 from mixwright.cli.options import COLUMNS_HELP, Measuring, columns_of, decoding_of, with_measuring
 from mixwright.errors import InputError, no_room, one_line, system_error
 
 if TYPE_CHECKING:
     from mixwright.config import RunConfig
     from mixwright.runs import RunFolder
-    from mixwright.verdict.gate import GateResult
 
-YOUR_INPUT, OUR_BUG, FOUND = 1, 2, 3
+YOUR_INPUT, OUR_BUG = 1, 2
 FAILING = {"error": ("error",), "warning": ("error", "warning"), "never": ()}
 """What `audit --fail-on` is given -> severities that make it leave with `FOUND`."""
 
@@ -157,62 +157,13 @@ def mine(
     export_to: Annotated[
         Path | None, typer.Option(help="Folder for the mined rows as JSONL and as a datasets folder.")
     ] = None,
+    tried: Annotated[bool, typer.Option("--try", help="Then try them: measure, plan, trial, verdict.")] = False,
     folder: Folder = None,
 ) -> None:
-    """Choose training rows, or make new ones, each with a reason; `mixwright trial` then says whether it was worth it."""
+    """Choose training rows, or make new ones, each with a reason; --try says whether that was worth it."""
     from mixwright.cli.mining import mine_folder
 
-    mine_folder(*_load(config, folder), config.parent, miner=miner, keep=keep, export_to=export_to)
-
-
-@app.command()
-@with_measuring
-def plan(
-    source: Source,
-    asked: Measuring,
-    folder: Folder = None,
-    dry_run: DryRun = False,
-    planner: Annotated[str | None, typer.Option(help="With --corpus: how to plan. Default: difficulty.")] = None,
-    objective: Annotated[str | None, typer.Option(help="With --corpus: grpo, sft or dpo. Default: grpo.")] = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="With --corpus: steps to plan for. Default: 60.")] = None,
-    output_file: Annotated[Path | None, typer.Option("--output", help="With --corpus: file to write, not stdout.")] = None,
-    export: Annotated[str | None, typer.Option(metavar="FORMAT", help=EXPORT_HELP)] = None,
-    export_to: Annotated[Path | None, typer.Option(help=EXPORT_TO_HELP)] = None,
-) -> None:
-    """Decide weights, order, band and levers, with a reason for each number."""
-    from mixwright.cli.export import check_export
-    from mixwright.cli.planning import plan_checkpoint, plan_folder
-
-    check_export(export, export_to, dry_run=dry_run)
-    direct = {"planner": planner, "objective": objective, "steps": steps}
-    if asked.on_checkpoint(source):
-        if folder is not None or dry_run:
-            raise InputError("--output FILE, or the plan on stdout", "--folder or --dry-run", "Leave them out.")
-        plan_checkpoint(source, asked, direct, output_file, export, export_to)
-        return
-    if given := [f"--{name}" for name, value in {**direct, "output": output_file}.items() if value is not None]:
-        raise InputError(f"{', '.join(given)} beside --corpus FILE", "no --corpus", "Add it, or set this in RUN.YAML.")
-    config = Path(source)
-    plan_folder(*_load(config, folder), config.parent, export, export_to, dry_run=dry_run)
-
-
-@app.command()
-def steer(config: Config, folder: Folder = None, dry_run: DryRun = False) -> None:
-    """Train once under the plan; --dry-run shows what would be drawn."""
-    from mixwright.cli.dry_run import rehearse
-    from mixwright.opening import check_plan, opened, workers
-    from mixwright.trial.stage import steer_once
-
-    settings, run = _load(config, folder)
-    if dry_run:
-        output.out_rows(("task", "planned share", "drawn", "of draws"), rehearse(settings, run, base=config.parent))
-        return
-    with (
-        workers(settings) as pool,
-        opened(settings, run, base=config.parent, pool=pool, whole=True, after=run.plan) as corpus,
-    ):
-        check_plan(settings, run, corpus)
-        output.out(str(steer_once(settings, run, pool, base=config.parent, say=output.say)))
+    mine_folder(*_load(config, folder), config.parent, miner=miner, keep=keep, export_to=export_to, tried=tried)
 
 
 @app.command()
@@ -274,25 +225,14 @@ def verdict(
     else:
         asked.check_alone()
     if not gate:
-        _conclude(run, render(run), full=full)
+        conclude(run, render(run), full=full)
     else:
         from mixwright.verdict.gate import lines, of_run
 
         result = of_run(run, protect or (), each=each)  # first: a name that is not there is refused before the page
-        _conclude(run, render(run), full=full)
+        conclude(run, render(run), full=full)
         output.out("\n".join(f"gate: {one_line(line)}" for line in lines(result, cannot_tell)))
-        raise typer.Exit(_stricter(run, result, cannot_tell))
-
-
-def _stricter(run: RunFolder, result: GateResult, cannot_tell: Literal["fail", "warn"]) -> int:
-    """Exit code of the gate; never 0 where the page says not to ship, unless the user named what matters."""
-    from mixwright.verdict.basis import recommended
-
-    found, code = recommended(run)[0], result.code(cannot_tell)
-    if code or result.named or found is None or found.advice != "do not ship":
-        return code
-    output.out(f"gate: damaged, though no protected cell is: {one_line(found.sentence)}")
-    return FOUND
+        raise typer.Exit(stricter(run, result, cannot_tell))
 
 
 @app.command()
@@ -327,7 +267,7 @@ def run(
         output.out_rows(("stage", "what would be done"), outline(settings, place, base=source.parent))
         return
     page = pipeline.run(settings, place, base=source.parent, say=lambda line: output.say(one_line(line)))
-    _conclude(place, page)
+    conclude(place, page)
 
 
 @app.command()
@@ -365,14 +305,6 @@ def explain(name: Annotated[str, typer.Argument(help="A name from `mixwright lis
     from mixwright.cli.plugins import show_row
 
     show_row(name)
-
-
-def _conclude(run: RunFolder, page: Path, *, full: bool = False) -> None:
-    """Print the page's first screen (or all of it), and say where the page is."""
-    from mixwright.verdict.stage import summarise
-
-    summarise(run, output.console(), full=full)
-    output.out(f"verdict: {page}")
 
 
 def _load(config: Path, folder: Path | None) -> tuple[RunConfig, RunFolder]:

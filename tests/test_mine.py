@@ -95,7 +95,12 @@ def test_the_files_hold_what_was_chosen(corpus: Corpus, tmp_path: Path) -> None:
     assert pq.read_table(path).to_pylist()[0] == {"id": names[0], "weight": 2.0, "reason": "why"}
     assert pq.read_table(tmp_path / "m.harmful.parquet")["id"].to_pylist() == ["m5"]
     told = json.loads((tmp_path / "m.json").read_text())
-    assert (told["rows"], told["training rows"], told["harmful"], told["CPU seconds"]) == (30, 96, 1, 1.5)
+    assert (told["rows"], told["training rows"], told["harmful"], told["price"]) == (
+        30,
+        96,
+        1,
+        "1.5 CPU seconds beyond the scan",
+    )
     assert told["shares changed"]["times"] == {"before": 0.5, "after": 0.0}
     assert [example.id for example in mined_corpus(mined, corpus)] == names
     export_rows(path, corpus, tmp_path / "out")

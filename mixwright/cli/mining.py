@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mixwright.cli import output
+from mixwright.cli.concluding import conclude
 from mixwright.errors import InputError, one_line
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ MARK = "mined.json"
 
 
 def mine_folder(
-    settings: RunConfig, run: RunFolder, base: Path, *, miner: str, keep: float | None, export_to: Path | None
+    settings: RunConfig, run: RunFolder, base: Path, *, miner: str, keep: float | None, export_to: Path | None, tried: bool
 ) -> None:
     """Mine a run's corpus and say what came of it.
 
@@ -30,6 +32,7 @@ def mine_folder(
         miner: name of the plug-in.
         keep: share of the rows; None takes the settings'.
         export_to: folder for the rows as trainers read them.
+        tried: go on to measure, plan, try them and write the verdict.
 
     Raises:
         InputError: an unknown miner or option, or what it refuses.
@@ -50,7 +53,7 @@ def mine_folder(
     output.out_rows(("task", "training rows", "mined rows"), rows)
     for note in told["notes"]:
         output.say(one_line(f"  {note}"))
-    output.out(f"{path}: {told['rows']:,} {told['kind']}, {told['CPU seconds']:g} CPU seconds beyond the scan")
+    output.out(f"{path}: {told['rows']:,} {told['kind']}, {told['price']}")
     output.say(
         f"  Whether they are worth more than as many random rows is not known yet: mixwright trial, trial.data: {miner}"
     )
@@ -60,3 +63,19 @@ def mine_folder(
         for line in export_rows(path, Corpus.load(run.corpus), export_to):
             output.out(line)
         (export_to / MARK).write_text(json.dumps(told, indent=1), encoding="utf-8")
+    if tried:
+        _try(settings, run, base, miner)
+
+
+def _try(settings: RunConfig, run: RunFolder, base: Path, miner: str) -> None:
+    """The rest of the line, with a trial of the mined rows against all and as many random ones."""
+    from mixwright import pipeline
+    from mixwright.records import TrialResult
+    from mixwright.runs import read_json
+    from mixwright.trial.selection import told
+
+    settings = replace(settings, trial=replace(settings.trial, data=miner))
+    page = pipeline.run(settings, run, base=base, say=lambda line: output.say(one_line(line)))
+    for line in told(read_json(run.result, TrialResult)):
+        output.out(one_line(line))
+    conclude(run, page)

@@ -156,7 +156,7 @@ def summary(mining: Mining, corpus: Corpus) -> dict[str, Any]:
         "shares changed": {task: {"before": a, "after": b} for task, (a, b) in mining.shifts().items()},
         "harmful": len(mining.mined.harmful),
         "notes": list(mining.mined.notes),
-        "CPU seconds": round(mining.seconds, 3),
+        "price": f"{mining.seconds:.3g} CPU seconds beyond the scan",
         "tried": "not yet: `mixwright trial` with trial.data tries it against as many random rows",
     }
 
