@@ -167,6 +167,56 @@ def mine(
 
 
 @app.command()
+@with_measuring
+def plan(
+    source: Source,
+    asked: Measuring,
+    folder: Folder = None,
+    dry_run: DryRun = False,
+    planner: Annotated[str | None, typer.Option(help="With --corpus: how to plan. Default: difficulty.")] = None,
+    objective: Annotated[str | None, typer.Option(help="With --corpus: grpo, sft or dpo. Default: grpo.")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="With --corpus: steps to plan for. Default: 60.")] = None,
+    output_file: Annotated[Path | None, typer.Option("--output", help="With --corpus: file to write, not stdout.")] = None,
+    export: Annotated[str | None, typer.Option(metavar="FORMAT", help=EXPORT_HELP)] = None,
+    export_to: Annotated[Path | None, typer.Option(help=EXPORT_TO_HELP)] = None,
+) -> None:
+    """Decide weights, order, band and levers, with a reason for each number."""
+    from mixwright.cli.export import check_export
+    from mixwright.cli.planning import plan_checkpoint, plan_folder
+
+    check_export(export, export_to, dry_run=dry_run)
+    direct = {"planner": planner, "objective": objective, "steps": steps}
+    if asked.on_checkpoint(source):
+        if folder is not None or dry_run:
+            raise InputError("--output FILE, or the plan on stdout", "--folder or --dry-run", "Leave them out.")
+        plan_checkpoint(source, asked, direct, output_file, export, export_to)
+        return
+    if given := [f"--{name}" for name, value in {**direct, "output": output_file}.items() if value is not None]:
+        raise InputError(f"{', '.join(given)} beside --corpus FILE", "no --corpus", "Add it, or set this in RUN.YAML.")
+    config = Path(source)
+    plan_folder(*_load(config, folder), config.parent, export, export_to, dry_run=dry_run)
+
+
+@app.command()
+def steer(config: Config, folder: Folder = None, dry_run: DryRun = False) -> None:
+    """Train once under the plan; --dry-run shows what would be drawn."""
+    from mixwright.cli.dry_run import rehearse
+    from mixwright.opening import check_plan, opened, workers
+    from mixwright.trial.stage import steer_once
+
+    settings, run = _load(config, folder)
+    if dry_run:
+        output.out_rows(("task", "planned share", "drawn", "of draws"), rehearse(settings, run, base=config.parent))
+        return
+    with (
+        workers(settings) as pool,
+        opened(settings, run, base=config.parent, pool=pool, whole=True, after=run.plan) as corpus,
+    ):
+        check_plan(settings, run, corpus)
+        output.out(str(steer_once(settings, run, pool, base=config.parent, say=output.say)))
+
+
+@app.command()
 def trial(
     config: Config,
     folder: Folder = None,
