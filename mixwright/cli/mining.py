@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from mixwright.config import RunConfig
     from mixwright.runs import RunFolder
 
+WHOLE = ("chosen rows", "Keep all rows: there is no choice to try.")
+"""Kind of a table that may hold all training rows, and what is said then."""
 MARK = "mined.json"
 """File by which a folder is known to hold an export, which a newer one may replace."""
 
@@ -54,17 +56,18 @@ def mine_folder(
     for note in told["notes"]:
         output.say(one_line(f"  {note}"))
     output.out(f"{path}: {told['rows']:,} {told['kind']}, {told['price']}")
-    output.say(
-        f"  Whether they are worth more than as many random rows is not known yet: mixwright trial, trial.data: {miner}"
-    )
     if export_to is not None:
         if export_to.exists():
             shutil.rmtree(export_to)
         for line in export_rows(path, Corpus.load(run.corpus), export_to):
             output.out(line)
         (export_to / MARK).write_text(json.dumps(told, indent=1), encoding="utf-8")
-    if tried:
+    if told["kind"] == WHOLE[0] and told["rows"] == told["training rows"]:
+        output.out(WHOLE[1])
+    elif tried:
         _try(settings, run, base, miner)
+    else:
+        output.say(f"  Worth more than as many random rows? Not known yet: mixwright trial RUN.YAML --data {miner}")
 
 
 def _try(settings: RunConfig, run: RunFolder, base: Path, miner: str) -> None:
