@@ -98,9 +98,7 @@ class Latent(Finding):
         "the fourth says about 76 % after RL and 11 % after SFT on stronger traces: what is not there cannot be brought out."
     )
     FEATURES = ("probes/formats", "probes/competence")
-    REMARKS = (
-        "The sources' forms of two elicitors fail here: ten first tokens 13 % (greedy 12), a mean-difference vector 19 %."
-    )
+    REMARKS = "The sources' forms of two elicitors fail: ten first tokens 13 % (greedy 12), mean-difference vector 19 %."
     NOISE = ("latent: GRPO",)
     SCALES: ClassVar[Mapping[str, Settings]] = {
         "smoke": Settings((2.0,), base=60, steps=3, shots=3, problems=24),

@@ -83,9 +83,7 @@ class SelfConditioning(Finding):
         "before they answer do not show it. It is explained by training on documents, which are not changed there."
     )
     POPULAR = "It is told as a property of models; what in their training puts it there, and takes it away, is our part."
-    REMARKS = (
-        "The best predictor of such documents does this: one cause is shown. Contrast 5 was made stricter after the run."
-    )
+    REMARKS = "The best predictor of such documents does this: one cause is shown. Contrast 5 was made stricter later."
     NOISE = (START,)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(20, 5, 8, 16, documents=50), "laptop": Settings()}
     EXPECT = (
