@@ -182,7 +182,7 @@ def _fill(job: BranchJob, folder: Path) -> None:
 def _train(job: BranchJob, config: RunConfig, branch: Branch, corpus: Corpus, learner: Learner, folder: Path) -> None:
     """Train the learner; what was seen on the way is in `folder`."""
     from mixwright.corpus.shuffled_levels import shuffle_levels
-    from mixwright.trial.data_rows import fitted, read_data, rows_for
+    from mixwright.trial.data_rows import enough, fitted, read_data, rows_for
     from mixwright.trial.evaluation import ProgressCallback, choose_items
     from mixwright.trial.training import make_trainer
 
@@ -190,6 +190,7 @@ def _train(job: BranchJob, config: RunConfig, branch: Branch, corpus: Corpus, le
     rows = (shuffle_levels(corpus, config.seed) if branch.shuffle_levels else corpus).select(split="train")
     if branch.rows != "all":
         rows = rows_for(branch.rows, corpus, read_data(Path(job.data), corpus), config.seed + job.seed)
+        rows = enough(rows, config.train.prompts)
         branch = replace(branch, plan=fitted(branch.plan, rows.cells()))
     if branch.permute_weights:
         branch = replace(branch, plan=permuted_weights(branch.plan, config.seed + job.seed))

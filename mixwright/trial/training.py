@@ -109,18 +109,24 @@ def _shared_settings(config: RunConfig, learner: Learner, steps: int, seed: int,
     The learning rate is constant and has no warm-up: a trial is a short stretch of a longer run, and a schedule that
     ends within it would hide late damage. `train.settings` overrides every field here.
     """
-    return cheap_settings(learner.device) | {
-        "output_dir": str(folder / "trainer"),
-        "max_steps": steps,
-        "learning_rate": config.train.learning_rate,
-        "lr_scheduler_type": "constant",
-        "seed": seed,
-        "data_seed": seed,
-        "logging_steps": max(1, steps // 10),
-        "save_strategy": "no",
-        "report_to": "none",
-        "disable_tqdm": True,
-    }
+    # a short batch at the end of each pass would give fewer rows a smaller step, in a trial over data
+    whole = {"dataloader_drop_last": True} if config.trial.data is not None and config.train.objective != "grpo" else {}
+    return (
+        cheap_settings(learner.device)
+        | whole
+        | {
+            "output_dir": str(folder / "trainer"),
+            "max_steps": steps,
+            "learning_rate": config.train.learning_rate,
+            "lr_scheduler_type": "constant",
+            "seed": seed,
+            "data_seed": seed,
+            "logging_steps": max(1, steps // 10),
+            "save_strategy": "no",
+            "report_to": "none",
+            "disable_tqdm": True,
+        }
+    )
 
 
 def corpus_reward(corpus: Corpus, grades: TimedGrades, *, longest: int | None = None, ends: Collection[int] = ()) -> Reward:
