@@ -154,6 +154,35 @@ def test_a_table_that_is_not_there_is_told_how_to_make(tmp_path: Path) -> None:
         data_path("pruning", RunFolder(tmp_path))
 
 
+def test_pairs_of_dpo_are_tried_with_both_answers_counted(tmp_path: Path) -> None:
+    """One seed of every arm, end to end: what each branch trained on, preferences, and no word."""
+    from mixwright.learner.tiny import build_tiny
+
+    run = RunFolder(tmp_path)
+    parts = [("train", n) for n in range(8)] + [("eval", n) for n in range(8, 12)]
+    rows = [Example(f"p{n}", "pairs", f"Say {n}: ", chosen="yes", rejected="no", split=split) for split, n in parts]
+    corpus = Corpus.from_examples(rows)
+    corpus.save(run.corpus)
+    write_plan(run.plan, Plan("by hand", (Stage("main", "dpo", 2, {"pairs": 1.0}),)))
+    learner = build_tiny(["Say 0: yes no"], dataclasses.replace(CONFIG.model, width=16), 0)
+    learner.save(run.path / "bases" / "base-0")
+    each = sum(len(learner.tokenizer(text, add_special_tokens=False)["input_ids"]) + 1 for text in ("yes", "no"))
+    write_selection(run.path / "mine" / "few.parquet", ["p1", "p2", "p3"])
+    config = dataclasses.replace(
+        CONFIG,
+        measure=MeasureConfig(items=4, probes=("preference",)),
+        train=TrainConfig("dpo", 2, 4, learning_rate=1e-3, canary_every=0, settings={"max_length": 32}),
+        trial=TrialConfig(seeds=1, workers=1, data="few"),
+    )
+    result = run_trial(run, config, [run.path / "bases" / "base-0"], progress=lambda *_: None)
+    assert result.selection is not None
+    assert result.selection.advice == "too few seeds"
+    assert result.selection.trained_on == {"all": 8 * each, "random_like": 8 * each, "mined": 8 * each}
+    assert result.decoding == "preference"
+    drawn = pq.read_table(run.branch("mined", 0) / "draws.parquet").to_pylist()
+    assert {str(value).partition("~")[0] for row in drawn for value in row.values() if str(value).startswith("p")} >= {"p1"}
+
+
 @pytest.fixture(scope="module")
 def tried(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunFolder, TrialResult, TrialResult]:
     """Two trials on a corpus of which six of ten training rows have random labels: of the rows with right ones, and of as
@@ -178,6 +207,7 @@ def tried(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunFolder, TrialRes
     return run, first, second
 
 
+@pytest.mark.slow
 def test_rows_with_right_labels_beat_as_many_random_ones_and_all(tried: tuple[RunFolder, TrialResult, TrialResult]) -> None:
     _, result, _ = tried
     assert result.selection is not None
@@ -201,6 +231,7 @@ def test_rows_with_right_labels_beat_as_many_random_ones_and_all(tried: tuple[Ru
     assert tokens == {(arm, 2 * STEPS * BATCH) for arm in ("all", "random_like", "mined")}
 
 
+@pytest.mark.slow
 def test_a_random_selection_is_refused_with_the_reason(tried: tuple[RunFolder, TrialResult, TrialResult]) -> None:
     _, _, result = tried
     assert result.selection is not None
