@@ -1,5 +1,7 @@
 """Advice on mined rows: which contrast decides, from items made by hand."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import pytest
 
@@ -26,7 +28,7 @@ def scores(success: float, arm: str, seed: int, flips: int = 3) -> ItemScores:
     return ItemScores({"greedy": greedy, "greedy.swapped": nothing, "pass@1": greedy, "pass@1.swapped": nothing})
 
 
-def compared(seeds: int = SEEDS, **success: float) -> list[Contrast]:
+def compared(success: Mapping[str, float], seeds: int = SEEDS) -> list[Contrast]:
     table = {arm: {seed: scores(value, arm, seed) for seed in range(seeds)} for arm, value in success.items()}
     findings = Findings(table, [], {}, "greedy", 0.05)
     return contrasts(findings, [("mined", arm) for arm in AGAINST])
@@ -47,7 +49,7 @@ def advised(found: list[Contrast]) -> Selection:
     ],
 )
 def test_each_contrast_has_its_advice(success: dict[str, float], advice: str, words: str) -> None:
-    found = advised(compared(**success))
+    found = advised(compared(success))
     assert found.advice == advice
     assert words in found.sentence
     assert found.beats_random == (success["mined"] > success["random_like"])
@@ -62,13 +64,13 @@ def test_as_good_as_all_rows_is_said_only_within_the_margin() -> None:
     found = advised(contrasts(Findings(table, [], {}, "greedy", 0.05), [("mined", arm) for arm in AGAINST]))
     assert found.advice == "fewer rows do"
     assert "+0.0 points" in found.sentence
-    noisy = advised(compared(frozen=0.1, all=0.5, random_like=0.2, mined=0.5))
+    noisy = advised(compared({"frozen": 0.1, "all": 0.5, "random_like": 0.2, "mined": 0.5}))
     assert noisy.advice == "keep all rows"
     assert "not shown that all rows are worse" in noisy.sentence
 
 
 def test_few_seeds_say_nothing_and_the_price_is_told() -> None:
-    found = advised(compared(seeds=2, frozen=0.2, all=0.4, random_like=0.4, mined=0.8))
+    found = advised(compared({"frozen": 0.2, "all": 0.4, "random_like": 0.4, "mined": 0.8}, seeds=2))
     assert found.advice == "too few seeds"
     empty = dict.fromkeys(("arms", "references", "nulls", "seeds", "effects", "judgements"), ())
     result = TrialResult(**empty, rows=(SeedRow("all", 0, "success", 0.5),), rollouts={}, target={}, selection=found)  # type: ignore[arg-type]
@@ -82,9 +84,7 @@ def two_tasks(success: float, loss: float) -> ItemScores:
     items: list[Item] = [(task, None, f"{task}{n}") for task in "ab" for n in range(20)]
     right = {item: float(int(item[2][1:]) < round(success * 20)) for item in items}
     zero = dict.fromkeys(items, 0.0)
-    more: list[Item] = [
-        ("c", None, f"c{n}") for n in range(20)
-    ]  # a task without answers: its loss counts, its success does not
+    more: list[Item] = [("c", None, f"c{n}") for n in range(20)]  # no answers: its loss counts
     losses = {item: loss + 0.01 * (n % 5) for n, item in enumerate([*items, *more])}
     return ItemScores({"greedy": right, "greedy.swapped": zero, "pass@1": right, "pass@1.swapped": zero, "loss": losses})
 
