@@ -184,7 +184,8 @@ def _arms(corpus: Corpus, objective: str, *, graded: bool) -> tuple[PlanConfig, 
     if graded and objective == "grpo":
         return PlanConfig(), TrialConfig(), ""
     if graded and tasks > 1:
-        return PlanConfig(), TrialConfig(nulls=("permuted_weights",)), f"{objective.upper()} has no rewards: the plan is weights of tasks."
+        why = f"{objective.upper()} has no rewards: the plan is weights of tasks."
+        return PlanConfig(), TrialConfig(nulls=("permuted_weights",)), why
     if tasks > 1:
         why = "Success is not measured in every task: the plan flattens the shares of the tasks' sizes."
         return PlanConfig("temperature"), TrialConfig(nulls=("permuted_weights",)), why

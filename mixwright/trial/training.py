@@ -34,6 +34,7 @@ def make_trainer(
     seed: int,
     folder: Path,
     source: Path | None = None,
+    whole: bool = False,
 ) -> Any:
     """A steered trainer for the first stage of the branch's plan, writing its files into `folder`.
 
@@ -45,6 +46,7 @@ def make_trainer(
         seed: of data order, sampling and training noise.
         folder: gets the files.
         source: a finished run whose draws and refusals are served again, for as many steps as it made.
+        whole: leave out a short batch at the end of each pass, which would give fewer rows smaller steps; GRPO has none.
 
     Raises:
         InputError: an objective without a trainer, or a field that TRL's config does not know.
@@ -58,6 +60,7 @@ def make_trainer(
     steering.reward_seconds = 0.0  # each answer has its own limit
     steps = stage.steps if source is None else min(stage.steps, steps_made(source))
     shared = _shared_settings(config, learner, steps, seed, folder)
+    shared |= {"dataloader_drop_last": True} if whole and stage.objective != "grpo" else {}
     given: dict[str, Any] = {"model": learner.model, "processing_class": learner.tokenizer, "steering": steering}
     if stage.objective == "grpo":
         return _grpo_trainer(train, config, _grpo_config(config, shared), given, learner.end_ids)
@@ -109,24 +112,18 @@ def _shared_settings(config: RunConfig, learner: Learner, steps: int, seed: int,
     The learning rate is constant and has no warm-up: a trial is a short stretch of a longer run, and a schedule that
     ends within it would hide late damage. `train.settings` overrides every field here.
     """
-    # a short batch at the end of each pass would give fewer rows a smaller step, in a trial over data
-    whole = {"dataloader_drop_last": True} if config.trial.data is not None and config.train.objective != "grpo" else {}
-    return (
-        cheap_settings(learner.device)
-        | whole
-        | {
-            "output_dir": str(folder / "trainer"),
-            "max_steps": steps,
-            "learning_rate": config.train.learning_rate,
-            "lr_scheduler_type": "constant",
-            "seed": seed,
-            "data_seed": seed,
-            "logging_steps": max(1, steps // 10),
-            "save_strategy": "no",
-            "report_to": "none",
-            "disable_tqdm": True,
-        }
-    )
+    return cheap_settings(learner.device) | {
+        "output_dir": str(folder / "trainer"),
+        "max_steps": steps,
+        "learning_rate": config.train.learning_rate,
+        "lr_scheduler_type": "constant",
+        "seed": seed,
+        "data_seed": seed,
+        "logging_steps": max(1, steps // 10),
+        "save_strategy": "no",
+        "report_to": "none",
+        "disable_tqdm": True,
+    }
 
 
 def corpus_reward(corpus: Corpus, grades: TimedGrades, *, longest: int | None = None, ends: Collection[int] = ()) -> Reward:
