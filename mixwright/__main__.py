@@ -53,7 +53,9 @@ EXPORT_HELP = (
     "is exported as it stands."
 )
 EXPORT_TO_HELP = "Folder of --export; default: export/FORMAT in the run folder, or here with --corpus."
-SCANNED_HELP = "Groups or single columns (`mixwright list columns`), or all. Default: those without rollouts, gradients, vectors."
+SCANNED_HELP = (
+    "Groups or single columns (`mixwright list columns`), or all. Default: those without rollouts, gradients, vectors."
+)
 FAIL_HELP = "Exit with 3 when anything this grave or graver was seen; never: 0 whatever was seen, for people who read."
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")]
 

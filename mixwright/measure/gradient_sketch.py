@@ -2,8 +2,8 @@
 
 The gradient of a row with respect to a weight matrix is the sum over its tokens of (gradient of the layer's output) x (input
 of the layer). Both factors are projected on few directions before their product is summed, so a row costs about what it
-costs in a plain backward pass: weights are frozen meanwhile, which saves what the projections take. Vectors (norms) are left
-out; biases and tied embeddings are not.
+costs in a plain backward pass: weights are frozen meanwhile, which saves what the projections take. Norms and
+tables of positions are left out; biases and tied embeddings are not.
 """
 
 # ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
 from mixwright.errors import InputError
-from mixwright.learner.batches import quiet
+from mixwright.learner.batches import quiet, right_padded, selected
 
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
@@ -74,16 +74,20 @@ class _Call:
 
 
 def matrices(model: Any) -> list[Matrix]:
-    """Every weight matrix of a model that trains: of linear layers and embeddings, biases with them.
+    """Every weight matrix of a model that trains: of linear layers, biases with them, and of the token embedding.
+
+    A learned table of positions is left out: all rows of a batch share what it gives.
 
     Raises:
         InputError: there is none.
     """
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     found: dict[int, list[nn.Module]] = {}
+    tokens = model.get_input_embeddings()
     for module in model.modules():
         weight = getattr(module, "weight", None)
-        if isinstance(module, nn.Linear | nn.Embedding | Conv1D) and weight is not None and weight.requires_grad:
+        kind = isinstance(module, nn.Linear | Conv1D) or module is tokens
+        if kind and weight is not None and weight.requires_grad:
             found.setdefault(id(weight), []).append(module)
     made = []
     for key, modules in found.items():
@@ -119,7 +123,9 @@ class GradientSketch:
     ) -> None:
         self.model, self.matrices, self.kept = model, matrices(model), kept
         device = next(model.parameters()).device
-        self._factors = [_scaled(matrix, (factors or {}).get(matrix.name), (moments or {}).get(matrix.name)) for matrix in self.matrices]
+        self._factors = [
+            _scaled(matrix, (factors or {}).get(matrix.name), (moments or {}).get(matrix.name)) for matrix in self.matrices
+        ]
         self._factors = [tuple(None if part is None else part.to(device) for part in pair) for pair in self._factors]
 
     def of(self, learner: Learner, rows: Sequence[ScanRow]) -> Float[Tensor, "rows dims"]:
@@ -132,8 +138,6 @@ class GradientSketch:
 
     def products(self, learner: Learner, rows: Sequence[ScanRow]) -> list[Float[Tensor, "rows outputs inputs"]]:
         """The projected gradient of each matrix, in the order of `matrices`."""
-        from mixwright.measure.scan_passes import right_padded, selected
-
         device = learner.device
         ids = right_padded([[*row.prompt, *row.target] for row in rows], learner.tokenizer.pad_token_id or 0).to(device)
         width = ids.shape[1]
@@ -177,8 +181,7 @@ class GradientSketch:
             embeds = isinstance(module, nn.Embedding)
             with torch.no_grad():
                 if embeds:  # the weight of a tied output layer the other way round: tokens are its outputs
-                    left = nn.functional.one_hot(given[0], matrix.outputs).float() if outputs is None or outputs.dim() == 1 else None
-                    left = outputs[given[0]] if left is None else left if outputs is None else left * outputs
+                    left = _embedded(given[0], matrix.outputs, outputs)
                 else:
                     left = _projected(_with_constant(given[0].detach().float(), matrix.inputs), inputs)
             if not output.requires_grad:
@@ -187,7 +190,11 @@ class GradientSketch:
             def backward(gradient: Tensor) -> None:
                 with torch.no_grad():
                     right = gradient.detach().float()
-                    right = _projected(_with_constant(right, matrix.inputs, 0.0), inputs) if embeds else _projected(right, outputs)
+                    right = (
+                        _projected(_with_constant(right, matrix.inputs, 0.0), inputs)
+                        if embeds
+                        else _projected(right, outputs)
+                    )
                     pair = (left, right) if embeds else (right, left)
                     if chosen:
                         pair = tuple(_apart(call, part) for part in pair)
@@ -198,6 +205,13 @@ class GradientSketch:
             return output
 
         return forward
+
+
+def _embedded(ids: Int[Tensor, "batch time"], size: int, factor: Tensor | None) -> Float[Tensor, "batch time side"]:
+    """Token ids on the directions of `factor`, each as the vector that is 1 at its own place."""
+    if factor is not None and factor.dim() == 2:
+        return factor[ids]
+    return _projected(nn.functional.one_hot(ids, size).float(), factor)
 
 
 def _projected(values: Tensor, factor: Tensor | None) -> Tensor:

@@ -1,7 +1,8 @@
 """Table of the scan, a row per example: its shards, how each is written whole, and its reader `Scan`, which needs no torch.
 
-`scan/<base>/part-00000.parquet ...` in a run folder: `id`, `task`, `split`, then the columns of each group, in the order of the
-catalogue. A shard that has every column asked for, from the same rows and model, is finished; one that lacks some gets them.
+`scan/<base>/part-00000.parquet ...` in a run folder: `id`, `task`, `split`, then the columns of each group, in the order of
+the catalogue. A shard that has every column asked for, from the same rows and model, is finished; one that lacks some gets
+them.
 """
 
 from __future__ import annotations

@@ -127,7 +127,10 @@ def scan_bases(
     say(f"scan: {keys[0]['rows']:,} rows, columns {names}")
     work = [Job(f"scan {base_name(job.base)}", scan_shards, job, cost=len(job.shards)) for job in dealt]
     made = pool.run(work, title="scan") if work else []
-    return [_result(job, key, [m for d, m in zip(dealt, made, strict=True) if d.base == job.base]) for job, key in zip(jobs, keys, strict=True)]
+    return [
+        _result(job, key, [m for d, m in zip(dealt, made, strict=True) if d.base == job.base])
+        for job, key in zip(jobs, keys, strict=True)
+    ]
 
 
 def _make_room(folder: Path, key: Mapping[str, Any]) -> Iterator[str]:
@@ -158,7 +161,7 @@ def _result(job: ScanJob, key: Mapping[str, Any], made: Sequence[tuple[int, int,
 
 
 def prepare_scan(job: ScanJob) -> dict[str, Any]:
-    """What the shards are made from; the directions of gradient sketches are found, where they are asked for. In a worker."""
+    """What the shards are made from; the directions of gradient sketches are found, where they are asked for."""
     corpus, config, learner, groups = _opened(job)
     places, moments = sampled_rows(corpus, job.sample), Path(job.moments) if job.moments else None
     if moments is not None and not moments.is_file():
@@ -203,7 +206,9 @@ def scan_shards(job: ScanJob) -> tuple[int, int, Counter[str]]:
             done=lambda share, done=done: report((done + share) / len(job.shards)),
         )
         found = {name: values for group in wanted.values() for name, values in group.read(rows, passes).items()}
-        write_part(part(folder, number), job.key, {name: [getattr(row.example, name) for row in rows] for name in OWN}, found)
+        write_part(
+            part(folder, number), job.key, {name: [getattr(row.example, name) for row in rows] for name in OWN}, found
+        )
         tokens += sum(len(row.prompt) + len(row.target) for row in rows)
         kinds.update(_kind(row) for row in rows)
         kinds["cut"] += sum(row.cut > 0 for row in rows)
