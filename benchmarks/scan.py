@@ -30,7 +30,7 @@ from mixwright.learner.learner import Learner
 from mixwright.records import Interval, to_data
 from mixwright.runs import write_text, yaml_text
 
-SOURCE = "reasoning-gym:chain_sum*600,spell_backward*600,calendar_arithmetic*600,number_sequence*600"
+SOURCE = "reasoning-gym:chain_sum@1x600,spell_backward@1x600,calendar_arithmetic@0x600,count_bits@1x600"
 LOGPROBS = ("likelihood", "entropy", "el2n", "ifd", "reverse_ifd")
 """Groups of columns that read log-probabilities."""
 COLUMNS = "nll,entropy,el2n,ifd,r_ifd,sketch,hidden,form"

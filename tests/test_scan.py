@@ -140,11 +140,10 @@ def test_rows_are_those_of_trls_sft_trainer(tiny: Learner, tmp_path: Path) -> No
         data = data if examples is plain else [{name: list(text) for name, text in row.items()} for row in data]
         config = SFTConfig(str(tmp_path), max_length=24, bf16=False, use_cpu=True, report_to="none")
         trainer = SFTTrainer(tiny.model, config, train_dataset=Dataset.from_list(data), processing_class=tiny.tokenizer)
-        for row, own in zip(trainer.train_dataset, scan_rows(tiny, examples, joined=True, limit=24), strict=True):
-            known: Any = row
-            assert [*own.prompt, *own.target] == known["input_ids"]
-            assert list(own.target) == [label for label in known["labels"] if label != -100]
-    assert own.cut == 0
+        prepared: Any = trainer.train_dataset
+        for row, own in zip(prepared, scan_rows(tiny, examples, joined=True, limit=24), strict=True):
+            assert [*own.prompt, *own.target] == row["input_ids"]
+            assert list(own.target) == [label for label in row["labels"] if label != -100]
     assert next(scan_rows(tiny, plain[1:], joined=True, limit=24)).cut > 0
 
 
