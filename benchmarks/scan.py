@@ -11,6 +11,7 @@ every file must be the same to the byte as from a scan that was left alone.
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import signal
 import subprocess
@@ -30,7 +31,7 @@ from mixwright.learner.learner import Learner
 from mixwright.records import Interval, to_data
 from mixwright.runs import write_text, yaml_text
 
-SOURCE = "reasoning-gym:chain_sum@1x600,spell_backward@1x600,calendar_arithmetic@0x600,count_bits@1x600"
+SOURCE = "reasoning-gym:chain_sum@1x300,spell_backward@1x300,calendar_arithmetic@0x300,count_bits@1x300"
 LOGPROBS = ("likelihood", "entropy", "el2n", "ifd", "reverse_ifd")
 """Groups of columns that read log-probabilities."""
 COLUMNS = "nll,entropy,el2n,ifd,r_ifd,sketch,hidden,form"
@@ -88,7 +89,7 @@ def scanned(learner: Learner, rows: Sequence[Any], names: Sequence[str], calibra
     from mixwright.measure.scan_passes import ScanPasses
 
     groups = groups_of(names)
-    asked = frozenset(name for group in groups.values() for name in group.PASSES)
+    asked: Any = frozenset(name for group in groups.values() for name in group.PASSES)
     passes = ScanPasses(learner, rows, asked, calibration=calibration)
     for group in groups.values():
         group.read(rows, passes)
@@ -157,8 +158,7 @@ def score(vectors: np.ndarray, task: np.ndarray) -> np.ndarray:
 
 def spearman(one: np.ndarray, other: np.ndarray) -> float:
     """Correlation of ranks; there are no ties among these numbers."""
-    ranks = [np.argsort(np.argsort(values)) for values in (one, other)]
-    return float(np.corrcoef(*ranks)[0, 1])
+    return float(np.corrcoef(np.argsort(np.argsort(one)), np.argsort(np.argsort(other)))[0, 1])
 
 
 def killed(learner: Learner, corpus: Corpus, kills: int) -> list[dict[str, Any]]:
@@ -166,8 +166,6 @@ def killed(learner: Learner, corpus: Corpus, kills: int) -> list[dict[str, Any]]
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
         learner.save(place / "model")
-        import json
-
         lines = [json.dumps({"id": e.id, "task": e.task, "prompt": e.prompt, "target": e.answer}) for e in corpus]
         write_text(place / "rows.jsonl", "\n".join(lines) + "\n")
         config = RunConfig(
@@ -190,8 +188,9 @@ def command(place: Path, folder: str) -> subprocess.Popen[bytes]:
     """`mixwright scan` of its own."""
     given = ["scan", "run.yaml", "--folder", folder, "--columns", COLUMNS]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    return subprocess.Popen([sys.executable, "-m", "mixwright", *given], cwd=place, env=environment, **quiet)
+    asked = [sys.executable, "-m", "mixwright", *given]
+    away = subprocess.DEVNULL
+    return subprocess.Popen(asked, cwd=place, env=environment, stdout=away, stderr=away)
 
 
 def killed_after(place: Path, folder: str, least: int) -> int:
@@ -236,11 +235,11 @@ def measure(quick: bool) -> Result:
     from mixwright.measure.scan_rows import scan_rows
     from mixwright.measure.sketch_calibration import SketchSettings, calibrate, calibration_rows
 
-    corpus = read_corpus(CorpusConfig(SOURCE.replace("600", "150") if quick else SOURCE, eval_share=0.0))
-    rounds, compared, every = (3, 96, ["0.2M"]) if quick else (10, 192, list(SIZES))
+    corpus = read_corpus(CorpusConfig(SOURCE.replace("x300", "x150") if quick else SOURCE, eval_share=0.0))
+    rounds, compared, every = (3, 96, ["0.2M"]) if quick else (6, 192, list(SIZES))
     raw, found, agreed = [], {}, {}
     for size in every:
-        learner = trained(corpus, size, 100 if quick else 600)
+        learner = trained(corpus, size, 100 if quick else 500)
         rows = [row for row in scan_rows(learner, corpus) if row.target]
         began = time.process_time()
         calibration = calibrate(learner, calibration_rows(rows, 0), SketchSettings())

@@ -158,13 +158,14 @@ class GradientSketch:
         head = self.model.get_output_embeddings()
         first = torch.searchsorted(owners, torch.arange(rows, device=owners.device))
         spots = torch.arange(len(owners), device=owners.device) - first[owners]
-        call = _Call([torch.zeros(0) for _ in self.matrices], owners, spots)
+        call = _Call([torch.zeros(rows, 0, 0, device=owners.device) for _ in self.matrices], owners, spots)
         flags = [(parameter, parameter.requires_grad) for parameter in self.model.parameters()]
         try:
             for parameter, _ in flags:
                 parameter.requires_grad_(False)
             for place, matrix in enumerate(self.matrices):
-                for module in matrix.modules:
+                empty = [part is not None and part.dim() == 2 and part.shape[1] == 0 for part in self._factors[place]]
+                for module in matrix.modules if not any(empty) else ():
                     hook = self._hook(call, place, matrix, chosen=module is head)
                     call.handles.append(module.register_forward_hook(hook))
             yield call.sums

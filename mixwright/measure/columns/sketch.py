@@ -37,7 +37,6 @@ class Sketch(Columns):
     def read(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
         """See the class."""
         found = passes.gradients
-        norms = np.sqrt(np.einsum("ij,ij->i", found, found, dtype=float))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            units = np.where(norms[:, None] == 0, 0.0, found / norms[:, None])
-        return {"sketch": units.astype(np.float16), "sketch_norm": norms.astype(np.float32)}
+        norms = np.linalg.norm(found, axis=1)
+        units = found * (1 / np.maximum(norms, np.float32(1e-30)))[:, None]
+        return {"sketch": units.astype(np.float16), "sketch_norm": norms}
