@@ -83,7 +83,13 @@ PUBLIC = (
     "mixwright.estimates.outcome",
     # parts of stages that benchmarks measure on their own
     "mixwright.measure.bursts",
+    "mixwright.measure.gradient_sketch",
     "mixwright.measure.probes.formats",
+    "mixwright.measure.scan",
+    "mixwright.measure.scan_passes",
+    "mixwright.measure.scan_rows",
+    "mixwright.measure.scan_stage",
+    "mixwright.measure.sketch_calibration",
     "mixwright.measure.stage",
     "mixwright.plan.format_forecast",
     "mixwright.steer.pool",
