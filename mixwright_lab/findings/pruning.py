@@ -45,7 +45,7 @@ class Pruning(Finding):
         "better. On ImageNet most of ten metrics scale poorly."
     )
     POPULAR = "It is said that pruning easy examples beats power laws. That holds only where data are abundant."
-    FEATURES = ()
+    FEATURES = ("miners/pruning",)
     REMARKS = (
         "Hard and easy are ranked by the teacher itself, and wrong labels are called hardest by hand. With seeds from "
         "1000 on one contrast falls under the noise floor: a probe that is 20 degrees off costs .007 of error where two "

@@ -50,7 +50,7 @@ class PruningLanguage(Finding):
         "It is said that 30 % of the rows, well chosen, are enough. That is a matter of abundance, of clean labels and of "
         "what is held equal: steps (kept rows are seen more often) or epochs (less compute)."
     )
-    FEATURES = ()
+    FEATURES = ("miners/pruning",)
     REMARKS = (
         "With abundant data hard examples win by 1.3 points of error at as many steps; at as many epochs that is not "
         "beyond doubt, and the runs that score are charged to nobody. With 100 examples five seeds do not tell: 30 rows "
