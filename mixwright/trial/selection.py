@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from mixwright.estimates.judgement import FEWEST_SEEDS
 from mixwright.estimates.readings import GRADED, READINGS, change_told
 from mixwright.records import Selection, SelectionAdvice, TrialResult
-from mixwright.trial.arm_roles import RANDOM, the
+from mixwright.trial.arm_roles import MINED, RANDOM, the
 from mixwright.trial.effects import RETENTION, Contrast
 
 RECOMMENDED: tuple[SelectionAdvice, ...] = ("train on it", "fewer rows do")
@@ -95,7 +95,5 @@ def told(result: TrialResult) -> list[str]:
     lines = [found.sentence]
     if kept is not None and result.decoding in GRADED:
         ends = ", ".join(f"{100 * end:+.1f}" for end in (kept.low, kept.high))
-        lines.append(
-            f"What was mastered before, or is protected: {100 * kept.value:+.1f} points [{ends}] against not training."
-        )
+        lines.append(f"Of what was mastered or is protected: {100 * kept.value:+.1f} points [{ends}] against not training.")
     return [*lines, f"Trained on, {unit} of a branch: {costs}.", f"What this answer cost: {found.price}."]
