@@ -242,7 +242,7 @@ def _made(table: pa.Table, corpus: Corpus, path: Path) -> Corpus:
         raise InputError("new rows", "none", "Mine some.", file=path)
     place = SCHEMA.get_field_index("split")
     named = named.set_column(place, SCHEMA.field(place), pa.array(["train"] * len(named)))
-    made = Made(named, {task.name: task.grader for task in corpus.tasks.values()})
+    made = Made(named, {task.name: task.grader for task in corpus.tasks.values()}, folder=path.parent)
     held_out = {prompt_key(row.prompt) for row in corpus.select(split="eval") if row.prompt}
     for row in map(decode, named.to_pylist()):
         if row.task not in corpus.tasks:
