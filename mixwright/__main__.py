@@ -53,6 +53,7 @@ EXPORT_HELP = (
     "is exported as it stands."
 )
 EXPORT_TO_HELP = "Folder of --export; default: export/FORMAT in the run folder, or here with --corpus."
+SCANNED_HELP = "Groups or single columns (`mixwright list columns`), or all. Default: those without rollouts, gradients, vectors."
 FAIL_HELP = "Exit with 3 when anything this grave or graver was seen; never: 0 whatever was seen, for people who read."
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")]
 
@@ -127,6 +128,20 @@ def measure(source: Source, asked: Measuring, folder: Folder = None, full: Full 
             found = measure_bases(settings, run, pool, base=config.parent, say=output.say)
             rows = [row for row in found if row.example is None]
     output.out_measurements(rows, as_json=as_json, full=full)
+
+
+@app.command()
+def scan(
+    config: Config,
+    columns: Annotated[str | None, typer.Option(metavar="A,B", help=SCANNED_HELP)] = None,
+    sample: Annotated[int | None, typer.Option(min=1, help="Only so many rows, by a hash of their ids.")] = None,
+    moments: Annotated[Path | None, typer.Option(help="Second moments of a warm-up, for `sketch` (safetensors).")] = None,
+    folder: Folder = None,
+) -> None:
+    """Read every row once with the starting model: a table of losses, IFD, entropy, gradients, pass rates, per example."""
+    from mixwright.cli.scanning import scan_folder
+
+    scan_folder(*_load(config, folder), config.parent, columns=columns, sample=sample, moments=moments)
 
 
 @app.command()

@@ -35,6 +35,7 @@ KINDS: dict[str, Kind] = {
     for name, base, package in (
         ("graders", "Grader", "mixwright.graders"),
         ("checks", "Check", "mixwright.audit.checks"),
+        ("columns", "Columns", "mixwright.measure.columns"),
         ("probes", "Probe", "mixwright.measure.probes"),
         ("planners", "Planner", "mixwright.plan.planners"),
         ("exports", "Export", "mixwright.plan.exports"),

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
     from mixwright.corpus import Corpus
     from mixwright.measure.passes import Passes
+    from mixwright.measure.scan_passes import ScanPasses
+    from mixwright.measure.scan_rows import ScanRow
     from mixwright.plan.mix import Mix
     from mixwright.runs import RunFolder
     from mixwright.steer.pool import Pool as Pool
@@ -67,6 +69,26 @@ class Probe(ABC):
     @abstractmethod
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
         """Measurements with unit, interval, n and null. Same rng, same numbers."""
+
+
+Pass = Literal["target", "prompt", "response_only", "prompt_given_target", "hidden", "gradients", "rollouts"]
+"""A pass of the scan through the model, each made at most once per row (`mixwright.measure.scan_passes`)."""
+
+
+class Columns(ABC):
+    """A group of columns of the scan: numbers, texts or vectors per example, computed from passes that all groups share.
+
+    Pure: reads the rows and the passes that it declares, and no others. A value that a row does not have is NaN.
+    """
+
+    NAMES: ClassVar[Mapping[str, str]] = {}
+    """Column -> what it is, and its unit."""
+    PASSES: ClassVar[tuple[Pass, ...]] = ()
+    """Passes that it reads; the stage makes these and no others."""
+
+    @abstractmethod
+    def read(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
+        """Every column of `NAMES`: numbers or texts of shape (rows,), or vectors of shape (rows, dimensions)."""
 
 
 class Planner(ABC):

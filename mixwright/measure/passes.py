@@ -85,6 +85,8 @@ class Passes:
     """Of the samples."""
     done: Callable[[float], None] | None = None
     """Called with the share of the work that is done, 0..1."""
+    chosen: tuple[Example, ...] | None = None
+    """The items themselves, where they are not to be picked: gradable rows of either split, as the scan reads them."""
 
     @cached_property
     def grades(self) -> TimedGrades:
@@ -98,6 +100,8 @@ class Passes:
         Raises:
             InputError: nothing can be graded.
         """
+        if self.chosen is not None:
+            return self.chosen
         found = self.picked(self._gradable)
         if not found:
             raise InputError("examples with answers to grade", "none", "Give a corpus that has an answer column.")

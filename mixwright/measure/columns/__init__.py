@@ -1,0 +1,1 @@
+"""Columns of the scan: one file, one group of columns, a value per example."""

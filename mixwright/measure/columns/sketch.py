@@ -1,0 +1,43 @@
+"""Columns of each row's gradient: a sketch of unit length, whose products are cosines, and the length that it had.
+
+Source: LESS (2402.04333) for what it is used for; projected by factors as in LoGra (2405.13954), on principal directions that
+are found from 256 rows of the scan (`mixwright.measure.sketch_calibration`). With `--moments` of a warm-up the gradient is
+divided by the roots of Adam's second moments, as rows x columns.
+Unit: the vector has none; the length is nats per token by unit of weight
+Cost: about one plain forward and backward pass over prompt and target, and two over 256 rows. Two bytes per number.
+Blind spot: of the mean loss over the target's tokens, which favours short targets when sketches are not scaled to one length;
+    norms are left out; sketches of two scans compare only where they share sketch.safetensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from mixwright.contracts import Columns, Pass
+
+if TYPE_CHECKING:
+    from mixwright.measure.scan_passes import ScanPasses
+    from mixwright.measure.scan_rows import ScanRow
+
+NEEDS = ("torch", "transformers")
+
+
+class Sketch(Columns):
+    """`sketch` and `sketch_norm`; NaN where a row has no target."""
+
+    NAMES: ClassVar[Mapping[str, str]] = {
+        "sketch": "sketch of the gradient of the mean loss over the target, scaled to length 1, float16",
+        "sketch_norm": "its length before; times `sketch` it is the sketch itself",
+    }
+    PASSES: ClassVar[tuple[Pass, ...]] = ("gradients",)
+
+    def read(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
+        """See the class."""
+        found = passes.gradients
+        norms = np.sqrt(np.einsum("ij,ij->i", found, found, dtype=float))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            units = np.where(norms[:, None] == 0, 0.0, found / norms[:, None])
+        return {"sketch": units.astype(np.float16), "sketch_norm": norms.astype(np.float32)}

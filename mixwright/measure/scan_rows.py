@@ -1,0 +1,106 @@
+"""Rows of the scan as token ids: a prompt and the target that training teaches after it, cut where the trainer cuts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mixwright.records import Example, Text, plain
+
+if TYPE_CHECKING:
+    from mixwright.config import RunConfig
+    from mixwright.learner.learner import Learner
+
+TRL_LENGTH = 1024
+"""`max_length` of TRL's SFT and DPO configs where nothing is set."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScanRow:
+    """One example as the model reads it."""
+
+    example: Example
+    """Where it comes from."""
+    prompt: tuple[int, ...]
+    """Token ids of what stands before the target; never empty where there is a target."""
+    target: tuple[int, ...]
+    """Token ids that the loss of training is taken over, end token included; empty where the row has no target, or where
+    the prompt alone fills the length that training allows."""
+    cut: int = 0
+    """Tokens of the target that lie beyond that length and are not trained on."""
+
+
+def target_of(example: Example) -> Text | None:
+    """What the row is read for: its target, else its answer (rows for GRPO), else the chosen answer of a pair; or None."""
+    return next((text for text in (example.target, example.answer, example.chosen) if text is not None), None)
+
+
+def longest_row(config: RunConfig, learner: Learner) -> int | None:
+    """Tokens of prompt and target that training keeps of a row; None for no limit.
+
+    SFT and DPO cut at TRL's `max_length` (`train.settings`); GRPO cuts no row, and only the model's context counts.
+    """
+    limits = [learner.context]
+    if config.train.objective != "grpo":
+        limits.append(dict(config.train.settings).get("max_length", TRL_LENGTH))
+    return min((int(limit) for limit in limits if limit is not None), default=None)
+
+
+def scan_rows(
+    learner: Learner, examples: Iterable[Example], *, joined: bool = False, limit: int | None = None
+) -> Iterator[ScanRow]:
+    """Examples as the trainer reads them.
+
+    Args:
+        learner: its tokenizer and the form in which prompts reach it.
+        examples: of any kind; chats need a chat template.
+        joined: tokenise prompt and target as one text, as TRL's SFT does; the target begins where the tokens of the prompt
+            alone end, or part from it. Else the target is tokenised alone and follows the prompt, as in GRPO. Chats with
+            a target in messages go through the template as one conversation either way.
+        limit: longest prompt and target together, tokens; what is beyond it is cut off the end, as TRL does.
+
+    Raises:
+        InputError: chats, and a tokenizer without a chat template or one that refuses them.
+    """
+    for example in examples:
+        prompt, target = _tokens(learner, example, joined=joined)
+        kept = len(target) if limit is None else min(len(target), max(0, limit - len(prompt)))
+        yield ScanRow(example, tuple(prompt[:limit]), tuple(target[:kept]), len(target) - kept)
+
+
+def _tokens(learner: Learner, example: Example, *, joined: bool) -> tuple[list[int], list[int]]:
+    """Token ids of prompt and target."""
+    target = target_of(example)
+    prompt = learner.encode(example.prompt)
+    if target is None:
+        return prompt, []
+    form = learner.form.of(example.prompt)
+    end = learner.tokenizer.eos_token_id
+    if not isinstance(form, str) and not isinstance(target, str):
+        return _parted(prompt, _conversation(learner, (*form, *target)))
+    alone = [*learner.tokenizer(plain(target), add_special_tokens=False)["input_ids"], end]
+    if not isinstance(form, str) or not joined:
+        return prompt, alone
+    together = list(learner.tokenizer(form + plain(target), verbose=False)["input_ids"])
+    return _parted(prompt if form else [], [*together, end])
+
+
+def _conversation(learner: Learner, messages: Sequence[Any]) -> list[int]:
+    """Token ids of a whole conversation through the chat template."""
+    rendered = learner.tokenizer.apply_chat_template(
+        [dict(message) for message in messages], tokenize=True, return_dict=True, **learner.template
+    )
+    return list(rendered["input_ids"])
+
+
+def _parted(prompt: Sequence[int], together: Sequence[int]) -> tuple[list[int], list[int]]:
+    """The whole row, parted where the prompt's own tokens end or differ; the first token has nothing before it to be
+    predicted from, so it is never part of the target."""
+    same = 0
+    for one, other in zip(prompt, together, strict=False):
+        if one != other:
+            break
+        same += 1
+    same = max(1, same)
+    return list(together[:same]), list(together[same:])

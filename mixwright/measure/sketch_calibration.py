@@ -1,0 +1,202 @@
+"""Calibration of gradient sketches: the directions in which the gradients of some rows are largest, found once per scan.
+
+Random directions are too noisy for layers this size: the factors of different rows are far from orthogonal, and with 32
+random directions a side the cosines of sketches order rows quite unlike those of the gradients (docs/mining.md has figures).
+So the principal directions of the gradients of a few rows are taken, first of the outputs, then of the inputs given those,
+and of the products the ones with the largest mean square.
+"""
+
+# ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mixwright.errors import InputError
+from mixwright.learner.batches import token_batches
+from mixwright.measure.gradient_sketch import Factors, GradientSketch, Moments, matrices
+from mixwright.runs import replacing
+
+if TYPE_CHECKING:
+    from mixwright.learner.learner import Learner
+    from mixwright.measure.scan_rows import ScanRow
+
+ROWS = 256
+"""Rows that directions are found from; fewer where they would not fit into `MEMORY`."""
+MEMORY = 2**28
+"""Numbers of projected gradients that are held at a time."""
+PROBES = 16
+"""Random directions that stand for the inputs while those of the outputs are found."""
+BATCH_TOKENS = 2048
+"""Padded tokens of a batch."""
+
+
+@dataclass(frozen=True)
+class SketchSettings:
+    """Size of gradient sketches."""
+
+    side: int = 32
+    """Directions per side of a weight matrix; a side no longer than this is kept as it is."""
+    dims: int = 8192
+    """Numbers per row, at most."""
+    seed: int = 0
+    """Of which rows directions are found from."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What sketches are made with; sketches of one calibration can be compared."""
+
+    factors: Mapping[str, Factors]
+    """By the name of the matrix."""
+    kept: Tensor
+    """Which numbers make a sketch, int64."""
+    moments: Mapping[str, Moments]
+    """What gradients are divided by the roots of; empty for none."""
+
+    def sketch(self, learner: Learner) -> GradientSketch:
+        """Hooks on a model."""
+        return GradientSketch(learner.model, factors=self.factors, kept=self.kept, moments=self.moments)
+
+
+def calibration_rows(rows: Sequence[ScanRow], seed: int) -> list[ScanRow]:
+    """At most `ROWS` rows with targets, by a hash of their ids."""
+    usable = [row for row in rows if row.target]
+    return sorted(usable, key=lambda row: hashlib.sha256(f"{seed} {row.example.id}".encode()).digest())[:ROWS]
+
+
+def calibrate(
+    learner: Learner, rows: Sequence[ScanRow], settings: SketchSettings, moments: Mapping[str, Moments] | None = None
+) -> Calibration:
+    """Find directions from rows like those that will be sketched; two backward passes over them.
+
+    Args:
+        learner: left as it was.
+        rows: with targets, such as `calibration_rows` chooses.
+        settings: how many directions and numbers.
+        moments: gradients are divided by their roots first.
+
+    Raises:
+        InputError: no row with a target, or no weight matrix that trains.
+    """
+    if not rows:
+        raise InputError("rows with a target, for gradients", "none", "Leave the column `sketch` out.")
+    parts = matrices(learner.model)
+    width = max(sum(part.outputs for part in parts) * PROBES, sum(part.inputs for part in parts) * settings.side)
+    rows, side = rows[: max(8, MEMORY // width)], settings.side
+    probes = {part.name: Factors(None, _signs(part.inputs)) for part in parts}
+    found = _products(learner, rows, GradientSketch(learner.model, factors=probes, moments=moments))
+    outputs = [_directions(part.transpose(0, 1).flatten(1), side) for part in found]
+    halves = {part.name: Factors(given) for part, given in zip(parts, outputs, strict=True)}
+    found = _products(learner, rows, GradientSketch(learner.model, factors=halves, moments=moments))
+    inputs = [_directions(part.permute(2, 0, 1).flatten(1), side) for part in found]
+    energy = [_energy(part, given) for part, given in zip(found, inputs, strict=True)]
+    factors = {part.name: Factors(*pair) for part, *pair in zip(parts, outputs, inputs, strict=True)}
+    kept = torch.cat(energy).argsort(descending=True, stable=True)[: settings.dims].sort().values
+    return Calibration(factors, kept, dict(moments or {}))
+
+
+def save_calibration(path: Path, calibration: Calibration, key: Mapping[str, object]) -> None:
+    """Write a calibration as safetensors, whole or not at all; `key`: what it was made from."""
+    from safetensors.torch import save_file
+
+    tensors = {"kept": calibration.kept}
+    for kind, pairs in (("factors", calibration.factors), ("moments", calibration.moments)):
+        for name, pair in pairs.items():
+            tensors |= {f"{kind}/{name}/{s}": p.contiguous() for s, p in pair._asdict().items() if p is not None}
+    with replacing(path) as temporary:
+        save_file(tensors, temporary, metadata={"key": json.dumps(key, sort_keys=True)})
+
+
+def load_calibration(path: Path, key: Mapping[str, object]) -> Calibration | None:
+    """What `save_calibration` wrote for the same key; None when it is not there, broken, or another's."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            if (file.metadata() or {}).get("key") != json.dumps(key, sort_keys=True):
+                return None
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
+    except (OSError, SafetensorError):
+        return None
+    return Calibration(_pairs(tensors, "factors", Factors), tensors["kept"], _pairs(tensors, "moments", Moments))
+
+
+def save_moments(path: Path, moments: Mapping[str, Moments]) -> None:
+    """Write the moments of a warm-up (`adam_moments`) for `mixwright scan --moments`."""
+    from safetensors.torch import save_file
+
+    with replacing(path) as temporary:
+        tensors = {f"moments/{name}/{s}": p.contiguous() for name, pair in moments.items() for s, p in pair._asdict().items()}
+        save_file(tensors, temporary)
+
+
+def load_moments(path: Path) -> dict[str, Moments]:
+    """Read what `save_moments` wrote. Raises InputError when it is missing or not such a file."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        found = _pairs(load_file(path), "moments", Moments)
+    except (OSError, SafetensorError, TypeError) as error:
+        remedy = "Write it with save_moments of mixwright.measure.sketch_calibration."
+        raise InputError("second moments in a safetensors file", str(error)[:120], remedy, file=path) from None
+    return found
+
+
+def _pairs(tensors: Mapping[str, Tensor], kind: str, make: type) -> dict:
+    """Named pairs of tensors of one kind."""
+    found: dict[str, dict[str, Tensor]] = {}
+    for key, tensor in tensors.items():
+        if key.startswith(f"{kind}/"):
+            name, _, side = key.removeprefix(f"{kind}/").rpartition("/")
+            found.setdefault(name, {})[side] = tensor
+    return {name: make(**sides) for name, sides in found.items()}
+
+
+def _products(learner: Learner, rows: Sequence[ScanRow], sketch: GradientSketch) -> list[Tensor]:
+    """Projected gradients of all rows, per matrix (rows, outputs, inputs), on the CPU."""
+    found: list[list[Tensor]] = [[] for _ in sketch.matrices]
+    for batch in _batches(rows):
+        for place, part in enumerate(sketch.products(learner, batch)):
+            found[place].append(part.cpu())
+    return [torch.cat(parts) for parts in found]
+
+
+def _batches(rows: Sequence[ScanRow]) -> Iterator[list[ScanRow]]:
+    for batch in token_batches([len(row.prompt) + len(row.target) for row in rows], BATCH_TOKENS):
+        yield [rows[i] for i in batch]
+
+
+def _signs(size: int) -> Float[Tensor, "size probes"] | None:
+    """Random signs, always the same."""
+    if size <= PROBES:
+        return None
+    generator = torch.Generator().manual_seed(size)
+    return torch.randint(0, 2, (size, PROBES), generator=generator).float() * 2 - 1
+
+
+def _directions(columns: Float[Tensor, "size columns"], side: int) -> Float[Tensor, "size side"] | None:
+    """The left singular vectors of the largest singular values; None where there are no more than `side` of them."""
+    size, count = columns.shape
+    if size <= side:
+        return None
+    if size <= count:
+        return torch.linalg.eigh(columns @ columns.T).eigenvectors[:, -side:].flip(1).contiguous()
+    values, vectors = torch.linalg.eigh(columns.T @ columns)
+    scale = values[-side:].clamp_min(values[-1] * 1e-10).rsqrt()
+    return (columns @ (vectors[:, -side:] * scale)).flip(1).contiguous()
+
+
+def _energy(part: Float[Tensor, "rows outputs inputs"], inputs: Tensor | None) -> Float[Tensor, " numbers"]:
+    """Mean square of each projected number."""
+    return (part if inputs is None else part @ inputs).square().mean(0).flatten()
