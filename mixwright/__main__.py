@@ -11,6 +11,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
@@ -18,15 +19,15 @@ import typer
 
 from mixwright import __version__
 from mixwright.cli import output
+from mixwright.cli.concluding import FOUND, conclude, stricter
 from mixwright.cli.options import COLUMNS_HELP, Measuring, columns_of, decoding_of, with_measuring
 from mixwright.errors import InputError, no_room, one_line, system_error
 
 if TYPE_CHECKING:
     from mixwright.config import RunConfig
     from mixwright.runs import RunFolder
-    from mixwright.verdict.gate import GateResult
 
-YOUR_INPUT, OUR_BUG, FOUND = 1, 2, 3
+YOUR_INPUT, OUR_BUG = 1, 2
 FAILING = {"error": ("error",), "warning": ("error", "warning"), "never": ()}
 """What `audit --fail-on` is given -> severities that make it leave with `FOUND`."""
 
@@ -53,8 +54,12 @@ EXPORT_HELP = (
     "is exported as it stands."
 )
 EXPORT_TO_HELP = "Folder of --export; default: export/FORMAT in the run folder, or here with --corpus."
-SCANNED_HELP = "Groups or single columns (`mixwright list columns`), or all. Default: those without rollouts, gradients, vectors."
+SCANNED_HELP = (
+    "Groups or single columns (`mixwright list columns`), or all. Default: those without rollouts, gradients, vectors."
+)
 FAIL_HELP = "Exit with 3 when anything this grave or graver was seen; never: 0 whatever was seen, for people who read."
+DATA_HELP = "Try mined rows instead of the plan: a miner's name or a table, against all rows and as many random ones."
+SCORES_HELP = "A run folder with a trial, or a CSV, JSONL or Parquet table: candidate, score, and perhaps group and run."
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")]
 
 
@@ -145,6 +150,23 @@ def scan(
 
 
 @app.command()
+def mine(
+    config: Config,
+    miner: Annotated[str, typer.Option(metavar="NAME", help="How to choose or make rows (mixwright list miners).")],
+    keep: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="Share of the rows to choose, 0 to 1.")] = None,
+    export_to: Annotated[
+        Path | None, typer.Option(help="Folder for the mined rows as JSONL and as a datasets folder.")
+    ] = None,
+    tried: Annotated[bool, typer.Option("--try", help="Then try them: measure, plan, trial, verdict.")] = False,
+    folder: Folder = None,
+) -> None:
+    """Choose training rows, or make new ones, each with a reason; --try says whether that was worth it."""
+    from mixwright.cli.mining import mine_folder
+
+    mine_folder(*_load(config, folder), config.parent, miner=miner, keep=keep, export_to=export_to, tried=tried)
+
+
+@app.command()
 @with_measuring
 def plan(
     source: Source,
@@ -195,33 +217,27 @@ def steer(config: Config, folder: Folder = None, dry_run: DryRun = False) -> Non
 
 
 @app.command()
-def trial(config: Config, folder: Folder = None) -> None:
+def trial(
+    config: Config,
+    folder: Folder = None,
+    data: Annotated[str | None, typer.Option(metavar="MINER|TABLE", help=DATA_HELP)] = None,
+) -> None:
     """Try the plan against simpler choices, paired by seed; where it helps, against its nulls."""
     from mixwright.opening import check_plan, opened, workers
+    from mixwright.trial.selection import told
     from mixwright.trial.stage import try_plan
 
     settings, run = _load(config, folder)
+    settings = settings if data is None else replace(settings, trial=replace(settings.trial, data=data))
     with (
         workers(settings) as pool,
         opened(settings, run, base=config.parent, pool=pool, whole=True, after=run.plan) as corpus,
     ):
         check_plan(settings, run, corpus)
         result = try_plan(settings, run, pool, base=config.parent, say=output.say)
-    output.out_rows(
-        ("arm", "against", "number", "difference", "95 % interval", "p", "word"),
-        [
-            (
-                e.arm,
-                e.against,
-                e.name,
-                f"{e.difference.value:+.3g}",
-                f"{e.difference.low:+.3g} .. {e.difference.high:+.3g}",
-                f"{e.p:.2g}",
-                e.word or "",
-            )
-            for e in result.effects
-        ],
-    )
+    output.out_effects(result.effects)
+    for line in told(result):
+        output.out(one_line(line))
 
 
 @app.command()
@@ -259,25 +275,14 @@ def verdict(
     else:
         asked.check_alone()
     if not gate:
-        _conclude(run, render(run), full=full)
+        conclude(run, render(run), full=full)
     else:
         from mixwright.verdict.gate import lines, of_run
 
         result = of_run(run, protect or (), each=each)  # first: a name that is not there is refused before the page
-        _conclude(run, render(run), full=full)
+        conclude(run, render(run), full=full)
         output.out("\n".join(f"gate: {one_line(line)}" for line in lines(result, cannot_tell)))
-        raise typer.Exit(_stricter(run, result, cannot_tell))
-
-
-def _stricter(run: RunFolder, result: GateResult, cannot_tell: Literal["fail", "warn"]) -> int:
-    """Exit code of the gate; never 0 where the page says not to ship, unless the user named what matters."""
-    from mixwright.verdict.basis import recommended
-
-    found, code = recommended(run)[0], result.code(cannot_tell)
-    if code or result.named or found is None or found.advice != "do not ship":
-        return code
-    output.out(f"gate: damaged, though no protected cell is: {one_line(found.sentence)}")
-    return FOUND
+        raise typer.Exit(stricter(run, result, cannot_tell))
 
 
 @app.command()
@@ -312,7 +317,25 @@ def run(
         output.out_rows(("stage", "what would be done"), outline(settings, place, base=source.parent))
         return
     page = pipeline.run(settings, place, base=source.parent, say=lambda line: output.say(one_line(line)))
-    _conclude(place, page)
+    conclude(place, page)
+
+
+@app.command()
+def replicates(
+    scores: Annotated[str, typer.Argument(metavar="RUN|SCORES", help=SCORES_HELP)],
+    target: Annotated[float, typer.Option(min=0.01, max=0.99, help="Reliability that is wanted.")] = 0.8,
+    as_json: Json = False,
+) -> None:
+    """Say whether a ranking of candidates is one of noise, and how many runs of each a reliable one takes."""
+    from mixwright.cli.replicates import ranked
+    from mixwright.estimates.replicates import told
+
+    found = ranked(scores, target)
+    if as_json:
+        output.out_json({"ranking": found, "word": found.word})
+        return
+    for line in told(found):
+        output.out(line)
 
 
 @app.command("list")
@@ -332,14 +355,6 @@ def explain(name: Annotated[str, typer.Argument(help="A name from `mixwright lis
     from mixwright.cli.plugins import show_row
 
     show_row(name)
-
-
-def _conclude(run: RunFolder, page: Path, *, full: bool = False) -> None:
-    """Print the page's first screen (or all of it), and say where the page is."""
-    from mixwright.verdict.stage import summarise
-
-    summarise(run, output.console(), full=full)
-    output.out(f"verdict: {page}")
 
 
 def _load(config: Path, folder: Path | None) -> tuple[RunConfig, RunFolder]:

@@ -155,8 +155,8 @@ def plan(
         InputError: an unknown planner or option, rows that the objective cannot be trained on, or a planner that lacks
             what it plans by.
     """
+    from mixwright.corpus.trainable import NEEDED, check_training
     from mixwright.plan.stage import make_plan
-    from mixwright.preflight import NEEDED, check_training
 
     config, rows = RunConfig(IN_MEMORY, plan=settings or PlanConfig(), train=train or TrainConfig()), _graded(corpus)
     if config.train.objective in NEEDED:  # others are refused with the plan

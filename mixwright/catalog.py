@@ -37,6 +37,7 @@ KINDS: dict[str, Kind] = {
         ("checks", "Check", "mixwright.audit.checks"),
         ("columns", "Columns", "mixwright.measure.columns"),
         ("probes", "Probe", "mixwright.measure.probes"),
+        ("miners", "Miner", "mixwright.mine.miners"),
         ("planners", "Planner", "mixwright.plan.planners"),
         ("exports", "Export", "mixwright.plan.exports"),
         ("mixtures", "Mixture", "mixwright.steer.mixtures"),

@@ -130,6 +130,14 @@ class MeasureConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class MineConfig:
+    """How miners choose or make rows."""
+
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Keyword arguments per miner, by name: `pruning: {keep: 0.3}`."""
+
+
+@dataclass(frozen=True, slots=True)
 class PlanConfig:
     """Which planner makes the plan, and what is changed in it."""
 
@@ -176,7 +184,13 @@ class TrialConfig:
     Ablations (`without_gates`, ...) need `steered` beside them, which is compared with each. Nulls named here are taken as
     named under `nulls`."""
     nulls: tuple[str, ...] = ("shuffled_levels", "replayed", "permuted")
-    """Run for a lever that beats every reference, and for no other."""
+    """Run for a lever that beats every reference, and for no other. SFT and DPO have no rewards: `permuted` is
+    `permuted_weights` there."""
+    data: Place | None = None
+    """Table of mined rows: a miner's name (`mine/NAME.parquet` of the run folder) or a Parquet file. The trial is then one
+    over data: `mined` against `frozen`, `all` and `random_like` under one plan; `arms` and `nulls` are not read."""
+    protect: tuple[str, ...] = ()
+    """Tasks and cells whose retention stands beside the outcome; by default what was mastered before."""
     seeds: Annotated[Count, _most(1000, "every arm is trained on each; intervals gain little beyond 30")] = 8
     """Training runs per arm, paired over arms by seed: 0 to `seeds` - 1. Fewer than 5 are inconclusive."""
     workers: Annotated[int, Ge(0), Le(1024)] = 0
@@ -199,6 +213,8 @@ class RunConfig:
     """The model that is trained."""
     measure: MeasureConfig = field(default_factory=MeasureConfig)
     """How much is measured before and after."""
+    mine: MineConfig = field(default_factory=MineConfig)
+    """How miners choose or make rows."""
     plan: PlanConfig = field(default_factory=PlanConfig)
     """Which planner makes the plan, and what is changed in it."""
     train: TrainConfig = field(default_factory=TrainConfig)

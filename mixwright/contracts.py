@@ -22,6 +22,7 @@ from mixwright.records import (
     Expectation,
     GroupOutcome,
     Measurement,
+    Mined,
     Observation,
     Outcome,
     PairOutcome,
@@ -35,7 +36,9 @@ if TYPE_CHECKING:
     import numpy as np
 
     from mixwright.corpus import Corpus
+    from mixwright.learner.learner import Learner
     from mixwright.measure.passes import Passes
+    from mixwright.measure.scan import Scan
     from mixwright.measure.scan_passes import ScanPasses
     from mixwright.measure.scan_rows import ScanRow
     from mixwright.plan.mix import Mix
@@ -69,6 +72,22 @@ class Probe(ABC):
     @abstractmethod
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
         """Measurements with unit, interval, n and null. Same rng, same numbers."""
+
+
+class Miner(ABC):
+    """Chooses training rows, or makes new ones. Held-out rows are never read; same rng, same rows.
+
+    What it finds is tried against as many random rows of the same tasks (`trial.data`) before anybody is told to use it.
+    """
+
+    COLUMNS: ClassVar[tuple[str, ...]] = ()
+    """Columns of the scan that are read."""
+    MODEL: ClassVar[bool] = False
+    """Whether the model is read or a copy of it trained; else `learner` is None."""
+
+    @abstractmethod
+    def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> Mined:
+        """Rows with a weight and a reason each, or new rows with their parents. The learner is left as it was."""
 
 
 Pass = Literal["target", "prompt", "response_only", "prompt_given_target", "hidden", "gradients", "rollouts"]
@@ -208,6 +227,10 @@ Role = Literal["untrained", "plan", "lever", "reference", "null", "ablation"]
 """What an arm is tried as. One arm is untrained and one is the plan; they also count as a reference and as a lever."""
 
 
+Rows = Literal["all", "random_like", "mined"]
+"""Which rows a branch trains on."""
+
+
 @dataclass(frozen=True)
 class Branch:
     """How one arm of a trial trains."""
@@ -221,6 +244,10 @@ class Branch:
     shuffle_levels: bool = False
     """Permute levels among the rows of each task and split. The starting model is measured by these cells, the plan is made
     anew from that, and the arm is judged on the true items like every other."""
+    rows: Rows = "all"
+    """Training rows: those of the corpus, those of the table that `trial.data` names, or as many random ones."""
+    permute_weights: bool = False
+    """Permute the plan's weights among its tasks, by the branch's seed."""
     replays: bool = False
     """Serve the draws and refusals of another seed of the lever from the same starting model: nothing adapts to this run."""
 
@@ -236,6 +263,8 @@ class Arm(ABC):
 
     ROLE: ClassVar[Role] = "lever"
     """What the arm is tried as."""
+    OF_DATA: ClassVar[bool] = False
+    """Whether it belongs to a trial over data (`trial.data`), where rows change and the plan stays; nowhere else."""
 
     @abstractmethod
     def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:

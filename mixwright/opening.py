@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mixwright.corpus.trainable import check_training
 from mixwright.errors import InputError
 from mixwright.manifest import changed_settings, run_settings, write_manifest, write_settings
-from mixwright.preflight import check_rows, check_settings, check_training, check_warmup
+from mixwright.preflight import check_rows, check_settings, check_warmup
 from mixwright.records import Plan, to_data
 from mixwright.runs import RunFolder, read_plan
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mixwright import catalog
+from mixwright.corpus.trainable import NEEDED, check_training
 from mixwright.errors import InputError, missing_extra, unknown_name
 from mixwright.estimates.readings import GRADED, Outcome, outcome_of
 from mixwright.learner.warmup_rows import warmup_rows, warmup_shares
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
 
 TRAINING = ("torch", "transformers", "trl", "datasets")
-NEEDED = {"grpo": ("prompt", "answer"), "sft": ("target",), "dpo": ("chosen", "rejected")}
-"""Objective -> what each training row must have; of plain text the text itself is the target."""
 
 
 def check_settings(config: RunConfig, corpus: Corpus) -> None:
@@ -108,31 +107,6 @@ def check_items(corpus: Corpus) -> set[str]:
         remedy += "preference accuracy ([preference])."
         raise InputError("held-out rows with answers, which success is measured on", "none", remedy)
     return graded
-
-
-def check_training(objective: str, corpus: Corpus, setting: str = "train.objective") -> None:
-    """Whether every training row has what its objective needs.
-
-    Args:
-        objective: grpo, sft or dpo.
-        corpus: with its training rows.
-        setting: where the objective was set, as the user wrote it.
-
-    Raises:
-        InputError: rows without it; how many, and the first of them.
-    """
-    from mixwright.corpus.rows import pc
-
-    train = corpus.table.filter(pc.equal(corpus.table["split"], "train"))
-    for column in NEEDED[objective]:
-        absent = pc.or_(pc.is_null(train[column]), pc.equal(train[column], "")) if column == "prompt" else None
-        lacking = train.filter(pc.is_null(train[column]) if absent is None else absent)
-        if len(lacking):
-            first = lacking["source"][0].as_py() or lacking["id"][0].as_py()
-            got = f"none in {len(lacking)} of {len(train)} rows, the first at {first}"
-            others = ", ".join(name for name in NEEDED if name != objective)
-            remedy = f"Add it, leave those rows out, or choose another {setting} ({others})."
-            raise InputError(f"{column!r} in every training row, for {setting} {objective}", got, remedy)
 
 
 def _check_plain(config: RunConfig) -> None:

@@ -36,11 +36,14 @@ def flags(words: str, own: str, shared: str = MEASURING) -> str:
 FLAGS = {
     "audit": "TRAIN --check --column --eval --fail-on --full --grader --json --task",
     "measure": flags("RUN.YAML|MODEL", "--folder --full --json"),
+    "scan": "RUN.YAML --columns --folder --moments --sample",
+    "mine": "RUN.YAML --export-to --folder --keep --miner --try",
     "plan": flags("RUN.YAML|MODEL", "--dry-run --export --export-to --folder --objective --output --planner --steps"),
     "steer": "RUN.YAML --dry-run --folder",
-    "trial": "RUN.YAML --folder",
+    "trial": "RUN.YAML --data --folder",
     "verdict": flags("RUN|BEFORE AFTER", "--cannot-tell --decoding --each --folder --full --gate --protect"),
     "run": "RUN.YAML|TRAIN --dry-run --eval --folder --init --model --objective --output",
+    "replicates": "RUN|SCORES --json --target",
     "list": "KIND --json",
     "explain": "NAME",
 }

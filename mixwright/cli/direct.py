@@ -195,8 +195,8 @@ def plan(
         InputError: as `prepare` does, or for the planner, the objective or what the planner lacks.
     """
     from mixwright import catalog
+    from mixwright.corpus.trainable import NEEDED
     from mixwright.plan.stage import make_plan
-    from mixwright.preflight import NEEDED
 
     settings = PlanConfig(planner) if planner else PlanConfig()
     chosen = {"objective": objective, "steps": steps}
@@ -213,8 +213,8 @@ def _measure(
     model: str, asked: Measuring, folder: Path | None, evidence: Sequence[str], say: Say, trained: str | None = None
 ) -> tuple[Ready, MeasureResult]:
     """`evidence`: probes that are wanted beside the default ones; `trained`: objective that the rows must do for."""
+    from mixwright.corpus.trainable import check_training
     from mixwright.measure.notes import notes_on
-    from mixwright.preflight import check_training
 
     _check_new(folder)
     rows = rows_of(asked, say)

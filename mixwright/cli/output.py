@@ -15,7 +15,7 @@ from mixwright.records import to_data
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mixwright.records import Measurement, Observation
+    from mixwright.records import Effect, Measurement, Observation
 
 TASKS = 200
 """Tasks that a table of observations shows."""
@@ -156,3 +156,22 @@ def out_yaml(record: Any) -> None:
     import yaml
 
     out(yaml.safe_dump(to_data(record), sort_keys=False, allow_unicode=True, width=120).rstrip())
+
+
+def out_effects(effects: Iterable[Effect]) -> None:
+    """Effects of a trial as a table."""
+    out_rows(
+        ("arm", "against", "number", "difference", "95 % interval", "p", "word"),
+        [
+            (
+                e.arm,
+                e.against,
+                e.name,
+                f"{e.difference.value:+.3g}",
+                f"{e.difference.low:+.3g} .. {e.difference.high:+.3g}",
+                f"{e.p:.2g}",
+                e.word or "",
+            )
+            for e in effects
+        ],
+    )

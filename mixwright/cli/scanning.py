@@ -37,9 +37,7 @@ def scan_folder(
     asked = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
     groups_of(asked)
     with workers(settings) as pool, opened(settings, run, base=base, pool=pool):
-        found = scan_bases(
-            settings, run, pool, columns=asked, sample=sample, moments=moments, base=base, say=output.say
-        )
+        found = scan_bases(settings, run, pool, columns=asked, sample=sample, moments=moments, base=base, say=output.say)
     for result in found:
         for note in result.notes:
             output.say(one_line(f"  {note}"))

@@ -19,7 +19,7 @@ from mixwright.errors import InputError
 from mixwright.records import Example, Measurement, Observation, TrainingSetup
 
 if TYPE_CHECKING:
-    from mixwright.contracts import Arm, Check, Export, Finding, Grader, Planner, Probe, Section, World
+    from mixwright.contracts import Arm, Check, Export, Finding, Grader, Miner, Planner, Probe, Section, World
     from mixwright.learner.learner import Learner
 
 HOSTILE = (
@@ -115,6 +115,36 @@ def _model_state(model: Any) -> list[Any]:
         gradient = None if parameter.grad is None else float(parameter.grad.double().sum())
         state.append((name, float(parameter.detach().double().sum()), parameter.requires_grad, gradient))
     return state
+
+
+def check_miner(cls: type[Miner], learner: Learner, place: Path) -> None:
+    """Training rows alone, none twice, each with a weight and a reason; same rng, same rows; the model is as it was.
+
+    Args:
+        cls: the miner.
+        learner: any learner; a tiny one will do (`mixwright.learner.tiny.build_tiny`).
+        place: an empty folder, for a scan.
+    """
+    from mixwright.mine.stage import mine
+
+    miner, corpus = check_plugin(cls), samples.minable()
+    scan = samples.scan(corpus, place, miner.COLUMNS)
+    train = {example.id for example in corpus if example.split == "train"}
+    found, before = [], _model_state(learner.model)
+    for _ in range(2):
+        with same_randomness():
+            found.append(miner.mine(corpus, scan, learner if miner.MODEL else None, np.random.default_rng(5)))
+    require(_model_state(learner.model) == before, "parameters, gradients and train/eval mode are as they were")
+    require(found[0] == found[1], "same rng, same rows")
+    mined = found[0]
+    require(bool(mined.rows) != bool(mined.made), "chosen rows, or new ones")
+    ids = [row.id for row in mined.rows]
+    require(len(set(ids)) == len(ids) and set(ids) <= train, "training rows, none twice")
+    require(all(row.weight > 0 and row.reason for row in (*mined.rows, *mined.harmful)), "a weight and a reason per row")
+    for example in mined.made:
+        require({"parents", "provenance"} <= set(example.extra), "new rows name their parents and how they were made")
+        require(set(example.extra["parents"]) <= train and example.split == "train", "parents are training rows")
+    require(bool(mine(miner, cls.__name__, corpus, scan, learner if miner.MODEL else None).counts), "the stage takes it")
 
 
 def check_planner(cls: type[Planner]) -> None:

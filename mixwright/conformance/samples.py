@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
     from mixwright.measure.passes import Passes
+    from mixwright.measure.scan import Scan
     from mixwright.plan.mix import Mix
     from mixwright.runs import RunFolder
 
@@ -68,6 +70,31 @@ def measurable() -> Corpus:
 
     own = list(corpus())
     return Corpus.from_examples(replace(row, target=row.answer, chosen=row.answer, rejected="no idea") for row in own)
+
+
+def minable() -> Corpus:
+    """Two tasks with 48 training rows each that have targets and pairs, and eight held-out rows."""
+    from mixwright.corpus import Corpus
+
+    rows = []
+    for number in range(104):
+        one, other, split = number % 10, number // 10, "train" if number < 96 else "eval"
+        task, answer = ("add", one + other) if number % 2 else ("times", one * other)
+        prompt, text = f"{one} {'+' if number % 2 else '*'} {other} =", str(answer)
+        rows.append(Example(f"m{number}", task, prompt, text, text, chosen=text, rejected="none", split=split))
+    return Corpus.from_examples(rows)
+
+
+def scan(corpus: Corpus, place: Path, names: Sequence[str]) -> Scan:
+    """A scan with these columns: vectors for `sketch` and `hidden`, texts for `form`, else numbers."""
+    from mixwright.measure.scan import OWN, Scan, part, write_part
+
+    rng, count = np.random.default_rng(11), len(corpus)
+    found = {name: rng.normal(size=(count, 8)) if name in ("sketch", "hidden") else rng.random(count) for name in names}
+    found |= {name: np.array(["plain"] * count, dtype=object) for name in names if name == "form"}
+    own = {name: [getattr(example, name) for example in corpus] for name in OWN}
+    write_part(part(place / "scan" / "base", 0), {"shards": 1}, own, found)
+    return Scan(place, "base")
 
 
 def corpora() -> list[Corpus]:

@@ -64,6 +64,12 @@ def item_scores(rows: Sequence[Measurement]) -> ItemScores:
     return ItemScores(scores)
 
 
+def read_alone(scores: ItemScores, outcome: Outcome) -> ItemScores:
+    """What one probe read, so that its own items are all items, whatever else was measured."""
+    columns = {reading.column for reading in READINGS.values() if reading.probe == READINGS[outcome].probe}
+    return ItemScores({name: found for name, found in scores.scores.items() if name in columns})
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """A change of the outcome and of its parts: success = swapped + dependence."""
@@ -138,12 +144,14 @@ def change(
     return Change(own, swapped, depends, sampled, parts, tuple(items))
 
 
-def mean_score(scores: ItemScores, name: str, items: Sequence[Item], *, by_task: bool = True) -> float:
-    """Mean of a measurement over items, each task counted once, or each item."""
+def mean_score(
+    scores: ItemScores, name: str, items: Sequence[Item], *, by: Literal["tasks", "items", "cells"] = "tasks"
+) -> float:
+    """Mean of a measurement over items, each task counted once, or each cell, or each item."""
     values = scores.column(name, items)
-    if not by_task:
+    if by == "items":
         return float(values.mean())
-    kinds = _numbers([item[0] for item in items])
+    kinds = _numbers([item[0] if by == "tasks" else item[:2] for item in items])
     return float((np.bincount(kinds, values) / np.bincount(kinds)).mean())
 
 

@@ -77,16 +77,16 @@ def watch_bursts(
     watched = rng.choice(watched, min(len(watched), 4 * sizes.batch), replace=False)
     after = [rng.choice(common, sizes.batch) for _ in range(sizes.after)]
     bursts = {task: [_draw(train[task], sizes.batch, rng) for _ in range(sizes.steps)] for task in rare}
-    start = {task: _read(model, losses, rows, sizes.batch) for task, rows in held_out.items()}
+    start = {task: read_losses(model, losses, rows, sizes.batch) for task, rows in held_out.items()}
     found = [_told(task, "loss", rate(values, np.ones(len(values)))) for task, values in start.items()]
 
     without = copy.deepcopy(model)
     control = _follow(without, losses, after, {task: held_out[task] for task in rare}, sizes)
-    calm = _read(model, losses, watched, sizes.batch)
+    calm = read_losses(model, losses, watched, sizes.batch)
     for task in rare:
         branch = copy.deepcopy(model)
-        _train(branch, losses, bursts[task], sizes.learning_rate / 2)
-        rise = _read(branch, losses, watched, sizes.batch) - calm
+        train_on(branch, losses, bursts[task], sizes.learning_rate / 2)
+        rise = read_losses(branch, losses, watched, sizes.batch) - calm
         found.append(_told(task, "common_rise", rate(rise, np.ones(len(rise))), null=0.0))
         kept = _follow(branch, losses, after, {task: held_out[task]}, sizes)
         found += _estimates(task, control[task] - kept[task], start[task], sizes)
@@ -161,14 +161,14 @@ def _follow(
 
     def look() -> None:
         for task, rows in held_out.items():
-            found[task].append(_read(model, losses, rows, sizes.batch))
+            found[task].append(read_losses(model, losses, rows, sizes.batch))
 
     look()
-    _train(model, losses, batches, sizes.learning_rate, dict.fromkeys(sizes.times[1:], look))
+    train_on(model, losses, batches, sizes.learning_rate, dict.fromkeys(sizes.times[1:], look))
     return {task: np.stack(readings, 1) for task, readings in found.items()}
 
 
-def _train(
+def train_on(
     model: nn.Module,
     losses: Losses,
     batches: Sequence[np.ndarray],
@@ -189,7 +189,7 @@ def _train(
             at[step]()
 
 
-def _read(model: nn.Module, losses: Losses, rows: np.ndarray, batch: int) -> np.ndarray:
+def read_losses(model: nn.Module, losses: Losses, rows: np.ndarray, batch: int) -> np.ndarray:
     """Nats per token of each row."""
     with torch.no_grad():
         parts = [losses(model, rows[place : place + batch]) for place in range(0, len(rows), batch)]

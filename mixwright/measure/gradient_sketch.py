@@ -119,7 +119,9 @@ class GradientSketch:
     ) -> None:
         self.model, self.matrices, self.kept = model, matrices(model), kept
         device = next(model.parameters()).device
-        self._factors = [_scaled(matrix, (factors or {}).get(matrix.name), (moments or {}).get(matrix.name)) for matrix in self.matrices]
+        self._factors = [
+            _scaled(matrix, (factors or {}).get(matrix.name), (moments or {}).get(matrix.name)) for matrix in self.matrices
+        ]
         self._factors = [tuple(None if part is None else part.to(device) for part in pair) for pair in self._factors]
 
     def of(self, learner: Learner, rows: Sequence[ScanRow]) -> Float[Tensor, "rows dims"]:
@@ -177,7 +179,11 @@ class GradientSketch:
             embeds = isinstance(module, nn.Embedding)
             with torch.no_grad():
                 if embeds:  # the weight of a tied output layer the other way round: tokens are its outputs
-                    left = nn.functional.one_hot(given[0], matrix.outputs).float() if outputs is None or outputs.dim() == 1 else None
+                    left = (
+                        nn.functional.one_hot(given[0], matrix.outputs).float()
+                        if outputs is None or outputs.dim() == 1
+                        else None
+                    )
                     left = outputs[given[0]] if left is None else left if outputs is None else left * outputs
                 else:
                     left = _projected(_with_constant(given[0].detach().float(), matrix.inputs), inputs)
@@ -187,7 +193,11 @@ class GradientSketch:
             def backward(gradient: Tensor) -> None:
                 with torch.no_grad():
                     right = gradient.detach().float()
-                    right = _projected(_with_constant(right, matrix.inputs, 0.0), inputs) if embeds else _projected(right, outputs)
+                    right = (
+                        _projected(_with_constant(right, matrix.inputs, 0.0), inputs)
+                        if embeds
+                        else _projected(right, outputs)
+                    )
                     pair = (left, right) if embeds else (right, left)
                     if chosen:
                         pair = tuple(_apart(call, part) for part in pair)

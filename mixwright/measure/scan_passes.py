@@ -180,9 +180,7 @@ class ScanPasses:
         start = self.learner.tokenizer.bos_token_id
         start = self.learner.tokenizer.eos_token_id if start is None else start
         both, limit = "prompt_given_target" in self.asked, self.learner.context
-        rows = [
-            [start, *row.target, *(row.prompt if both else ())][:limit] if row.target else [start] for row in self.rows
-        ]
+        rows = [[start, *row.target, *(row.prompt if both else ())][:limit] if row.target else [start] for row in self.rows]
         targets: list[np.ndarray | None] = [None] * len(rows)
         prompts: list[np.ndarray | None] = [None] * len(rows)
         for i, (logprobs, *_), _ in self._read("response_only", rows, [1] * len(rows), whole=False, pooled=False):
@@ -230,7 +228,9 @@ def _batch(
     ids = right_padded(rows, learner.tokenizer.pad_token_id or 0).to(learner.device)
     counts = [max(0, len(row) - start) for row, start in zip(rows, first, strict=True)]
     width = ids.shape[1]
-    places = torch.cat([torch.arange(n) + i * width + start - 1 for i, (n, start) in enumerate(zip(counts, first, strict=True))])
+    places = torch.cat(
+        [torch.arange(n) + i * width + start - 1 for i, (n, start) in enumerate(zip(counts, first, strict=True))]
+    )
     places = places.to(learner.device)
     with selected(learner.model, places) as states:
         options: dict[str, Any] = {"use_cache": False} if "past_key_values" in learner.accepts else {}

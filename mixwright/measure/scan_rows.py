@@ -96,7 +96,8 @@ def _conversation(learner: Learner, messages: Sequence[Any]) -> list[int]:
 
 def _parted(prompt: Sequence[int], together: Sequence[int]) -> tuple[list[int], list[int]]:
     """The whole row, parted where the prompt's own tokens end or differ; the first token has nothing before it to be
-    predicted from, so it is never part of the target."""
+    predicted from, so it is never part of the target.
+    """
     same = 0
     for one, other in zip(prompt, together, strict=False):
         if one != other:

@@ -15,7 +15,7 @@ from mixwright.config import RunConfig
 from mixwright.errors import InputError
 from mixwright.learner.bases import bases_of, build_bases
 from mixwright.measure.bases import base_name
-from mixwright.measure.scan import COSTLY, OWN, SHARD, groups_of, lacking, part, sampled_rows, scan_folder, write_part
+from mixwright.measure.scan import OWN, SHARD, groups_of, lacking, part, sampled_rows, scan_folder, write_part
 from mixwright.records import from_data, to_data
 from mixwright.runs import RunFolder
 from mixwright.workers.local import Job, Workers, processors
@@ -107,7 +107,9 @@ def scan_bases(
     shared = (to_data(config), tuple(groups), sample, str(moments.resolve()) if moments else None)
     paths = bases_of(config, folder)
     if any("gradients" in group.PASSES for group in groups.values()):
-        jobs = [Job(f"directions {base_name(p)}", scan_base, ScanJob(str(folder.path), p, *shared, prepare=True)) for p in paths]
+        jobs = [
+            Job(f"directions {base_name(p)}", scan_base, ScanJob(str(folder.path), p, *shared, prepare=True)) for p in paths
+        ]
         pool.run(jobs, title="directions of gradients")
     jobs = [
         Job(f"scan {base_name(p)} {turn + 1}", scan_base, ScanJob(str(folder.path), p, *shared, turn, turns))

@@ -136,7 +136,9 @@ def save_moments(path: Path, moments: Mapping[str, Moments]) -> None:
     from safetensors.torch import save_file
 
     with replacing(path) as temporary:
-        tensors = {f"moments/{name}/{s}": p.contiguous() for name, pair in moments.items() for s, p in pair._asdict().items()}
+        tensors = {
+            f"moments/{name}/{s}": p.contiguous() for name, pair in moments.items() for s, p in pair._asdict().items()
+        }
         save_file(tensors, temporary)
 
 

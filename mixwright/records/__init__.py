@@ -16,6 +16,7 @@ from mixwright.records.corpus import (
     plain,
 )
 from mixwright.records.finding import Curve, Expectation, Plot, Term, difference
+from mixwright.records.mined import Mined, MinedRow
 from mixwright.records.plan import (
     CellPlan,
     CellState,
@@ -53,6 +54,8 @@ from mixwright.records.verdict import (
     Proof,
     RunManifest,
     SeedRow,
+    Selection,
+    SelectionAdvice,
     TrialResult,
 )
 
@@ -82,6 +85,8 @@ __all__ = [
     "LeverWord",
     "Measurement",
     "Message",
+    "Mined",
+    "MinedRow",
     "Objective",
     "Observation",
     "Outcome",
@@ -92,6 +97,8 @@ __all__ = [
     "Proof",
     "RunManifest",
     "SeedRow",
+    "Selection",
+    "SelectionAdvice",
     "Severity",
     "Signals",
     "Stage",

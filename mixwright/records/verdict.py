@@ -9,6 +9,7 @@ from typing import Any, Literal
 ChangeWord = Literal["improves", "worsens", "commonest", "less dependent", "sharper", "no change", "cannot tell"]
 LeverWord = Literal["helps", "harms", "no change", "cannot tell"]
 ClaimKind = Literal["learnt", "damaged", "commonest", "less dependent", "sharper", "unchanged", "cannot tell"]
+SelectionAdvice = Literal["train on it", "fewer rows do", "keep all rows", "not recommended", "too few seeds"]
 Proof = Literal["not tried", "beats its nulls", "does not beat its nulls"]
 
 
@@ -91,6 +92,8 @@ class Effect:
     """Change of sampled success; None where that is the outcome itself."""
     censored: int = 0
     """Runs of either side that missed the target, counted at the whole budget."""
+    task: str = ""
+    """Task that it is about; empty for all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +140,31 @@ class Power:
 
 
 @dataclass(frozen=True, slots=True)
+class Selection:
+    """What a trial over data says of mined rows."""
+
+    name: str
+    """Of their table."""
+    advice: SelectionAdvice
+    """train on it: beats as many random rows, all rows and not training. fewer rows do: beats random rows and not training,
+    and is within the margin of all rows. not recommended: among others, its interval against random rows includes 0."""
+    sentence: str
+    """For people, with the contrasts that decided."""
+    rows: int
+    """Mined rows."""
+    of: int
+    """Training rows of the corpus."""
+    made: bool
+    """Whether they are new rows."""
+    trained_on: Mapping[str, float]
+    """Arm -> what one branch was trained on, mean over seeds: target tokens (SFT, DPO) or rollouts (GRPO)."""
+    price: str
+    """What the answer cost, in words."""
+    beats_random: bool
+    """Whether the interval against as many random rows lies above 0."""
+
+
+@dataclass(frozen=True, slots=True)
 class TrialResult:
     """Arms x seeds, paired differences, judgements, and all rollouts charged."""
 
@@ -170,6 +198,11 @@ class TrialResult:
     power: tuple[Power, ...] = ()
     """What the trial could see, as worked out before its first branch: against the untrained model, and against another
     trained arm. Empty in results of earlier versions."""
+    selection: Selection | None = None
+    """Of a trial over data, what it says of the mined rows."""
+    by_task: tuple[Effect, ...] = ()
+    """Levers against references in each task, on the primary outcome and on what else is read of held-out rows; not judged:
+    a claim about a task stands in claims.json."""
 
 
 @dataclass(frozen=True, slots=True)

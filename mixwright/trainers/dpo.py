@@ -79,7 +79,8 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
             base = (inputs["ref_chosen_logps"], inputs["ref_rejected_logps"])
         else:
             base = completion_logprobs(only(fixed, -1).log_probs, mask, self.ld_alpha)
-        self.collect(index, *pair, *base)
+        tokens = mask[:, 1:].sum(1).view(2, -1).sum(0)
+        self.collect(index, *pair, *base, tokens)
         self._losses.append(loss.detach().float())
         return loss
 
@@ -88,8 +89,8 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
         run = self.steered
         if run is None or not places:
             return
-        pairs = []
-        for place, chosen, rejected, chosen_base, rejected_base in zip(places, *columns, strict=True):
+        pairs, (*sides, tokens) = [], columns
+        for place, chosen, rejected, chosen_base, rejected_base in zip(places, *sides, strict=True):
             cell = run.pool.cells[run.pool.cell_of[place]]
             head = (run.pool.ids[place], cell.task, cell.level, step)
             pair = PairOutcome(*head, None, chosen, rejected, chosen_base, rejected_base, self.beta)
@@ -97,7 +98,8 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
         losses: Any = gather(torch.stack(self._losses))
         self._losses.clear()
         kept = finite(pairs)
-        run.observe_rows(step, kept, len(pairs), pair_line(kept, losses.mean().item()))
+        line = pair_line(kept, losses.mean().item()) | {"tokens": int(sum(tokens))}
+        run.observe_rows(step, kept, len(pairs), line)
 
     def _begin_steering(self, step: int) -> None:
         self._losses.clear()  # what an interrupted step of an earlier call left behind

@@ -24,6 +24,13 @@ COUNTS_AS: dict[Role, str] = {"untrained": "reference", "plan": "lever"}
 """What the two arms that have a role of their own are tried as."""
 
 
+DATA = ("all", "random_like", "mined")
+"""Arms of every trial over data."""
+MINED, RANDOM = "mined", "random_like"
+REWARDS, WEIGHTS = "permuted", "permuted_weights"
+"""Nulls that take away what a lever reads: which completion earned what; which task got which weight."""
+
+
 @dataclass(frozen=True, slots=True)
 class Arms:
     """The arms that the settings ask for, by declared role."""
@@ -50,11 +57,13 @@ def arms_of(config: TrialConfig) -> Arms:
         InputError: an arm is unknown, one under nulls is none, or an ablation has no plan to be compared with.
     """
     found: dict[str, list[str]] = {"reference": [the("untrained")], "lever": [], "null": [], "ablation": []}
-    for arm in dict.fromkeys(config.arms):
+    for arm in dict.fromkeys(config.arms if config.data is None else (*DATA, *filter(of_data, config.arms))):
         role = role_of(arm)
+        if config.data is None and of_data(arm):
+            raise InputError(f"trial.data beside the arm {arm}", "none", "Name a table of mined rows, or take the arm away.")
         if arm != the("untrained"):
             found[COUNTS_AS.get(role, role)].append(arm)
-    for null in dict.fromkeys(config.nulls):
+    for null in dict.fromkeys(config.nulls if config.data is None else ()):
         if (role := role_of(null)) != "null":
             raise InputError(
                 "nulls under trial.nulls", f"{null!r}, a {COUNTS_AS.get(role, role)}", "Name it under trial.arms."
@@ -65,6 +74,11 @@ def arms_of(config: TrialConfig) -> Arms:
         remedy = f"Add {plan!r} to trial.arms, or take {found['ablation'][0]!r} away."
         raise InputError(f"{plan!r} beside what is compared with it", f"{found['ablation'][0]!r} alone", remedy)
     return Arms(*(tuple(found[role]) for role in ("reference", "lever", "null", "ablation")))
+
+
+def of_data(arm: str) -> bool:
+    """Whether an arm is one of a trial over data. Raises InputError for an unknown one."""
+    return getattr(catalog.load("arms", arm), "OF_DATA", False)
 
 
 def role_of(arm: str) -> Role:
@@ -82,9 +96,20 @@ def the(role: Literal["untrained", "plan"]) -> str:
 
 
 @functools.cache
-def required() -> tuple[str, ...]:
-    """The references without which no lever is said to help: not training, and those that a trial has by default."""
-    return arms_of(TrialConfig()).references
+def required(*, data: bool = False) -> tuple[str, ...]:
+    """The references without which no lever is said to help: not training, and those that such a trial has by default.
+
+    Args:
+        data: whether it is a trial over data.
+    """
+    return arms_of(TrialConfig(data="any" if data else None)).references
+
+
+def own_nulls(nulls: Sequence[str], objective: str) -> tuple[str, ...]:
+    """The nulls that fit the objective: without rewards to permute, task weights are permuted."""
+    if objective == "grpo":
+        return tuple(nulls)
+    return tuple(dict.fromkeys(WEIGHTS if null == REWARDS else null for null in nulls))
 
 
 def idle_ablations(arms: Arms, plan: Plan, corpus: Corpus) -> tuple[str, ...]:
@@ -116,6 +141,10 @@ def left_out(null: str, plan: Plan, corpus: Corpus, config: RunConfig, bases: in
     branch, seeds = branch_of(null, plan, corpus), config.trial.seeds
     if branch.permute_rewards and plan.stages[0].objective != "grpo":
         return "there are no rewards to permute"
+    if branch.permute_weights and plan.stages[0].mixture is not None:
+        return f"the mixture {plan.stages[0].mixture} moves the weights in the run"
+    if branch.permute_weights and len(set(plan.stages[0].weights.values())) < 2:
+        return "all tasks weigh the same"
     if branch.replays and seeds < 2 * min(bases, seeds):
         return f"{seeds} seeds on {bases} starting model(s): it needs two of each"
     if branch.shuffle_levels and not _levels(corpus):

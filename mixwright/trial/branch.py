@@ -8,9 +8,11 @@ import json
 import shutil
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 import mixwright
 from mixwright.config import RunConfig
@@ -24,9 +26,14 @@ if TYPE_CHECKING:
     from mixwright.contracts import Branch
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
+    from mixwright.records import Plan
 
+PERMUTATION = 5_000_011
+"""Added to the branch's seed: order of permuted weights."""
 PROGRESS_SEED = 2_000_003
 """Added to the run's seed: items and samples of the evaluations on the way are the same in every arm and seed."""
+PLAIN = {"rows": "all", "permute_weights": False}
+"""Fields of a `Branch` that came later, as they were before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +60,20 @@ class BranchJob:
     """Of everything that decides the outcome."""
     source: str = ""
     """Folder of the finished branch that this one replays."""
+    data: str = ""
+    """Table of mined rows, where the arm trains on other rows than the corpus's."""
 
 
 def branch_digest(
-    branch: Branch, config: RunConfig, *, corpus: str, base: str, arm: str, seed: int, source: str = ""
+    branch: Branch,
+    config: RunConfig,
+    *,
+    corpus: str,
+    base: str,
+    arm: str,
+    seed: int,
+    source: str = "",
+    data: str = "",
 ) -> str:
     """SHA-256 of what decides a branch's outcome: plan, settings, data, base, seed and version.
 
@@ -68,8 +85,9 @@ def branch_digest(
         arm: name of the arm.
         seed: trial seed.
         source: digest of the branch that is replayed.
+        data: digest of the table whose rows it trains on.
     """
-    how = to_data(branch)
+    how = {name: value for name, value in to_data(branch).items() if value != PLAIN.get(name)}  # older digests stay
     how["plan"].pop("foreseen", None)  # what is expected of a run decides nothing in it
     training = {
         "branch": how,
@@ -77,6 +95,8 @@ def branch_digest(
         "progress_every": config.trial.progress_every,
         "source": source,
     }
+    if data:
+        training["data"] = data
     used = {
         "training": training if branch.trains else None,
         "measure": to_data(config.measure),
@@ -85,6 +105,18 @@ def branch_digest(
         "version": mixwright.__version__,
     }
     return hashlib.sha256(json.dumps(used, sort_keys=True).encode()).hexdigest()
+
+
+def permuted_weights(plan: Plan, seed: int) -> Plan:
+    """The plan with the weights of each stage at other tasks: a random order that differs from the plan's where one does."""
+    rng, stages = np.random.default_rng([seed, PERMUTATION]), []
+    for stage in plan.stages:
+        tasks, weights = sorted(stage.weights), [stage.weights[task] for task in sorted(stage.weights)]
+        other = weights
+        while other == weights and len(set(weights)) > 1:
+            other = [weights[place] for place in rng.permutation(len(weights))]
+        stages.append(replace(stage, weights=dict(zip(tasks, other, strict=True))))
+    return replace(plan, stages=tuple(stages))
 
 
 def base_digest(base: str) -> str:
@@ -150,11 +182,17 @@ def _fill(job: BranchJob, folder: Path) -> None:
 def _train(job: BranchJob, config: RunConfig, branch: Branch, corpus: Corpus, learner: Learner, folder: Path) -> None:
     """Train the learner; what was seen on the way is in `folder`."""
     from mixwright.corpus.shuffled_levels import shuffle_levels
+    from mixwright.trial.data_rows import fitted, read_data, rows_for
     from mixwright.trial.evaluation import ProgressCallback, choose_items
     from mixwright.trial.training import make_trainer
 
     held_out = corpus.select(split="eval")
     rows = (shuffle_levels(corpus, config.seed) if branch.shuffle_levels else corpus).select(split="train")
+    if branch.rows != "all":
+        rows = rows_for(branch.rows, corpus, read_data(Path(job.data), corpus), config.seed + job.seed)
+        branch = replace(branch, plan=fitted(branch.plan, rows.cells()))
+    if branch.permute_weights:
+        branch = replace(branch, plan=permuted_weights(branch.plan, config.seed + job.seed))
     source = Path(job.source) if branch.replays else None
     try:
         trainer = make_trainer(learner, rows, branch, config, seed=config.seed + job.seed, folder=folder, source=source)

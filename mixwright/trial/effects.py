@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.intervals import holm
 from mixwright.estimates.judgement import FEWEST_SEEDS, change_word, change_words
-from mixwright.estimates.outcome import Change, ItemScores, change
-from mixwright.estimates.readings import READINGS, Outcome, as_measured
+from mixwright.estimates.outcome import Change, Item, ItemScores, change, read_alone
+from mixwright.estimates.readings import GRADED, READINGS, Outcome, as_measured
 from mixwright.records import ChangeWord, Effect, Interval, SeedRow
 from mixwright.trial.paired_statistics import restricted_ratio
 
 SAMPLED = "success.sampled"
+RETENTION = "retention"
+"""The primary outcome on what was mastered before, or was named; cells count the same."""
 ITEMS = ".items"
 """After the name of a number: the mean over items, not over tasks."""
 TO_TARGET = ("rollouts_to_target", "training_rollouts_to_target")
@@ -37,14 +39,29 @@ class Findings:
     """Declared; another outcome where nothing is graded."""
     margin: float
     """Change that does not matter."""
+    protected: frozenset[Item] = frozenset()
+    """Items that retention is read from."""
 
-    def changes(self, arm: str, against: str, *, decoding: Outcome, by_items: bool = False) -> Change | None:
-        """`arm` minus `against` over the seeds that both ran; None when they share no seed or item."""
+    def changes(
+        self, arm: str, against: str, *, decoding: Outcome, by_items: bool = False, only: Collection[Item] | None = None
+    ) -> Change | None:
+        """`arm` minus `against` over the seeds that both ran; None when they share no seed or item.
+
+        Args:
+            arm: after.
+            against: before.
+            decoding: the outcome; of one that stands beside the primary one all items that it was read from.
+            by_items: whether items count the same, not tasks.
+            only: the items that are meant, of which cells count the same; None takes all.
+        """
         seeds = sorted(self.scores.get(arm, {}).keys() & self.scores.get(against, {}).keys())
         if not seeds:
             return None
-        before, after = ([self.scores[name][seed] for seed in seeds] for name in (against, arm))
-        return change(before, after, decoding=decoding, weigh="items" if by_items else "tasks")
+        sides = [[self.scores[name][seed] for seed in seeds] for name in (against, arm)]
+        if decoding not in GRADED:
+            sides = [[read_alone(scores, decoding) for scores in side] for side in sides]
+        weigh = "items" if by_items else "tasks" if only is None else "cells"
+        return change(*sides, decoding=decoding, weigh=weigh, only=only)
 
     def column(self, arm: str, name: str) -> dict[int, float | None]:
         """Seed -> value of a number; empty when the arm does not have it."""
@@ -105,12 +122,37 @@ def effects_of(findings: Findings, contrast: Contrast, *, helps: bool = False) -
         beside.insert(0, (SAMPLED, "sampled", False))
     elif findings.decoding == "preference":
         beside.insert(0, (READINGS["margin"].name, "margin", False))
+    others: tuple[Outcome, ...] = ("preference", "margin", "loss")
+    known = {name for name, _, _ in beside} | {READINGS[findings.decoding].name}
+    for other in others:
+        if READINGS[other].name not in known:
+            beside.append((READINGS[other].name, other, False))
     for name, decoding, by_items in beside:
         moved = findings.changes(arm, against, decoding=decoding, by_items=by_items)
         if moved is not None:
             found.append(_effect(arm, against, name, moved, None, moved.success.p, 1))
+    kept = findings.changes(arm, against, decoding=findings.decoding, only=findings.protected)
+    if kept is not None:  # None where nothing is protected
+        found.append(_effect(arm, against, RETENTION, kept, None, kept.success.p, 1))
     sooner = [to_target(findings, contrast, name) for name in TO_TARGET]
     return [*found, *(effect for effect in sooner if effect is not None)]
+
+
+def effects_by_task(findings: Findings, contrast: Contrast) -> list[Effect]:
+    """A pair in each task, on the primary outcome and on the losses or preferences beside it; empty for a single task."""
+    arm, against, made = contrast.arm, contrast.against, []
+    tasks = sorted({item[0] for item in contrast.change.items})
+    beside: tuple[Outcome, ...] = ("preference", "loss")
+    for decoding in dict.fromkeys((findings.decoding, *beside)) if len(tasks) > 1 else ():
+        whole = findings.changes(arm, against, decoding=decoding)
+        items = () if whole is None else whole.items
+        for task in tasks:
+            own = [item for item in items if item[0] == task]
+            moved = findings.changes(arm, against, decoding=decoding, only=own) if own else None
+            if moved is not None:
+                effect = _effect(arm, against, READINGS[decoding].name, moved, None, moved.success.p, 1)
+                made.append(replace(effect, task=task))
+    return made
 
 
 def to_target(findings: Findings, contrast: Contrast, name: str) -> Effect | None:

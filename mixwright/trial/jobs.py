@@ -12,7 +12,7 @@ from mixwright.estimates.outcome import item_scores
 from mixwright.measure.bases import MeasureJob, base_name, measure_base, shuffled_name
 from mixwright.records import Plan, to_data
 from mixwright.runs import RunFolder, read_measurements
-from mixwright.trial.arm_roles import branch_of, null_name, other_seed, role_of
+from mixwright.trial.arm_roles import branch_of, null_name, of_data, other_seed, role_of
 from mixwright.trial.branch import BranchJob, base_digest, branch_digest, is_complete, train_branch
 from mixwright.workers.local import Job, Workers, run_jobs
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mixwright.contracts import Branch
     from mixwright.corpus import Corpus
     from mixwright.trial.arm_roles import Replan
+    from mixwright.trial.data_rows import DataTable
     from mixwright.workers.progress import Progress
 
 CANARIES = 0.2
@@ -44,11 +45,13 @@ class Trial:
     """Running workers; None starts own ones for each batch of jobs."""
     progress: Progress | None = None
     """Called after every job; None shows a line on the terminal."""
+    data: DataTable | None = None
+    """Mined rows, in a trial over data."""
 
     def arm_jobs(self, arms: Sequence[str]) -> list[BranchJob]:
         """One job per arm and seed, seeds outermost: an interrupted trial has whole pairs."""
         branches = {arm: branch_of(arm, self.plan, self.corpus) for arm in arms}
-        planned = {arm: role_of(arm) not in ("reference", "untrained") for arm in arms}
+        planned = {arm: of_data(arm) or role_of(arm) not in ("reference", "untrained") for arm in arms}
         return self._jobs([(arm, branch, planned[arm], "") for arm, branch in branches.items()])
 
     def null_jobs(self, nulls: Sequence[str], lever: str, replan: Replan | None) -> list[BranchJob]:
@@ -113,12 +116,12 @@ class Trial:
                     source = str(self.run.branch(lever, other_seed(seed, self.config.trial.seeds, count)))
                     theirs = branch_of(lever, self.plan, self.corpus)
                     digest = branch_digest(theirs, self.config, arm=lever, **known)
-                digest = branch_digest(branch, self.config, arm=arm, source=digest, **known)
-                base = self.bases[place]
-                how = to_data(branch)
-                jobs.append(
-                    BranchJob(str(self.run.path), arm, how, planned, seed, base, base_name(base), data, digest, source)
-                )
+                table = None if branch.rows == "all" else self.data
+                content_of = "" if table is None else table.digest
+                digest = branch_digest(branch, self.config, arm=arm, source=digest, data=content_of, **known)
+                base, path = self.bases[place], "" if table is None else str(table.path)
+                who = (str(self.run.path), arm, to_data(branch), planned, seed, base, base_name(base))
+                jobs.append(BranchJob(*who, data, digest, source, path))
         return jobs
 
     def _plan_anew(self, shuffled: Corpus, replan: Replan) -> Plan:

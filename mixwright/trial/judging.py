@@ -12,7 +12,9 @@ from mixwright.trial.arm_roles import required
 from mixwright.trial.effects import Contrast
 
 
-def judge(lever: str, against: Sequence[Contrast], nulls: Sequence[Contrast] = ()) -> Judgement:
+def judge(
+    lever: str, against: Sequence[Contrast], nulls: Sequence[Contrast] = (), *, needed: Sequence[str] | None = None
+) -> Judgement:
     """The judgement of one lever.
 
     It must beat not training and the simple rules of `required`; any other reference that runs, too.
@@ -25,8 +27,11 @@ def judge(lever: str, against: Sequence[Contrast], nulls: Sequence[Contrast] = (
         lever: name of the arm.
         against: its contrasts with the references that ran.
         nulls: its contrasts with its nulls; empty while they did not run.
+        needed: references without which nothing helps; None takes those of a trial of a plan.
     """
-    missing = tuple(name for name in required() if name not in {contrast.against for contrast in against})
+    missing = tuple(
+        name for name in (required() if needed is None else needed) if name not in {contrast.against for contrast in against}
+    )
     worse = [contrast for contrast in against if contrast.word == "worsens"]
     unbeaten = [contrast for contrast in against if contrast.plain != "improves"]
     word: LeverWord = "cannot tell"

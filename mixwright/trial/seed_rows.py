@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mixwright.errors import InputError
-from mixwright.estimates.outcome import NAMES, SWAPPED, ItemScores, item_scores, mean_score
+from mixwright.estimates.outcome import NAMES, SWAPPED, Item, ItemScores, item_scores, mean_score, read_alone
 from mixwright.estimates.readings import GRADED, READINGS, Outcome
 from mixwright.records import Measurement, SeedRow
 from mixwright.runs import NEWEST, read_json, read_measurements
@@ -20,7 +20,7 @@ COMPETENCE = "competence"
 """Probe that success is read from."""
 CHARGED = ("pass@1", "greedy")
 """Per-example measurements whose `n` counts rollouts."""
-COUNTS = ("step", "rollouts", "evaluated", "groups", "zero_signal", "refused")
+COUNTS = ("step", "rollouts", "evaluated", "groups", "zero_signal", "refused", "tokens")
 """Counts of a line of steps.jsonl or progress.jsonl."""
 
 
@@ -161,15 +161,40 @@ def watched(branch: BranchFiles) -> dict[str, int]:
     return {"rollouts_to_target": last + measuring, "training_rollouts_to_target": last}
 
 
-def branch_rows(branch: BranchFiles, decoding: Outcome, gain: float) -> list[SeedRow]:
-    """The numbers of one branch: success with its parts over all held-out items, what was drawn, and rollouts."""
-    values = _outcome(branch, decoding) | _mechanism(branch)
+def target_tokens(branch: BranchFiles) -> int | None:
+    """Target tokens that the branch was trained on, end tokens included; of DPO those of both answers.
+
+    None for GRPO, where nothing was trained, and where an earlier version did not count them.
+    """
+    if branch.info.objective == "sft":
+        counts = [tokens for line in branch.steps for _, tokens in line.get("losses", {}).values()]
+    else:
+        counts = [line["tokens"] for line in branch.steps if "tokens" in line]
+    return sum(counts) if counts and branch.info.objective != "grpo" else None
+
+
+def branch_rows(branch: BranchFiles, decoding: Outcome, gain: float, protected: Collection[Item] = ()) -> list[SeedRow]:
+    """The numbers of one branch: success with its parts over all held-out items, what was drawn, and rollouts.
+
+    Args:
+        branch: as read.
+        decoding: what the primary outcome is read from.
+        gain: of the target.
+        protected: items that retention is read from.
+    """
+    values = _outcome(branch, decoding) | _beside(branch, decoding) | _mechanism(branch)
+    if protected:
+        own = [item for item in branch.scores.items if item in protected]
+        kept = mean_score(branch.scores, READINGS[decoding].column, own, by="cells") if own else math.nan
+        values["retention"] = (kept if math.isfinite(kept) else None, READINGS[decoding].unit)
     if branch.info.objective == "grpo":
         count, target = reached(branch.progress, gain)
         if target is not None:
             measuring = branch.measured_before if branch.info.planned else 0
             values["training_rollouts_to_target"] = (count, "rollouts")
             values["rollouts_to_target"] = (None if count is None else count + measuring, "rollouts")
+    if (tokens := target_tokens(branch)) is not None:
+        values["target_tokens"] = (tokens, "tokens")
     values["rollouts"] = (branch.charged + branch.measured_before, "rollouts")
     info = branch.info
     return [SeedRow(info.arm, info.seed, name, value, unit) for name, (value, unit) in sorted(values.items())]
@@ -190,7 +215,7 @@ def _outcome(branch: BranchFiles, decoding: Outcome) -> dict[str, tuple[float | 
         "swapped": swapped,
         "dependence": success - swapped,
         "success.sampled": mean_score(after, NAMES["sampled"], items),
-        "success.items": mean_score(after, name, items, by_task=False),
+        "success.items": mean_score(after, name, items, by="items"),
         "start.success": mean_score(before, name, old) if old else math.nan,
     }
     return {key: (value if math.isfinite(value) else None, "share") for key, value in values.items()}
@@ -201,11 +226,22 @@ def _ungraded(after: ItemScores, before: ItemScores, outcome: Outcome) -> dict[s
     values: dict[str, tuple[float | None, str]] = {}
     beside: tuple[Outcome, ...] = ("margin",) if outcome == "preference" else ()
     for reading in (READINGS[name] for name in (outcome, *beside)):
-        sides = {"": (after, True), ".items": (after, False), "start.": (before, True)}
-        for key, (side, by_task) in sides.items():
-            value = mean_score(side, reading.column, side.items, by_task=by_task) if side.items else math.nan
+        for key, side in {"": after, ".items": after, "start.": before}.items():
+            by = "items" if key == ".items" else "tasks"
+            value = mean_score(side, reading.column, side.items, by=by) if side.items else math.nan
             place = key + reading.name if key == "start." else reading.name + key
             values[place] = (value if math.isfinite(value) else None, reading.unit)
+    return values
+
+
+def _beside(branch: BranchFiles, decoding: Outcome) -> dict[str, tuple[float | None, str]]:
+    """Losses and preferences that were read beside graded answers, or beside each other."""
+    values: dict[str, tuple[float | None, str]] = {}
+    others: tuple[Outcome, ...] = ("preference", "loss")
+    for name in others:
+        after, before = (read_alone(side, name) for side in (branch.scores, item_scores(branch.before)))
+        if name != decoding and after.items:
+            values |= _ungraded(after, before, name)
     return values
 
 

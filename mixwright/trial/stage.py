@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mixwright.config import RunConfig
+from mixwright.corpus.trainable import check_training
 from mixwright.errors import InputError
 from mixwright.estimates.readings import outcome_of
 from mixwright.learner.bases import bases_of, build_bases
@@ -17,13 +18,14 @@ from mixwright.measure.bases import base_name, pooled
 from mixwright.plan.stage import make_plan
 from mixwright.plan.validate import validate_plan
 from mixwright.records import Measurement, Plan, Stage, TrialResult
-from mixwright.runs import RunFolder, read_plan, write_json
-from mixwright.trial.arm_roles import Arms, Replan, arms_of, branch_of, idle_ablations, left_out, null_name, the
+from mixwright.runs import RunFolder, read_json, read_plan, write_json
+from mixwright.trial.arm_roles import Arms, Replan, arms_of, branch_of, idle_ablations, left_out, null_name, own_nulls, the
 from mixwright.trial.branch import is_complete, train_branch
+from mixwright.trial.data_rows import DataTable, data_notes, data_path, fitted, read_data, rows_for
 from mixwright.trial.jobs import Trial
 from mixwright.trial.power import foresee, told
 from mixwright.trial.seed_rows import COMPETENCE
-from mixwright.trial.summary import summarise
+from mixwright.trial.summary import Mined, summarise
 from mixwright.workers.local import Job, Workers
 
 if TYPE_CHECKING:
@@ -35,10 +37,15 @@ def try_plan(
     config: RunConfig, folder: RunFolder, pool: Workers, *, base: Path = Path(), say: Callable[[str], None] = lambda _: None
 ) -> TrialResult:
     """Train and compare all arms, paired by seed; writes trial/. `say` is told beforehand what the trial can see."""
+    from mixwright.corpus import Corpus
 
     def replan(corpus: Corpus, measured: Sequence[Sequence[Measurement]]) -> Plan:
         return make_plan(config, corpus, pooled(measured))
 
+    if config.trial.data is not None:  # refused before models are built
+        path = data_path(config.trial.data, folder, base)
+        config = replace(config, trial=replace(config.trial, data=str(path)))
+        data_of(config, folder, Corpus.load(folder.corpus), read_plan(folder.plan))
     build_bases(config, folder, pool, base)
     return run_trial(folder, config, bases_of(config, folder), pool=pool, replan=replan, say=say)
 
@@ -99,11 +106,14 @@ def run_trial(
 
     plan, corpus = read_plan(run.plan), Corpus.load(run.corpus)
     _check(config, plan, corpus, bases)
+    data = data_of(config, run, corpus, plan)
     arms = arms_of(config.trial)
     idle = idle_ablations(arms, plan, corpus)
     arms = replace(arms, ablations=tuple(arm for arm in arms.ablations if arm not in idle))
     notes = tuple(f"The ablation {arm} was left out: the plan does not have that part." for arm in idle)
-    trial = Trial(run, config, plan, corpus, [str(base) for base in bases], pool, progress)
+    if data is not None:
+        notes = (*notes, *data_notes(data, corpus, plan))
+    trial = Trial(run, config, plan, corpus, [str(base) for base in bases], pool, progress, data)
     try:
         trial.measure()
         seen = foresee(config, run, corpus, bases)
@@ -120,15 +130,18 @@ def run_trial(
 
 def _with_nulls(trial: Trial, arms: Arms, left: Sequence[str], replan: Replan | None) -> TrialResult:
     """The result after the nulls of the levers that help; where none does, with a note that says so."""
-    result = summarise(trial.run, trial.config, arms, notes=left)
+    mined = None if trial.data is None else _mined(trial.data, trial.corpus)
+    result = summarise(trial.run, trial.config, arms, notes=left, data=mined)
     helping = [judged.arm for judged in result.judgements if judged.word == "helps"]
+    if mined is not None:
+        return result
     if not helping:
         told = ("No lever beat every reference, so no null was run.",) if arms.levers else ()
         return replace(result, notes=(*result.notes, *told))
     replans = replan is not None
     reasons = {
         null: left_out(null, trial.plan, trial.corpus, trial.config, len(trial.bases), replans=replans)
-        for null in arms.nulls
+        for null in own_nulls(arms.nulls, trial.config.train.objective)
     }
     possible = [null for null, reason in reasons.items() if not reason]
     trial.train([job for lever in helping for job in trial.null_jobs(possible, lever, replan)], "nulls")
@@ -137,6 +150,27 @@ def _with_nulls(trial: Trial, arms: Arms, left: Sequence[str], replan: Replan | 
         notes.append("No null was run, so it is not shown where the lever's gain comes from.")
     ran = {lever: [null_name(null, lever) for null in possible] for lever in helping}
     return summarise(trial.run, trial.config, arms, ran, [*left, *notes])
+
+
+def data_of(config: RunConfig, run: RunFolder, corpus: Corpus, plan: Plan) -> DataTable | None:
+    """The table of a trial over data, tried on every arm; None for another trial. Raises InputError for one of no use."""
+    if config.trial.data is None:
+        return None
+    data = read_data(data_path(config.trial.data, run), corpus)
+    for arm in arms_of(config.trial).first:
+        rows = rows_for(branch_of(arm, plan, corpus).rows, corpus, data, config.seed)
+        check_training(config.train.objective, rows)
+        fitted(plan, rows.cells())
+    return data
+
+
+def _mined(data: DataTable, corpus: Corpus) -> Mined:
+    """What the summary says of a table; the price of mining stands in the file that the miner left beside it."""
+    path = data.path.with_suffix(".json")
+    summary = read_json(path, dict[str, Any]) if path.is_file() else {}
+    price = summary.get("price", "")
+    train = len(corpus.select(split="train"))
+    return Mined(data.name, data.size, train, data.made is not None, price if isinstance(price, str) else str(price))
 
 
 def _check(config: RunConfig, plan: Plan, corpus: Corpus, bases: Sequence[str | Path]) -> None:

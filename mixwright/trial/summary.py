@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from mixwright.config import RunConfig
 from mixwright.estimates.judgement import FEWEST_SEEDS
+from mixwright.estimates.outcome import item_scores
+from mixwright.estimates.protected import protected_items
 from mixwright.estimates.readings import Outcome, outcome_of
-from mixwright.records import Effect, Judgement, TrialResult
+from mixwright.records import Effect, Judgement, Selection, TrialResult
 from mixwright.runs import RunFolder
-from mixwright.trial.arm_roles import Arms, the
-from mixwright.trial.effects import RATIO, TO_TARGET, Contrast, Findings, contrasts, effects_of
+from mixwright.trial.arm_roles import MINED, RANDOM, Arms, of_data, required, the
+from mixwright.trial.effects import RATIO, TO_TARGET, Contrast, Findings, contrasts, effects_by_task, effects_of
 from mixwright.trial.judging import judge
-from mixwright.trial.seed_rows import BranchFiles, branch_rows, reached, read_branch, watched
+from mixwright.trial.seed_rows import BranchFiles, branch_rows, reached, read_branch, target_tokens, watched
+from mixwright.trial.selection import advise
+
+
+@dataclass(frozen=True, slots=True)
+class Mined:
+    """What has to be known of the table of a trial over data."""
+
+    name: str
+    """Of the table."""
+    rows: int
+    """It has."""
+    of: int
+    """Training rows of the corpus."""
+    made: bool
+    """Whether they are new rows."""
+    price: str = ""
+    """What mining cost, as the miner's summary says; empty where it says nothing."""
+
 
 PRIMARY_TOLD: dict[Outcome, str] = {
     "greedy": "Success: greedy decoding",
@@ -29,6 +51,8 @@ def summarise(
     arms: Arms,
     nulls: Mapping[str, Sequence[str]] | None = None,
     notes: Sequence[str] = (),
+    *,
+    data: Mined | None = None,
 ) -> TrialResult:
     """What the branches show.
 
@@ -38,6 +62,7 @@ def summarise(
         arms: references, levers and ablations, all of which ran.
         nulls: lever -> the null arms that ran for it.
         notes: what else a reader has to know.
+        data: the mined rows of a trial over data.
 
     Raises:
         InputError: a branch is missing or broken, or an earlier version wrote it.
@@ -47,8 +72,9 @@ def summarise(
     names, seeds = (*arms.first, *ran), tuple(range(config.trial.seeds))
     branches = [read_branch(run.branch(arm, seed)) for arm in names for seed in seeds]
     findings = _findings(config, names, branches)
-    effects, judgements = _judged(findings, arms, of)
+    effects, by_task, judgements, own = _judged(findings, arms, of)
     bases = sorted({branch.info.base for branch in branches})
+    rollouts = {arm: _charged([branch for branch in branches if branch.info.arm == arm]) for arm in names}
     return TrialResult(
         arms=names,
         references=arms.references,
@@ -57,21 +83,42 @@ def summarise(
         seeds=seeds,
         rows=tuple(findings.rows),
         effects=tuple(effects),
+        by_task=tuple(by_task),
         judgements=tuple(judgements),
-        rollouts={arm: _charged([branch for branch in branches if branch.info.arm == arm]) for arm in names},
+        rollouts=rollouts,
         target=_targets(branches, config.trial.target),
         decoding=findings.decoding,
         margin=config.trial.margin,
         notes=(*_notes(config, findings, bases, effects), *notes),
+        selection=None if data is None else _advised(data, own, branches, config, sum(rollouts.values())),
     )
+
+
+def _advised(
+    data: Mined, own: Sequence[Contrast], branches: Sequence[BranchFiles], config: RunConfig, rollouts: int
+) -> Selection:
+    """The advice on mined rows, with what each arm was trained on and what the answer cost."""
+    trained = [branch for branch in branches if branch.info.trained]
+    costs = {}
+    for arm in dict.fromkeys(branch.info.arm for branch in trained):
+        spent = [target_tokens(b) if b.info.objective != "grpo" else b.charged for b in trained if b.info.arm == arm]
+        costs[arm] = sum(count or 0 for count in spent) / len(spent)
+    unit = "rollouts" if config.train.objective == "grpo" else "target tokens"
+    steps, whole = len(trained) * config.train.steps, sum(costs.values()) * config.trial.seeds
+    price = f"{len(trained)} trainings, {steps:,} steps, {whole:,.0f} {unit}"
+    price += f", {rollouts:,} rollouts to measure" if rollouts and unit != "rollouts" else ""
+    price += f"; mining: {data.price}" if data.price else ""
+    return advise(data.name, own, rows=data.rows, of=data.of, made=data.made, costs=costs, price=price)
 
 
 def _findings(config: RunConfig, names: Sequence[str], branches: Sequence[BranchFiles]) -> Findings:
     """All numbers of the branches, ready to be compared."""
     outcome = outcome_of(config.measure.probes, config.measure.decoding) or config.measure.decoding
+    starts = {branch.info.base: item_scores(branch.before) for branch in branches}
+    protected = protected_items(list(starts.values()), outcome, config.trial.protect)
     return Findings(
         {arm: {b.info.seed: b.scores for b in branches if b.info.arm == arm} for arm in names},
-        [row for branch in branches for row in branch_rows(branch, outcome, config.trial.target)],
+        [row for branch in branches for row in branch_rows(branch, outcome, config.trial.target, protected)],
         {
             (arm, name): [watched(b)[name] for b in branches if b.info.arm == arm and b.progress]
             for arm in names
@@ -79,11 +126,14 @@ def _findings(config: RunConfig, names: Sequence[str], branches: Sequence[Branch
         },
         outcome,
         config.trial.margin,
+        protected,
     )
 
 
-def _judged(findings: Findings, arms: Arms, of: Mapping[str, Sequence[str]]) -> tuple[list[Effect], list[Judgement]]:
-    """Effects and judgements.
+def _judged(
+    findings: Findings, arms: Arms, of: Mapping[str, Sequence[str]]
+) -> tuple[list[Effect], list[Effect], list[Judgement], list[Contrast]]:
+    """Effects, those in single tasks, judgements, and the contrasts of mined rows, where it is a trial over data.
 
     Each lever's contrasts with its references are one family for Holm, those with its nulls another. So neither more levers
     nor more references hide a loss, and whether nulls ran changes no earlier p value. The plan
@@ -101,12 +151,18 @@ def _judged(findings: Findings, arms: Arms, of: Mapping[str, Sequence[str]]) -> 
     def own(lever: str, found: Sequence[Contrast]) -> list[Contrast]:
         return [contrast for contrast in found if contrast.arm == lever]
 
-    judgements = [judge(lever, own(lever, first), own(lever, second)) for lever in arms.levers]
+    judgements = []
+    for lever in arms.levers:
+        found = own(lever, first)
+        chance = [contrast for contrast in found if of_data(lever) and contrast.against == RANDOM]  # always runs
+        needed = required(data=of_data(lever))
+        judgements.append(judge(lever, found, chance or own(lever, second), needed=needed))
     helping = {judgement.arm for judgement in judgements if judgement.word == "helps"}
     third = contrasts(findings, [(the("plan"), ablation) for ablation in arms.ablations])
     made = [effects_of(findings, contrast, helps=contrast.arm in helping) for contrast in (*first, *second)]
     made += [effects_of(findings, contrast, helps=False) for contrast in third]
-    return [effect for effects in made for effect in effects], judgements
+    single = [effects_by_task(findings, contrast) for contrast in first if contrast.arm in arms.levers]
+    return [*itertools.chain(*made)], [*itertools.chain(*single)], judgements, own(MINED, first)
 
 
 def _charged(branches: Sequence[BranchFiles]) -> int:

@@ -10,7 +10,6 @@ cell chosen for its success on some items falls back to its mean on the same ite
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +22,8 @@ from mixwright.estimates.cell_states import BAND, FEWEST_ITEMS
 from mixwright.estimates.crossed import POWER, Estimate
 from mixwright.estimates.intervals import holm, t_quantile
 from mixwright.estimates.judgement import ALPHA
-from mixwright.estimates.outcome import Change, Item, ItemScores, change
+from mixwright.estimates.outcome import Change, Item, change
+from mixwright.estimates.protected import DECIDING, Side, cell_order, decides, mastered
 from mixwright.estimates.readings import READINGS, Decoding
 from mixwright.records import cell_key
 from mixwright.runs import RunFolder
@@ -40,13 +40,10 @@ CELL_ITEMS = 200
 ALL_ITEMS = 800
 """Items compared over all protected cells, at least: with a fifth of them changing for no reason, these exclude `MARGIN` in
 about nine of ten cases, and 200 do not."""
-DECIDING = 5
-"""One of so many items decides what is protected; the others are compared."""
 PASSED, DAMAGED, CANNOT_TELL = 0, 3, 4
 """Exit codes; 1 is wrong input, 2 our bug."""
 
 Outcome = Literal["passed", "damaged", "cannot tell"]
-Side = Sequence[ItemScores]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +144,7 @@ def check(
     every = {cell: moved([cell]) for cell in protected}
     known = {cell: found for cell, found in every.items() if found is not None and len(found.items) >= FEWEST_ITEMS}
     seen = {item[:2] for scores in before for item in scores.items}
-    rest = {cell: moved([cell], None) for cell in sorted(seen - set(every), key=_order)}  # all items: none chose these
+    rest = {cell: moved([cell], None) for cell in sorted(seen - set(every), key=cell_order)}  # all items: none chose these
     cells = tuple(_losses({cell: known.get(cell) for cell in every}))
     others = tuple(cell for cell in _losses(rest) if cell.lost)
     bare = GateResult("damaged" if others and not named else "cannot tell", None, cells, limit, None, others, named)
@@ -176,10 +173,6 @@ def _losses(found: Mapping[Cell, Change | None]) -> list[CellLoss]:
     return [CellLoss(*cell, known[cell].success if cell in known else None, adjusted.get(cell, 1.0)) for cell in found]
 
 
-def _order(cell: Cell) -> tuple[str, float]:
-    return cell[0], -math.inf if cell[1] is None else cell[1]
-
-
 def _needed(mean: Estimate, items: int, cells: Sequence[tuple[Estimate, int]], limit: float) -> int:
     """Items per cell, from the standard errors seen."""
 
@@ -189,31 +182,6 @@ def _needed(mean: Estimate, items: int, cells: Sequence[tuple[Estimate, int]], l
 
     wanted = [times(mean, MARGIN) * items / len(cells), *(times(own, limit) * number for own, number in cells)]
     return math.ceil(max(wanted))
-
-
-def decides(item: Item) -> bool:
-    """Whether this item decides what is protected: one of `DECIDING`, by a hash of its id that nothing else uses."""
-    return hashlib.sha256(f"protect {item[2]}".encode("utf-8", "replace")).digest()[0] % DECIDING == 0
-
-
-def mastered(before: Side, decoding: Decoding) -> list[Cell]:
-    """Cells over the band on the deciding items: greedy or sampled, whichever is.
-
-    The estimate decides, not its interval: the items that are compared are others, so nothing falls back to its mean, and an
-    interval would leave most cells of 95 % unprotected where few items decide.
-    """
-    found = set()
-    for name in {READINGS[decoding].column, READINGS["sampled"].column}:
-        values: dict[Cell, dict[Item, list[float]]] = {}
-        for scores in before:
-            for item, value in scores.scores.get(name, {}).items():
-                if decides(item):
-                    values.setdefault(item[:2], {}).setdefault(item, []).append(value)
-        for cell, items in values.items():
-            wins = sum(float(np.mean(own)) for own in items.values())
-            if len(items) >= FEWEST_ITEMS and wins >= BAND[1] * len(items):
-                found.add(cell)
-    return sorted(found, key=_order)
 
 
 def check_mastered(before: Side, after: Side, *, decoding: Decoding = "greedy", each: bool = False) -> GateResult:
@@ -235,7 +203,7 @@ def too_small(before: Side, decoding: Decoding) -> tuple[TooSmall, ...]:
             share, deciding = float(np.mean([np.mean(own) for own in items.values()])), sum(map(decides, items))
             if deciding < FEWEST_ITEMS and share >= BAND[1]:
                 found.setdefault(cell, TooSmall(cell, share, len(items), deciding))
-    return tuple(found[cell] for cell in sorted(found, key=_order))
+    return tuple(found[cell] for cell in sorted(found, key=cell_order))
 
 
 def of_run(run: RunFolder, names: Sequence[str] = (), *, each: bool = False) -> GateResult:

@@ -17,24 +17,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch.nn.utils.rnn import pad_sequence
 
 from mixwright.contracts import Probe
-from mixwright.corpus.rows import pc
 from mixwright.errors import InputError, within
-from mixwright.learner.warmup import warmup_tokens
 from mixwright.measure.bursts import Burst, watch_bursts
+from mixwright.measure.row_losses import RowLosses, rows_by_task
 from mixwright.records import Measurement
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from mixwright.corpus import Corpus
-    from mixwright.learner.learner import Learner
     from mixwright.measure.passes import Passes
 
 NEEDS = ("torch", "transformers")
@@ -76,8 +70,8 @@ class Retention(Probe):
 
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
         """See the class. Raises InputError when no row has a target, or too little is held out to read."""
-        train = _rows(corpus, "train") or _rows(corpus, None)
-        held_out = {task: rows for task, rows in (_rows(corpus, "eval") or train).items() if len(rows) > 1}
+        train = rows_by_task(corpus, "train") or rows_by_task(corpus, None)
+        held_out = {task: rows for task, rows in (rows_by_task(corpus, "eval") or train).items() if len(rows) > 1}
         if not held_out:
             got = "none" if not train else "less than two held-out rows in every task"
             raise InputError(
@@ -86,7 +80,7 @@ class Retention(Probe):
         read = {task: rng.choice(rows, min(len(rows), self.items), replace=False) for task, rows in held_out.items()}
         sizes = Burst(self.burst, self.after, self.batch, self.learning_rate)
         model = copy.deepcopy(passes.learner.model).eval()  # no dropout: the branches differ by the burst alone
-        losses = _Losses(passes.learner, corpus)
+        losses = RowLosses(passes.learner, corpus)
         return watch_bursts(model, losses, train, read, rarest(train, read, self.rare, self.most), sizes, rng)
 
 
@@ -96,39 +90,3 @@ def rarest(train: Mapping[str, np.ndarray], held_out: Mapping[str, np.ndarray], 
     order = sorted((task for task in train if task in held_out), key=lambda task: (len(train[task]), task))
     found = [task for task in order if len(train[task]) <= under * total][:most] or order[:1]
     return found if set(found) < set(train) and set(held_out) - set(found) else []
-
-
-def _rows(corpus: Corpus, split: str | None) -> dict[str, np.ndarray]:
-    """Row numbers per task of the rows with a target."""
-    table = corpus.table
-    usable = pc.or_(pc.is_valid(table["target"]), pc.is_valid(table["answer"]))
-    mask = usable if split is None else pc.and_(usable, pc.equal(table["split"], split))
-    tasks, rows = np.asarray(table["task"].to_pylist()), np.flatnonzero(np.asarray(mask.to_pylist(), dtype=bool))
-    return {str(task): rows[tasks[rows] == task] for task in np.unique(tasks[rows])}
-
-
-class _Losses:
-    """Nats per target token of numbered rows, as SFT reads them: prompt, completion, end token. Rows are encoded once.
-
-    Args:
-        learner: its tokenizer; the model is given with each call.
-        corpus: the rows.
-    """
-
-    def __init__(self, learner: Learner, corpus: Corpus) -> None:
-        self._learner, self._corpus = learner, corpus
-        self._encoded: dict[int, tuple[list[int], list[int]]] = {}
-
-    def __call__(self, model: Any, rows: np.ndarray) -> Tensor:
-        """Shape (rows,), with gradients."""
-        for row in map(int, rows):
-            if row not in self._encoded:
-                self._encoded[row] = warmup_tokens(self._learner, self._corpus[row])
-        texts, device = [self._encoded[int(row)] for row in rows], self._learner.device
-        # Padded on the right: causal attention needs no mask then.
-        ids = pad_sequence([torch.tensor(prompt + completion) for prompt, completion in texts], True).to(device)
-        labels = [torch.tensor([-100] * len(prompt) + completion) for prompt, completion in texts]
-        wanted = pad_sequence(labels, True, -100)[:, 1:].to(device)
-        logits = model(input_ids=ids, use_cache=False).logits[:, :-1].float()
-        nats = torch.nn.functional.cross_entropy(logits.transpose(1, 2), wanted, ignore_index=-100, reduction="none")
-        return nats.sum(1) / (wanted != -100).sum(1)

@@ -57,6 +57,8 @@ class Arms(Section):
             blocks.append(Table("What is said of each lever", JUDGED, judged))
         blocks += _charts(result)
         blocks.append(_comparisons(result))
+        if result.by_task:
+            blocks.append(Fold("Levers in each task", (_by_task(result),)))
         charged = ", ".join(f"{arm} {amount(spent, 'rollouts')}" for arm, spent in result.rollouts.items())
         if result.decoding in GRADED or any(result.rollouts.values()):
             blocks.append(Paragraph(f"Rollouts charged, measuring and canaries included: {charged or 'none'}."))
@@ -112,6 +114,12 @@ def _comparisons(result: TrialResult) -> Table:
     numeric = tuple(place for place, column in enumerate(kept) if column in NUMERIC)
     shown = [tuple(row[place] for place in kept) for row in rows]
     return Table("Every comparison against another arm", tuple(COLUMNS[place] for place in kept), shown, numeric)
+
+
+def _by_task(result: TrialResult) -> Table:
+    """Levers against references in each task; nothing here is judged."""
+    rows = [(e.task, name_of(e.name), e.arm, e.against, in_unit(result, e), p_told(e.p)) for e in result.by_task]
+    return Table("Each task by itself, not judged", ("task", "number", "arm", "against", "difference", "p"), rows, (4, 5))
 
 
 def _row(result: TrialResult, effect: Effect) -> tuple[str, ...]:

@@ -1,0 +1,84 @@
+"""Body of `mixwright mine`: what was chosen, what it does to the mix, and how to try it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mixwright.cli import output
+from mixwright.cli.concluding import conclude
+from mixwright.errors import InputError, one_line
+
+if TYPE_CHECKING:
+    from mixwright.config import RunConfig
+    from mixwright.runs import RunFolder
+
+WHOLE = ("chosen rows", "Keep all rows: there is no choice to try.")
+"""Kind of a table that may hold all training rows, and what is said then."""
+MARK = "mined.json"
+"""File by which a folder is known to hold an export, which a newer one may replace."""
+
+
+def mine_folder(
+    settings: RunConfig, run: RunFolder, base: Path, *, miner: str, keep: float | None, export_to: Path | None, tried: bool
+) -> None:
+    """Mine a run's corpus and say what came of it.
+
+    Args:
+        settings: of the run.
+        run: its folder.
+        base: folder that relative paths in the settings start from.
+        miner: name of the plug-in.
+        keep: share of the rows; None takes the settings'.
+        export_to: folder for the rows as trainers read them.
+        tried: go on to measure, plan, try them and write the verdict.
+
+    Raises:
+        InputError: an unknown miner or option, or what it refuses.
+    """
+    from mixwright.corpus import Corpus
+    from mixwright.mine.exports import export_rows
+    from mixwright.mine.job import mine_run, options_of
+    from mixwright.mine.stage import make_miner
+    from mixwright.opening import opened, workers
+
+    make_miner(miner, options_of(settings, miner, keep))
+    if export_to is not None and export_to.exists() and not (export_to / MARK).is_file():
+        raise InputError("a new folder for --export-to", "one that holds other things", "Name another.", file=export_to)
+    with workers(settings) as pool, opened(settings, run, base=base, pool=pool):
+        path = mine_run(settings, run, pool, miner, keep=keep, base=base, say=output.say)
+    told = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    rows = [(task, one["training rows"], one["mined rows"]) for task, one in told["tasks"].items()]
+    output.out_rows(("task", "training rows", "mined rows"), rows)
+    for note in told["notes"]:
+        output.say(one_line(f"  {note}"))
+    output.out(f"{path}: {told['rows']:,} {told['kind']}, {told['price']}")
+    if export_to is not None:
+        if export_to.exists():
+            shutil.rmtree(export_to)
+        for line in export_rows(path, Corpus.load(run.corpus), export_to):
+            output.out(line)
+        (export_to / MARK).write_text(json.dumps(told, indent=1), encoding="utf-8")
+    if told["kind"] == WHOLE[0] and told["rows"] == told["training rows"]:
+        output.out(WHOLE[1])
+    elif tried:
+        _try(settings, run, base, miner)
+    else:
+        output.say(f"  Worth more than as many random rows? Not known yet: mixwright trial RUN.YAML --data {miner}")
+
+
+def _try(settings: RunConfig, run: RunFolder, base: Path, miner: str) -> None:
+    """The rest of the line, with a trial of the mined rows against all and as many random ones."""
+    from mixwright import pipeline
+    from mixwright.records import TrialResult
+    from mixwright.runs import read_json
+    from mixwright.trial.selection import told
+
+    settings = replace(settings, trial=replace(settings.trial, data=miner))
+    page = pipeline.run(settings, run, base=base, say=lambda line: output.say(one_line(line)))
+    for line in told(read_json(run.result, TrialResult)):
+        output.out(one_line(line))
+    conclude(run, page)

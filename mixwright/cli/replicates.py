@@ -1,0 +1,94 @@
+"""Scores of candidates to rank, from a table or from a finished trial: `mixwright replicates SCORES`."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mixwright.errors import InputError
+from mixwright.estimates.readings import READINGS
+from mixwright.estimates.replicates import Ranking, ranking
+from mixwright.records import TrialResult
+from mixwright.runs import RunFolder, read_json
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Scores = list[list[list[float]]]
+"""Group, candidate, run."""
+COLUMNS = "columns candidate and score, and where there are some group and run (the seed)"
+
+
+def ranked(source: str, target: float) -> Ranking:
+    """How far a ranking of these candidates can be believed.
+
+    Args:
+        source: a table with `COLUMNS`, or a run folder, whose trained arms are the candidates.
+        target: reliability that is wanted.
+
+    Raises:
+        InputError: no such table or trial, scores that are no numbers, or too few runs.
+    """
+    path = Path(source)
+    scores, paired = _of_trial(RunFolder(path)) if path.is_dir() else _of_table(path)
+    try:
+        return ranking(scores, paired=paired, target=target)
+    except ValueError:
+        counts = sorted({len(runs) for group in scores for runs in group})
+        got = f"{sum(map(len, scores))} candidates in {len(scores)} groups, with {counts} runs"
+        raise InputError("two candidates in each group, each with two runs or more", got, "Add runs.", file=path) from None
+
+
+def _of_trial(run: RunFolder) -> tuple[Scores, bool]:
+    """The primary outcome of every arm that trains, paired by seed."""
+    result = read_json(run.result, TrialResult)
+    name = READINGS[result.decoding].name
+    arms: dict[str, list[float]] = {}
+    for row in sorted(result.rows, key=lambda row: row.seed):
+        if row.name == name and row.value is not None and row.arm != "frozen" and row.arm not in result.nulls:
+            arms.setdefault(row.arm, []).append(row.value)
+    return [list(arms.values())], True
+
+
+def _of_table(path: Path) -> tuple[Scores, bool]:
+    """Scores of a table; paired where it has runs, and every candidate of a group has the same ones."""
+    table = _read(path)
+    lacking = [name for name in ("candidate", "score") if name not in table.column_names]
+    if lacking:
+        got = ", ".join(table.column_names[:8])
+        raise InputError(COLUMNS, f"{got}: no {lacking[0]}", "Rename the columns.", file=path)
+    rows: list[dict[str, Any]] = table.to_pylist()
+    groups: dict[Any, dict[Any, list[tuple[Any, float]]]] = {}
+    for number, row in enumerate(rows):
+        score = row["score"]
+        if not isinstance(score, int | float) or not math.isfinite(score):
+            raise InputError("a finite score in every row", f"{score!r} in row {number + 1}", "Correct it.", file=path)
+        own = groups.setdefault(row.get("group"), {}).setdefault(row["candidate"], [])
+        own.append((row.get("run", len(own)), float(score)))
+    for group in groups.values():
+        for runs in group.values():
+            runs.sort(key=lambda run: str(run[0]))
+    same = all(len({tuple(name for name, _ in runs) for runs in group.values()}) == 1 for group in groups.values())
+    scores = [[[score for _, score in runs] for runs in group.values()] for group in groups.values()]
+    return scores, same and "run" in table.column_names
+
+
+def _read(path: Path) -> pa.Table:
+    import pyarrow as pa
+
+    try:
+        if path.suffix == ".parquet":
+            import pyarrow.parquet as pq
+
+            return pq.read_table(path)
+        if path.suffix in (".jsonl", ".json"):
+            import pyarrow.json as pj
+
+            return pj.read_json(path)
+        import pyarrow.csv as pc
+
+        return pc.read_csv(path)
+    except (OSError, pa.ArrowException) as error:
+        expected = f"a run folder, or a CSV, JSONL or Parquet table with {COLUMNS}"
+        raise InputError(expected, str(error)[:120], "Name one.", file=path) from None

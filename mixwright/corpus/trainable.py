@@ -1,0 +1,37 @@
+"""Check that training rows have what an objective trains on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mixwright.corpus.rows import pc
+from mixwright.errors import InputError
+
+if TYPE_CHECKING:
+    from mixwright.corpus import Corpus
+
+NEEDED = {"grpo": ("prompt", "answer"), "sft": ("target",), "dpo": ("chosen", "rejected")}
+"""Objective -> what each training row must have; of plain text the text itself is the target."""
+
+
+def check_training(objective: str, corpus: Corpus, setting: str = "train.objective") -> None:
+    """Whether every training row has what its objective needs.
+
+    Args:
+        objective: grpo, sft or dpo.
+        corpus: with its training rows.
+        setting: where the objective was set, as the user wrote it.
+
+    Raises:
+        InputError: rows without it; how many, and the first of them.
+    """
+    train = corpus.table.filter(pc.equal(corpus.table["split"], "train"))
+    for column in NEEDED[objective]:
+        absent = pc.or_(pc.is_null(train[column]), pc.equal(train[column], "")) if column == "prompt" else None
+        lacking = train.filter(pc.is_null(train[column]) if absent is None else absent)
+        if len(lacking):
+            first = lacking["source"][0].as_py() or lacking["id"][0].as_py()
+            got = f"none in {len(lacking)} of {len(train)} rows, the first at {first}"
+            others = ", ".join(name for name in NEEDED if name != objective)
+            remedy = f"Add it, leave those rows out, or choose another {setting} ({others})."
+            raise InputError(f"{column!r} in every training row, for {setting} {objective}", got, remedy)

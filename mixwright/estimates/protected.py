@@ -1,0 +1,74 @@
+"""Protected cells: what was mastered before and must not be lost, decided on other items than those that are compared."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from mixwright.errors import unknown_name
+from mixwright.estimates.cell_states import BAND, FEWEST_ITEMS
+from mixwright.estimates.outcome import Item, ItemScores
+from mixwright.estimates.readings import GRADED, READINGS, Decoding, Outcome
+from mixwright.records import cell_key
+
+DECIDING = 5
+"""One of so many items decides what is protected; the others are compared."""
+Side = Sequence[ItemScores]
+Cell = tuple[str, float | None]
+
+
+def cell_order(cell: Cell) -> tuple[str, float]:
+    """Sorts cells by task and level, those without a level first."""
+    return cell[0], -math.inf if cell[1] is None else cell[1]
+
+
+def decides(item: Item) -> bool:
+    """Whether this item decides what is protected: one of `DECIDING`, by a hash of its id that nothing else uses."""
+    return hashlib.sha256(f"protect {item[2]}".encode("utf-8", "replace")).digest()[0] % DECIDING == 0
+
+
+def mastered(before: Side, decoding: Decoding) -> list[Cell]:
+    """Cells over the band on the deciding items: greedy or sampled, whichever is.
+
+    The estimate decides, not its interval: the items that are compared are others, so nothing falls back to its mean, and an
+    interval would leave most cells of 95 % unprotected where few items decide.
+    """
+    found = set()
+    for name in {READINGS[decoding].column, READINGS["sampled"].column}:
+        values: dict[Cell, dict[Item, list[float]]] = {}
+        for scores in before:
+            for item, value in scores.scores.get(name, {}).items():
+                if decides(item):
+                    values.setdefault(item[:2], {}).setdefault(item, []).append(value)
+        for cell, items in values.items():
+            wins = sum(float(np.mean(own)) for own in items.values())
+            if len(items) >= FEWEST_ITEMS and wins >= BAND[1] * len(items):
+                found.add(cell)
+    return sorted(found, key=cell_order)
+
+
+def protected_items(before: Side, outcome: Outcome, names: Sequence[str] = ()) -> frozenset[Item]:
+    """The items that retention is read from; none where nothing was mastered, or nothing is graded and nothing was named.
+
+    Args:
+        before: measurements of the starting models.
+        outcome: what the primary outcome is read from.
+        names: tasks and cells to protect, on all of their items; empty protects what was mastered before.
+
+    Raises:
+        InputError: a name that was not measured before.
+    """
+    items = {item for scores in before for item in scores.items}
+    if names:
+        known = {name for item in items for name in (item[0], cell_key(*item[:2]))}
+        for name in names:
+            if name not in known:
+                raise unknown_name("task or cell that was measured before (trial.protect)", name, known)
+        return frozenset(item for item in items if item[0] in names or cell_key(*item[:2]) in names)
+    if outcome not in GRADED:
+        return frozenset()
+    cells = set(mastered(before, outcome))
+    return frozenset(item for item in items if item[:2] in cells and not decides(item))

@@ -1,0 +1,215 @@
+"""Reliability of a ranking of candidates from a few runs of each, and how many runs a reliable one takes. Pure.
+
+A candidate is anything that is tried by training: a data set, a rewrite, an arm. Its measured mean is its true worth plus
+the noise of its runs. Reliability is the share of the variance of these means that is true worth (intraclass correlation);
+of the mean of n runs it is n r / (1 + (n - 1) r), where r is that of one run (Spearman 1910, Brown 1910). Candidates are
+compared within their group (an article, a task), whose mean is taken out. The interval is that of the F test, exact for
+normal scores and equal numbers of runs (McGraw and Wong 1996); for unequal numbers their harmonic mean stands in.
+
+Where runs are paired (the same seeds for every candidate), what a seed does to all candidates alike is no noise.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixwright.estimates.intervals import LEVEL
+from mixwright.records import Interval
+
+TARGET = 0.8
+"""Reliability from which a ranking is commonly used."""
+NOISE = 0.5
+"""Reliability below which more than half of what sets candidates apart is noise."""
+NODES = 256
+RankingWord = Literal["ranking noise", "uncertain", "reliable"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """How far a ranking by the means of a few runs can be believed."""
+
+    groups: int
+    """Groups within which candidates are compared."""
+    candidates: int
+    """Of all groups."""
+    runs: float
+    """Runs of a candidate; their harmonic mean where they differ."""
+    worth: float
+    """Variance of true worth among the candidates of a group; below 0 where noise alone would spread them more."""
+    noise: float
+    """Variance of one run."""
+    reliability: Interval
+    """Of the mean of the runs that there are, with its 95 % interval; below 0 as `worth` is."""
+    target: float
+    """Reliability that is wanted."""
+    needed: int | None
+    """Runs of each candidate for it; None where the candidates are not shown to differ at all."""
+    needed_low: int
+    """The least number that the interval allows."""
+    needed_high: int | None
+    """The largest number that the interval allows; None: no number."""
+
+    @property
+    def kept(self) -> float:
+        """Of what the truly best candidate would gain over the mean, the share that the one ranked first does on average."""
+        return math.sqrt(min(max(self.reliability.value, 0.0), 1.0))
+
+    @property
+    def word(self) -> RankingWord:
+        """What the ranking may be called; reliable only where the interval, too, excludes that most of it is noise."""
+        found = self.reliability
+        if found.value < NOISE:
+            return "ranking noise"
+        return "reliable" if found.value >= self.target and found.low >= NOISE else "uncertain"
+
+
+def ranking(scores: Sequence[Sequence[Sequence[float]]], *, paired: bool = False, target: float = TARGET) -> Ranking:
+    """The reliability of ranking candidates by their means.
+
+    Args:
+        scores: per group, per candidate, one score per run; every candidate has at least 2 runs and a group 2 candidates.
+        paired: whether run number n of every candidate of a group had the same seed; needs equal numbers of runs.
+        target: reliability that is wanted, above 0 and below 1.
+
+    Raises:
+        ValueError: fewer runs or candidates, or paired runs of unequal number.
+    """
+    tables = [[np.asarray(runs, dtype=float) for runs in group] for group in scores]
+    if not tables or any(len(group) < 2 for group in tables) or any(len(runs) < 2 for group in tables for runs in group):
+        raise ValueError("at least one group of two candidates with two runs each")
+    if paired and any(len({len(runs) for runs in group}) > 1 for group in tables):
+        raise ValueError("paired runs of unequal number")
+    squares, freedom = 0.0, 0
+    for group in tables:
+        rest = [runs - runs.mean() for runs in group]
+        if paired:
+            rest = list(np.array(rest) - np.array(rest).mean(axis=0))
+        squares += float(sum((row**2).sum() for row in rest))
+        freedom += (len(group) - 1) * (len(group[0]) - 1) if paired else sum(len(runs) - 1 for runs in group)
+    means = [np.array([runs.mean() for runs in group]) for group in tables]
+    counts = [len(runs) for group in tables for runs in group]
+    return _ranking(means, counts, squares / freedom, freedom, target)
+
+
+def ranking_of_summaries(
+    means: Sequence[Sequence[float]], spreads: Sequence[Sequence[float]], runs: int, *, target: float = TARGET
+) -> Ranking:
+    """The same from what is often published: mean and standard deviation (over n - 1) of each candidate's runs.
+
+    Args:
+        means: per group, per candidate.
+        spreads: of the runs, in the same order.
+        runs: of every candidate, 2 or more.
+        target: reliability that is wanted.
+
+    Raises:
+        ValueError: fewer runs, or a group of fewer than two candidates.
+    """
+    tables, flat = [np.asarray(group, dtype=float) for group in means], [value for group in spreads for value in group]
+    if runs < 2 or not tables or any(len(group) < 2 for group in tables):
+        raise ValueError("at least one group of two candidates with two runs each")
+    noise = float(np.mean(np.square(flat)))
+    return _ranking(tables, [runs] * len(flat), noise, len(flat) * (runs - 1), target)
+
+
+def _ranking(
+    means: Sequence[NDArray[np.float64]], counts: Sequence[int], noise: float, freedom: int, target: float
+) -> Ranking:
+    """From the means of each group's candidates, runs of each, and the variance of one run with its degrees of freedom."""
+    if not 0 < target < 1:
+        raise ValueError("a target between 0 and 1")
+    loose = sum(len(group) - 1 for group in means)
+    spread = float(sum(((group - group.mean()) ** 2).sum() for group in means)) / loose
+    runs = len(counts) / math.fsum(1 / count for count in counts)
+    of_mean = noise / runs
+    if spread <= 0:
+        found = Interval(0.0, 0.0, 1.0, len(counts))
+    elif of_mean <= 0:
+        found = Interval(1.0, 1.0, 1.0, len(counts))
+    else:
+        ratio, tail = spread / of_mean, (1 - LEVEL) / 2
+        low, high = 1 - f_quantile(tail, loose, freedom) / ratio, 1 - 1 / (ratio * f_quantile(tail, freedom, loose))
+        found = Interval(1 - 1 / ratio, low, high, len(counts))
+    needed = [_needed(value, runs, target) for value in (found.value, found.high, found.low)]
+    return Ranking(
+        groups=len(means),
+        candidates=len(counts),
+        runs=runs,
+        worth=spread - of_mean,
+        noise=noise,
+        reliability=found,
+        target=target,
+        needed=needed[0],
+        needed_low=needed[1] or 1,
+        needed_high=needed[2],
+    )
+
+
+def _needed(reliability: float, runs: float, target: float) -> int | None:
+    """Runs for the target, where that many have this reliability; None where it is 0 or less."""
+    if reliability <= 0:
+        return None
+    single = runs * (1 - reliability) / reliability  # noise of one run per true worth
+    return max(1, math.ceil(target / (1 - target) * single - 1e-9))
+
+
+def told(found: Ranking) -> list[str]:
+    """What a ranking is worth, in sentences."""
+    value = found.reliability
+    lead = {
+        "ranking noise": "You are ranking noise",
+        "uncertain": "The ranking is uncertain",
+        "reliable": "The ranking is reliable",
+    }[found.word]
+    shape = f"{found.candidates:,} candidates" + (f" in {found.groups:,} groups" if found.groups > 1 else "")
+    ends = [f"{max(number, 0.0):.2f}" for number in (value.value, value.low, value.high)]  # a share
+    lines = [
+        f"{lead}: with {found.runs:.3g} runs of each of {shape}, reliability {ends[0]} [{ends[1]}, {ends[2]}]; the one "
+        f"ranked first has on average {100 * found.kept:.0f} % of what the truly best would gain."
+    ]
+    low, high = f"{found.needed_low:,}", "no number of runs" if found.needed_high is None else f"{found.needed_high:,}"
+    if found.needed is None:
+        lines.append("The candidates differ no more than runs of one candidate do: no number of runs can be named.")
+    else:
+        lines.append(f"Runs of each for a reliability of {found.target:g}: about {found.needed:,} ({low} to {high}).")
+    return lines
+
+
+def f_tail(ratio: float, above: float, below: float) -> float:
+    """P(F > ratio) of Fisher's F with `above` and `below` degrees of freedom, each at least 1.
+
+    With F = (below / above) tan(a)^2 the density is that of sin(a)^(above - 1) cos(a)^(below - 1), which is integrated by
+    Gauss and Legendre.
+    """
+    if ratio <= 0:
+        return 1.0
+    angle = math.atan(math.sqrt(above * ratio / below))
+    scale = math.lgamma((above + below) / 2) - math.lgamma(above / 2) - math.lgamma(below / 2) + math.log(2)
+    places, weights = _nodes()
+    angles = angle / 2 * (places + 1)
+    logs = scale + (above - 1) * np.log(np.sin(angles)) + (below - 1) * np.log(np.cos(angles))
+    return min(max(1 - float(angle / 2 * (weights @ np.exp(logs))), 0.0), 1.0)
+
+
+@functools.cache
+def _nodes() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return np.polynomial.legendre.leggauss(NODES)
+
+
+@functools.cache
+def f_quantile(tail: float, above: float, below: float) -> float:
+    """The ratio that F exceeds with probability `tail`."""
+    low, high = 0.0, 1.0
+    while f_tail(high, above, below) > tail and high < 1e12:
+        high *= 4
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if f_tail(middle, above, below) > tail else (low, middle)
+    return high

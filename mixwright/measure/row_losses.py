@@ -1,0 +1,54 @@
+"""Losses of numbered rows of a corpus, as SFT reads them, for experiments on copies of a model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch.nn.utils.rnn import pad_sequence
+
+from mixwright.corpus.rows import pc
+from mixwright.learner.warmup import warmup_tokens
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from mixwright.corpus import Corpus
+    from mixwright.learner.learner import Learner
+
+
+def rows_by_task(corpus: Corpus, split: str | None) -> dict[str, np.ndarray]:
+    """Row numbers per task of the rows with a target."""
+    table = corpus.table
+    usable = pc.or_(pc.is_valid(table["target"]), pc.is_valid(table["answer"]))
+    mask = usable if split is None else pc.and_(usable, pc.equal(table["split"], split))
+    tasks, rows = np.asarray(table["task"].to_pylist()), np.flatnonzero(np.asarray(mask.to_pylist(), dtype=bool))
+    return {str(task): rows[tasks[rows] == task] for task in np.unique(tasks[rows])}
+
+
+class RowLosses:
+    """Nats per target token of numbered rows, as SFT reads them: prompt, completion, end token. Rows are encoded once.
+
+    Args:
+        learner: its tokenizer; the model is given with each call.
+        corpus: the rows.
+    """
+
+    def __init__(self, learner: Learner, corpus: Corpus) -> None:
+        self._learner, self._corpus = learner, corpus
+        self._encoded: dict[int, tuple[list[int], list[int]]] = {}
+
+    def __call__(self, model: Any, rows: np.ndarray) -> Tensor:
+        """Shape (rows,), with gradients."""
+        for row in map(int, rows):
+            if row not in self._encoded:
+                self._encoded[row] = warmup_tokens(self._learner, self._corpus[row])
+        texts, device = [self._encoded[int(row)] for row in rows], self._learner.device
+        # Padded on the right: causal attention needs no mask then.
+        ids = pad_sequence([torch.tensor(prompt + completion) for prompt, completion in texts], True).to(device)
+        labels = [torch.tensor([-100] * len(prompt) + completion) for prompt, completion in texts]
+        wanted = pad_sequence(labels, True, -100)[:, 1:].to(device)
+        logits = model(input_ids=ids, use_cache=False).logits[:, :-1].float()
+        nats = torch.nn.functional.cross_entropy(logits.transpose(1, 2), wanted, ignore_index=-100, reduction="none")
+        return nats.sum(1) / (wanted != -100).sum(1)

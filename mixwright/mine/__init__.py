@@ -1,0 +1,1 @@
+"""Mining: choose or make examples from what the scan says."""

@@ -1,0 +1,74 @@
+"""Choice of rows by a score: within each task, so that no task's share of the data moves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mixwright.errors import InputError
+
+if TYPE_CHECKING:
+    from mixwright.corpus import Corpus
+    from mixwright.measure.scan import Scan
+
+
+@dataclass(frozen=True)
+class TrainRows:
+    """Training rows of a corpus that the scan holds, in the order of the corpus."""
+
+    ids: tuple[str, ...]
+    """Of the rows."""
+    tasks: np.ndarray
+    """Name of the task of each row, shape (rows,)."""
+    numbers: np.ndarray
+    """Place of each row in the corpus, int64 of shape (rows,)."""
+    places: np.ndarray
+    """Place of each row in the scan, int64 of shape (rows,)."""
+
+    def column(self, scan: Scan, name: str) -> np.ndarray:
+        """Values of these rows."""
+        return np.asarray(scan.column(name))[self.places]
+
+    def by_task(self) -> dict[str, np.ndarray]:
+        """Places among these rows, per task."""
+        return {str(task): np.flatnonzero(self.tasks == task) for task in np.unique(self.tasks)}
+
+
+def train_rows(corpus: Corpus, scan: Scan) -> TrainRows:
+    """The rows that may be chosen. Raises InputError where the scan holds no training row of the corpus."""
+    place = {name: number for number, name in enumerate(scan.ids)}
+    table = corpus.table.select(["id", "task", "split"]).to_pydict()
+    numbers = [
+        number
+        for number, (name, split) in enumerate(zip(table["id"], table["split"], strict=True))
+        if split == "train" and name in place
+    ]
+    if not numbers:
+        raise InputError("training rows that were scanned", "none", "Run `mixwright scan` on this corpus.")
+    ids = tuple(table["id"][number] for number in numbers)
+    tasks = np.array([table["task"][number] for number in numbers], dtype=object).astype(str)
+    return TrainRows(ids, tasks, np.array(numbers), np.array([place[name] for name in ids]))
+
+
+def share_of(count: int, keep: float) -> int:
+    """How many of `count` rows a share is: one at least."""
+    return min(max(round(keep * count), 1), count)
+
+
+def best_within(scores: np.ndarray, tasks: Sequence[np.ndarray], keep: float) -> np.ndarray:
+    """Places of the `keep` share with the highest scores within each task; rows without a score are not chosen.
+
+    Args:
+        scores: shape (rows,); NaN where there is none.
+        tasks: places of each task's rows.
+        keep: share, 0..1.
+    """
+    chosen = []
+    for own in tasks:
+        scored = own[~np.isnan(scores[own])]
+        order = np.argsort(-scores[scored], kind="stable")
+        chosen.append(scored[order[: min(share_of(len(own), keep), len(scored))]])
+    return np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, dtype=np.int64)

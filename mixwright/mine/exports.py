@@ -1,0 +1,70 @@
+"""Mined rows as other trainers read them: JSONL and a `datasets` folder.
+
+Fields: `messages` or `prompt` and `completion` (TRL and Axolotl), `chosen` and `rejected` for pairs (TRL, Axolotl;
+LLaMA-Factory by its `columns` setting), `answer` for rows that are graded (verl: `reward_model.ground_truth`), `weight`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+
+from mixwright.records import Example, plain
+from mixwright.runs import write_text
+
+if TYPE_CHECKING:
+    from mixwright.corpus import Corpus
+
+
+def export_rows(table: Path, corpus: Corpus, folder: Path) -> list[str]:
+    """Write a miner's table as rows.jsonl and, where `datasets` is installed, a folder that `load_from_disk` reads.
+
+    Args:
+        table: mine/<miner>.parquet.
+        corpus: of the run.
+        folder: new.
+
+    Returns:
+        A line for each thing written.
+    """
+    rows = list(_records(table, corpus))
+    folder.mkdir(parents=True)
+    write_text(folder / "rows.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    told = [f"{folder / 'rows.jsonl'}: {len(rows):,} rows, fields {', '.join(rows[0]) if rows else 'none'}"]
+    try:
+        from datasets import Dataset
+    except ImportError:
+        return [*told, "The package datasets is not installed: no datasets folder was written."]
+    Dataset.from_list(rows).save_to_disk(str(folder / "dataset"))
+    return [*told, f"{folder / 'dataset'}: the same for datasets.load_from_disk"]
+
+
+def _records(table: Path, corpus: Corpus) -> Iterator[dict[str, Any]]:
+    found = pq.read_table(table)
+    if "prompt" in found.column_names:
+        from mixwright.corpus import Corpus as Rows
+
+        for example in Rows(found):
+            yield record(example, 1.0)
+        return
+    weights = dict(zip(found["id"].to_pylist(), found["weight"].to_pylist(), strict=True))
+    for example in corpus.select(ids=list(weights)):
+        yield record(example, weights[example.id])
+
+
+def record(example: Example, weight: float) -> dict[str, Any]:
+    """One row: every field that a trainer may read, those that the example lacks left out."""
+    found: dict[str, Any] = {"id": example.id, "task": example.task, "weight": weight}
+    target = example.target if example.target is not None else example.answer
+    if example.chosen is not None and example.rejected is not None:
+        found |= {"prompt": plain(example.prompt), "chosen": plain(example.chosen), "rejected": plain(example.rejected)}
+    elif isinstance(example.prompt, str):
+        found |= {"prompt": example.prompt} | ({} if target is None else {"completion": plain(target)})
+    else:
+        reply = [] if target is None else [{"role": "assistant", "content": plain(target)}]
+        found |= {"messages": [*map(dict, example.prompt), *reply]}
+    return found | ({} if example.answer is None else {"answer": example.answer})

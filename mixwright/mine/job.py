@@ -1,0 +1,108 @@
+"""Mining of a run in a worker: the scan that the miner needs, the model where it reads one, and the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mixwright.config import RunConfig
+from mixwright.errors import InputError
+from mixwright.learner.bases import bases_of
+from mixwright.measure.bases import base_name
+from mixwright.measure.scan import Scan
+from mixwright.measure.scan_stage import scan_bases
+from mixwright.mine.stage import make_miner, mine, write_mined
+from mixwright.records import from_data, to_data
+from mixwright.runs import RunFolder, read_measurements
+from mixwright.workers.local import Job, Workers
+
+if TYPE_CHECKING:
+    from mixwright.contracts import Miner
+
+
+@dataclass(frozen=True, slots=True)
+class MineJob:
+    """One miner on one run; plain data."""
+
+    run: str
+    """Run folder."""
+    base: str
+    """Checkpoint folder or hub name of the model that was scanned."""
+    config: Mapping[str, Any]
+    """A `RunConfig` as data."""
+    miner: str
+    """Name of the plug-in."""
+    options: Mapping[str, Any]
+    """Its keyword arguments."""
+
+
+def options_of(config: RunConfig, name: str, keep: float | None) -> dict[str, Any]:
+    """Keyword arguments of a miner: those of the settings, and the share asked for."""
+    return {**dict(config.mine.options.get(name, {})), **({} if keep is None else {"keep": keep})}
+
+
+def mine_run(
+    config: RunConfig,
+    folder: RunFolder,
+    pool: Workers,
+    name: str,
+    *,
+    keep: float | None = None,
+    base: Path = Path(),
+    say: Callable[[str], None] = lambda _: None,
+) -> Path:
+    """Scan what the miner reads and is not there, run it on the first starting model, and write mine/<name>.parquet.
+
+    Args:
+        config: the settings.
+        folder: the run folder, open, with its corpus.
+        pool: running workers.
+        name: of the miner.
+        keep: share of the rows to choose; None takes the settings'.
+        base: folder that relative paths in the settings start from.
+        say: told what is done.
+
+    Raises:
+        InputError: an unknown miner or option, or what the miner refuses.
+    """
+    options = options_of(config, name, keep)
+    made = make_miner(name, options)
+    start = bases_of(config, folder)[0]
+    if missing := _missing(made, folder, base_name(start)):
+        scan_bases(config, folder, pool, columns=missing, base=base, say=say)
+    say(f"mine: {name}")
+    pool.run(
+        [Job(f"mine {name}", mine_base, MineJob(str(folder.path), start, to_data(config), name, options))], title="mine"
+    )
+    return table_of(folder, name)
+
+
+def table_of(folder: RunFolder, name: str) -> Path:
+    """Where a miner's table lies."""
+    return folder.path / "mine" / f"{name}.parquet"
+
+
+def mine_base(job: MineJob) -> None:
+    """Run the miner and write its files. Runs in a worker."""
+    from mixwright.corpus import Corpus
+    from mixwright.learner.load import load_learner
+
+    run, config = RunFolder(job.run), from_data(RunConfig, dict(job.config))
+    corpus, made = Corpus.load(run.corpus), make_miner(job.miner, job.options)
+    learner = load_learner(job.base, adapter=config.model.adapter) if made.MODEL else None
+    before = run.measurements("before")
+    measured = read_measurements(before) if before.is_file() else []
+    scan = Scan(run, base_name(job.base))
+    found = mine(made, job.miner, corpus, scan, learner, measured=measured, seed=config.seed)
+    write_mined(found, corpus, table_of(run, job.miner).parent)
+
+
+def _missing(miner: Miner, folder: RunFolder, base: str) -> list[str]:
+    """Columns that the scan does not have. An interrupted scan lacks all of them, and goes on where it stopped."""
+    try:
+        known = Scan(folder, base).names
+    except InputError:
+        known = ()
+    return [name for name in miner.COLUMNS if name not in known] or ([] if known else ["lengths"])

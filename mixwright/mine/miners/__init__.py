@@ -1,0 +1,1 @@
+"""Miners: one file, one way to choose or make examples."""

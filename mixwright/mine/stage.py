@@ -1,0 +1,174 @@
+"""Stage that mines: a miner over the scan, what its choice does to the mix, and the files that trainers read."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from mixwright import catalog
+from mixwright.errors import InputError
+from mixwright.mine.choosing import train_rows
+from mixwright.records import Measurement, Mined, MinedRow
+from mixwright.runs import write_json, write_table
+
+if TYPE_CHECKING:
+    from mixwright.contracts import Miner
+    from mixwright.corpus import Corpus
+    from mixwright.learner.learner import Learner
+    from mixwright.measure.scan import Scan
+
+MINE_SEED = 6_000_011
+"""Added to the run's seed: what a miner draws."""
+SHIFT = 0.02
+"""Change of a task's share that is never silent."""
+LEAST = 20
+"""Rows that a task keeps at least, where it has them and nothing was measured of its retention."""
+FADES = 0.5
+"""Share of a gain that is left after other tasks were trained, under which a task's rows are not pruned at all."""
+
+
+@dataclass(frozen=True)
+class Mining:
+    """What was mined, and what it does to the data."""
+
+    mined: Mined
+    """Rows of the miner, and those that were put back."""
+    counts: Mapping[str, tuple[int, int]]
+    """Per task: training rows, and mined rows."""
+    seconds: float
+    """CPU seconds of the miner."""
+
+    def shifts(self) -> dict[str, tuple[float, float]]:
+        """Share of each task among training rows and among mined rows, where they differ by more than `SHIFT`."""
+        before, after = (max(sum(pair[place] for pair in self.counts.values()), 1) for place in (0, 1))
+        shares = {task: (one / before, other / after) for task, (one, other) in self.counts.items()}
+        return {task: pair for task, pair in shares.items() if abs(pair[1] - pair[0]) > SHIFT}
+
+
+def make_miner(name: str, options: Mapping[str, Any]) -> Miner:
+    """The miner of that name. Raises InputError for an unknown miner or option."""
+    return catalog.create("miners", name, dict(options))
+
+
+def mine(
+    miner: Miner,
+    name: str,
+    corpus: Corpus,
+    scan: Scan,
+    learner: Learner | None,
+    *,
+    measured: Sequence[Measurement] = (),
+    seed: int = 0,
+) -> Mining:
+    """Run a miner, put back rows of tasks that it would prune below what is safe, and count.
+
+    Args:
+        miner: the plug-in.
+        name: of it.
+        corpus: its training rows may be chosen; held-out rows are refused.
+        scan: of the corpus.
+        learner: for miners that read the model.
+        measured: of the starting model; those of the probe `retention` say which tasks forget.
+        seed: of the run.
+
+    Raises:
+        InputError: what the miner refuses, or rows that are no training rows of the corpus.
+    """
+    begun = time.process_time()
+    found = miner.mine(corpus, scan, learner, np.random.default_rng([seed, MINE_SEED, zlib.crc32(name.encode())]))
+    seconds = time.process_time() - begun
+    rows = train_rows(corpus, scan)
+    there = dict(zip(rows.ids, rows.tasks.tolist(), strict=True))
+    strange = [row.id for row in (*found.rows, *found.harmful) if row.id not in there]
+    if strange:
+        raise InputError("training rows of this corpus from the miner", f"{strange[0]!r}", "Correct the miner.")
+    counts = Counter(there.values())
+    if found.rows:
+        found = with_floor(found, there, fading(measured))
+    made = Counter(there[row.id] for row in found.rows) if found.rows else Counter(row.task for row in found.made)
+    mining = Mining(found, {task: (counts[task], made[task]) for task in sorted({*counts, *made})}, seconds)
+    notes = [
+        f"Task {task} has {after:.1%} of the mined rows and {before:.1%} of the training rows."
+        for task, (before, after) in mining.shifts().items()
+    ]
+    return replace(mining, mined=replace(found, miner=name, notes=(*found.notes, *notes)))
+
+
+def fading(measured: Sequence[Measurement]) -> set[str]:
+    """Tasks whose gain fades to less than `FADES` in the probe `retention`: they are never pruned."""
+    kept = [row for row in measured if row.probe == "retention" and row.name.startswith("retained@")]
+    return {row.task for row in kept if row.low < FADES}
+
+
+def with_floor(found: Mined, tasks: Mapping[str, str], whole: Collection[str]) -> Mined:
+    """What was mined, with rows put back where a task has too few, first of the corpus first.
+
+    Args:
+        found: chosen rows.
+        tasks: task of each training row.
+        whole: tasks that keep all of their rows. Others of which any were chosen keep `LEAST`.
+    """
+    there, chosen = Counter(tasks.values()), Counter(tasks[row.id] for row in found.rows)
+    kept, back, notes = {row.id for row in found.rows}, [], []
+    for task, count in there.items():
+        least = count if task in whole else min(LEAST, count) if chosen[task] else 0
+        own = [name for name, of in tasks.items() if of == task and name not in kept][: max(least - chosen[task], 0)]
+        if own:
+            why = "its gain fades while others are trained" if task in whole else "the task would have too few rows"
+            back += [MinedRow(name, 1.0, f"put back: {why}") for name in own]
+            notes.append(f"Task {task} would have kept {chosen[task]} of {count} rows; {len(own)} were put back: {why}.")
+    return replace(found, rows=(*found.rows, *back), notes=(*found.notes, *notes))
+
+
+def write_mined(mining: Mining, corpus: Corpus, folder: Path) -> Path:
+    """Write `<miner>.parquet` and `<miner>.json` into a folder; returns the table's path.
+
+    Chosen rows have the columns id, weight and reason; new rows have the columns of a corpus. What is harmful stands in
+    `<miner>.harmful.parquet`.
+    """
+    from mixwright.corpus import Corpus as Rows
+
+    mined = mining.mined
+    path = folder / f"{mined.miner}.parquet"
+    write_table(path, _table(mined.rows) if not mined.made else Rows.from_examples(mined.made).table)
+    if mined.harmful:
+        write_table(folder / f"{mined.miner}.harmful.parquet", _table(mined.harmful))
+    write_json(folder / f"{mined.miner}.json", summary(mining, corpus))
+    return path
+
+
+def summary(mining: Mining, corpus: Corpus) -> dict[str, Any]:
+    """Counts, what changed in the mix, notes and price, as JSON values."""
+    return {
+        "miner": mining.mined.miner,
+        "kind": "new rows" if mining.mined.made else "chosen rows",
+        "rows": len(mining.mined.made or mining.mined.rows),
+        "training rows": sum(before for before, _ in mining.counts.values()),
+        "tasks": {task: {"training rows": before, "mined rows": after} for task, (before, after) in mining.counts.items()},
+        "shares changed": {task: {"before": a, "after": b} for task, (a, b) in mining.shifts().items()},
+        "harmful": len(mining.mined.harmful),
+        "notes": list(mining.mined.notes),
+        "price": f"{mining.seconds:.3g} CPU seconds beyond the scan",
+        "tried": "not yet: `mixwright trial` with trial.data tries it against as many random rows",
+    }
+
+
+def mined_corpus(mined: Mined, corpus: Corpus) -> Corpus:
+    """The mined rows as a corpus, for trainers and exports."""
+    from mixwright.corpus import Corpus as Rows
+
+    return Rows.from_examples(mined.made) if mined.made else corpus.select(ids=[row.id for row in mined.rows])
+
+
+def _table(rows: Sequence[MinedRow]) -> Any:
+    names = ("id", "weight", "reason")
+    columns = {name: [getattr(row, name) for row in rows] for name in names}
+    return pa.table(columns, schema=pa.schema([("id", pa.string()), ("weight", pa.float64()), ("reason", pa.string())]))

@@ -1,0 +1,93 @@
+"""Advice on mined rows after a trial over data: whether they beat as many random ones, and what it cost to know. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mixwright.estimates.judgement import FEWEST_SEEDS
+from mixwright.estimates.readings import READINGS, change_told
+from mixwright.records import Selection, SelectionAdvice, TrialResult
+from mixwright.trial.arm_roles import RANDOM, the
+from mixwright.trial.effects import Contrast
+
+RECOMMENDED: tuple[SelectionAdvice, ...] = ("train on it", "fewer rows do")
+"""Advice that recommends mined rows."""
+
+
+def advise(
+    name: str, found: Sequence[Contrast], *, rows: int, of: int, made: bool, costs: Mapping[str, float], price: str
+) -> Selection:
+    """What to do with mined rows: the first rule that holds decides.
+
+    Args:
+        name: of the table.
+        found: contrasts of the arm `mined` with the references.
+        rows: of the table.
+        of: training rows of the corpus.
+        made: whether they are new rows.
+        costs: arm -> what a branch was trained on: target tokens (SFT, DPO) or rollouts (GRPO), mean over seeds.
+        price: of the trial, in words.
+    """
+    by = {contrast.against: contrast for contrast in found}
+    chance, whole, untrained = by.get(RANDOM), by.get("all"), by.get(the("untrained"))
+    advice, why = _rule(chance, whole, untrained, made=made)
+    what = f"{rows:,} new rows" if made else f"{rows:,} of {of:,} rows"
+    head = {
+        "train on it": f"Train on {name} ({what})",
+        "fewer rows do": f"{name} ({what}) does as well as all rows",
+        "keep all rows": f"Keep all rows, not {name} ({what})",
+        "not recommended": f"Not recommended: {name} ({what})",
+        "too few seeds": f"Cannot tell whether {name} ({what}) is worth it",
+    }[advice]
+    close = None if chance is None else chance.change.success
+    return Selection(
+        name=name,
+        advice=advice,
+        sentence=f"{head}: {why}.",
+        rows=rows,
+        of=of,
+        made=made,
+        trained_on=dict(costs),
+        price=price,
+        beats_random=close is not None and close.low > 0,
+    )
+
+
+def _rule(
+    chance: Contrast | None, whole: Contrast | None, untrained: Contrast | None, *, made: bool
+) -> tuple[SelectionAdvice, str]:
+    """The advice, and why."""
+    if chance is None or whole is None or untrained is None:
+        return "not recommended", "an arm that it must be compared with was not measured on the same items"
+    moved, outcome = chance.change.success, chance.change.outcome
+    better = READINGS[outcome].told
+    gain = f"{better} {change_told(moved, outcome)} against {'random' if made else 'as many random'} rows"
+    if moved.seeds < FEWEST_SEEDS:
+        return "too few seeds", f"{moved.seeds} of {FEWEST_SEEDS} seeds that a word takes at least ({gain})"
+    if moved.low <= 0 <= moved.high:
+        return "not recommended", f"{gain}: the interval includes 0, so it is not shown that it matters which rows are taken"
+    if moved.high < 0:
+        return "not recommended", f"{gain}: random rows did better"
+    if chance.plain != "improves":
+        return "not recommended", f"{gain}, but answers are not shown to depend more on their prompts"
+    if untrained.plain != "improves":
+        still = change_told(untrained.change.success, outcome)
+        return "not recommended", f"{gain}, but training on it is not shown to beat not training ({still})"
+    beside = f"{change_told(whole.change.success, outcome)} against all rows"
+    if whole.plain == "improves":
+        return "train on it", f"{gain}, {beside}"
+    if whole.plain in ("no change", "sharper"):
+        return "fewer rows do", f"{gain}, {beside}, which is within the margin"
+    if whole.change.success.high < 0:
+        return "keep all rows", f"{gain}, but {beside}"
+    return "keep all rows", f"{gain}, but {beside}: it is not shown that all rows are worse, or that they are no better"
+
+
+def told(result: TrialResult) -> list[str]:
+    """What a trial over data says of mined rows, in sentences; empty for any other trial."""
+    found = result.selection
+    if found is None:
+        return []
+    unit = "rollouts" if any(row.name == "zero_signal_share" for row in result.rows) else "target tokens"
+    costs = ", ".join(f"{arm} {spent:,.0f}" for arm, spent in found.trained_on.items())
+    return [found.sentence, f"Trained on, {unit} of a branch: {costs}.", f"What this answer cost: {found.price}."]

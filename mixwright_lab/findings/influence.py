@@ -1,0 +1,200 @@
+"""Finding on influence: gradients tell rows that help from rows that only look alike, words and hidden states do not.
+
+Source: Xia et al., LESS: Selecting influential data for targeted instruction tuning, 2402.04333.
+Unit: share of held-out problems of the target solved by the greedy response; area under the ROC curve.
+Cost: about 75 CPU seconds per seed.
+Blind spot: one target whose facts stand in the helpers word by word; all gradients of a whole small model, no LoRA.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from scipy.stats import mannwhitneyu
+
+from mixwright.contracts import Finding
+from mixwright.mine.relevance import bm25, cosines, in_turn
+from mixwright.records import Curve, Expectation, Plot, difference
+from mixwright_lab.influences import Pairs, gradients, hidden_states
+from mixwright_lab.training.bases import Recipe, base_model
+from mixwright_lab.training.gpt import GPT
+from mixwright_lab.training.sft import Batch, Schedule, Sft, fit
+from mixwright_lab.worlds.lookalikes import KINDS, Lookalikes
+
+SELECTED = ("LESS", "plain gradients", "no warm-up", "BM25", "hidden states", "random")
+WITHOUT = ", no look-alikes"
+"""Arms on a pool in which known rows stand for the look-alikes."""
+CLEAN = tuple(f"{way}{WITHOUT}" for way in ("LESS", "random", "all rows"))
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Of the base, the pool, and the training on what is selected."""
+
+    base: int = 500
+    """Steps of SFT of the base on known operations."""
+    known: int = 1600
+    """Rows of the pool of which nothing is to be learnt."""
+    each: int = 200
+    """Helpers, as many look-alikes, and as many rows that are selected."""
+    shots: int = 60
+    """Target rows that are known to the selection."""
+    warm: int = 150
+    """Steps of warm-up, on a tenth of the pool."""
+    steps: int = 200
+    rate: float = 2e-3
+    tests: int = 300
+
+
+class Influence(Finding):
+    """SFT on a tenth of a pool of 2,000 rows, chosen by six rules, against all rows, helpers alone and the shots alone."""
+
+    CLAIM = (
+        "Gradient similarity after a warm-up selects rows that help a target and leaves out rows that only look like it; "
+        "what it selects beats random rows, and beats all rows only where look-alikes are among them."
+    )
+    SOURCE = "Xia et al., LESS: Selecting Influential Data for Targeted Instruction Tuning, 2402.04333, ICML 2024"
+    SHOWS = (
+        "Llama-2-7B, 5 % of 270,000 instructions, MMLU and BBH: 50.2, 41.5; random rows 46.5, 38.9; all rows 51.6, 43.2; "
+        "level with random rows without warm-up. A re-study (2602.14696): +2.5 points over random, hidden states no worse."
+    )
+    POPULAR = "It is said that 5 % of the data beat all of it. In the source that holds for one of three targets."
+    FEATURES = ("miners/influence",)
+    NOISE = ("LESS",)
+    SCALES: ClassVar[Mapping[str, Settings]] = {
+        "smoke": Settings(base=40, known=80, each=20, shots=8, warm=5, steps=8, tests=24),
+        "laptop": Settings(),
+    }
+    EXPECT = (
+        Expectation(
+            "helpers above look-alikes: LESS - BM25",
+            difference("LESS", "BM25", "area under ROC"),
+            0.3,
+            "Gradients confuse helpers and look-alikes as words do.",
+        ),
+        Expectation(
+            "target: LESS - random rows",
+            difference("LESS", "random", "target"),
+            0.05,
+            "Selected rows teach no more than random ones.",
+        ),
+        Expectation(
+            "target: LESS - hidden states",
+            difference("LESS", "hidden states", "target"),
+            0.05,
+            "Rows that the model represents alike help as much.",
+        ),
+        Expectation(
+            "target: LESS - all rows, where look-alikes are among them",
+            difference("LESS", "all rows", "target"),
+            0.05,
+            "Rows that contradict the target do no harm that a selection could prevent.",
+        ),
+        Expectation(
+            "target: all rows - LESS, without look-alikes",
+            difference(f"all rows{WITHOUT}", f"LESS{WITHOUT}", "target"),
+            0.01,
+            "A tenth of the rows is better than all of them even where none is wrong.",
+        ),
+        Expectation(
+            "target: LESS - the same without warm-up",
+            difference("LESS", "no warm-up", "target"),
+            0.03,
+            "Gradients of the model as it is select as well.",
+        ),
+    )
+    PLOTS = (
+        Plot(
+            "Target, by what was trained on",
+            "0 LESS, 1 plain, 2 no warm-up, 3 BM25, 4 hidden, 5 random, 6 all rows, 7 helpers, 8 shots",
+            "problems solved",
+            (
+                Curve(
+                    "with look-alikes",
+                    tuple(
+                        (float(place), arm, "target")
+                        for place, arm in enumerate((*SELECTED, "all rows", "helpers alone", "shots alone"))
+                    ),
+                ),
+            ),
+        ),
+    )
+
+    def arms(self, settings: Settings) -> tuple[str, ...]:
+        """Six ways to select, and what is trained on without a selection."""
+        return (*SELECTED, "all rows", "helpers alone", "shots alone", "before training", *CLEAN)
+
+    def prepare(self, seed: int, settings: Settings) -> None:
+        """The base."""
+        _base(seed, settings)
+
+    def run(self, arm: str, seed: int, settings: Settings, *, again: bool = False) -> Mapping[str, float]:
+        """Score the pool, train on what is selected, and solve the target."""
+        way, base = arm.removesuffix(WITHOUT), _base(seed, settings)
+        world, rng = Lookalikes(seed=1000 + seed), np.random.default_rng((seed, again))
+        fourth = 1.0 if arm.endswith(WITHOUT) else 4.0
+        levels = np.repeat([1.0, 3.0, fourth], [settings.known, settings.each, settings.each])
+        pool = [_pair(world, place, level, "train") for place, level in enumerate(levels)]
+        shots = [_pair(world, 50_000 + place, 2.0, "train") for place in range(settings.shots)]
+        found, rows = {}, {"all rows": pool, "shots alone": shots, "before training": []}.get(way)
+        if rows is None:
+            scores = _scores(way, base, pool, shots, settings, rng) if way in SELECTED else (levels == 3.0)[:, None] * 1.0
+            chosen = in_turn(scores, settings.each)
+            rows, found = [pool[place] for place in chosen], _told(scores.mean(1), levels, chosen)
+        model = copy.deepcopy(base)
+        if rows:
+            _sft(model, rows, settings.steps, settings.rate, rng)
+        return found | {name: _solved(model, world, level, settings) for name, level in (("target", 2.0), ("known", 1.0))}
+
+
+def _base(seed: int, settings: Settings) -> GPT:
+    return base_model(seed, Recipe(((1, 1.0),), (("full", 1.0),), steps=settings.base, world="lookalikes"))
+
+
+def _pair(world: Lookalikes, index: int, level: float, split: str) -> tuple[str, str]:
+    example = world.make(index, level, split)
+    return str(example.prompt), str(example.target)
+
+
+def _sft(model: GPT, rows: Pairs, steps: int, rate: float, rng: np.random.Generator, *, fall: float = 0.5) -> Sft:
+    def batch(_: int) -> Batch:
+        own = [rows[place] for place in rng.integers(len(rows), size=64)]
+        return Batch([prompt for prompt, _ in own], [response for _, response in own])
+
+    return fit(model, model.language, batch, Schedule(steps, rate, warm=5, fall=fall))
+
+
+def _scores(way: str, base: GPT, pool: Pairs, shots: Pairs, settings: Settings, rng: np.random.Generator) -> np.ndarray:
+    """Relevance of each row to each shot, shape (rows, shots)."""
+    if way == "random":
+        return rng.random((len(pool), 1))
+    if way == "BM25":
+        return bm25(*([" ".join(pair).split() for pair in part] for part in (pool, shots)))
+    if way == "hidden states":
+        return cosines(hidden_states(base, pool), hidden_states(base, shots))
+    model, sft = copy.deepcopy(base), None
+    if way != "no warm-up":
+        tenth = [pool[place] for place in rng.permutation(len(pool))[: len(pool) // 10]]
+        sft = _sft(model, tenth, settings.warm, 1e-3, rng, fall=0.0)
+    return cosines(gradients(model, pool, sft if way == "LESS" else None), gradients(model, shots))
+
+
+def _told(scores: np.ndarray, levels: np.ndarray, chosen: np.ndarray) -> dict[str, float]:
+    found = {f"{KINDS[level]} chosen": float((levels[chosen] == level).mean()) for level in (1.0, 3.0, 4.0)}
+    if (levels == 4.0).any():
+        helpers, others = scores[levels == 3.0], scores[levels == 4.0]
+        found["area under ROC"] = float(mannwhitneyu(helpers, others).statistic) / (len(helpers) * len(others))
+    return found
+
+
+def _solved(model: GPT, world: Lookalikes, level: float, settings: Settings) -> float:
+    spoken, tests = model.language, [_pair(world, place, level, "eval") for place in range(settings.tests)]
+    prompts = spoken.encode_prompts([prompt for prompt, _ in tests])
+    made = model.sample(prompts, 1, spoken.response, greedy=True, generator=torch.Generator())[:, 0]
+    answers = [spoken.decode(own).split()[-1:] for own in made.tolist()]
+    return float(np.mean([own == response.split()[-1:] for own, (_, response) in zip(answers, tests, strict=True)]))

@@ -1,0 +1,177 @@
+"""Mining: what is chosen, what is put back, what changed in the mix, and the files; by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from mixwright.catalog import create
+from mixwright.conformance import samples
+from mixwright.corpus import Corpus
+from mixwright.errors import InputError
+from mixwright.mine.choosing import best_within, share_of, train_rows
+from mixwright.mine.exports import export_rows, record
+from mixwright.mine.stage import LEAST, Mining, fading, mine, mined_corpus, with_floor, write_mined
+from mixwright.records import Example, Measurement, Mined, MinedRow
+
+
+@pytest.fixture
+def corpus() -> Corpus:
+    return samples.minable()
+
+
+class Fixed:
+    """A miner that chooses what it is told."""
+
+    COLUMNS, MODEL = (), False
+
+    def __init__(self, ids: list[str]) -> None:
+        self.ids = ids
+
+    def mine(self, *_: Any) -> Mined:
+        return Mined("fixed", tuple(MinedRow(name, 1.0, "told to") for name in self.ids))
+
+
+def of_task(corpus: Corpus, task: str) -> list[str]:
+    return [example.id for example in corpus if example.task == task and example.split == "train"]
+
+
+def test_the_best_of_each_task_are_chosen_and_rows_without_a_score_are_not() -> None:
+    scores = np.array([5.0, 1.0, np.nan, 3.0, 9.0, 8.0, 7.0, 6.0])
+    tasks = [np.array([0, 1, 2, 3]), np.array([4, 5, 6, 7])]
+    assert best_within(scores, tasks, 0.5).tolist() == [0, 3, 4, 5]
+    assert best_within(np.full(8, np.nan), tasks, 0.5).tolist() == []
+    assert [share_of(10, keep) for keep in (0.001, 0.25, 1.0)] == [1, 2, 10]
+
+
+def test_only_training_rows_that_were_scanned_may_be_chosen(corpus: Corpus, tmp_path: Path) -> None:
+    rows = train_rows(corpus, samples.scan(corpus, tmp_path, ("el2n",)))
+    assert set(rows.ids) == {example.id for example in corpus if example.split == "train"}
+    assert {task: len(own) for task, own in rows.by_task().items()} == {"add": 48, "times": 48}
+    other = Corpus.from_examples([Example("x", "add", "1 + 1 =", answer="2")])
+    with pytest.raises(InputError, match="mixwright scan"):
+        train_rows(other, samples.scan(corpus, tmp_path, ("el2n",)))
+
+
+def test_a_held_out_row_from_a_miner_is_refused(corpus: Corpus, tmp_path: Path) -> None:
+    held_out = next(example.id for example in corpus if example.split == "eval")
+    with pytest.raises(InputError, match=held_out):
+        mine(Fixed([held_out]), "fixed", corpus, samples.scan(corpus, tmp_path, ("el2n",)), None)  # type: ignore[arg-type]
+
+
+def test_a_task_keeps_its_least_rows_and_changed_shares_are_said(corpus: Corpus, tmp_path: Path) -> None:
+    chosen = [*of_task(corpus, "add"), of_task(corpus, "times")[7]]
+    found = mine(Fixed(chosen), "fixed", corpus, samples.scan(corpus, tmp_path, ("el2n",)), None)  # type: ignore[arg-type]
+    assert found.counts == {"add": (48, 48), "times": (48, LEAST)}
+    assert found.shifts()["times"] == pytest.approx((0.5, LEAST / (48 + LEAST)))
+    assert any("times" in note and "put back" in note for note in found.mined.notes)
+    assert sum("training rows." in note for note in found.mined.notes) == 2
+
+
+def test_a_task_whose_gain_fades_is_never_pruned() -> None:
+    measured = [
+        Measurement("retention", "rare", "retained@40", 0.5, 0.3, 0.7, 20, "share of the gain"),
+        Measurement("retention", "common", "retained@40", 0.9, 0.8, 1.0, 20, "share of the gain"),
+        Measurement("competence", "other", "greedy", 0.1, 0.0, 0.2, 20, "share"),
+    ]
+    assert fading(measured) == {"rare"}
+    tasks = {f"r{n}": "rare" for n in range(30)} | {f"c{n}": "common" for n in range(30)}
+    kept = with_floor(Mined("m", (MinedRow("c3", 1.0, "x"),)), tasks, {"rare"})
+    assert sum(tasks[row.id] == "rare" for row in kept.rows) == 30
+    assert sum(tasks[row.id] == "common" for row in kept.rows) == LEAST
+    alone = with_floor(Mined("m", (MinedRow("c3", 1.0, "x"),)), tasks, set())
+    assert not any(tasks[row.id] == "rare" for row in alone.rows)
+
+
+def test_the_files_hold_what_was_chosen(corpus: Corpus, tmp_path: Path) -> None:
+    names = of_task(corpus, "add")[:30]
+    mined = Mined("m", tuple(MinedRow(name, 2.0, "why") for name in names), harmful=(MinedRow("m5", 0.3, "against"),))
+    path = write_mined(Mining(mined, {"add": (48, 30), "times": (48, 0)}, 1.5), corpus, tmp_path)
+    assert pq.read_table(path).to_pylist()[0] == {"id": names[0], "weight": 2.0, "reason": "why"}
+    assert pq.read_table(tmp_path / "m.harmful.parquet")["id"].to_pylist() == ["m5"]
+    told = json.loads((tmp_path / "m.json").read_text())
+    assert (told["rows"], told["training rows"], told["harmful"], told["price"]) == (
+        30,
+        96,
+        1,
+        "1.5 CPU seconds beyond the scan",
+    )
+    assert told["shares changed"]["times"] == {"before": 0.5, "after": 0.0}
+    assert [example.id for example in mined_corpus(mined, corpus)] == names
+    export_rows(path, corpus, tmp_path / "out")
+    rows = [json.loads(line) for line in (tmp_path / "out" / "rows.jsonl").read_text().splitlines()]
+    assert [row["id"] for row in rows] == names
+    datasets = pytest.importorskip("datasets")
+    assert datasets.load_from_disk(str(tmp_path / "out" / "dataset"))["weight"] == [2.0] * 30
+
+
+def test_a_row_has_the_fields_of_its_kind() -> None:
+    chat = ({"role": "user", "content": "2 + 2 ="},)
+    plain = record(Example("1", "t", "2 + 2 =", answer="4"), 1.0)
+    assert plain == {"id": "1", "task": "t", "weight": 1.0, "prompt": "2 + 2 =", "completion": "4", "answer": "4"}
+    assert record(Example("1", "t", chat, target="4"), 1.0)["messages"][-1] == {"role": "assistant", "content": "4"}
+    pair = record(Example("1", "t", "2 + 2 =", chosen="4", rejected="5"), 1.0)
+    assert (pair["chosen"], pair["rejected"], "completion" in pair) == ("4", "5", False)
+
+
+def planted(corpus: Corpus, tmp_path: Path) -> Any:
+    """A scan whose sketches point along the first axis for `add`, against it for the first ten rows of `times`."""
+    from mixwright.measure.scan import OWN, Scan, part, write_part
+
+    rng = np.random.default_rng(0)
+    examples = list(corpus)
+    sketch = rng.normal(0, 0.1, (len(examples), 8))
+    against = set(of_task(corpus, "times")[:10])
+    sketch[:, 0] += [1.0 if e.task == "add" else -1.0 if e.id in against else 0.0 for e in examples]
+    sketch[:, 1] += [1.0 if e.task == "times" else 0.0 for e in examples]
+    own = {name: [getattr(example, name) for example in examples] for name in OWN}
+    write_part(part(tmp_path / "scan" / "base", 0), {"shards": 1}, own, {"sketch": sketch})
+    return Scan(tmp_path, "base")
+
+
+def test_influence_chooses_rows_along_the_targets_gradients_and_lists_those_against(corpus: Corpus, tmp_path: Path) -> None:
+    miner = create("miners", "influence", {"targets": ["add"], "protected": ["add"], "shots": 6, "keep": 0.25})
+    found = miner.mine(corpus, planted(corpus, tmp_path), None, np.random.default_rng(0))
+    assert len(found.rows) == 24
+    assert {row.id for row in found.rows} <= set(of_task(corpus, "add"))
+    assert {row.id for row in found.harmful} <= set(of_task(corpus, "times")[:10])
+    assert len(found.harmful) == 1
+
+
+def test_influence_never_chooses_its_shots(corpus: Corpus, tmp_path: Path) -> None:
+    miner = create("miners", "influence", {"targets": ["add"], "shots": 6, "keep": 1.0})
+    found = miner.mine(corpus, planted(corpus, tmp_path), None, np.random.default_rng(0))
+    assert len(found.rows) == 90
+    with pytest.raises(InputError, match="'mul'"):
+        create("miners", "influence", {"targets": ["mul"]}).mine(corpus, planted(corpus, tmp_path), None, None)
+
+
+def test_influence_by_words_needs_no_gradients(corpus: Corpus, tmp_path: Path) -> None:
+    miner = create("miners", "influence", {"targets": ["times"], "by": "words", "keep": 0.1})
+    found = miner.mine(corpus, samples.scan(corpus, tmp_path, ("n_tokens",)), None, np.random.default_rng(0))
+    assert len({row.id for row in found.rows} & set(of_task(corpus, "times"))) > len(found.rows) / 2
+    with pytest.raises(InputError, match="gradients"):
+        create("miners", "influence", {"by": "luck"})
+
+
+@pytest.mark.parametrize(("end", "best"), [("hard", 47), ("easy", 0)])
+def test_pruning_keeps_the_end_that_it_is_told_to(end: str, best: int, corpus: Corpus, tmp_path: Path) -> None:
+    scan = samples.scan(corpus, tmp_path, ("el2n",))
+    found = create("miners", "pruning", {"end": end, "keep": 0.25}).mine(corpus, scan, None, np.random.default_rng(0))
+    score = dict(zip(scan.ids, scan.column("el2n"), strict=True))
+    for task in ("add", "times"):
+        own = sorted(of_task(corpus, task), key=lambda name: score[name])
+        kept = {row.id for row in found.rows} & set(own)
+        assert len(kept) == 12
+        assert own[best] in kept
+        assert kept == set(own[-12:] if end == "hard" else own[:12])
+
+
+def test_pruning_without_a_model_says_what_to_do(corpus: Corpus, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="end to hard or easy"):
+        create("miners", "pruning").mine(corpus, samples.scan(corpus, tmp_path, ("el2n",)), None, np.random.default_rng(0))
