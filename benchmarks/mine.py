@@ -1,8 +1,8 @@
 """Benchmark of mining: the word of the crossover test of pruning against what long trainings show, on 12 data sets.
 
-Comparisons of numbers (`mixwright_lab/worlds/comparison.py`): 60 to 6,000 examples, none, 5 or 20 % of the labels wrong. Rows
-are ranked by EL2N of two short runs within each answer, and a quarter is kept. The test trains a proxy for half of the steps
-on the hard, the easy and random rows, five times each, and reads it on training rows that it holds back, wrong labels
+Comparisons of numbers (`mixwright_lab/worlds/comparison.py`): 60 to 6,000 examples, none, 5 or 20 % of the labels wrong.
+Rows are ranked by EL2N of two short runs within each answer, a quarter is kept. The test trains a proxy for half of the
+steps on the hard, the easy and random rows, five times each, and reads it on training rows that it holds back, wrong labels
 included: that is all a user has. The truth is the error on clean test examples after the full steps, six other times each:
 the end that beats random rows beyond chance, the better one where both do, and "keep all" where neither does.
 
@@ -91,9 +91,11 @@ def try_one(job: Job) -> dict[str, Any]:
         return wrong(trained(rows, kept, settings.steps, seed, settings), clean)
 
     seeds = (PROXY_SEEDS[:2], TRUE_SEEDS[:2]) if job.quick else (PROXY_SEEDS, TRUE_SEEDS)
-    told = crossover(score[left], rows.answers[left], proxy, np.zeros(len(back)), fractions=(KEPT,), seeds=seeds[0])
+    told = crossover(
+        score[left], rows.answers[left], proxy, np.zeros(len(back), dtype=int), fractions=(KEPT,), seeds=seeds[0]
+    )
     seconds = time.process_time() - begun
-    true = crossover(score, rows.answers, full, np.zeros(TEST), fractions=(KEPT,), seeds=seeds[1], counted=True)
+    true = crossover(score, rows.answers, full, np.zeros(TEST, dtype=int), fractions=(KEPT,), seeds=seeds[1], counted=True)
     worth = true.fractions[0]
     return {
         "size": job.size,
