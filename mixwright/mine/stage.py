@@ -132,13 +132,17 @@ def write_mined(mining: Mining, corpus: Corpus, folder: Path) -> Path:
     """Write `<miner>.parquet` and `<miner>.json` into a folder; returns the table's path.
 
     Chosen rows have the columns id, weight and reason; new rows have the columns of a corpus. What is harmful stands in
-    `<miner>.harmful.parquet`.
+    `<miner>.harmful.parquet`, the null of new rows in `<miner>.random_like.parquet`.
     """
     from mixwright.corpus import Corpus as Rows
 
     mined = mining.mined
     path = folder / f"{mined.miner}.parquet"
     write_table(path, _table(mined.rows) if not mined.made else Rows.from_examples(mined.made).table)
+    null = folder / f"{mined.miner}.random_like.parquet"
+    null.unlink(missing_ok=True)  # of an earlier mining
+    if mined.null:
+        write_table(null, Rows.from_examples(mined.null).table)
     if mined.harmful:
         write_table(folder / f"{mined.miner}.harmful.parquet", _table(mined.harmful))
     write_json(folder / f"{mined.miner}.json", summary(mining, corpus))
@@ -156,9 +160,14 @@ def summary(mining: Mining, corpus: Corpus) -> dict[str, Any]:
         "shares changed": {task: {"before": a, "after": b} for task, (a, b) in mining.shifts().items()},
         "harmful": len(mining.mined.harmful),
         "notes": list(mining.mined.notes),
-        "price": f"{mining.seconds:.3g} CPU seconds beyond the scan",
+        "price": _price(mining),
         "tried": "not yet: `mixwright trial` with trial.data tries it against as many random rows",
     }
+
+
+def _price(mining: Mining) -> str:
+    sampled = f"{mining.mined.rollouts:,} rollouts, " if mining.mined.rollouts else ""
+    return f"{sampled}{mining.seconds:.3g} CPU seconds beyond the scan"
 
 
 def mined_corpus(mined: Mined, corpus: Corpus) -> Corpus:

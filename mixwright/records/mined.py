@@ -29,6 +29,10 @@ class Mined:
     """Chosen training rows; empty where new rows are made."""
     made: tuple[Example, ...] = ()
     """New rows; `extra` has `parents` (ids of the examples they come from) and `provenance` (one sentence)."""
+    null: tuple[Example, ...] = ()
+    """As many new rows made without what the miner knows; empty where random rows of the corpus are the null."""
+    rollouts: int = 0
+    """Completions that were sampled for it, which are charged."""
     harmful: tuple[MinedRow, ...] = ()
     """Training rows that speak against a protected task; weights say how much."""
     notes: tuple[str, ...] = ()

@@ -1,26 +1,31 @@
-"""Miner that keeps the hard or the easy rows of each task, whichever short runs on this model show to be better.
+"""Miner that keeps the hard or the easy rows of each task, whichever short trainings of this model show to be better.
 
-Rows are ranked within their task by EL2N, how far the model's predictions are from the target. Which end is worth keeping
-depends on how abundant data are for this model, so that copies of it are trained for a few steps on the hard, the easy and
-random rows; where neither end beats random rows beyond doubt, all rows are kept.
+Rows are ranked within their task (within each answer where a task has ten or fewer) by EL2N, by how often checkpoints forget
+them, or by their distance to prototypes. Which end to keep depends on how abundant and how clean the data are for this
+model, so copies of it are trained on the hard, the easy and random rows and read on training rows that are held back. An end
+is kept only where it beats random rows beyond chance, by seeds and by rows; else all rows are kept.
 
-Source: Sorscher et al., 2206.14486 (which end depends on abundance; metrics differ); EL2N: Paul et al., 2107.07075. Ayed and
-    Hayou, 2302.06960: at 30 % or less random rows are hard to beat.
+Source: Sorscher et al., 2206.14486 (which end depends on abundance; metrics differ); EL2N: Paul et al., 2107.07075;
+    forgetting: Toneva et al., 1812.05159. Ayed and Hayou, 2302.06960: at 30 % or less random rows are hard to beat, and a
+    share at random helps (`random_share`).
 Unit: EL2N, mean over target tokens of the length of (probabilities - one-hot); weight 1 for each row.
-Cost: three short runs of a copy per subset (`steps` x `runs` x 3 optimiser steps), beyond the scan.
-Blind spot: wrong labels look hard: hard rows are then the worst choice, which short runs see only in part.
+Cost: 7 x `runs` short trainings of `steps` steps (4 x `runs` where one fraction is tried), beyond the scan.
+Blind spot: the proxy is short: where a whole run is far longer, data are less abundant for it than for the proxy.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from mixwright.contracts import Miner
-from mixwright.errors import InputError, within
-from mixwright.mine.choosing import best_within, train_rows
-from mixwright.mine.proxies import Proxies, crossover
+from mixwright.errors import InputError, some, within
+from mixwright.mine.choosing import TrainRows, train_rows
+from mixwright.mine.crossover import crossover, kept_rows
+from mixwright.mine.proxies import Sizes, held_back, proxies
+from mixwright.mine.scores import COLUMNS, Score, disputed, groups_of, score_of
 from mixwright.records import Mined, MinedRow
 
 if TYPE_CHECKING:
@@ -28,8 +33,12 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
     from mixwright.measure.scan import Scan
 
-FEW = 0.3
-"""Share of kept rows up to which random rows are hard to beat (2302.06960)."""
+FEW, OTHER = 0.3, 0.5
+"""Share of kept rows up to which random rows are hard to beat; the other fraction that is tried, to see how near the
+crossover is."""
+TOP = 0.01
+"""Share of the rows, of the highest scores, whose labels are looked at (ten at least)."""
+Ends = Literal["auto", "hard", "easy"]
 
 
 class Pruning(Miner):
@@ -38,56 +47,108 @@ class Pruning(Miner):
     Args:
         keep: share of each task's rows to keep.
         end: hard, easy, or auto: the crossover test decides.
-        steps: optimiser steps of each short run.
-        runs: subsets that the test is made on.
+        score: el2n, forgetting or prototypes.
+        checkpoints: names of further scans of the run (`scan/<name>`): in the order of training for forgetting.
+        random_share: share of the kept rows that is drawn at random all the same.
+        steps: optimiser steps of each short training.
+        runs: seeds of the test.
         batch: rows per step.
-        learning_rate: of the short runs; take the run's own.
+        learning_rate: of the short trainings; take the run's own.
     """
-
-    COLUMNS: ClassVar[tuple[str, ...]] = ("el2n",)
-    MODEL: ClassVar[bool] = True
 
     def __init__(
         self,
         *,
         keep: float = 0.5,
-        end: Literal["auto", "hard", "easy"] = "auto",
+        end: Ends = "auto",
+        score: Score = "el2n",
+        checkpoints: Sequence[str] = (),
+        random_share: float = 0.0,
         steps: int = 100,
-        runs: int = 2,
+        runs: int = 4,
         batch: int = 16,
         learning_rate: float = 5e-4,
     ) -> None:
         if end not in ("auto", "hard", "easy"):
             raise InputError("end: auto, hard or easy", repr(end), "Correct mine.options.pruning.end.")
-        self.keep, self.end, self.steps, self.runs = keep, end, steps, runs
+        if score not in COLUMNS:
+            raise InputError(f"score: one of {', '.join(COLUMNS)}", repr(score), "Correct mine.options.pruning.score.")
+        if score == "forgetting" and len(checkpoints) < 2:
+            remedy = "Name scans of one training in mine.options.pruning.checkpoints, in order."
+            raise InputError("two checkpoints or more for forgetting", str(len(checkpoints)), remedy)
+        self.keep, self.checkpoints = keep, tuple(checkpoints)
+        self.end: Ends = end
+        self.score: Score = score
+        self.random_share, self.steps, self.runs = random_share, steps, runs
         self.batch, self.learning_rate = batch, learning_rate
         limits = {"keep": (1e-6, 1), "steps": (1, 1e6), "runs": (2, 100), "batch": (1, 1e5), "learning_rate": (1e-12, 1e3)}
+        limits["random_share"] = (0, 1)
         within("mine.options.pruning", {name: vars(self)[name] for name in limits}, **limits)
+        self.COLUMNS, self.MODEL = COLUMNS[score], end == "auto"  # type: ignore[misc]  # those of these options
 
     def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> Mined:
         """Kept rows. Raises InputError without a model where the test is to decide, or with too few rows for it."""
         rows = train_rows(corpus, scan)
-        scores = rows.column(scan, "el2n").astype(float)
-        tasks, notes, end = list(rows.by_task().values()), [], self.end
-        if end == "auto":
+        scores = score_of(self.score, corpus, scan, rows, self.checkpoints, rng)
+        groups, notes = groups_of(corpus, rows), []
+        if self.end != "auto":
+            end = self.end
+        else:
             if learner is None:
                 raise InputError("a model for the crossover test", "none", "Give one, or set end to hard or easy.")
-            sizes = Proxies(self.steps, self.batch, self.learning_rate, self.runs)
-            found = crossover(learner, corpus, rows.numbers, tasks, scores, self.keep, sizes, rng)
-            end = found.word
-            notes += [
-                f"{name} rows against random ones: {value:+.3g} nats per token [{low:.3g}, {high:.3g}] on rows held back, "
-                f"after {self.steps} steps."
-                for name, (value, low, high) in found.gains.items()
-            ]
-        if end == "keep all":
-            notes.append("Neither end beats random rows beyond doubt: all rows are kept.")
-            return Mined("pruning", tuple(MinedRow(name, 1.0, "all rows are kept") for name in rows.ids), notes=tuple(notes))
+            word, told = self._tested(corpus, learner, rows, scores, groups, rng)
+            notes += told
+            if word == "keep all":
+                notes.append("Neither end beats random rows beyond chance: all rows are kept.")
+                kept = tuple(MinedRow(name, 1.0, "all rows are kept") for name in rows.ids)
+                return Mined("pruning", kept, notes=tuple(notes))
+            end = word
         if self.keep <= FEW:
             notes.append(f"Where {FEW:.0%} of the rows or less are kept, random rows are hard to beat: try it before use.")
-        if end == "hard":
-            worst = np.argsort(-np.nan_to_num(scores, nan=-np.inf))[:5]
-            notes.append(f"Look at the hardest rows for wrong labels first: {', '.join(rows.ids[at] for at in worst)}.")
-        chosen = best_within(scores if end == "hard" else -scores, tasks, self.keep)
-        kept = tuple(MinedRow(rows.ids[at], 1.0, f"EL2N {scores[at]:.3g}: among the {end} of its task") for at in chosen)
+        notes += self._labels(corpus, scan, rows, scores, end)
+        chosen = kept_rows(scores, groups, self.keep, end, rng, random_share=self.random_share)
+        best = set(kept_rows(scores, groups, self.keep, end, rng).tolist())  # without the share at random
+        told = {at: f"{self.score} {scores[at]:.3g}: among the {end} of its task" for at in best if scores[at] == scores[at]}
+        kept = tuple(MinedRow(rows.ids[at], 1.0, told.get(at, "drawn at random")) for at in chosen.tolist())
         return Mined("pruning", kept, notes=tuple(notes))
+
+    def _tested(
+        self,
+        corpus: Corpus,
+        learner: Learner,
+        rows: TrainRows,
+        scores: np.ndarray,
+        groups: np.ndarray,
+        rng: np.random.Generator,
+    ) -> tuple[Literal["hard", "easy", "keep all"], list[str]]:
+        """The word of the crossover test, and what it saw."""
+        back = held_back(rows.tasks, rng)
+        usable = ~np.isnan(scores)
+        left, items = np.flatnonzero(~back & usable), np.flatnonzero(back & usable)
+        strata = np.unique(rows.tasks[items], return_inverse=True)[1]
+        sizes = Sizes(self.steps, self.batch, self.learning_rate, self.runs)
+        found = crossover(
+            scores[left],
+            groups[left],
+            proxies(learner, corpus, rows.numbers[left], rows.numbers[items], sizes),
+            strata,
+            fractions=tuple(dict.fromkeys((self.keep, OTHER))),
+            seeds=rng.integers(2**31, size=self.runs).tolist(),
+            random_share=self.random_share,
+        )
+        told = f"{found.trainings} short trainings of {self.steps} steps, read on {len(items)} training rows held back."
+        return found.word, [told, *found.notes("(1 - probability per token)")]
+
+    def _labels(self, corpus: Corpus, scan: Scan, rows: TrainRows, scores: np.ndarray, end: str) -> list[str]:
+        """Warnings of wrong labels among the rows with the highest scores."""
+        order = np.argsort(-np.nan_to_num(scores, nan=-np.inf), kind="stable")
+        highest = order[: max(round(TOP * len(order)), min(10, len(order)))].tolist()
+        notes = []
+        if wrong := disputed(corpus, scan, rows, highest):
+            notes.append(
+                f"Of the {len(highest)} hardest rows, {len(wrong)} are disputed by the grader or the model: {some(wrong)}."
+            )
+        if end == "hard":
+            first = ", ".join(rows.ids[at] for at in highest[:5])
+            notes.append(f"Look at the hardest rows for wrong labels first: {first}.")
+        return notes

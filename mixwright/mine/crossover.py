@@ -1,0 +1,164 @@
+"""Crossover test of pruning: which end of a score beats random rows of the same count, by short trainings. Pure numpy.
+
+A score says which rows are hard; it does not say which to keep. Where data are scarce the easy end wins, where they are
+abundant the hard one, and often neither. So a proxy is trained on the hard, the easy and random rows of each fraction, with
+the same steps and seeds, and an end is named only where it beats random rows beyond chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixwright.estimates.crossed import Estimate, crossed
+from mixwright.estimates.intervals import LEVEL, holm
+
+End = Literal["hard", "easy", "random"]
+Word = Literal["hard", "easy", "keep all"]
+ENDS: tuple[End, ...] = ("hard", "easy", "random")
+Train = Callable[[NDArray[np.int64], int], NDArray[np.float64]]
+"""(places of the rows that are kept, seed) -> error of every held-out item after training on them; lower is better."""
+
+
+@dataclass(frozen=True)
+class Fraction:
+    """What one kept fraction showed."""
+
+    kept: float
+    """Share of the rows, 0..1."""
+    errors: dict[str, float]
+    """End -> mean error over items and seeds."""
+    gains: dict[str, Estimate]
+    """hard and easy -> error on random rows minus error on that end: above 0, it beats random rows."""
+    p: dict[str, float]
+    """hard and easy -> two-sided p value of that, by Holm over both."""
+
+    @property
+    def winner(self) -> Word:
+        """The end that beats random rows, the better one where both do; else keep all."""
+        won = [end for end, gain in self.gains.items() if gain.value > 0 and self.p[end] < 1 - LEVEL]
+        best = min(won, key=lambda end: self.errors[end], default="keep all")
+        return "hard" if best == "hard" else "easy" if best == "easy" else "keep all"
+
+
+@dataclass(frozen=True)
+class Crossover:
+    """The test at each fraction; the first decides."""
+
+    fractions: tuple[Fraction, ...]
+    """The one that is asked for first."""
+    everything: float
+    """Mean error after as many steps on all rows."""
+    trainings: int
+    """Short trainings that it took."""
+
+    @property
+    def word(self) -> Word:
+        """Which end to keep at the first fraction, or keep all."""
+        return self.fractions[0].winner
+
+    def notes(self, unit: str) -> list[str]:
+        """What was seen, a sentence per fraction."""
+        told = []
+        for found in self.fractions:
+            gains = "; ".join(
+                f"the {end} end {gain.value:+.3g} [{gain.low:.3g}, {gain.high:.3g}]" for end, gain in found.gains.items()
+            )
+            told.append(
+                f"At {found.kept:.0%} kept, error on random rows is {found.errors['random']:.3g} {unit}; less by: {gains}. "
+                f"All rows: {self.everything:.3g}."
+            )
+        words = {found.winner for found in self.fractions[1:]} - {"keep all", self.word}
+        if self.word != "keep all" and words:
+            told.append(f"At another fraction the {words.pop()} end wins: you are near the crossover, and a trial decides.")
+        return told
+
+
+def kept_rows(
+    score: NDArray[np.float64],
+    groups: NDArray[np.int64],
+    kept: float,
+    end: End,
+    rng: np.random.Generator,
+    *,
+    random_share: float = 0.0,
+) -> NDArray[np.int64]:
+    """Places of the rows of one end, sorted: the same share of every group, one row at least.
+
+    Args:
+        score: of each row, high is hard; rows of NaN are taken at random only.
+        groups: of each row: its task, and its answer where a task has few; shares between groups stay.
+        kept: share of the rows, 0..1.
+        end: highest scores, lowest ones, or any.
+        rng: of ties and of random rows.
+        random_share: share of what is kept that is drawn at random all the same.
+    """
+    found: list[NDArray[np.int64]] = []
+    for group in np.unique(groups):
+        own = rng.permutation(np.flatnonzero(groups == group))
+        count = max(round(kept * len(own)), 1)
+        if end != "random":
+            values = np.nan_to_num(score[own] if end == "easy" else -score[own], nan=np.inf)
+            order = own[np.argsort(values, kind="stable")]  # permuted before, so ties are in random order
+            first = min(count - int(random_share * count), int(np.isfinite(values).sum()))
+            own = np.concatenate((order[:first], rng.permutation(order[first:])))
+        found.append(own[:count])
+    return np.sort(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
+
+
+def crossover(
+    score: NDArray[np.float64],
+    groups: NDArray[np.int64],
+    train: Train,
+    strata: Sequence[int] | NDArray[np.int64],
+    *,
+    fractions: Sequence[float],
+    seeds: Sequence[int],
+    random_share: float = 0.0,
+    counted: bool = False,
+    done: Callable[[float], None] = lambda _: None,
+) -> Crossover:
+    """Train on every end of every fraction with every seed, and read which beats random rows.
+
+    Args:
+        score: of each row, high is hard.
+        groups: of each row, as in `kept_rows`.
+        train: the proxy; the same seed means the same initial state and order of draws, as far as the rows allow.
+        strata: of each held-out item: its task. Tasks count the same.
+        fractions: kept shares; the first decides.
+        seeds: two at least; random rows are drawn anew with each.
+        random_share: as in `kept_rows`.
+        counted: errors are 0 or 1 per item.
+        done: told the share of the trainings that is done.
+
+    Raises:
+        ValueError: no fraction, or fewer than two seeds.
+    """
+    if not fractions or len(seeds) < 2:
+        raise ValueError("the crossover test takes a fraction and two seeds at least")
+    items = np.unique(np.asarray(strata), return_inverse=True)[1]
+    weights = 1 / np.bincount(items)[items]
+    weights = weights / weights.sum()
+    whole, count = len(seeds) * (3 * len(fractions) + 1), 0
+    found = []
+    for kept in fractions:
+        errors: dict[End, NDArray[np.float64]] = {}
+        for end in ENDS:
+            runs = []
+            for seed in seeds:
+                rows = kept_rows(score, groups, kept, end, np.random.default_rng([seed, 1]), random_share=random_share)
+                runs.append(train(rows, seed))
+                count += 1
+                done(count / whole)
+            errors[end] = np.array(runs)
+        gains = {e: crossed(errors["random"] - errors[e], items, weights, counted=counted) for e in ENDS[:2]}
+        adjusted = dict(zip(gains, holm([gain.p for gain in gains.values()]), strict=True))
+        means = {end: float((values @ weights).mean()) for end, values in errors.items()}
+        found.append(Fraction(kept, means, gains, adjusted))
+    everything = np.mean([train(np.arange(len(score)), seed) @ weights for seed in seeds])
+    done(1.0)
+    return Crossover(tuple(found), float(everything), whole)

@@ -1,0 +1,161 @@
+"""Miner that pairs right and wrong answers of the model itself to one prompt, for DPO: close ones, matched in length.
+
+Answers are sampled on training prompts and graded. Of each prompt one pair is taken: the wrong answer that is nearest to a
+right one by edit distance. Where the model was never right the data's target is chosen; where it was never wrong the right
+answer is edited until the grader refuses it. Pairs are then changed or left out until length does not tell chosen from
+rejected. The null has the same prompts and chosen answers, and wrong answers that were given to other prompts.
+
+Source: Manduzio et al., 2410.18890 (pairs of right and wrong chains of a teacher; its tables could not be read); closeness,
+    classes of errors and matching by length are ours.
+Unit: pairs; closeness 0..1; margin in nats.
+Cost: `samples` completions per prompt, and two readings per pair.
+Blind spot: a grader reads the end: a wrong chain that ends right is chosen. Wrong answers of form are mended for less by
+constrained decoding: compare with it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from mixwright.contracts import Miner
+from mixwright.corpus.timed_grades import TimedGrades
+from mixwright.errors import InputError, within
+from mixwright.estimates.chance import FULL_MARKS
+from mixwright.mine.answers import Answers, judged, length, margins_of, null_of, pair_example, room
+from mixwright.mine.choosing import train_rows
+from mixwright.mine.pairing import Candidate, balanced, closeness, error_class, length_tells, near_misses
+from mixwright.records import Example, Mined, plain
+
+if TYPE_CHECKING:
+    from mixwright.corpus import Corpus
+    from mixwright.learner.learner import Learner
+    from mixwright.measure.scan import Scan
+
+ONE_CLASS, TRIVIAL, FAR = 0.8, 0.5, -10.0
+"""Share of one class of errors, and share of pairs whose margin is below `FAR` nats, from which a note warns."""
+SECONDS = 5.0
+"""For the grade of one answer; slower ones count as wrong."""
+
+
+class Pairs(Miner):
+    """Pairs of the model's own answers.
+
+    Args:
+        prompts: training prompts at most, drawn at random; 0 takes all.
+        samples: completions per prompt.
+        temperature: of the sampling.
+        max_new_tokens: longest completion.
+        targets: whether the data's target stands in where the model was never right.
+        near_misses: whether edits of a right answer stand in where it was never wrong.
+        tolerance: how far from .5 the share of pairs may be in which the longer answer is chosen.
+    """
+
+    MODEL: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        *,
+        prompts: int = 1000,
+        samples: int = 8,
+        temperature: float = 1.0,
+        max_new_tokens: int = 64,
+        targets: bool = True,
+        near_misses: bool = True,
+        tolerance: float = 0.05,
+    ) -> None:
+        self.prompts, self.samples, self.temperature = prompts, samples, temperature
+        self.max_new_tokens, self.targets, self.near_misses, self.tolerance = max_new_tokens, targets, near_misses, tolerance
+        limits = {"samples": (1, 1e4), "max_new_tokens": (1, 1e6), "tolerance": (0, 0.5), "temperature": (1e-3, 100)}
+        limits["prompts"] = (0, 1e9)
+        within("mine.options.pairs", {name: vars(self)[name] for name in limits}, **limits)
+
+    def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> Mined:
+        """New rows with chosen and rejected. Raises InputError without a model, answers to grade, or any pair."""
+        if learner is None:
+            raise InputError("a model that answers", "none", "Give one: pairs are made of its own answers.")
+        graded = [corpus[int(n)] for n in train_rows(corpus, scan).numbers]
+        rows = [
+            row for row in graded if row.answer is not None and row.prompt and corpus.tasks[row.task].kind == "verifiable"
+        ]
+        if not rows:
+            raise InputError("training rows with answers to grade", "none", "Give a corpus that has an answer column.")
+        if self.prompts and len(rows) > self.prompts:
+            rows = [rows[at] for at in np.sort(rng.permutation(len(rows))[: self.prompts]).tolist()]
+        grades = TimedGrades(corpus, SECONDS, "wrong")
+        written = learner.sample(
+            [row.prompt for row in rows],
+            count=self.samples,
+            temperature=self.temperature,
+            max_new_tokens=room(learner, rows, self.max_new_tokens),
+            seed=int(rng.integers(2**31)),
+        )
+        answers = [judged(row, own, grades) for row, own in zip(rows, written, strict=True)]
+        options = [
+            self._options(n, row, own, grades, learner, rng) for n, (row, own) in enumerate(zip(rows, answers, strict=True))
+        ]
+        pairs, left_out = balanced([own for own in options if own], self.tolerance)
+        if not pairs:
+            raise InputError("a right and a wrong answer to some prompt", "none", "Take more samples, or another model.")
+        margins = margins_of(learner, rows, pairs)
+        made = tuple(pair_example(rows[p.place], p, margin) for p, margin in zip(pairs, margins.tolist(), strict=True))
+        null = null_of(rows, answers, made, pairs, grades, rng)
+        notes = self._notes(rows, answers, options, pairs, left_out, margins)
+        if not null:
+            notes.append("No wrong answer to another prompt was to be had for some pair, so there is no null of its own.")
+        return Mined("pairs", made=made, null=null, rollouts=len(rows) * self.samples, notes=tuple(notes))
+
+    def _options(
+        self, place: int, row: Example, own: Answers, grades: TimedGrades, learner: Learner, rng: np.random.Generator
+    ) -> list[Candidate]:
+        """Every pair that can be made for one prompt."""
+        target = row.target if row.target is not None else row.answer
+        right = list(own.right)
+        if not right and self.targets and grades.grade(row, plain(target)) >= FULL_MARKS:
+            right = [plain(target)]
+        found = []
+        for good in right:
+            wrong = {bad: error_class(good, bad, cut=cut) for bad, cut in own.wrong.items()}
+            if not wrong and self.near_misses:
+                wrong = {bad: kind for bad, kind in near_misses(good, rng) if grades.grade(row, bad) < FULL_MARKS}
+            for bad, kind in wrong.items():
+                longer = length(learner, good) - length(learner, bad)
+                both = good in own.right and bad in own.wrong
+                found.append(Candidate(place, good, bad, kind, closeness(good, bad), longer, both))
+        return [pair for pair in found if pair.kind != "cut"] or found
+
+    def _notes(
+        self,
+        rows: Sequence[Example],
+        answers: Sequence[Answers],
+        options: Sequence[Sequence[Candidate]],
+        pairs: Sequence[Candidate],
+        left_out: int,
+        margins: np.ndarray,
+    ) -> list[str]:
+        """Where the pairs come from, what the errors are, and what to be careful about."""
+        never_right, never_wrong = (sum(not getattr(own, side) for own in answers) for side in ("right", "wrong"))
+        kinds, every = Counter(pair.kind for pair in pairs), Counter(p.kind for own in options for p in own)
+        own, before = sum(pair.own for pair in pairs), [max(o, key=lambda p: p.closeness) for o in options if o]
+        told = ", ".join(f"{kind} {count} (of {every[kind]} that were possible)" for kind, count in kinds.most_common())
+        notes = [
+            f"{len(pairs)} pairs of {len(rows)} prompts; {own} are of the model's own answers. It was never right on "
+            f"{never_right} prompts and never wrong on {never_wrong}.",
+            f"Wrong answers by class: {told}. Closeness is {np.median([p.closeness for p in pairs]):.2f} in the median.",
+            f"The longer answer is the chosen one in {length_tells(pairs):.0%} of the pairs; before matching it was "
+            f"{length_tells(before):.0%}. {left_out} prompts were left out for it.",
+            f"The model prefers the wrong answer in {(margins > 0).mean():.0%} of the pairs, before any training.",
+        ]
+        kind, count = kinds.most_common(1)[0]
+        if count > ONE_CLASS * len(pairs):
+            notes.append(f"{count / len(pairs):.0%} of the wrong answers are of the class {kind}: little is said of others.")
+        if (margins < FAR).mean() > TRIVIAL:
+            notes.append(f"Most wrong answers are {-FAR:g} nats less likely than the right ones already: they teach little.")
+        if never_right > len(rows) / 2:
+            notes.append("The model is hardly ever right: SFT on right answers first is the simple rule to compare with.")
+        if kinds["form"] + kinds["cut"] + kinds["empty"] > len(pairs) / 2:
+            notes.append("Most errors are of form: constrained decoding mends these without training, so compare with it.")
+        return [*notes, "Watch the likelihood of chosen answers in training (monitor displacement): DPO may lower it."]
