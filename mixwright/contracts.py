@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.measure.passes import Passes
     from mixwright.measure.scan_passes import ScanPasses
-    from mixwright.measure.scan_rows import ScanRow
+    from mixwright.measure.scan_rows import Pass, ScanRow
     from mixwright.plan.mix import Mix
     from mixwright.runs import RunFolder
     from mixwright.steer.pool import Pool as Pool
@@ -69,10 +69,6 @@ class Probe(ABC):
     @abstractmethod
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
         """Measurements with unit, interval, n and null. Same rng, same numbers."""
-
-
-Pass = Literal["target", "prompt", "response_only", "prompt_given_target", "hidden", "gradients", "rollouts"]
-"""A pass of the scan through the model, each made at most once per row (`mixwright.measure.scan_passes`)."""
 
 
 class Columns(ABC):
