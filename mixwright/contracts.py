@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from mixwright.measure.passes import Passes
     from mixwright.measure.scan import Scan
     from mixwright.measure.scan_passes import ScanPasses
-    from mixwright.measure.scan_rows import ScanRow
+    from mixwright.measure.scan_rows import Pass, ScanRow
     from mixwright.plan.mix import Mix
     from mixwright.runs import RunFolder
     from mixwright.steer.pool import Pool as Pool
@@ -88,10 +88,6 @@ class Miner(ABC):
     @abstractmethod
     def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> Mined:
         """Rows with a weight and a reason each, or new rows with their parents. The learner is left as it was."""
-
-
-Pass = Literal["target", "prompt", "response_only", "prompt_given_target", "hidden", "gradients", "rollouts"]
-"""A pass of the scan through the model, each made at most once per row (`mixwright.measure.scan_passes`)."""
 
 
 class Columns(ABC):

@@ -1,7 +1,7 @@
 """Run folder: where each stage reads and writes its records, so that any stage can be re-run or hand-edited alone.
 
 Layout:
-    manifest.json  corpus/  audit.json  measure/<name>.parquet  measure/notes.json  plan.yaml
+    manifest.json  corpus/  audit.json  measure/<name>.parquet  measure/notes.json  scan/<base>/part-00000.parquet  plan.yaml
     trial/result.json  trial/<arm>-<seed>/{steps.jsonl,decisions.jsonl,draws.parquet,before.parquet,after.parquet,
     completions.parquet,model/}  claims.json  verdict.html  verdict.json
 Files are written whole or not at all; a lock stops two runs in one folder.

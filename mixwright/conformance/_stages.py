@@ -15,8 +15,9 @@ import numpy as np
 from mixwright import catalog
 from mixwright.conformance import samples
 from mixwright.conformance._promises import check_plugin, docstring, require, round_trip, same_randomness, valid_plan
-from mixwright.contracts import Pass, Role
+from mixwright.contracts import Role
 from mixwright.errors import InputError
+from mixwright.measure.scan_rows import Pass
 from mixwright.records import Example, Measurement, Observation, TrainingSetup
 
 if TYPE_CHECKING:

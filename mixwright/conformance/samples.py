@@ -27,13 +27,12 @@ from mixwright.records import (
 )
 
 if TYPE_CHECKING:
-    from mixwright.contracts import Pass
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
     from mixwright.measure.passes import Passes
     from mixwright.measure.scan import Scan
     from mixwright.measure.scan_passes import ScanPasses
-    from mixwright.measure.scan_rows import ScanRow
+    from mixwright.measure.scan_rows import Pass, ScanRow
     from mixwright.plan.mix import Mix
     from mixwright.runs import RunFolder
 

@@ -1,4 +1,4 @@
-"""Table of the scan, a row per example: its shards, written whole, and its reader `Scan`, which needs no torch.
+"""Table of the scan, a row per example: its shards, each written whole, and its reader `Scan`, which needs no torch.
 
 `scan/<base>/part-00000.parquet ...` in a run folder: `id`, `task`, `split`, then the columns of each group, in the order of
 the catalogue. A shard that has every column asked for, from the same rows and model, is finished; one that lacks some gets

@@ -27,10 +27,9 @@ from mixwright.measure.passes import ExampleRollouts, Passes
 
 if TYPE_CHECKING:
     from mixwright.config import MeasureConfig
-    from mixwright.contracts import Pass
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
-    from mixwright.measure.scan_rows import ScanRow
+    from mixwright.measure.scan_rows import Pass, ScanRow
     from mixwright.measure.sketch_calibration import Calibration
 
 BATCH_TOKENS = 2048

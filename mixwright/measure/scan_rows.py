@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from mixwright.records import Example, Text, plain
 
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 TRL_LENGTH = 1024
 """`max_length` of TRL's SFT and DPO configs where nothing is set."""
+
+
+Pass = Literal["target", "prompt", "response_only", "prompt_given_target", "hidden", "gradients", "rollouts"]
+"""A pass of the scan through the model, each made at most once per row (`scan_passes.py`)."""
 
 
 @dataclass(frozen=True, slots=True)

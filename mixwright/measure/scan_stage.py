@@ -1,4 +1,4 @@
-"""Stage that scans a corpus with every starting model: shards over workers, time left shown."""
+"""Stage that scans a corpus with every starting model: shards over workers, resumed after a kill, time left shown."""
 
 from __future__ import annotations
 

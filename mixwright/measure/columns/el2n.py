@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from mixwright.contracts import Columns, Pass
+from mixwright.contracts import Columns
 
 if TYPE_CHECKING:
     from mixwright.measure.scan_passes import ScanPasses
-    from mixwright.measure.scan_rows import ScanRow
+    from mixwright.measure.scan_rows import Pass, ScanRow
 
 NEEDS = ("torch", "transformers")
 
