@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+import torch
 
 from mixwright.contracts import Columns
 
@@ -37,6 +38,7 @@ class Sketch(Columns):
     def read(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
         """See the class."""
         found = passes.gradients
-        norms = np.linalg.norm(found, axis=1)
-        units = found * (1 / np.maximum(norms, np.float32(1e-30)))[:, None]
-        return {"sketch": units.astype(np.float16), "sketch_norm": norms}
+        vectors = torch.from_numpy(found)  # numpy is slow at float16
+        norms = torch.linalg.vector_norm(vectors, dim=1)
+        units = (vectors / norms.clamp_min(1e-30)[:, None]).half().numpy()
+        return {"sketch": units, "sketch_norm": norms.numpy()}
