@@ -37,8 +37,9 @@ MEANING = {
 RULE = (
     "A contrast is a weighted sum of readings, written before the run so that the claim says above 0; it is formed within "
     "each seed. Its interval is Student's t over seeds, at the confidence that Holm's correction over the contrasts of the "
-    "finding leaves it (95 % or more). The least size is the one written before the run, or the noise floor where that is "
-    "larger: what two runs of one arm that differ in nothing but the seed of their training come apart by. A finding has "
+    "finding leaves it (95 % or more). To be reproduced a contrast must reach its noise floor, too: with n seeds, t * "
+    "sqrt(mean(d^2) / 2 * sum(w^2) / n), where d is what two runs of one arm that differ in the seed of their training come "
+    "apart by, and w are the weights; a mean of arms that do not differ stays below it in 95 % of the cases. A finding has "
     "the worst word of its contrasts."
 )
 
@@ -65,7 +66,8 @@ class Card:
 
     def current(self, result: Result) -> bool:
         """Whether a result was judged by what the finding says now."""
-        return result.expectations == result_files.digest(self.finding)
+        named = [one.name for one in result.contrasts] == [one.name for one in self.finding.EXPECT]
+        return named and result.expectations == result_files.digest(self.finding)
 
     @property
     def command(self) -> str:
@@ -113,7 +115,7 @@ def tally(cards: Sequence[Card]) -> str:
     if not judged:
         return f"No finding has a result that counts{rest}."
     came = ", ".join(f"{words[word]} {word}" for word in reversed(WORDS))
-    return f"{count(judged, 'published claim')} re-run on tiny models: {came}{rest}."
+    return f"{count(judged, 'claim')} re-run on tiny models: {came}{rest}."
 
 
 def said(card: Card) -> str:

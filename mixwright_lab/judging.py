@@ -6,7 +6,7 @@ the interval excludes 0 where the contrast is significant among all of the findi
 
 The noise floor says how large a contrast would be, with 95 % probability, if its arms did not differ at all, judged by two
 runs of one arm that differ in nothing but the seed of their training: t * sqrt(mean(d^2) / 2 * sum(w^2) / n), d being what
-the twins differ by, w the weights of the contrast. The least size that counts is never below it.
+the twins differ by, w the weights of the contrast. Nothing smaller is called reproduced.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ WORDS: tuple[Word, ...] = ("refuted", "not reproduced", "inconclusive", "in part
 """From the worst to the best: a finding has the worst word of its contrasts."""
 FEWEST = 5
 """Paired seeds below which nothing is decided."""
+LARGEST = 1e100
+"""Size up to which a reading counts as finite: sums of squares of larger ones are not."""
 LEVEL = 0.05
 """Two-sided, over all contrasts of a finding."""
 
@@ -73,7 +75,7 @@ class Judged:
     """The contrast in each seed."""
 
 
-def word_of(value: float, low: float, high: float, least: float, seeds: int) -> Word:
+def word_of(value: float, low: float, high: float, least: float, seeds: int, floor: float = 0.0) -> Word:
     """The word of one contrast, first match: fewer than five seeds decide nothing.
 
     Args:
@@ -82,10 +84,11 @@ def word_of(value: float, low: float, high: float, least: float, seeds: int) -> 
         high: upper end.
         least: size that it must have, above 0.
         seeds: paired.
+        floor: of the noise: no smaller contrast is reproduced, but noise does not make one "not reproduced".
     """
     if seeds < FEWEST:
         return "inconclusive"
-    if low > 0 and value >= least:
+    if low > 0 and value >= max(least, floor):
         return "reproduced"
     if high < 0:
         return "refuted"
@@ -118,7 +121,7 @@ def judge(expected: Sequence[Expectation], rows: Sequence[Row], noise: Sequence[
             half = error * t_quantile(len(values) - 1, 1 - level) if len(values) > 1 else math.inf
         floors = (noise_floor(one, rows, arm, len(values)) for arm in noise)
         floor = next((floor for floor in floors if floor is not None), None)
-        word = word_of(mean, mean - half, mean + half, max(one.least, floor or 0.0), len(values))
+        word = word_of(mean, mean - half, mean + half, one.least, len(values), floor or 0.0)
         shown = (one.name, one.unit, mean, mean - half, mean + half, corrected, one.least, floor, word)
         found.append(Judged(*shown, tuple(float(value) for value in values)))
     return found, min((one.word for one in found), key=WORDS.index)
@@ -133,7 +136,7 @@ def formed_within(expected: Expectation, rows: Sequence[Row]) -> np.ndarray:
     for place, seed in enumerate(seeds):
         for term in expected.terms:
             reading = known[term.arm, seed].get(term.reading)
-            if reading is None or not math.isfinite(reading):
+            if reading is None or not abs(reading) <= LARGEST:
                 raise InputError(f"a finite {term.reading!r} of arm {term.arm!r}", str(reading), "Correct the finding.")
             found[place] += term.weight * reading
     return found

@@ -68,7 +68,7 @@ def html(cards: Sequence[Card], strays: Sequence[str] = ()) -> str:
         strays: files of results that belong to no finding.
     """
     results = [card.result for card in cards if card.result]
-    about = f"laboratory: published claims re-run on tiny models, {minutes(*results)} CPU minutes for all that is shown"
+    about = f"laboratory: claims re-run on tiny models, {minutes(*results)} CPU minutes for all that is shown"
     return page("Laboratory", about, parts(cards, strays))
 
 

@@ -88,7 +88,7 @@ def test_the_tally_counts_every_finding_once() -> None:
     stale = edited(CLAIM="Another.")
     cards = [card(result=made()), card(result=made(0.0)), card(), card(), card(stale, made()), card(result=made(-0.3))]
     assert tally(cards) == (
-        "3 published claims re-run on tiny models: 1 reproduced, 0 in part, 0 inconclusive, 1 not reproduced, 1 refuted; "
+        "3 claims re-run on tiny models: 1 reproduced, 0 in part, 0 inconclusive, 1 not reproduced, 1 refuted; "
         "2 are not run and 1 is stale."
     )
     assert tally([card()]) == "No finding has a result that counts; 1 is not run."
@@ -130,7 +130,7 @@ def test_hostile_texts_are_escaped() -> None:
 def test_missing_smoke_and_unknown_results(tmp_path: Path) -> None:
     names = list(catalog.listing("findings"))
     assert [one.word for one in collect(tmp_path)] == ["not run"] * len(names)
-    result_files.write(tmp_path / "pruning.json", made(scale="smoke"))
+    result_files.write(tmp_path / "pruning.json", dataclasses.replace(made(scale="smoke"), finding="pruning"))
     result_files.write(tmp_path / "gone.1000.json", made())
     cards = collect(tmp_path)
     assert {one.word for one in cards} == {"not run"}, "smoke says nothing about a claim"
@@ -228,18 +228,18 @@ def test_a_feature_that_does_not_exist_breaks_the_promise(monkeypatch: pytest.Mo
 def test_what_a_plugin_rests_on(text: str | None, told: str, tmp_path: Path) -> None:
     for folder in ("findings", "results"):
         (tmp_path / folder).mkdir()
-    shutil.copy(ROOT / "mixwright_lab" / "findings" / "pruning.py", tmp_path / "findings")
+    shutil.copy(ROOT / "mixwright_lab" / "findings" / "difficulty.py", tmp_path / "findings")
     if text is not None:
-        (tmp_path / "results" / "pruning.json").write_text(text, encoding="utf-8")
-    assert rests_on(catalog.known("planners", "proportional"), tmp_path) == [f"Rests on the finding pruning: {told}."]
+        (tmp_path / "results" / "difficulty.json").write_text(text, encoding="utf-8")
+    assert rests_on(catalog.known("selectors", "equal_levels"), tmp_path) == [f"Rests on the finding difficulty: {told}."]
     assert rests_on(catalog.known("planners", "temperature"), tmp_path) == []
-    assert rests_on(catalog.known("findings", "pruning"), tmp_path) == [f"Result: {told.partition(';')[0]}."]
+    assert rests_on(catalog.known("findings", "difficulty"), tmp_path) == [f"Result: {told.partition(';')[0]}."]
 
 
 def test_explain_says_it_without_importing_the_laboratory(call: Call) -> None:
-    word = next(one for one in collect() if one.name == "pruning").word
-    assert f"Rests on the finding pruning: {word}" in call("explain", "proportional")[1]
-    code = "import sys; from mixwright.cli.plugins import show_row; show_row('proportional'); "
+    word = next(one for one in collect() if one.name == "difficulty").word
+    assert f"Rests on the finding difficulty: {word}" in call("explain", "equal_levels")[1]
+    code = "import sys; from mixwright.cli.plugins import show_row; show_row('selectors/equal_levels'); "
     done = subprocess.run(
         [sys.executable, "-c", code + "print('mixwright_lab' in sys.modules)"], capture_output=True, text=True, check=True
     )

@@ -107,7 +107,7 @@ NAMELESS = re.compile(
     r"|Takes|Watches|Writes)\b"
 )
 """First words of a first line that does not name the thing."""
-NAMED = {"arms": {"Lever", "Reference", "Null", "Ablation"}}
+NAMED = {"columns": {"Columns"}, "arms": {"Lever", "Reference", "Null", "Ablation"}}
 """Kind -> first words of its plug-ins' first lines, where they are not the kind itself."""
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from _example_run import build_pair, item_rows
 
-from mixwright.records import ChangeWord, Claim, Interval, RunManifest
+from mixwright.records import ChangeWord, Claim, Interval, RunManifest, Selection
 from mixwright.runs import RunFolder, write_json, write_measurements
 from mixwright.verdict.basis import recommended
 from mixwright.verdict.next_steps import steps_of
@@ -54,6 +54,9 @@ HELPS = {("steered", name): "improves" for name in ("frozen", "uniform", "equal_
 EQUAL = {("equal_shares", "frozen"): "improves", ("equal_shares", "uniform"): "improves"}
 UNIFORM = {("uniform", "frozen"): "improves", ("steered", "uniform"): "no change", ("equal_shares", "uniform"): "worsens"}
 EVERYWHERE = {arm: (lost("gcd", arm=arm),) for arm in ARMS}
+WHY = "Train on best (5 of 100 rows): +9 points against all rows."
+TAKEN = Selection("best", "train on it", WHY, 5, 100, made=False, trained_on={}, price="", beats_random=True)
+REFUSED = dataclasses.replace(TAKEN, advice="not recommended", sentence="Not recommended: best: the interval includes 0.")
 TRIALS = [
     (
         trial(right=False, word="helps"),
@@ -75,6 +78,14 @@ TRIALS = [
         "bad",
     ),
     (trial(against_frozen("worsens")), "do not train", "not training is better than every arm.", "bad"),
+    (trial(selection=TAKEN, word="helps", proof="beats its nulls"), "mined rows", "Train on best (5 of 100 rows)", "good"),
+    (
+        trial(selection=TAKEN, word="helps", proof="beats its nulls", damaged={"steered": (lost("lcm"),)}),
+        "mined rows",
+        "against all rows. It damages lcm level 1.",
+        "plain",
+    ),
+    (trial(selection=REFUSED), "mined rows", "Not recommended: best: the interval includes 0.", "plain"),
     (
         trial(HELPS, word="helps"),
         "train",

@@ -24,12 +24,13 @@ def show_list(kind: str | None, *, as_json: bool) -> None:
 
 
 def show_row(name: str) -> None:
-    """Every plug-in called `name`, in the order of the flow, with its docstring and the findings it rests on.
+    """Every plug-in called `name` (or that of `kind/name`), in the order of the flow, with its docstring and its findings.
 
     Raises:
         InputError: there is none of that name.
     """
-    entries = row(name)
+    kind, _, stem = name.replace(".", "/").rpartition("/")
+    entries = [entry for entry in row(stem) if kind in ("", entry.kind)]
     if not entries:
         raise unknown_name("plug-in", name, {known for kind in KINDS for known in listing(kind)})
     for entry in entries:

@@ -155,7 +155,7 @@ def _sized(config: RunConfig, corpus: Corpus, objective: str, ungraded: set[str]
     wanted = ITEMS // 2 if longest >= LONG else ITEMS
     per_cell = max(FEWEST, min(MOST, math.ceil(wanted / max(len(cells), 1))))
     read = {"sft": ("held_out_loss",), "dpo": ("preference",)}.get(objective, ())
-    probes = (*MeasureConfig().probes, *(read if ungraded else ())) if success else read
+    probes = (*MeasureConfig().probes, *read) if success else read
     measure = dataclasses.replace(config.measure, items=per_cell, max_new_tokens=longest, probes=probes)
     if longest >= LONG:
         measure = dataclasses.replace(measure, samples=4)
@@ -184,10 +184,11 @@ def _arms(corpus: Corpus, objective: str, *, graded: bool) -> tuple[PlanConfig, 
     if graded and objective == "grpo":
         return PlanConfig(), TrialConfig(), ""
     if graded and tasks > 1:
-        return PlanConfig(), TrialConfig(nulls=()), f"{objective.upper()} has no rewards: the plan is weights of tasks."
+        why = f"{objective.upper()} has no rewards: the plan is weights of tasks."
+        return PlanConfig(), TrialConfig(nulls=("permuted_weights",)), why
     if tasks > 1:
         why = "Success is not measured in every task: the plan flattens the shares of the tasks' sizes."
-        return PlanConfig("temperature"), TrialConfig(nulls=()), why
+        return PlanConfig("temperature"), TrialConfig(nulls=("permuted_weights",)), why
     arms = ("uniform", "equal_shares") if cells > 1 else ("uniform",)
     why = (
         "One task: there are no weights to plan, so training is compared with not training. A column task would change that."

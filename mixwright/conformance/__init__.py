@@ -11,6 +11,7 @@ from mixwright.conformance._promises import check_plugin
 from mixwright.conformance._stages import (
     check_arm,
     check_check,
+    check_column,
     check_export,
     check_finding,
     check_grader,
@@ -31,6 +32,7 @@ from mixwright.conformance._steering import (
 __all__ = [
     "check_arm",
     "check_check",
+    "check_column",
     "check_controller",
     "check_export",
     "check_finding",

@@ -1,9 +1,10 @@
-"""Promises of the plug-ins that look, measure, plan, try and tell: graders, checks, planners, exports, arms ..."""
+"""Promises of the plug-ins that look, measure, plan, try and tell: graders, checks, columns, planners, exports, arms ..."""
 
 from __future__ import annotations
 
 import contextlib
 import copy
+import math
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,12 +15,12 @@ import numpy as np
 from mixwright import catalog
 from mixwright.conformance import samples
 from mixwright.conformance._promises import check_plugin, docstring, require, round_trip, same_randomness, valid_plan
-from mixwright.contracts import Role
+from mixwright.contracts import Pass, Role
 from mixwright.errors import InputError
 from mixwright.records import Example, Measurement, Observation, TrainingSetup
 
 if TYPE_CHECKING:
-    from mixwright.contracts import Arm, Check, Export, Finding, Grader, Miner, Planner, Probe, Section, World
+    from mixwright.contracts import Arm, Check, Columns, Export, Finding, Grader, Miner, Planner, Probe, Section, World
     from mixwright.learner.learner import Learner
 
 HOSTILE = (
@@ -107,6 +108,32 @@ def check_probe(cls: type[Probe], learner: Learner) -> None:
         require(row.low <= row.value <= row.high, f"{row.name}: low <= value <= high")
         require(row.null is None or bool(row.null_of), "a null says what it is")
         round_trip(row)
+
+
+def check_column(cls: type[Columns], learner: Learner) -> None:
+    """Every name that is promised and no other, a value per row, for rows without prompt, target or answer too; same rows,
+    same values; passes that were not declared are not read; the model is left as it was found.
+
+    Args:
+        cls: the group of columns.
+        learner: any learner; a tiny one will do (`mixwright.learner.tiny.build_tiny`).
+    """
+    group = check_plugin(cls)
+    require(bool(cls.NAMES) and all(cls.NAMES.values()), "NAMES says of each column what it is")
+    require(set(cls.PASSES) <= set(get_args(Pass)), f"PASSES are of {', '.join(get_args(Pass))}")
+    for rows in samples.scanned(learner):
+        before, found = _model_state(learner.model), []
+        for passes in (samples.scan_passes(learner, rows, cls.PASSES) for _ in range(2)):
+            with same_randomness():
+                found.append(group.read(rows, passes))
+        require(_model_state(learner.model) == before, "parameters, gradients and train/eval mode are as they were")
+        require(set(found[0]) == set(cls.NAMES), f"the columns of NAMES: {', '.join(cls.NAMES)}")
+        for name, values in found[0].items():
+            require(len(values) == len(rows) and values.ndim in (1, 2), f"{name} has a value per row")
+            kind = values.dtype.kind
+            require(kind in "iuf" or all(isinstance(value, str) for value in values), f"{name} is numbers or texts")
+            same = np.array_equal(values, found[1][name], equal_nan=kind == "f")
+            require(same, f"{name}: same rows, same values")
 
 
 def _model_state(model: Any) -> list[Any]:
@@ -266,13 +293,20 @@ def check_finding(cls: type[Finding]) -> None:
     require(bool(cls.EXPECT), "EXPECT has at least one contrast")
     require(len({expected.name for expected in cls.EXPECT}) == len(cls.EXPECT), "contrasts have names of their own")
     require(
-        all(expected.least > 0 and expected.refuted for expected in cls.EXPECT), "a least size, and what would refute it"
+        all(0 < expected.least < math.inf and expected.refuted for expected in cls.EXPECT),
+        "a least size above 0, and what would refute it",
     )
-    require({"smoke", "laptop"} <= set(cls.SCALES) and cls.SEEDS["laptop"] >= 5, "two scales; laptop has 5 seeds or more")
+    weights = [[abs(term.weight) for term in expected.terms] for expected in cls.EXPECT]
+    require(all(0 < sum(each) < math.inf for each in weights), "contrasts have terms with finite weights")
+    named = {"smoke", "laptop"}
+    require(named <= set(cls.SCALES) and named <= set(cls.SEEDS), "SCALES and SEEDS have smoke and laptop")
+    require(cls.SEEDS["smoke"] >= 1 and cls.SEEDS["laptop"] >= 5, "smoke has a seed; laptop has 5 seeds or more")
+    require(len(set(cls.NOISE)) == len(cls.NOISE), "NOISE names each arm once")
     for settings in cls.SCALES.values():
         arms = finding.arms(settings)
         require(
-            len(set(arms)) == len(arms) and set(cls.NOISE) <= set(arms), "arms have names of their own, and NOISE names some"
+            len(set(arms)) == len(arms) and all(arms) and set(cls.NOISE) <= set(arms),
+            "arms have names of their own, and NOISE names some",
         )
         require(bool(cls.NOISE), "NOISE names an arm that is run twice")
         used = {term.arm for expected in cls.EXPECT for term in expected.terms}

@@ -27,10 +27,13 @@ from mixwright.records import (
 )
 
 if TYPE_CHECKING:
+    from mixwright.contracts import Pass
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
     from mixwright.measure.passes import Passes
     from mixwright.measure.scan import Scan
+    from mixwright.measure.scan_passes import ScanPasses
+    from mixwright.measure.scan_rows import ScanRow
     from mixwright.plan.mix import Mix
     from mixwright.runs import RunFolder
 
@@ -136,6 +139,37 @@ def passes(learner: Learner, over: Corpus) -> Passes:
     from mixwright.measure.passes import Passes
 
     return Passes(learner, learner, MeasureConfig(items=2, samples=2, max_new_tokens=4), over.select(split="eval"))
+
+
+def scanned(learner: Learner) -> list[list[ScanRow]]:
+    """Rows of the scan: healthy ones, odd ones (cut, chats, without prompt, target or answer, pairs), and none of use."""
+    from mixwright.measure.scan_rows import scan_rows
+
+    chat = ({"role": "user", "content": "2 + 2 ="},)
+    odd = [
+        Example("bare", "add", "1 + 1 ="),
+        Example("text", "add", "", target="some text"),
+        Example("long", "add", "2 + 3 =", target="12345 " * 20),
+        Example("all", "add", "9 " * 60, target="5"),
+        Example("chat", "add", chat, target=({"role": "assistant", "content": "4"},)),
+        Example("pair", "add", "which?", chosen="this", rejected="that"),
+        Example("empty", "add", "1 + 1 =", target=""),
+    ]
+    healthy = list(measurable())[:6]
+    return [list(scan_rows(learner, rows, joined=True, limit=48)) for rows in (healthy, healthy[:1] + odd, odd[:1])]
+
+
+def scan_passes(learner: Learner, rows: Sequence[ScanRow], asked: Sequence[Pass]) -> ScanPasses:
+    """The passes of the scan over a few rows; those not in `asked` raise."""
+    from mixwright.config import MeasureConfig
+    from mixwright.measure.scan_passes import ScanPasses
+    from mixwright.measure.sketch_calibration import SketchSettings, calibrate, calibration_rows
+
+    config, every = MeasureConfig(samples=2, max_new_tokens=4), scanned(learner)[0]
+    found = None
+    if "gradients" in asked:
+        found = calibrate(learner, calibration_rows(every, 0), SketchSettings(side=4, dims=64))
+    return ScanPasses(learner, rows, frozenset(asked), measurable(), config, calibration=found)
 
 
 def cells() -> tuple[Cell, ...]:

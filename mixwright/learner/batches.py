@@ -55,6 +55,12 @@ def left_padded(rows: Sequence[Sequence[int]], pad: int) -> tuple[Int[Tensor, "b
     return ids, mask
 
 
+def right_padded(rows: Sequence[Sequence[int]], pad: int) -> Int[Tensor, "batch time"]:
+    """Token ids padded on the right to the longest row."""
+    longest = max(map(len, rows))
+    return torch.tensor([[*row, *([pad] * (longest - len(row)))] for row in rows])
+
+
 @contextlib.contextmanager
 def quiet(model: Any) -> Iterator[None]:
     """Eval mode without gradients; afterwards every submodule has its old mode again.
@@ -69,6 +75,26 @@ def quiet(model: Any) -> Iterator[None]:
     finally:
         for module, mode in modes:
             module.training = mode
+
+
+@contextlib.contextmanager
+def selected(model: Any, places: Int[Tensor, " tokens"]) -> Iterator[list[Tensor]]:
+    """Have the output layer see only these places of the flattened hidden states; its logits have shape (1, tokens, ...).
+
+    Inside the block the list that is yielded takes the hidden states of the call, shape (batch, time, width).
+    """
+    layer, states = model.get_output_embeddings(), []
+
+    def choose(_: Any, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        states.append(inputs[0])
+        return (inputs[0].flatten(0, 1)[places][None], *inputs[1:])
+
+    handle = layer.register_forward_pre_hook(choose) if layer is not None else None
+    try:
+        yield states
+    finally:
+        if handle is not None:
+            handle.remove()
 
 
 @contextlib.contextmanager

@@ -2,8 +2,8 @@
 
 The gradient of a row with respect to a weight matrix is the sum over its tokens of (gradient of the layer's output) x (input
 of the layer). Both factors are projected on few directions before their product is summed, so a row costs about what it
-costs in a plain backward pass: weights are frozen meanwhile, which saves what the projections take. Vectors (norms) are left
-out; biases and tied embeddings are not.
+costs in a plain backward pass: weights are frozen meanwhile, which saves what the projections take. Norms and
+tables of positions are left out; biases and tied embeddings are not.
 """
 
 # ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
 from mixwright.errors import InputError
-from mixwright.learner.batches import quiet
+from mixwright.learner.batches import quiet, right_padded, selected
 
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
@@ -74,16 +74,20 @@ class _Call:
 
 
 def matrices(model: Any) -> list[Matrix]:
-    """Every weight matrix of a model that trains: of linear layers and embeddings, biases with them.
+    """Every weight matrix of a model that trains: of linear layers, biases with them, and of the token embedding.
+
+    A learned table of positions is left out: all rows of a batch share what it gives.
 
     Raises:
         InputError: there is none.
     """
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     found: dict[int, list[nn.Module]] = {}
+    tokens = model.get_input_embeddings()
     for module in model.modules():
         weight = getattr(module, "weight", None)
-        if isinstance(module, nn.Linear | nn.Embedding | Conv1D) and weight is not None and weight.requires_grad:
+        kind = isinstance(module, nn.Linear | Conv1D) or module is tokens
+        if kind and weight is not None and weight.requires_grad:
             found.setdefault(id(weight), []).append(module)
     made = []
     for key, modules in found.items():
@@ -134,8 +138,6 @@ class GradientSketch:
 
     def products(self, learner: Learner, rows: Sequence[ScanRow]) -> list[Float[Tensor, "rows outputs inputs"]]:
         """The projected gradient of each matrix, in the order of `matrices`."""
-        from mixwright.measure.scan_passes import right_padded, selected
-
         device = learner.device
         ids = right_padded([[*row.prompt, *row.target] for row in rows], learner.tokenizer.pad_token_id or 0).to(device)
         width = ids.shape[1]
@@ -156,13 +158,14 @@ class GradientSketch:
         head = self.model.get_output_embeddings()
         first = torch.searchsorted(owners, torch.arange(rows, device=owners.device))
         spots = torch.arange(len(owners), device=owners.device) - first[owners]
-        call = _Call([torch.zeros(0) for _ in self.matrices], owners, spots)
+        call = _Call([torch.zeros(rows, 0, 0, device=owners.device) for _ in self.matrices], owners, spots)
         flags = [(parameter, parameter.requires_grad) for parameter in self.model.parameters()]
         try:
             for parameter, _ in flags:
                 parameter.requires_grad_(False)
             for place, matrix in enumerate(self.matrices):
-                for module in matrix.modules:
+                empty = [part is not None and part.dim() == 2 and part.shape[1] == 0 for part in self._factors[place]]
+                for module in matrix.modules if not any(empty) else ():
                     hook = self._hook(call, place, matrix, chosen=module is head)
                     call.handles.append(module.register_forward_hook(hook))
             yield call.sums
@@ -179,12 +182,7 @@ class GradientSketch:
             embeds = isinstance(module, nn.Embedding)
             with torch.no_grad():
                 if embeds:  # the weight of a tied output layer the other way round: tokens are its outputs
-                    left = (
-                        nn.functional.one_hot(given[0], matrix.outputs).float()
-                        if outputs is None or outputs.dim() == 1
-                        else None
-                    )
-                    left = outputs[given[0]] if left is None else left if outputs is None else left * outputs
+                    left = _embedded(given[0], matrix.outputs, outputs)
                 else:
                     left = _projected(_with_constant(given[0].detach().float(), matrix.inputs), inputs)
             if not output.requires_grad:
@@ -208,6 +206,13 @@ class GradientSketch:
             return output
 
         return forward
+
+
+def _embedded(ids: Int[Tensor, "batch time"], size: int, factor: Tensor | None) -> Float[Tensor, "batch time side"]:
+    """Token ids on the directions of `factor`, each as the vector that is 1 at its own place."""
+    if factor is not None and factor.dim() == 2:
+        return factor[ids]
+    return _projected(nn.functional.one_hot(ids, size).float(), factor)
 
 
 def _projected(values: Tensor, factor: Tensor | None) -> Tensor:

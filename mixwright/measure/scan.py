@@ -1,7 +1,8 @@
-"""Table of the scan, a row per example: its shards, how each is written whole, and its reader `Scan`, which needs no torch.
+"""Table of the scan, a row per example: its shards, written whole, and its reader `Scan`, which needs no torch.
 
-`scan/<base>/part-00000.parquet ...` in a run folder: `id`, `task`, `split`, then the columns of each group, in the order of the
-catalogue. A shard that has every column asked for, from the same rows and model, is finished; one that lacks some gets them.
+`scan/<base>/part-00000.parquet ...` in a run folder: `id`, `task`, `split`, then the columns of each group, in the order of
+the catalogue. A shard that has every column asked for, from the same rows and model, is finished; one that lacks some gets
+them.
 """
 
 from __future__ import annotations
@@ -88,14 +89,19 @@ def held(path: Path, key: Mapping[str, Any]) -> pa.Table | None:
     return table if (table.schema.metadata or {}).get(KEY) == _text(key) else None
 
 
+def made_from(path: Path) -> dict[str, Any]:
+    """What a shard was made from; empty where the file is none."""
+    try:
+        return json.loads((pq.read_schema(path).metadata or {}).get(KEY, b"{}"))
+    except (OSError, pa.ArrowException, ValueError):
+        return {}
+
+
 def lacking(path: Path, key: Mapping[str, Any], groups: Mapping[str, Columns]) -> list[str]:
     """Groups of which a shard does not have every column; read from its last bytes."""
-    try:
-        schema = pq.read_schema(path)
-    except (OSError, pa.ArrowException):
+    if made_from(path) != key:
         return list(groups)
-    if (schema.metadata or {}).get(KEY) != _text(key):
-        return list(groups)
+    schema = pq.read_schema(path)
     return [name for name, group in groups.items() if not set(group.NAMES) <= set(schema.names)]
 
 

@@ -10,7 +10,6 @@ nothing that is read can see the padding.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +21,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from mixwright.errors import InputError
-from mixwright.learner.batches import logits_limit, quiet, token_batches
+from mixwright.learner.batches import logits_limit, quiet, right_padded, selected, token_batches
 from mixwright.measure.gradient_sketch import as_numpy
 from mixwright.measure.passes import ExampleRollouts, Passes
 
@@ -215,12 +214,6 @@ class ScanPasses:
         self.done(min(1.0, self._spent / max(1, length * total)))
 
 
-def right_padded(rows: Sequence[Sequence[int]], pad: int) -> Int[Tensor, "batch time"]:
-    """Token ids padded on the right to the longest row."""
-    longest = max(map(len, rows))
-    return torch.tensor([[*row, *([pad] * (longest - len(row)))] for row in rows])
-
-
 def _batch(
     learner: Learner, rows: Sequence[list[int]], first: Sequence[int], whole: bool, pooled: bool
 ) -> list[tuple[tuple[np.ndarray, ...], np.ndarray | None]]:
@@ -266,23 +259,3 @@ def _means(states: Sequence[Tensor], rows: Sequence[Sequence[int]]) -> list[np.n
         raise InputError(expected, "one without get_output_embeddings", remedy)
     (state,) = states
     return [state[i, : len(row)].float().mean(0).half().cpu().numpy() for i, row in enumerate(rows)]
-
-
-@contextlib.contextmanager
-def selected(model: Any, places: Int[Tensor, " tokens"]) -> Iterator[list[Tensor]]:
-    """Have the output layer see only these places of the flattened hidden states; its logits have shape (1, tokens, ...).
-
-    Inside the block the list that is yielded takes the hidden states of the call, shape (batch, time, width).
-    """
-    layer, states = model.get_output_embeddings(), []
-
-    def choose(_: Any, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        states.append(inputs[0])
-        return (inputs[0].flatten(0, 1)[places][None], *inputs[1:])
-
-    handle = layer.register_forward_pre_hook(choose) if layer is not None else None
-    try:
-        yield states
-    finally:
-        if handle is not None:
-            handle.remove()

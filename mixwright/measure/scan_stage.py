@@ -1,21 +1,35 @@
-"""Stage that scans a corpus with every starting model: shards over workers, resumed where it was killed, time left shown."""
+"""Stage that scans a corpus with every starting model: shards over workers, time left shown."""
 
 from __future__ import annotations
 
 import hashlib
-import zlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 
 from mixwright.config import RunConfig
+from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.bases import bases_of, build_bases
+from mixwright.learner.load import load_learner
 from mixwright.measure.bases import base_name
-from mixwright.measure.scan import OWN, SHARD, groups_of, lacking, part, sampled_rows, scan_folder, write_part
+from mixwright.measure.scan import OWN, SHARD, groups_of, lacking, made_from, part, sampled_rows, scan_folder, write_part
+from mixwright.measure.scan_passes import ScanPasses
+from mixwright.measure.scan_rows import longest_row, scan_rows, target_of
+from mixwright.measure.sketch_calibration import (
+    ROWS,
+    SketchSettings,
+    calibrate,
+    load_calibration,
+    load_moments,
+    save_calibration,
+)
 from mixwright.records import from_data, to_data
 from mixwright.runs import RunFolder
 from mixwright.workers.local import Job, Workers, processors
@@ -23,10 +37,8 @@ from mixwright.workers.progress import report
 
 if TYPE_CHECKING:
     from mixwright.contracts import Columns
-    from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
     from mixwright.measure.scan_rows import ScanRow
-    from mixwright.measure.sketch_calibration import Calibration
 
 SCAN_SEED = 2_000_003
 """Added to the run's seed for the rollouts of the scan; training and measuring never use these numbers."""
@@ -34,7 +46,7 @@ SCAN_SEED = 2_000_003
 
 @dataclass(frozen=True, slots=True)
 class ScanJob:
-    """Some shards of one base; plain data."""
+    """What one base is scanned for, or some shards of it; plain data."""
 
     run: str
     """Run folder, with corpus/."""
@@ -48,12 +60,10 @@ class ScanJob:
     """Rows by a hash of their ids; None for all."""
     moments: str | None
     """File of second moments for gradient sketches."""
-    turn: int = 0
-    """Shards are dealt out in turns: this job does those whose number leaves `turn` when divided by `turns`."""
-    turns: int = 1
-    """Jobs of this base."""
-    prepare: bool = False
-    """Only what the shards share: the calibration of gradient sketches."""
+    key: Mapping[str, Any] = field(default_factory=dict)
+    """What shards are made from; empty for the job that works it out."""
+    shards: tuple[int, ...] = ()
+    """Numbers of the shards to make."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,63 +112,89 @@ def scan_bases(
     """
     groups = groups_of(columns)
     build_bases(config, folder, pool, base)
-    rows = _count(folder, sample)
-    turns = max(1, min(config.trial.workers or processors(), -(-rows // SHARD)))
     shared = (to_data(config), tuple(groups), sample, str(moments.resolve()) if moments else None)
-    paths = bases_of(config, folder)
-    if any("gradients" in group.PASSES for group in groups.values()):
-        jobs = [
-            Job(f"directions {base_name(p)}", scan_base, ScanJob(str(folder.path), p, *shared, prepare=True)) for p in paths
-        ]
-        pool.run(jobs, title="directions of gradients")
-    jobs = [
-        Job(f"scan {base_name(p)} {turn + 1}", scan_base, ScanJob(str(folder.path), p, *shared, turn, turns))
-        for p in paths
-        for turn in range(turns)
+    jobs = [ScanJob(str(folder.path), path, *shared) for path in bases_of(config, folder)]
+    keys = pool.run([Job(f"prepare {base_name(job.base)}", prepare_scan, job) for job in jobs], title="prepare scan")
+    dealt: list[ScanJob] = []
+    for job, key in zip(jobs, keys, strict=True):
+        place = scan_folder(folder, base_name(job.base))
+        for line in _make_room(place, key):
+            say(line)
+        missing = [number for number in range(key["shards"]) if lacking(part(place, number), key, groups)]
+        turns = min(config.trial.workers or processors(), len(missing))
+        dealt += [replace(job, key=key, shards=tuple(missing[turn::turns])) for turn in range(turns)]
+    names = ", ".join(name for group in groups.values() for name in group.NAMES)
+    say(f"scan: {keys[0]['rows']:,} rows, columns {names}")
+    work = [Job(f"scan {base_name(job.base)}", scan_shards, job, cost=len(job.shards)) for job in dealt]
+    made = pool.run(work, title="scan") if work else []
+    return [
+        _result(job, key, [m for d, m in zip(dealt, made, strict=True) if d.base == job.base])
+        for job, key in zip(jobs, keys, strict=True)
     ]
-    say(f"scan: {rows:,} rows, columns {', '.join(name for group in groups.values() for name in group.NAMES)}")
-    found = pool.run(jobs, title="scan")
-    return [_together(found[i * turns : (i + 1) * turns]) for i in range(len(paths))]
 
 
-def _count(folder: RunFolder, sample: int | None) -> int:
-    import pyarrow.parquet as pq
+def _make_room(folder: Path, key: Mapping[str, Any]) -> Iterator[str]:
+    """Remove what was left of a write that was killed, and shards of other things, saying so.
 
-    rows = pq.ParquetFile(folder.corpus / "rows.parquet").metadata.num_rows
-    return rows if sample is None else min(sample, rows)
+    Raises:
+        InputError: a scan of more rows is there, which holds what is asked for.
+    """
+    for left in folder.glob(".*.parquet.*"):
+        left.unlink()
+    old = {path: made_from(path) for path in sorted(folder.glob("part-*.parquet"))}
+    others = {path: found for path, found in old.items() if found != key}
+    for found in others.values():
+        differs = [name for name in key if found.get(name) != key[name]]
+        if set(differs) <= {"rows", "shards"} and found["rows"] > key["rows"]:
+            expected = f"at least the {found['rows']:,} rows that were scanned"
+            raise InputError(expected, f"--sample {key['rows']}", "Leave it out, or remove that folder.", file=folder)
+        yield f"scan: {folder.name} was scanned from other {', '.join(differs)}; that is done anew"
+        break
+    for path in others:
+        path.unlink()
 
 
-def _together(found: Sequence[ScanResult]) -> ScanResult:
-    notes = tuple(dict.fromkeys(note for result in found for note in result.notes))
-    first = found[0]
-    made, tokens = sum(result.made for result in found), sum(result.tokens for result in found)
-    return ScanResult(first.base, first.rows, first.shards, made, tokens, notes)
+def _result(job: ScanJob, key: Mapping[str, Any], made: Sequence[tuple[int, int, Counter[str]]]) -> ScanResult:
+    counts = sum((counts for *_, counts in made), Counter[str]())
+    shards, tokens = sum(shards for shards, *_ in made), sum(tokens for _, tokens, _ in made)
+    return ScanResult(base_name(job.base), key["rows"], key["shards"], shards, tokens, _lines(counts, key["limit"]))
 
 
-def scan_base(job: ScanJob) -> ScanResult:
-    """Make the shards of one job that are not there yet. Runs in a worker."""
-    from mixwright.corpus import Corpus
-    from mixwright.learner.load import load_learner
-    from mixwright.measure.scan_passes import ScanPasses
-    from mixwright.measure.scan_rows import longest_row, scan_rows
+def prepare_scan(job: ScanJob) -> dict[str, Any]:
+    """What the shards are made from; the directions of gradient sketches are found, where they are asked for."""
+    corpus, config, learner, groups = _opened(job)
+    places, moments = sampled_rows(corpus, job.sample), Path(job.moments) if job.moments else None
+    if moments is not None and not moments.is_file():
+        raise InputError("a file of second moments", "nothing", "Correct --moments.", file=moments)
+    limit, measured = longest_row(config, learner), ("samples", "temperature", "max_new_tokens")
+    key = {
+        "corpus": corpus.digest(),
+        "weights": weights_digest(learner.model),
+        "objective": config.train.objective,
+        "limit": limit,
+        "measure": {**{name: getattr(config.measure, name) for name in measured}, "seed": config.seed},
+        "moments": hashlib.sha256(moments.read_bytes()).hexdigest() if moments else None,
+        "rows": len(places),
+        "shards": -(-len(places) // SHARD),
+    }
+    path = _directions(job)
+    if any("gradients" in group.PASSES for group in groups.values()) and load_calibration(path, key) is None:
+        rows = _first_rows(learner, corpus, places, _reading(key))
+        found = calibrate(learner, rows, SketchSettings(), load_moments(moments) if moments else None)
+        save_calibration(path, found, key)
+    return key
 
-    run, config = RunFolder(job.run), from_data(RunConfig, dict(job.config))
-    corpus, folder = Corpus.load(run.corpus), scan_folder(run, base_name(job.base))
-    learner, groups = load_learner(job.base, adapter=config.model.adapter), groups_of(job.columns)
-    places, limit = sampled_rows(corpus, job.sample), longest_row(config, learner)
-    read = {"joined": config.train.objective == "sft", "limit": limit}
-    key = _key(config, job, corpus, learner, len(places), limit)
-    if job.prepare:
-        rows = _first_rows(learner, corpus, places, read)
-        _calibration(job, key, folder, learner, rows)
-        return ScanResult(base_name(job.base), len(places), key["shards"], 0, 0, ())
-    mine = range(job.turn, key["shards"], job.turns)
-    open_ = [number for number in mine if lacking(part(folder, number), key, groups)]
-    tokens, notes = 0, _Notes(limit)
-    for done, number in enumerate(open_):
-        wanted = {name: groups[name] for name in lacking(part(folder, number), key, groups)}
+
+def scan_shards(job: ScanJob) -> tuple[int, int, Counter[str]]:
+    """Make or complete the shards of one job, in a worker: how many, their tokens, and kinds of rows by how often."""
+    corpus, config, learner, groups = _opened(job)
+    places, folder = sampled_rows(corpus, job.sample), _directions(job).parent
+    calibration = load_calibration(_directions(job), job.key)
+    tokens, kinds = 0, Counter[str]()
+    for done, number in enumerate(job.shards):
+        wanted = {name: groups[name] for name in lacking(part(folder, number), job.key, groups)}
         examples = [corpus[int(place)] for place in places[number * SHARD : (number + 1) * SHARD]]
-        rows = list(scan_rows(learner, examples, **read))
+        rows = list(scan_rows(learner, examples, **_reading(job.key)))
         passes = ScanPasses(
             learner,
             rows,
@@ -166,39 +202,38 @@ def scan_base(job: ScanJob) -> ScanResult:
             corpus,
             config.measure,
             seed=config.seed + SCAN_SEED + number,
-            calibration=_calibration(job, key, folder, learner) if _needs_gradients(wanted) else None,
-            done=lambda share, done=done: report((done + share) / len(open_)),
+            calibration=calibration,
+            done=lambda share, done=done: report((done + share) / len(job.shards)),
         )
         found = {name: values for group in wanted.values() for name, values in group.read(rows, passes).items()}
-        own = {name: [getattr(row.example, name) for row in rows] for name in OWN}
-        write_part(part(folder, number), key, own, found)
+        write_part(
+            part(folder, number), job.key, {name: [getattr(row.example, name) for row in rows] for name in OWN}, found
+        )
         tokens += sum(len(row.prompt) + len(row.target) for row in rows)
-        notes.see(rows)
-    return ScanResult(base_name(job.base), len(places), key["shards"], len(open_), tokens, notes.lines())
+        kinds.update(_kind(row) for row in rows)
+        kinds["cut"] += sum(row.cut > 0 for row in rows)
+    return len(job.shards), tokens, kinds
 
 
-def _key(config: RunConfig, job: ScanJob, corpus: Corpus, learner: Learner, rows: int, limit: int | None) -> dict[str, Any]:
-    """What a shard is made from: two shards of one key hold the same rows, and may hold each other's columns."""
-    measured = {name: getattr(config.measure, name) for name in ("samples", "temperature", "max_new_tokens")}
-    moments = Path(job.moments) if job.moments else None
-    if moments is not None and not moments.is_file():
-        raise InputError("a file of second moments", "nothing", "Correct --moments.", file=moments)
-    return {
-        "corpus": corpus.digest(),
-        "weights": weights_digest(learner.model),
-        "objective": config.train.objective,
-        "limit": limit,
-        "measure": {**measured, "seed": config.seed},
-        "moments": hashlib.sha256(moments.read_bytes()).hexdigest() if moments else None,
-        "rows": rows,
-        "shards": -(-rows // SHARD),
-    }
+def _opened(job: ScanJob) -> tuple[Corpus, RunConfig, Learner, dict[str, Columns]]:
+    """What a job works on."""
+    config = from_data(RunConfig, dict(job.config))
+    learner = load_learner(job.base, adapter=config.model.adapter)
+    return Corpus.load(RunFolder(job.run).corpus), config, learner, groups_of(job.columns)
+
+
+def _directions(job: ScanJob) -> Path:
+    """File of the directions of gradient sketches, beside the shards."""
+    return scan_folder(RunFolder(job.run), base_name(job.base)) / "sketch.safetensors"
+
+
+def _reading(key: Mapping[str, Any]) -> dict[str, Any]:
+    """How rows are tokenised and where they are cut."""
+    return {"joined": key["objective"] == "sft", "limit": key["limit"]}
 
 
 def weights_digest(model: Any) -> str:
     """SHA-256 of names, shapes and values of all parameters, in hex."""
-    import torch
-
     digest = hashlib.sha256()
     for name, parameter in model.named_parameters():
         digest.update(f"{name} {tuple(parameter.shape)} {parameter.dtype}".encode())
@@ -206,69 +241,27 @@ def weights_digest(model: Any) -> str:
     return digest.hexdigest()
 
 
-def _needs_gradients(groups: Mapping[str, Columns]) -> bool:
-    return any("gradients" in group.PASSES for group in groups.values())
-
-
 def _first_rows(learner: Learner, corpus: Corpus, places: np.ndarray, read: Mapping[str, Any]) -> list[ScanRow]:
-    """Rows with targets that directions are found from, by a hash of their ids; as many as that takes."""
-    from mixwright.measure.scan_rows import scan_rows, target_of
-    from mixwright.measure.sketch_calibration import ROWS
-
-    order = sorted(places.tolist(), key=lambda place: zlib.crc32(corpus.table["id"][place].as_py().encode()))
-    chosen = (corpus[place] for place in order)
-    rows: list[ScanRow] = []
-    for row in scan_rows(learner, (example for example in chosen if target_of(example) is not None), **read):
-        rows += [row] if row.target else []
-        if len(rows) == ROWS:
-            break
-    return rows
+    """`ROWS` rows with targets, by a hash of their ids; all where there are fewer."""
+    order = sorted(places.tolist(), key=lambda place: hashlib.sha256(corpus[place].id.encode()).digest())
+    targets = (example for example in map(corpus.__getitem__, order) if target_of(example) is not None)
+    return list(itertools.islice((row for row in scan_rows(learner, targets, **read) if row.target), ROWS))
 
 
-def _calibration(
-    job: ScanJob, key: Mapping[str, Any], folder: Path, learner: Learner, rows: Sequence[ScanRow] | None = None
-) -> Calibration:
-    """The calibration of this scan, found from `rows` when it is not there yet."""
-    from mixwright.measure.sketch_calibration import (
-        SketchSettings,
-        calibrate,
-        load_calibration,
-        load_moments,
-        save_calibration,
-    )
-
-    path = folder / "sketch.safetensors"
-    found = load_calibration(path, key)
-    if found is None:
-        moments = load_moments(Path(job.moments)) if job.moments else None
-        found = calibrate(learner, rows or (), SketchSettings(), moments)
-        save_calibration(path, found, key)
-    return found
+def _kind(row: ScanRow) -> str:
+    example = row.example
+    if target_of(example) is None:
+        return "none"
+    return "target" if example.target is not None else "answer" if example.answer is not None else "chosen"
 
 
-class _Notes:
-    """Counts of what a reader of the table has to know."""
-
-    def __init__(self, limit: int | None) -> None:
-        self._limit = limit
-        self._answers = self._chosen = self._none = self._cut = self._rows = 0
-
-    def see(self, rows: Sequence[ScanRow]) -> None:
-        """Count some rows."""
-        for row in rows:
-            example = row.example
-            self._rows += 1
-            self._answers += example.target is None and example.answer is not None
-            self._chosen += example.target is None and example.answer is None and example.chosen is not None
-            self._none += not row.target and not row.cut
-            self._cut += row.cut > 0
-
-    def lines(self) -> tuple[str, ...]:
-        """One line each; of the rows that were scanned now."""
-        told = (
-            (self._answers, "have no target; their answer is read as the target"),
-            (self._chosen, "are pairs; the chosen answer is read as the target"),
-            (self._none, "have nothing to be read as a target: NaN in every column that needs one"),
-            (self._cut, f"are longer than {self._limit} tokens and are cut there, as training cuts them"),
-        )
-        return tuple(f"{count:,} of {self._rows:,} rows {what}" for count, what in told if count)
+def _lines(kinds: Mapping[str, int], limit: int | None) -> tuple[str, ...]:
+    """What a reader of the table has to know of the rows that were scanned now, one line each."""
+    told = {
+        "answer": "have no target; their answer is read as the target",
+        "chosen": "are pairs; the chosen answer is read as the target",
+        "none": "have nothing to be read as a target: NaN in every column that needs one",
+        "cut": f"are longer than {limit} tokens and are cut there, as training cuts them",
+    }
+    rows = sum(count for kind, count in kinds.items() if kind != "cut")
+    return tuple(f"{kinds[kind]:,} of {rows:,} rows {what}" for kind, what in told.items() if kinds.get(kind))

@@ -100,9 +100,30 @@ def calibrate(
     found = _products(learner, rows, GradientSketch(learner.model, factors=halves, moments=moments))
     inputs = [_directions(part.permute(2, 0, 1).flatten(1), side) for part in found]
     energy = [_energy(part, given) for part, given in zip(found, inputs, strict=True)]
-    factors = {part.name: Factors(*pair) for part, *pair in zip(parts, outputs, inputs, strict=True)}
-    kept = torch.cat(energy).argsort(descending=True, stable=True)[: settings.dims].sort().values
-    return Calibration(factors, kept, dict(moments or {}))
+    pairs = [Factors(*pair) for pair in zip(outputs, inputs, strict=True)]
+    factors, kept = _trimmed(pairs, energy, settings.dims)
+    named = {part.name: pair for part, pair in zip(parts, factors, strict=True)}
+    return Calibration(named, kept, dict(moments or {}))
+
+
+def _trimmed(
+    pairs: Sequence[Factors], energy: Sequence[Float[Tensor, "outputs inputs"]], dims: int
+) -> tuple[list[Factors], Tensor]:
+    """The factors without directions of which no product is among the `dims` largest, and the places of those that are."""
+    flat = torch.cat([part.flatten() for part in energy])
+    chosen = torch.zeros(len(flat), dtype=torch.bool)
+    chosen[flat.argsort(descending=True, stable=True)[:dims]] = True
+    factors, kept, start, begun = [], [], 0, 0
+    for pair, part in zip(pairs, energy, strict=True):
+        mask = chosen[start : start + part.numel()].view_as(part)
+        start += part.numel()
+        used = (mask.any(1), mask.any(0))
+        sides = [torch.eye(len(u)) if side is None else side for side, u in zip(pair, used, strict=True)]
+        factors.append(Factors(*(side[:, u].contiguous() for side, u in zip(sides, used, strict=True))))
+        small = mask[used[0]][:, used[1]].flatten()
+        kept.append(small.nonzero()[:, 0] + begun)
+        begun += len(small)
+    return factors, torch.cat(kept)
 
 
 def save_calibration(path: Path, calibration: Calibration, key: Mapping[str, object]) -> None:
@@ -199,6 +220,6 @@ def _directions(columns: Float[Tensor, "size columns"], side: int) -> Float[Tens
     return (columns @ (vectors[:, -side:] * scale)).flip(1).contiguous()
 
 
-def _energy(part: Float[Tensor, "rows outputs inputs"], inputs: Tensor | None) -> Float[Tensor, " numbers"]:
+def _energy(part: Float[Tensor, "rows outputs inputs"], inputs: Tensor | None) -> Float[Tensor, "outputs sides"]:
     """Mean square of each projected number."""
-    return (part if inputs is None else part @ inputs).square().mean(0).flatten()
+    return (part if inputs is None else part @ inputs).square().mean(0)

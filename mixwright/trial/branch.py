@@ -182,7 +182,8 @@ def _fill(job: BranchJob, folder: Path) -> None:
 def _train(job: BranchJob, config: RunConfig, branch: Branch, corpus: Corpus, learner: Learner, folder: Path) -> None:
     """Train the learner; what was seen on the way is in `folder`."""
     from mixwright.corpus.shuffled_levels import shuffle_levels
-    from mixwright.trial.data_rows import fitted, read_data, rows_for
+    from mixwright.trial.arm_roles import of_data
+    from mixwright.trial.data_rows import enough, fitted, read_data, rows_for
     from mixwright.trial.evaluation import ProgressCallback, choose_items
     from mixwright.trial.training import make_trainer
 
@@ -190,12 +191,14 @@ def _train(job: BranchJob, config: RunConfig, branch: Branch, corpus: Corpus, le
     rows = (shuffle_levels(corpus, config.seed) if branch.shuffle_levels else corpus).select(split="train")
     if branch.rows != "all":
         rows = rows_for(branch.rows, corpus, read_data(Path(job.data), corpus), config.seed + job.seed)
+        rows = enough(rows, config.train.prompts)
         branch = replace(branch, plan=fitted(branch.plan, rows.cells()))
     if branch.permute_weights:
         branch = replace(branch, plan=permuted_weights(branch.plan, config.seed + job.seed))
     source = Path(job.source) if branch.replays else None
     try:
-        trainer = make_trainer(learner, rows, branch, config, seed=config.seed + job.seed, folder=folder, source=source)
+        how: dict[str, Any] = {"seed": config.seed + job.seed, "source": source, "whole": of_data(job.arm)}
+        trainer = make_trainer(learner, rows, branch, config, folder=folder, **how)
         if branch.plan.stages[0].objective == "grpo":
             seed = config.seed + PROGRESS_SEED
             items = choose_items(held_out, seed=seed)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,6 +46,8 @@ class DataTable:
     """Of the Parquet file."""
     digest: str
     """SHA-256 of the file, and of the miner's own null where there is one."""
+    like: str
+    """Of all that random rows follow: counts per task and weights. Tables of one size share these branches."""
     weights: Mapping[str, float]
     """Id -> weight above 0 of selected rows; empty for new rows."""
     made: Corpus | None = None
@@ -82,13 +84,21 @@ def read_data(path: Path, corpus: Corpus) -> DataTable:
     """The table. Raises InputError for what is no such table, and for rows that are not to be trained on in this corpus."""
     table, digest = _parquet(path), hashlib.sha256(path.read_bytes())
     if "prompt" not in table.column_names:
-        return DataTable(path, digest.hexdigest(), _selected(table, corpus, path))
+        weights = _selected(table, corpus, path)
+        chosen = corpus.select(ids=list(weights)).table
+        rows = zip(chosen["task"].to_pylist(), map(weights.get, chosen["id"].to_pylist()), strict=True)
+        return DataTable(path, digest.hexdigest(), _like(rows), weights)
     made = _made(table, corpus, path)
-    beside, null = path.with_name(path.stem + OWN_NULL), None
-    if beside.is_file():
-        null = _made(_parquet(beside), corpus, beside)
-        digest.update(beside.read_bytes())
-    return DataTable(path, digest.hexdigest(), {}, made, null)
+    beside = path.with_name(path.stem + OWN_NULL)
+    if not beside.is_file():
+        return DataTable(path, digest.hexdigest(), _like((task, 1.0) for task in made.table["task"].to_pylist()), {}, made)
+    null = _made(_parquet(beside), corpus, beside)
+    digest.update(beside.read_bytes())
+    return DataTable(path, digest.hexdigest(), digest.hexdigest(), {}, made, null)
+
+
+def _like(rows: Iterable[tuple[str, float | None]]) -> str:
+    return hashlib.sha256(repr(sorted(rows)).encode()).hexdigest()
 
 
 def rows_for(kind: Rows, corpus: Corpus, data: DataTable, seed: int) -> Corpus:
@@ -118,10 +128,16 @@ def rows_for(kind: Rows, corpus: Corpus, data: DataTable, seed: int) -> Corpus:
         own: dict[str, list[float]] = {task: [] for task in tasks}
         for task, weight in zip(tasks, weights.tolist(), strict=True):
             own[task].append(weight)
-        queues = {task: rng.permutation(values).tolist() for task, values in own.items()}
+        queues = {task: rng.permutation(sorted(values)).tolist() for task, values in own.items()}
         tasks = chosen.table["task"].to_pylist()
         weights = np.array([queues[task].pop() for task in tasks])
     return chosen if np.ptp(weights) < 1e-9 else _resampled(chosen, tasks, weights, rng)
+
+
+def enough(rows: Corpus, batch: int) -> Corpus:
+    """The rows, all of them repeated as often as it takes for one batch: a step must not be smaller for fewer rows."""
+    times = math.ceil(batch / len(rows))
+    return rows if times == 1 else _taken(rows, list(range(len(rows))) * times)
 
 
 def fitted(plan: Plan, cells: Sequence[Cell]) -> Plan:
@@ -226,7 +242,7 @@ def _made(table: pa.Table, corpus: Corpus, path: Path) -> Corpus:
         raise InputError("new rows", "none", "Mine some.", file=path)
     place = SCHEMA.get_field_index("split")
     named = named.set_column(place, SCHEMA.field(place), pa.array(["train"] * len(named)))
-    made = Made(named, {task.name: task.grader for task in corpus.tasks.values()})
+    made = Made(named, {task.name: task.grader for task in corpus.tasks.values()}, folder=path.parent)
     held_out = {prompt_key(row.prompt) for row in corpus.select(split="eval") if row.prompt}
     for row in map(decode, named.to_pylist()):
         if row.task not in corpus.tasks:

@@ -141,12 +141,12 @@ def effects_of(findings: Findings, contrast: Contrast, *, helps: bool = False) -
 def effects_by_task(findings: Findings, contrast: Contrast) -> list[Effect]:
     """A pair in each task, on the primary outcome and on the losses or preferences beside it; empty for a single task."""
     arm, against, made = contrast.arm, contrast.against, []
-    tasks = sorted({item[0] for item in contrast.change.items})
     beside: tuple[Outcome, ...] = ("preference", "loss")
-    for decoding in dict.fromkeys((findings.decoding, *beside)) if len(tasks) > 1 else ():
+    for decoding in dict.fromkeys((findings.decoding, *beside)):
         whole = findings.changes(arm, against, decoding=decoding)
         items = () if whole is None else whole.items
-        for task in tasks:
+        tasks = sorted({item[0] for item in items})
+        for task in tasks if len(tasks) > 1 else ():
             own = [item for item in items if item[0] == task]
             moved = findings.changes(arm, against, decoding=decoding, only=own) if own else None
             if moved is not None:

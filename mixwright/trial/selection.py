@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mixwright.estimates.judgement import FEWEST_SEEDS
-from mixwright.estimates.readings import READINGS, change_told
+from mixwright.estimates.readings import GRADED, READINGS, change_told
 from mixwright.records import Selection, SelectionAdvice, TrialResult
-from mixwright.trial.arm_roles import RANDOM, the
-from mixwright.trial.effects import Contrast
+from mixwright.trial.arm_roles import MINED, RANDOM, the
+from mixwright.trial.effects import RETENTION, Contrast
 
 RECOMMENDED: tuple[SelectionAdvice, ...] = ("train on it", "fewer rows do")
 """Advice that recommends mined rows."""
@@ -90,4 +90,10 @@ def told(result: TrialResult) -> list[str]:
         return []
     unit = "rollouts" if any(row.name == "zero_signal_share" for row in result.rows) else "target tokens"
     costs = ", ".join(f"{arm} {spent:,.0f}" for arm, spent in found.trained_on.items())
-    return [found.sentence, f"Trained on, {unit} of a branch: {costs}.", f"What this answer cost: {found.price}."]
+    pair = (MINED, the("untrained"), RETENTION)
+    kept = next((effect.difference for effect in result.effects if (effect.arm, effect.against, effect.name) == pair), None)
+    lines = [found.sentence]
+    if kept is not None and result.decoding in GRADED:
+        ends = ", ".join(f"{100 * end:+.1f}" for end in (kept.low, kept.high))
+        lines.append(f"Of what was mastered or is protected: {100 * kept.value:+.1f} points [{ends}] against not training.")
+    return [*lines, f"Trained on, {unit} of a branch: {costs}.", f"What this answer cost: {found.price}."]

@@ -107,12 +107,7 @@ def run_trial(
     plan, corpus = read_plan(run.plan), Corpus.load(run.corpus)
     _check(config, plan, corpus, bases)
     data = data_of(config, run, corpus, plan)
-    arms = arms_of(config.trial)
-    idle = idle_ablations(arms, plan, corpus)
-    arms = replace(arms, ablations=tuple(arm for arm in arms.ablations if arm not in idle))
-    notes = tuple(f"The ablation {arm} was left out: the plan does not have that part." for arm in idle)
-    if data is not None:
-        notes = (*notes, *data_notes(data, corpus, plan))
+    arms, notes = _possible(arms_of(config.trial), plan, corpus, data)
     trial = Trial(run, config, plan, corpus, [str(base) for base in bases], pool, progress, data)
     try:
         trial.measure()
@@ -126,6 +121,14 @@ def run_trial(
             shutil.rmtree(partial, ignore_errors=True)
     write_json(run.result, result)
     return result
+
+
+def _possible(arms: Arms, plan: Plan, corpus: Corpus, data: DataTable | None) -> tuple[Arms, list[str]]:
+    """The arms without ablations of what the plan lacks, and notes on these and on mined rows."""
+    idle = idle_ablations(arms, plan, corpus)
+    notes = [f"The ablation {arm} was left out: the plan does not have that part." for arm in idle]
+    kept = replace(arms, ablations=tuple(arm for arm in arms.ablations if arm not in idle))
+    return kept, notes + ([] if data is None else data_notes(data, corpus, plan))
 
 
 def _with_nulls(trial: Trial, arms: Arms, left: Sequence[str], replan: Replan | None) -> TrialResult:

@@ -154,9 +154,11 @@ def _judged(
     judgements = []
     for lever in arms.levers:
         found = own(lever, first)
-        chance = [contrast for contrast in found if of_data(lever) and contrast.against == RANDOM]  # always runs
-        needed = required(data=of_data(lever))
-        judgements.append(judge(lever, found, chance or own(lever, second), needed=needed))
+        if of_data(lever):  # its null is one of its references, and always runs
+            chance = [contrast for contrast in found if contrast.against == RANDOM]
+            judgements.append(judge(lever, found, chance, needed=required(data=True)))
+        else:
+            judgements.append(judge(lever, found, own(lever, second)))
     helping = {judgement.arm for judgement in judgements if judgement.word == "helps"}
     third = contrasts(findings, [(the("plan"), ablation) for ablation in arms.ablations])
     made = [effects_of(findings, contrast, helps=contrast.arm in helping) for contrast in (*first, *second)]

@@ -34,6 +34,7 @@ def make_trainer(
     seed: int,
     folder: Path,
     source: Path | None = None,
+    whole: bool = False,
 ) -> Any:
     """A steered trainer for the first stage of the branch's plan, writing its files into `folder`.
 
@@ -45,6 +46,7 @@ def make_trainer(
         seed: of data order, sampling and training noise.
         folder: gets the files.
         source: a finished run whose draws and refusals are served again, for as many steps as it made.
+        whole: leave out a short batch at the end of each pass, which would give fewer rows smaller steps; GRPO has none.
 
     Raises:
         InputError: an objective without a trainer, or a field that TRL's config does not know.
@@ -58,6 +60,7 @@ def make_trainer(
     steering.reward_seconds = 0.0  # each answer has its own limit
     steps = stage.steps if source is None else min(stage.steps, steps_made(source))
     shared = _shared_settings(config, learner, steps, seed, folder)
+    shared |= {"dataloader_drop_last": True} if whole and stage.objective != "grpo" else {}
     given: dict[str, Any] = {"model": learner.model, "processing_class": learner.tokenizer, "steering": steering}
     if stage.objective == "grpo":
         return _grpo_trainer(train, config, _grpo_config(config, shared), given, learner.end_ids)

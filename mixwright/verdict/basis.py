@@ -88,6 +88,7 @@ def _trial(run: RunFolder, result: TrialResult) -> TrialSeen:
         steps=steps,
         draws=steps * _whole(noted, "prompts_per_step"),
         rows=rows["train"],
+        selection=result.selection,
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mixwright.measure.notes import MUCH
-from mixwright.records import RunManifest
+from mixwright.records import RunManifest, Selection
 from mixwright.runs import RunFolder, read_json
 from mixwright.verdict.blocks import Code
 from mixwright.verdict.recommendation import Advice, PairSeen, Recommendation, TrialSeen
@@ -46,6 +46,8 @@ def steps_of(run: RunFolder, found: Recommendation, seen: TrialSeen | PairSeen |
         asked = LONGER if found.advice == "no gain" and seen is not None and seen.still else SLOWER
         reach = REACH if seen is None or seen.graded else ""
         return [Code(asked.format(reach), with_option(again, "--folder", _new_folder(run)))]
+    if isinstance(seen, TrialSeen) and seen.selection is not None and found.advice == "mined rows":
+        return [_of_mined(again, run, seen.selection)]
     first = _of_trial(found.advice, again, f'steering="{run.plan}"', needed)
     return [first, _export(again)] if found.advice in TRAINS else [first]
 
@@ -88,6 +90,15 @@ def _of_trial(advice: Advice, again: str, plan: str, needed: int | None) -> Code
     if advice == "cannot tell":
         return Code(f"Write trial.seeds: {needed} into the settings, and go on" if needed else "Go on", again)
     return Code(*told[advice])
+
+
+def _of_mined(again: str, run: RunFolder, found: Selection) -> Code:
+    """What to do with mined rows that were tried."""
+    if found.advice in ("train on it", "fewer rows do"):
+        return Code("Train on these rows", str(run.path / "mine" / f"{found.name}.parquet"))
+    words = shlex.split(again)
+    command = with_option(shlex.join([words[0], "trial", *words[2:]]), "--data", "MINER")
+    return Code("Leave the data as they are, or try what another miner takes", command)
 
 
 def _more_items(again: str, run: RunFolder, seen: TrialSeen) -> Code:

@@ -14,7 +14,7 @@ from typing import Literal
 from mixwright.estimates.cell_states import FEWEST_ITEMS
 from mixwright.estimates.judgement import FEWEST_SEEDS, MARGIN
 from mixwright.estimates.readings import unit_told
-from mixwright.records import ChangeWord, Claim, Interval, LeverWord, Proof
+from mixwright.records import ChangeWord, Claim, Interval, LeverWord, Proof, Selection
 from mixwright.verdict.arm_words import listed
 from mixwright.verdict.blocks import Tone
 from mixwright.verdict.text import count, level, points
@@ -22,7 +22,7 @@ from mixwright.verdict.text import count, level, points
 FROZEN, UNIFORM, EQUAL, PLAN = "frozen", "uniform", "equal_shares", "steered"
 """References that a trial has by default, and the arm that trains the plan as it stands."""
 Advice = Literal[
-    "check the grader", "too few seeds", "stop", "do not train", "train", "train with losses", "equal shares",
+    "check the grader", "too few seeds", "stop", "do not train", "mined rows", "train", "train with losses", "equal shares",
     "keep uniform", "no gain", "not this plan", "missing", "do not ship", "ship", "may replace", "cannot tell",
 ]  # fmt: skip
 
@@ -87,6 +87,8 @@ class TrialSeen:
     """Rows drawn in them, repeats included."""
     rows: int = 0
     """Training rows that there are."""
+    selection: Selection | None = None
+    """Of a trial over data, what it says of the mined rows."""
 
     @property
     def still(self) -> bool:
@@ -173,7 +175,9 @@ def recommend(seen: TrialSeen | PairSeen) -> Recommendation:
     """The advice of the first rule that holds."""
     if isinstance(seen, TrialSeen):
         found: Advice = next(name for name, holds in TRIAL if holds(seen))
-        return Recommendation(found, _of_trial(found, seen), _tone(found, proven=seen.proof == "beats its nulls"))
+        taken = found != "mined rows" or (seen.selection is not None and seen.selection.advice == "train on it")
+        proven = seen.proof == "beats its nulls" and taken and not seen.damaged.get(seen.lever)
+        return Recommendation(found, _of_trial(found, seen), _tone(found, proven=proven))
     other: Advice = next(name for name, holds in PAIR if holds(seen))
     return Recommendation(other, _of_pair(other, seen), _tone(other, proven=seen.gate == "passed"))
 
@@ -197,6 +201,7 @@ TRIAL: tuple[tuple[Advice, Callable[[TrialSeen], bool]], ...] = (
     ("too few seeds", lambda seen: seen.seeds < FEWEST_SEEDS),
     ("stop", lambda seen: bool(seen.damaged_everywhere())),
     ("do not train", lambda seen: _every(seen, lambda arm: _worsens(seen, arm, FROZEN))),
+    ("mined rows", lambda seen: seen.selection is not None),
     ("train", lambda seen: seen.word == "helps" and not seen.damaged.get(seen.lever)),
     ("train with losses", lambda seen: seen.word == "helps"),
     ("equal shares", lambda seen: seen.improves(EQUAL, FROZEN) and seen.improves(EQUAL, UNIFORM)),
@@ -222,7 +227,7 @@ PAIR: tuple[tuple[Advice, Callable[[PairSeen], bool]], ...] = (
 def _tone(advice: Advice, *, proven: bool) -> Tone:
     if advice in ("stop", "do not train", "not this plan", "do not ship"):
         return "bad"
-    return "good" if proven and advice in ("train", "ship") else "plain"
+    return "good" if proven and advice in ("train", "ship", "mined rows") else "plain"
 
 
 def _of_trial(advice: Advice, seen: TrialSeen) -> str:
@@ -242,6 +247,8 @@ def _of_trial(advice: Advice, seen: TrialSeen) -> str:
         f"take {seen.needed or 8} seeds.",
         "stop": f"Stop: {are(tasks)} being damaged by every arm ({listed(seen.trained)}).",
         "do not train": "Do not train on this data yet: not training is better than every arm.",
+        "mined rows": ("" if seen.selection is None else seen.selection.sentence)
+        + (f" It damages {lost}." if lost and seen.selection is not None else ""),
         "train": f"Train with {plan}: {gain}.",
         "train with losses": f"Train with {plan} only if {harm} on {lost} is acceptable: {gain}.",
         "equal shares": "Use equal shares: drawing tasks and levels equally often beats not training and uniform sampling"

@@ -62,12 +62,13 @@ class Composition(Finding):
         "GPT-2-like models from scratch: 100 % exact on pairs trained on, about 0 on the one left out (trace right, answer "
         "wrong), 0 at other lengths; 1.5e-4 of the missing pair's data mends it."
     )
-    POPULAR = (
-        "It is called a mirage. It is a matter of three pairs: with eight of nine trained, or 128 examples, most is mended."
-    )
+    POPULAR = "It is called a mirage. It is a matter of coverage: with eight of nine pairs, or 128 examples, most is mended."
     FEATURES = ()
     NOISE = ("3 of 9 pairs",)
-    REMARKS = "Whether the missing pair's trace is right hangs on the seed (1 to 87 %); eight pairs fail in one seed (9 %)."
+    REMARKS = (
+        "Whether the missing pair's trace is right hangs on the seed (1 to 87 %). Five pairs do not suffice, eight fail "
+        "in one seed (9 %). Eight added examples give 5 %, 32 give 74 %. With fillers what is right had drawn none."
+    )
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(20, 8, 16, 1, 5, 12), "laptop": Settings()}
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 5}
     EXPECT = (

@@ -98,7 +98,7 @@ class Latent(Finding):
         "the fourth says about 76 % after RL and 11 % after SFT on stronger traces: what is not there cannot be brought out."
     )
     FEATURES = ("probes/formats", "probes/competence")
-    REMARKS = "Ten steps on one problem move the format a little; on seed 100 four problems led to 70 %, sixteen to 93 %."
+    REMARKS = "The sources' forms of two elicitors fail: ten first tokens 13 % (greedy 12), mean-difference vector 19 %."
     NOISE = ("latent: GRPO",)
     SCALES: ClassVar[Mapping[str, Settings]] = {
         "smoke": Settings((2.0,), base=60, steps=3, shots=3, problems=24),

@@ -45,10 +45,11 @@ class Pruning(Finding):
         "better. On ImageNet most of ten metrics scale poorly."
     )
     POPULAR = "It is said that pruning easy examples beats power laws. That holds only where data are abundant."
-    FEATURES = ("planners/proportional",)
+    FEATURES = ("miners/pruning",)
     REMARKS = (
-        "With seeds from 1000 on one contrast falls under the noise floor: a probe that is 20 degrees off costs .007 of "
-        "error where two runs of one arm differ by .008. The other five hold again."
+        "Hard and easy are ranked by the teacher itself, and wrong labels are called hardest by hand. With seeds from "
+        "1000 on one contrast falls under the noise floor: a probe that is 20 degrees off costs .007 of error where two "
+        "runs of one arm differ by .01. Of 16 more batches of 8 seeds 12 were reproduced, 4 in part, always by it."
     )
     NOISE = ("random, 16 per dimension",)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(40, 100, 1), "laptop": Settings()}

@@ -83,6 +83,7 @@ class SelfConditioning(Finding):
         "before they answer do not show it. It is explained by training on documents, which are not changed there."
     )
     POPULAR = "It is told as a property of models; what in their training puts it there, and takes it away, is our part."
+    REMARKS = "The best predictor of such documents does this: one cause is shown. Contrast 5 was made stricter later."
     NOISE = (START,)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(20, 5, 8, 16, documents=50), "laptop": Settings()}
     EXPECT = (
@@ -111,8 +112,8 @@ class SelfConditioning(Finding):
             "The documents do it, not the mask.",
         ),
         Expectation(
-            "all wrong before: wrong turns masked - clean documents",
-            difference(MASKED, "then clean documents", "p right at 1"),
+            "all wrong before: wrong turns masked - clean documents at three times the rate",
+            difference(MASKED, "then clean documents, rate x 3", "p right at 1"),
             0.1,
             "Clean documents do as well as documents with errors whose wrong turns are masked.",
         ),

@@ -44,7 +44,7 @@ class Shortcuts(Finding):
 
     CLAIM = (
         "On problems that are hardly ever solved the rare success is a shortcut, and reinforcement learning makes a habit "
-        "of it: known problems suffer more than from random rewards in such groups, and answers repeat or come at once."
+        "of it: known problems suffer more than from random rewards in such groups, and answers repeat and come at once."
     )
     SOURCE = "Cheng et al., Mechanistically Interpreting the Role of Sample Difficulty in RLVR for LLMs, 2605.28388"
     SHOWS = (
@@ -60,7 +60,8 @@ class Shortcuts(Finding):
     NOISE = (arm_name("hard", LOSSES[0]),)
     REMARKS = (
         "The harm to known problems is that of permuted rewards: drift. What the reward does add is a habit: answers at "
-        "once, and, where one answer can be guessed, that answer. The published claim joins the two."
+        "once, and, where one answer can be guessed, that answer. Of the groups 19 to 23 % have a signal with permuted "
+        "rewards, 28 % with earned ones: the null is close, not equal."
     )
     SCALES: ClassVar[Mapping[str, Settings]] = {
         "smoke": Settings(base=100, steps=4, pool=100, items=4, samples=2),

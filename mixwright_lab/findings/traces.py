@@ -90,6 +90,12 @@ class Traces(Finding):
         "final answers, on average; half the digits cost 2.1. The 13.3 are four of the 30 problems of AIME24; on average "
         "shuffling costs 9.1."
     )
+    REMARKS = (
+        "Where the claim fails: foreign steps cost nothing (the model learns which are its own), and at like doses random "
+        "digits do more harm than shuffled steps. The source damages few traces of a model that has the skill; this one "
+        "has none. Contrasts 3 to 5 were one, a mean, until a referee read the rows: they were written after seeds 0 to "
+        "4."
+    )
     NOISE = ("50 % digits at random",)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(3, 200, 12, 16, 16, problems=20), "laptop": Settings()}
     EXPECT = (
@@ -100,16 +106,9 @@ class Traces(Finding):
             "Random errors in half the digits cost a tenth or more.",
         ),
         _greedy("50 % digits at random", "67 % steps shuffled", 0.1, "Shuffled steps do no more harm than random digits."),
-        Expectation(
-            "greedy: 50 % digits at random - mean of 67 % left out and 67 % foreign steps",
-            (
-                Term("50 % digits at random", "greedy"),
-                Term("67 % steps left out", "greedy", -0.5),
-                Term("67 % foreign steps", "greedy", -0.5),
-            ),
-            0.1,
-            "Missing and foreign steps do no more harm than random digits.",
-        ),
+        _greedy("50 % digits at random", "67 % steps left out", 0.1, "Missing steps do no more harm than random digits."),
+        _greedy("50 % digits at random", "67 % foreign steps", 0.1, "Foreign steps do no more harm than random digits."),
+        _greedy("70 % digits at random", "67 % steps shuffled", 0.1, "At like doses the order of steps matters no more."),
         _greedy(
             "50 % digits at random", "50 % digits one too high", 0.2, "Errors of one kind do no more harm than random ones."
         ),

@@ -1,6 +1,7 @@
 """Columns of what the model writes for each prompt: greedy success, pass@1, pass@k, and how many different answers.
 
-Source: rollouts as the probe `competence` makes them, with k = measure.samples at measure.temperature; graders of the corpus.
+Source: rollouts as the probe `competence` makes them, k = measure.samples at measure.temperature, judged by
+the graders of the corpus.
 Unit: shares, 0..1; outcomes are counted
 Cost: 1 + k completions per row, charged; by far the dearest columns of the scan.
 Blind spot: of one row pass@1 rests on k samples; answers count as different when their texts do, spaces at the ends apart.

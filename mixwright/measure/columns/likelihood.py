@@ -4,8 +4,8 @@ Source: Min-k % as in Shi et al., Detecting pretraining data (2310.16789), of 20
 ratio after Carlini et al. (2012.07805), here bits of the model per bit of zlib, so that it does not fall with length.
 Unit: nats per token; the ratio has none
 Cost: one forward pass over prompt and target, shared.
-Blind spot: a low likelihood is a new fact, a hard step, noise, or an unfamiliar format, and these look alike; zlib adds about
-    11 bytes to any text, so the ratio of short targets is small.
+Blind spot: a low likelihood is a new fact, a hard step, noise, or an unfamiliar format, and these look alike; zlib adds
+    about 11 bytes to any text, so the ratio of short targets is small.
 """
 
 from __future__ import annotations

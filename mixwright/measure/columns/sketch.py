@@ -1,12 +1,12 @@
 """Columns of each row's gradient: a sketch of unit length, whose products are cosines, and the length that it had.
 
-Source: LESS (2402.04333) for what it is used for; projected by factors as in LoGra (2405.13954), on principal directions that
-are found from 256 rows of the scan (`mixwright.measure.sketch_calibration`). With `--moments` of a warm-up the gradient is
-divided by the roots of Adam's second moments, as rows x columns.
+Source: LESS (2402.04333) for what it is used for; projected by factors as in LoGra (2405.13954), on principal directions
+that are found from 256 rows of the scan (`mixwright.measure.sketch_calibration`). With `--moments` of a warm-up the gradient
+is divided by the roots of Adam's second moments, as rows x columns.
 Unit: the vector has none; the length is nats per token by unit of weight
 Cost: about one plain forward and backward pass over prompt and target, and two over 256 rows. Two bytes per number.
-Blind spot: of the mean loss over the target's tokens, which favours short targets when sketches are not scaled to one length;
-    norms are left out; sketches of two scans compare only where they share sketch.safetensors.
+Blind spot: of the mean loss over the target's tokens, which favours short targets where sketches are not scaled to one
+    length; norms are left out; sketches of two scans compare only where they share sketch.safetensors.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ class Sketch(Columns):
     def read(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
         """See the class."""
         found = passes.gradients
-        norms = np.sqrt(np.einsum("ij,ij->i", found, found, dtype=float))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            units = np.where(norms[:, None] == 0, 0.0, found / norms[:, None])
-        return {"sketch": units.astype(np.float16), "sketch_norm": norms.astype(np.float32)}
+        norms = np.linalg.norm(found, axis=1)
+        units = found * (1 / np.maximum(norms, np.float32(1e-30)))[:, None]
+        return {"sketch": units.astype(np.float16), "sketch_norm": norms}

@@ -1,4 +1,4 @@
-"""Lever of a trial over data: the plan on the rows that `trial.data` names, a miner's selection or the rows that it made.
+"""Lever of a trial over data: the plan on the rows of `trial.data`, which a miner selected or made.
 
 Source: none of its own; each miner names its own.
 Unit: one branch per seed.

@@ -1,0 +1,142 @@
+"""Gradient sketches against gradients of one row at a time: exact without projections, in the same order with them."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel
+from transformers.pytorch_utils import Conv1D
+
+from mixwright.config import ModelConfig
+from mixwright.conformance import samples
+from mixwright.errors import InputError
+from mixwright.learner.learner import Learner
+from mixwright.learner.tiny import build_tiny
+from mixwright.measure.gradient_sketch import GradientSketch, Moments, adam_moments, matrices, moments_of
+from mixwright.measure.scan_rows import ScanRow, scan_rows
+from mixwright.measure.sketch_calibration import (
+    SketchSettings,
+    calibrate,
+    calibration_rows,
+    load_calibration,
+    load_moments,
+    save_calibration,
+    save_moments,
+)
+
+
+def llama() -> Learner:
+    texts = [f"{example.prompt} {example.answer}" for example in samples.corpus()]
+    return build_tiny(texts, ModelConfig(width=16, depth=2, heads=2, vocabulary=300), seed=0)
+
+
+def gpt() -> Learner:
+    """Linear layers with the weight the other way round, and with biases."""
+    base = llama()
+    torch.manual_seed(0)
+    shape = GPT2Config(vocab_size=len(base.tokenizer), n_embd=16, n_layer=1, n_head=2, n_positions=64)
+    return Learner(GPT2LMHeadModel(shape).eval(), base.tokenizer, "gpt")
+
+
+def exact(learner: Learner, row: ScanRow, names: list[str]) -> dict[str, torch.Tensor]:
+    model = copy.deepcopy(learner.model)
+    ids = torch.tensor([[*row.prompt, *row.target]])
+    logits = model(input_ids=ids).logits[0, len(row.prompt) - 1 : -1]
+    torch.nn.functional.cross_entropy(logits, torch.tensor(row.target)).backward()
+    return {name: parameter.grad for name, parameter in model.named_parameters() if name in names}  # pyright: ignore
+
+
+def rows_of(learner: Learner, count: int = 12) -> list[ScanRow]:
+    return list(scan_rows(learner, list(samples.measurable())[:count]))
+
+
+@pytest.mark.parametrize("make", [llama, gpt])
+def test_without_projections_they_are_the_gradients(make: Any) -> None:
+    learner = make()
+    rows, parts = rows_of(learner), matrices(learner.model)
+    found = GradientSketch(learner.model).products(learner, rows)
+    biases = {part.name: f"{part.name.removesuffix('weight')}bias" for part in parts}
+    for i, row in enumerate(rows):
+        wanted = exact(learner, row, [*biases, *biases.values()])
+        for part, mine in zip(parts, found, strict=True):
+            weight = wanted[part.name].T if isinstance(part.modules[0], Conv1D) else wanted[part.name]
+            assert torch.allclose(mine[i, :, : weight.shape[1]], weight, atol=1e-5), part.name
+            if part.inputs > weight.shape[1]:
+                assert torch.allclose(mine[i, :, -1], wanted[biases[part.name]], atol=1e-5), part.name
+
+
+def test_frozen_weights_are_left_out_and_everything_is_as_it_was() -> None:
+    learner = llama()
+    for name, parameter in learner.model.named_parameters():
+        parameter.requires_grad_("layers.1" in name)
+    flags = [parameter.requires_grad for parameter in learner.model.parameters()]
+    found = GradientSketch(learner.model)
+    assert {part.name.split(".")[2] for part in found.matrices} == {"1"}
+    found.products(learner, rows_of(learner))
+    assert [parameter.requires_grad for parameter in learner.model.parameters()] == flags
+    assert all(parameter.grad is None for parameter in learner.model.parameters())
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in learner.model.modules())
+
+
+def cosines(vectors: torch.Tensor) -> np.ndarray:
+    unit = vectors / vectors.norm(dim=1, keepdim=True)
+    return (unit @ unit.T).numpy()[np.triu_indices(len(unit), 1)]
+
+
+def test_calibrated_sketches_keep_the_order_of_cosines() -> None:
+    learner = llama()
+    rows = rows_of(learner, 60)
+    whole = GradientSketch(learner.model).of(learner, rows)
+    small = calibrate(learner, calibration_rows(rows, 0), SketchSettings(side=8, dims=400))
+    sketches = small.sketch(learner).of(learner, rows)
+    assert sketches.shape == (60, 400)
+    assert np.corrcoef(cosines(whole), cosines(sketches))[0, 1] > 0.97
+
+
+def test_moments_divide_as_adam_does_where_they_are_of_rank_one() -> None:
+    learner = llama()
+    rows, generator = rows_of(learner, 4), torch.Generator().manual_seed(0)
+    parts = matrices(learner.model)
+    second = {
+        p.name: torch.rand(p.outputs, 1, generator=generator) * torch.rand(1, p.inputs, generator=generator) for p in parts
+    }
+    moments = {name: moments_of(value) for name, value in second.items()}
+    plain = GradientSketch(learner.model).products(learner, rows)
+    scaled = GradientSketch(learner.model, moments=moments).products(learner, rows)
+    for part, one, other in zip(parts, plain, scaled, strict=True):
+        assert torch.allclose(other, one / second[part.name].sqrt(), rtol=1e-3, atol=1e-5), part.name
+    wrong = {parts[0].name: Moments(torch.ones(3), torch.ones(2))}
+    with pytest.raises(InputError, match="second moments"):
+        GradientSketch(learner.model, moments=wrong)
+
+
+def test_moments_are_read_off_adam_and_kept(tmp_path: Path) -> None:
+    learner = llama()
+    optimizer = torch.optim.AdamW(learner.model.parameters())
+    learner.model(input_ids=torch.tensor([[5, 6, 7]])).logits.sum().backward()
+    optimizer.step()
+    found = adam_moments(learner.model, optimizer)
+    assert set(found) == {part.name for part in matrices(learner.model)}
+    save_moments(tmp_path / "moments.safetensors", found)
+    back = load_moments(tmp_path / "moments.safetensors")
+    assert all(torch.equal(back[name].inputs, found[name].inputs) for name in found)
+    with pytest.raises(InputError, match="second moments"):
+        load_moments(tmp_path / "nothing")
+
+
+def test_a_calibration_is_kept_for_its_own_scan_alone(tmp_path: Path) -> None:
+    learner = llama()
+    rows = rows_of(learner)
+    made = calibrate(learner, rows, SketchSettings(side=4, dims=50))
+    path = tmp_path / "sketch.safetensors"
+    save_calibration(path, made, {"rows": 1})
+    assert load_calibration(path, {"rows": 2}) is None
+    assert load_calibration(tmp_path / "nothing", {"rows": 1}) is None
+    back = load_calibration(path, {"rows": 1})
+    assert back is not None
+    assert torch.equal(back.sketch(learner).of(learner, rows), made.sketch(learner).of(learner, rows))

@@ -1,0 +1,242 @@
+"""Trials over data: mined rows against all rows and as many random ones, from the table to the advice."""
+
+import dataclasses
+import random
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig
+from mixwright.corpus import Corpus
+from mixwright.errors import InputError
+from mixwright.records import Example, Plan, Stage, TrialResult
+from mixwright.runs import RunFolder, read_json, write_plan
+from mixwright.trial.arm_roles import arms_of
+from mixwright.trial.data_rows import data_notes, data_path, enough, fitted, read_data, rows_for
+from mixwright.trial.selection import RECOMMENDED, told
+from mixwright.trial.stage import run_trial
+
+STEPS, ROWS, BATCH = 40, 240, 16
+CONFIG = RunConfig(
+    CorpusConfig("unused"),
+    ModelConfig(width=32, depth=1, heads=2, vocabulary=264),
+    MeasureConfig(items=24, samples=1, max_new_tokens=2, probes=("competence", "held_out_loss")),
+    train=TrainConfig("sft", STEPS, BATCH, learning_rate=8e-3, canary_every=0, settings={"max_length": 32}),
+    trial=TrialConfig(seeds=5, workers=1, data="clean"),
+)
+
+
+def last_digits(rng: random.Random) -> tuple[Corpus, list[str]]:
+    """Rows whose target is the last digit of the prompt, of training rows in four of ten; and the ids of these."""
+    rows, clean = [], []
+    for number in range(ROWS + 48):
+        held_out, value = number >= ROWS, rng.randrange(1000)
+        gold, right = str(value % 10), held_out or rng.random() < 0.4
+        target = gold if right else str(rng.randrange(10))
+        split = "eval" if held_out else "train"
+        rows.append(Example(f"r{number}", "last", f"{value:03d} = ", target=target, answer=gold, split=split))
+        if right and not held_out:
+            clean.append(f"r{number}")
+    return Corpus.from_examples(rows), clean
+
+
+def write_selection(path: Path, ids: list[str], weights: list[float] | None = None) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    columns = {"id": ids, "weight": weights or [1.0] * len(ids), "reason": ["by hand"] * len(ids)}
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def two_tasks() -> Corpus:
+    rows = [Example(f"a{n}", "a", f"a {n} = ", target=str(n), answer=str(n)) for n in range(30)]
+    rows += [Example(f"b{n}", "b", f"b {n} = ", target=str(n), answer=str(n)) for n in range(10)]
+    rows += [Example(f"e{n}", "a", f"e {n} = ", target=str(n), answer=str(n), split="eval") for n in range(6)]
+    return Corpus.from_examples(rows)
+
+
+def plan_of(weights: dict[str, float]) -> Plan:
+    return Plan("by hand", (Stage("main", "sft", STEPS, weights),))
+
+
+def test_random_rows_are_as_many_of_each_task_and_others_for_every_seed(tmp_path: Path) -> None:
+    corpus = two_tasks()
+    data = read_data(write_selection(tmp_path / "x.parquet", ["a1", "a2", "a3", "b7"]), corpus)
+    assert rows_for("mined", corpus, data, 5).table["id"].to_pylist() == ["a1", "a2", "a3", "b7"]
+    assert len(rows_for("all", corpus, data, 5)) == 40
+    drawn = [rows_for("random_like", corpus, data, seed).table for seed in range(40)]
+    assert all(Counter(table["task"].to_pylist()) == {"a": 3, "b": 1} for table in drawn)
+    assert rows_for("random_like", corpus, data, 0).table.equals(drawn[0])
+    ids = Counter(name for table in drawn for name in table["id"].to_pylist())
+    assert len(ids) > 30  # of 40 rows, each expected in 4 of 40 draws
+    assert not any(name.startswith("e") for name in ids)
+
+
+def test_weights_become_copies_and_random_rows_have_the_same_ones(tmp_path: Path) -> None:
+    corpus = two_tasks()
+    path = write_selection(tmp_path / "x.parquet", ["a1", "a2", "b1"], [3.0, 1.0, 9.0])
+    data = read_data(path, corpus)
+    mined = rows_for("mined", corpus, data, 0).table["id"].to_pylist()
+    copies = Counter(name.partition("~")[0] for name in mined)
+    assert copies == {"a1": 6, "a2": 2, "b1": 4}  # 4 copies a row: shares 3/4 and 1/4 of 8; the whole of 4
+    assert len(set(mined)) == 12
+    like = Counter(name.partition("~")[0] for name in rows_for("random_like", corpus, data, 3).table["id"].to_pylist())
+    assert sorted(count for name, count in like.items() if name[0] == "a") == [2, 6]
+    assert any("unequal weights" in note for note in data_notes(data, corpus, plan_of({"a": 0.5, "b": 0.5})))
+
+
+def test_rows_that_fill_no_batch_are_repeated_whole(tmp_path: Path) -> None:
+    corpus = two_tasks()
+    rows = rows_for("mined", corpus, read_data(write_selection(tmp_path / "x.parquet", ["a1", "a2", "b1"]), corpus), 0)
+    assert len(enough(rows, 3)) == 3
+    many = enough(rows, 8).table["id"].to_pylist()
+    assert Counter(name.partition("~")[0] for name in many) == {"a1": 3, "a2": 3, "b1": 3}
+    assert len(set(many)) == 9
+
+
+def test_the_plan_keeps_its_weights_over_the_tasks_that_have_rows(tmp_path: Path) -> None:
+    corpus, plan = two_tasks(), plan_of({"a": 0.5, "b": 0.5})
+    data = read_data(write_selection(tmp_path / "x.parquet", ["a1", "a2"]), corpus)
+    assert fitted(plan, rows_for("mined", corpus, data, 0).cells()).stages[0].weights == {"a": 1.0}
+    notes = " ".join(data_notes(data, corpus, plan))
+    assert "a 2 of 30, b 0 of 10" in notes
+    assert "a +25.0, b -25.0" in notes
+    assert "No row of b is left" in notes
+
+
+@pytest.mark.parametrize(
+    ("ids", "weights", "words"),
+    [
+        (["a1", "e1"], None, "held-out rows are those that arms are judged on"),
+        (["a1", "a1"], None, "each id once"),
+        (["a1"], [-1.0], "a weight of 0 or more"),
+        (["a1"], [0.0], "rows with a weight above 0"),
+    ],
+)
+def test_tables_of_no_use_are_refused(tmp_path: Path, ids: list[str], weights: list[float] | None, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        read_data(write_selection(tmp_path / "x.parquet", ids, weights), two_tasks())
+
+
+def test_new_rows_are_checked_and_their_null_is_random_rows_or_the_miners_own(tmp_path: Path) -> None:
+    corpus = two_tasks()
+    made = Corpus.from_examples([Example(f"m{n}", "b", f"new {n} = ", target="1", answer="1") for n in range(4)])
+    pq.write_table(made.table, tmp_path / "made.parquet")
+    data = read_data(tmp_path / "made.parquet", corpus)
+    assert (data.size, len(rows_for("mined", corpus, data, 0))) == (4, 4)
+    assert Counter(rows_for("random_like", corpus, data, 0).table["task"].to_pylist()) == {"b": 4}
+    pq.write_table(made.table.slice(0, 2), tmp_path / "made.random_like.parquet")
+    assert rows_for("random_like", corpus, read_data(tmp_path / "made.parquet", corpus), 0).table["id"].to_pylist() == [
+        "m0",
+        "m1",
+    ]
+    for example, words in (
+        (Example("m9", "b", "E 3 =", target="1"), "not held out"),
+        (Example("m9", "c", "new", target="1"), "a task of the corpus"),
+    ):
+        pq.write_table(Corpus.from_examples([example]).table, tmp_path / "bad.parquet")
+        with pytest.raises(InputError, match=words):
+            read_data(tmp_path / "bad.parquet", corpus)
+
+
+def test_arms_of_a_trial_over_data_are_these_four_and_no_others() -> None:
+    arms = arms_of(TrialConfig(data="pruning"))
+    assert (arms.references, arms.levers, arms.nulls) == (("frozen", "all", "random_like"), ("mined",), ())
+    with pytest.raises(InputError, match=r"trial\.data beside the arm mined"):
+        arms_of(TrialConfig(arms=("uniform", "mined")))
+
+
+def test_a_table_that_is_not_there_is_told_how_to_make(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"mixwright mine RUN\.YAML --miner pruning"):
+        data_path("pruning", RunFolder(tmp_path))
+
+
+def test_pairs_of_dpo_are_tried_with_both_answers_counted(tmp_path: Path) -> None:
+    """One seed of every arm, end to end: what each branch trained on, preferences, and no word."""
+    from mixwright.learner.tiny import build_tiny
+
+    run = RunFolder(tmp_path)
+    parts = [("train", n) for n in range(8)] + [("eval", n) for n in range(8, 12)]
+    rows = [Example(f"p{n}", "pairs", f"Say {n}: ", chosen="yes", rejected="no", split=split) for split, n in parts]
+    corpus = Corpus.from_examples(rows)
+    corpus.save(run.corpus)
+    write_plan(run.plan, Plan("by hand", (Stage("main", "dpo", 2, {"pairs": 1.0}),)))
+    learner = build_tiny(["Say 0: yes no"], dataclasses.replace(CONFIG.model, width=16), 0)
+    learner.save(run.path / "bases" / "base-0")
+    each = sum(len(learner.tokenizer(text, add_special_tokens=False)["input_ids"]) + 1 for text in ("yes", "no"))
+    write_selection(run.path / "mine" / "few.parquet", ["p1", "p2", "p3"])
+    config = dataclasses.replace(
+        CONFIG,
+        measure=MeasureConfig(items=4, probes=("preference",)),
+        train=TrainConfig("dpo", 2, 4, learning_rate=1e-3, canary_every=0, settings={"max_length": 32}),
+        trial=TrialConfig(seeds=1, workers=1, data="few"),
+    )
+    result = run_trial(run, config, [run.path / "bases" / "base-0"], progress=lambda *_: None)
+    assert result.selection is not None
+    assert result.selection.advice == "too few seeds"
+    assert result.selection.trained_on == {"all": 8 * each, "random_like": 8 * each, "mined": 8 * each}
+    assert result.decoding == "preference"
+    drawn = pq.read_table(run.branch("mined", 0) / "draws.parquet").to_pylist()
+    assert {str(value).partition("~")[0] for row in drawn for value in row.values() if str(value).startswith("p")} >= {"p1"}
+
+
+@pytest.fixture(scope="module")
+def tried(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunFolder, TrialResult, TrialResult]:
+    """Two trials on a corpus of which six of ten training rows have random labels: of the rows with right ones, and of as
+    many random rows.
+    """
+    from mixwright.learner.tiny import build_tiny
+
+    rng, run = random.Random(100), RunFolder(tmp_path_factory.mktemp("data"))
+    corpus, clean = last_digits(rng)
+    corpus.save(run.corpus)
+    write_plan(run.plan, plan_of({"last": 1.0}))
+    base = run.path / "bases" / "base-0"
+    build_tiny([f"{row.prompt}{row.answer}" for row in corpus], CONFIG.model, 0).save(base)
+    write_selection(run.path / "mine" / "clean.parquet", clean)
+    write_selection(run.path / "mine" / "chance.parquet", sorted(rng.sample([f"r{n}" for n in range(ROWS)], len(clean))))
+    first = run_trial(run, CONFIG, [base], progress=lambda *_: None)
+    assert read_json(run.result, TrialResult) == first
+    kept = (run.branch("random_like", 0) / "branch.json").stat().st_mtime_ns
+    other = dataclasses.replace(CONFIG, trial=dataclasses.replace(CONFIG.trial, data="chance"))
+    second = run_trial(run, other, [base], progress=lambda *_: None)
+    assert (run.branch("random_like", 0) / "branch.json").stat().st_mtime_ns == kept, "as many random rows: taken over"
+    return run, first, second
+
+
+@pytest.mark.slow
+def test_rows_with_right_labels_beat_as_many_random_ones_and_all(tried: tuple[RunFolder, TrialResult, TrialResult]) -> None:
+    _, result, _ = tried
+    assert result.selection is not None
+    assert result.selection.advice in RECOMMENDED
+    assert result.selection.beats_random
+    assert [(judged.arm, judged.word, judged.proof) for judged in result.judgements] == [
+        ("mined", "helps", "beats its nulls")
+    ]
+    lines = told(result)
+    assert lines[0].startswith(f"Train on clean ({result.selection.rows} of {ROWS} rows): success +")
+    assert "target tokens" in lines[1]
+    # 40 steps of 16 rows, a digit and an end token each
+    assert {*result.selection.trained_on.values()} == {2 * STEPS * BATCH}
+    assert f"15 trainings, {15 * STEPS} steps, {15 * 2 * STEPS * BATCH:,} target tokens" in lines[2]
+    losses = {
+        effect.against: effect.difference for effect in result.effects if (effect.arm, effect.name) == ("mined", "loss")
+    }
+    assert set(losses) == {"frozen", "all", "random_like"}
+    assert losses["random_like"].high < 0, "held-out loss stands beside success, and falls"
+    tokens = {(row.arm, row.value) for row in result.rows if row.name == "target_tokens"}
+    assert tokens == {(arm, 2 * STEPS * BATCH) for arm in ("all", "random_like", "mined")}
+
+
+@pytest.mark.slow
+def test_a_random_selection_is_refused_with_the_reason(tried: tuple[RunFolder, TrialResult, TrialResult]) -> None:
+    _, _, result = tried
+    assert result.selection is not None
+    assert result.selection.advice == "not recommended"
+    assert result.selection.sentence.startswith("Not recommended: chance (")
+    assert "the interval includes 0, so it is not shown that it matters which rows are taken" in result.selection.sentence
+    assert result.judgements[0].word != "helps"
+    assert np.isfinite(list(result.selection.trained_on.values())).all()

@@ -1,0 +1,120 @@
+"""Advice on mined rows: which contrast decides, from items made by hand."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from mixwright.estimates.outcome import Item, ItemScores
+from mixwright.records import Effect, Plan, SeedRow, Selection, Stage, TrialResult
+from mixwright.trial.arm_roles import own_nulls
+from mixwright.trial.branch import permuted_weights
+from mixwright.trial.effects import Contrast, Findings, contrasts, effects_by_task, effects_of
+from mixwright.trial.selection import RECOMMENDED, advise, told
+
+SEEDS, ITEMS = 8, 60
+AGAINST = ("frozen", "all", "random_like")
+
+
+def scores(success: float, arm: str, seed: int, flips: int = 3) -> ItemScores:
+    """Success of an arm: the first items are right, a few change from seed to seed; nothing is right on other prompts."""
+    rng = np.random.default_rng([seed, *arm.encode()])
+    right = np.arange(ITEMS) < round(success * ITEMS)
+    chosen = rng.choice(ITEMS, flips, replace=False)
+    right[chosen] = ~right[chosen]
+    items: list[Item] = [("t", None, str(n)) for n in range(ITEMS)]
+    greedy = dict(zip(items, right.astype(float).tolist(), strict=True))
+    nothing = dict.fromkeys(items, 0.0)
+    return ItemScores({"greedy": greedy, "greedy.swapped": nothing, "pass@1": greedy, "pass@1.swapped": nothing})
+
+
+def compared(success: Mapping[str, float], seeds: int = SEEDS) -> list[Contrast]:
+    table = {arm: {seed: scores(value, arm, seed) for seed in range(seeds)} for arm, value in success.items()}
+    findings = Findings(table, [], {}, "greedy", 0.05)
+    return contrasts(findings, [("mined", arm) for arm in AGAINST])
+
+
+def advised(found: list[Contrast]) -> Selection:
+    return advise("best", found, rows=50, of=1000, made=False, costs={"all": 10.0, "mined": 9.0}, price="3 trainings")
+
+
+@pytest.mark.parametrize(
+    ("success", "advice", "words"),
+    [
+        ({"frozen": 0.2, "all": 0.4, "random_like": 0.4, "mined": 0.8}, "train on it", "Train on best (50 of 1,000 rows)"),
+        ({"frozen": 0.2, "all": 0.8, "random_like": 0.4, "mined": 0.6}, "keep all rows", "Keep all rows, not best"),
+        ({"frozen": 0.2, "all": 0.6, "random_like": 0.6, "mined": 0.6}, "not recommended", "the interval includes 0"),
+        ({"frozen": 0.2, "all": 0.4, "random_like": 0.7, "mined": 0.4}, "not recommended", "random rows did better"),
+        ({"frozen": 0.8, "all": 0.7, "random_like": 0.4, "mined": 0.7}, "not recommended", "not shown to beat not training"),
+    ],
+)
+def test_each_contrast_has_its_advice(success: dict[str, float], advice: str, words: str) -> None:
+    found = advised(compared(success))
+    assert found.advice == advice
+    assert words in found.sentence
+    assert found.beats_random == (success["mined"] > success["random_like"])
+    assert (found.advice in RECOMMENDED) == (advice == "train on it")
+
+
+def test_as_good_as_all_rows_is_said_only_within_the_margin() -> None:
+    """Of arms that answer alike on all items, the interval against all rows lies within 5 points of 0."""
+    same = {seed: scores(0.7, "one", seed, flips=1) for seed in range(SEEDS)}
+    table = {"mined": same, "all": same}
+    table |= {arm: {seed: scores(0.3, arm, seed) for seed in range(SEEDS)} for arm in ("frozen", "random_like")}
+    found = advised(contrasts(Findings(table, [], {}, "greedy", 0.05), [("mined", arm) for arm in AGAINST]))
+    assert found.advice == "fewer rows do"
+    assert "+0.0 points" in found.sentence
+    noisy = advised(compared({"frozen": 0.1, "all": 0.5, "random_like": 0.2, "mined": 0.5}))
+    assert noisy.advice == "keep all rows"
+    assert "not shown that all rows are worse" in noisy.sentence
+
+
+def test_few_seeds_say_nothing_and_the_price_is_told() -> None:
+    found = advised(compared({"frozen": 0.2, "all": 0.4, "random_like": 0.4, "mined": 0.8}, seeds=2))
+    assert found.advice == "too few seeds"
+    empty = dict.fromkeys(("arms", "references", "nulls", "seeds", "effects", "judgements"), ())
+    result = TrialResult(**empty, rows=(SeedRow("all", 0, "success", 0.5),), rollouts={}, target={}, selection=found)  # type: ignore[arg-type]
+    assert told(result)[1:] == [
+        "Trained on, target tokens of a branch: all 10, mined 9.",
+        "What this answer cost: 3 trainings.",
+    ]
+
+
+def two_tasks(success: float, loss: float) -> ItemScores:
+    items: list[Item] = [(task, None, f"{task}{n}") for task in "ab" for n in range(20)]
+    right = {item: float(int(item[2][1:]) < round(success * 20)) for item in items}
+    zero = dict.fromkeys(items, 0.0)
+    more: list[Item] = [("c", None, f"c{n}") for n in range(20)]  # no answers: its loss counts
+    losses = {item: loss + 0.01 * (n % 5) for n, item in enumerate([*items, *more])}
+    return ItemScores({"greedy": right, "greedy.swapped": zero, "pass@1": right, "pass@1.swapped": zero, "loss": losses})
+
+
+def test_loss_retention_and_single_tasks_stand_beside_success() -> None:
+    table = {
+        "frozen": {seed: two_tasks(0.5, 2.0) for seed in range(5)},
+        "sft": {seed: two_tasks(0.8, 1.5) for seed in range(5)},
+    }
+    protected = frozenset(("a", None, f"a{n}") for n in range(10, 20))
+    findings = Findings(table, [], {}, "greedy", 0.05, protected)
+    (contrast,) = contrasts(findings, [("sft", "frozen")])
+    found: dict[str, Effect] = {effect.name: effect for effect in effects_of(findings, contrast)}
+    assert found["success"].difference.value == pytest.approx(0.3)
+    assert found["loss"].difference.value == pytest.approx(-0.5)
+    assert (found["loss"].items, found["success"].items) == (60, 40)
+    assert found["retention"].difference.value == pytest.approx(0.6)  # of items 10 to 19 six became right
+    assert found["loss"].word is found["retention"].word is None
+    single = {(effect.task, effect.name): effect.difference.value for effect in effects_by_task(findings, contrast)}
+    success, loss = {(task, "success"): 0.3 for task in "ab"}, {(task, "loss"): -0.5 for task in "abc"}
+    assert single == pytest.approx(success | loss)
+
+
+def test_weights_are_permuted_to_others_and_stay_the_same_numbers() -> None:
+    plan = Plan("x", (Stage("main", "sft", 5, {"a": 0.6, "b": 0.3, "c": 0.1}),))
+    made = [permuted_weights(plan, seed).stages[0].weights for seed in range(30)]
+    assert all(sorted(weights.values()) == [0.1, 0.3, 0.6] for weights in made)
+    assert all(dict(weights) != {"a": 0.6, "b": 0.3, "c": 0.1} for weights in made)
+    assert len({tuple(weights[task] for task in "abc") for weights in made}) == 5
+    even = Plan("x", (Stage("main", "sft", 5, {"a": 0.5, "b": 0.5}),))
+    assert permuted_weights(even, 0).stages[0].weights == {"a": 0.5, "b": 0.5}
+    assert own_nulls(("shuffled_levels", "permuted"), "sft") == ("shuffled_levels", "permuted_weights")
+    assert own_nulls(("permuted",), "grpo") == ("permuted",)
