@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import math
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -236,13 +237,20 @@ def check_finding(cls: type[Finding]) -> None:
     require(bool(cls.EXPECT), "EXPECT has at least one contrast")
     require(len({expected.name for expected in cls.EXPECT}) == len(cls.EXPECT), "contrasts have names of their own")
     require(
-        all(expected.least > 0 and expected.refuted for expected in cls.EXPECT), "a least size, and what would refute it"
+        all(0 < expected.least < math.inf and expected.refuted for expected in cls.EXPECT),
+        "a least size above 0, and what would refute it",
     )
-    require({"smoke", "laptop"} <= set(cls.SCALES) and cls.SEEDS["laptop"] >= 5, "two scales; laptop has 5 seeds or more")
+    weights = [[abs(term.weight) for term in expected.terms] for expected in cls.EXPECT]
+    require(all(0 < sum(each) < math.inf for each in weights), "contrasts have terms with finite weights")
+    named = {"smoke", "laptop"}
+    require(named <= set(cls.SCALES) and named <= set(cls.SEEDS), "SCALES and SEEDS have smoke and laptop")
+    require(cls.SEEDS["smoke"] >= 1 and cls.SEEDS["laptop"] >= 5, "smoke has a seed; laptop has 5 seeds or more")
+    require(len(set(cls.NOISE)) == len(cls.NOISE), "NOISE names each arm once")
     for settings in cls.SCALES.values():
         arms = finding.arms(settings)
         require(
-            len(set(arms)) == len(arms) and set(cls.NOISE) <= set(arms), "arms have names of their own, and NOISE names some"
+            len(set(arms)) == len(arms) and all(arms) and set(cls.NOISE) <= set(arms),
+            "arms have names of their own, and NOISE names some",
         )
         require(bool(cls.NOISE), "NOISE names an arm that is run twice")
         used = {term.arm for expected in cls.EXPECT for term in expected.terms}
