@@ -27,6 +27,8 @@ WORDS: tuple[Word, ...] = ("refuted", "not reproduced", "inconclusive", "in part
 """From the worst to the best: a finding has the worst word of its contrasts."""
 FEWEST = 5
 """Paired seeds below which nothing is decided."""
+LARGEST = 1e100
+"""Size up to which a reading counts as finite: sums of squares of larger ones are not."""
 LEVEL = 0.05
 """Two-sided, over all contrasts of a finding."""
 
@@ -133,7 +135,7 @@ def formed_within(expected: Expectation, rows: Sequence[Row]) -> np.ndarray:
     for place, seed in enumerate(seeds):
         for term in expected.terms:
             reading = known[term.arm, seed].get(term.reading)
-            if reading is None or not math.isfinite(reading):
+            if reading is None or not abs(reading) <= LARGEST:
                 raise InputError(f"a finite {term.reading!r} of arm {term.arm!r}", str(reading), "Correct the finding.")
             found[place] += term.weight * reading
     return found

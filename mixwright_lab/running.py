@@ -7,6 +7,9 @@ beside other temporary files.
 
 from __future__ import annotations
 
+import functools
+import importlib
+import inspect
 import os
 import sys
 import tempfile
@@ -15,16 +18,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mixwright import catalog
+from mixwright.conformance import check_finding
 from mixwright.contracts import Finding
 from mixwright.errors import InputError
 from mixwright.runs import read_json, write_json
 from mixwright.workers.local import Job, run_jobs
 from mixwright.workers.progress import Progress, time_left
 from mixwright_lab.conditions import digest_of
-from mixwright_lab.judging import Row
+from mixwright_lab.judging import LARGEST, Row
 from mixwright_lab.result_files import Result, result_of
 
 SCALES = ("smoke", "laptop")
+LAST = 2**32
+"""Seeds lie below it: generators of other packages take no larger ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +66,17 @@ def run(name: str, scale: str, *, seed_base: int = 0, workers: int = 0) -> Resul
         workers: processes of one thread; 0 takes one per core.
 
     Raises:
-        InputError: unknown finding or scale, a seed base below 0, or a reading that is missing or no finite number.
+        InputError: unknown finding or scale, a seed base or number of workers out of range, a finding that breaks a promise
+            of its kind, a kept row that cannot be read, or a reading that is missing or no finite number.
         JobFailed: an arm raised.
     """
     if scale not in SCALES:
         raise InputError("scale smoke or laptop", repr(scale), "Name one of them.")
-    if seed_base < 0:
-        raise InputError("a seed base of 0 or more", str(seed_base), "Correct --seed-base.")
-    finding: Finding = catalog.create("findings", name)
+    if not 0 <= seed_base < LAST // 2:
+        raise InputError(f"a seed base of 0 or more, below {LAST // 2}", f"{seed_base:.6g}", "Correct --seed-base.")
+    if workers < 0:
+        raise InputError("1 worker or more, or 0 for one per core", str(workers), "Correct --workers.")
+    finding = promised(name)
     shared, tasks = tasks_of(name, finding, scale, seed_base)
     for group, title in ((shared, f"{name}: starting points"), (tasks, name)):
         missing = [task for task in group if not _place(task).is_file()]
@@ -75,6 +84,22 @@ def run(name: str, scale: str, *, seed_base: int = 0, workers: int = 0) -> Resul
         run_jobs(jobs, workers=workers, title=title, progress=None if sys.stderr.isatty() else tenths(title))
     rows = [_read(task) for task in tasks]
     return result_of(name, finding, scale, rows, sum(_read(task).seconds for task in shared))
+
+
+def promised(name: str) -> Finding:
+    """The finding of that name, if it keeps the promises of its kind: some that are broken would give a wrong word.
+
+    Raises:
+        InputError: which promise it breaks.
+    """
+    cls = catalog.load("findings", name)
+    try:
+        check_finding(cls)
+    except AssertionError as broken:
+        got = f"one that breaks this: {broken}"
+        raise InputError(f"a finding {name} that keeps its promises", got, "Correct the finding.") from None
+    finding: Finding = catalog.create("findings", name)
+    return finding
 
 
 def tasks_of(name: str, finding: Finding, scale: str, seed_base: int) -> tuple[list[Task], list[Task]]:
@@ -104,24 +129,42 @@ def work(task: Task) -> None:
     settings = finding.SCALES[task.scale]
     begun, readings = time.process_time(), dict[str, float]()
     if task.arm:
-        readings = {
-            name: float(value) for name, value in finding.run(task.arm, task.seed, settings, again=task.again).items()
-        }
+        given = finding.run(task.arm, task.seed, settings, again=task.again)
+        readings = {str(name): float(value) for name, value in given.items()}
+        for name, value in readings.items():
+            if not abs(value) <= LARGEST:  # NaN is not either
+                raise InputError(f"a finite {name!r} of {task.name}", str(value), "Correct the finding.")
     else:
         finding.prepare(task.seed, settings)
     row = Row(task.arm, task.seed, readings, time.process_time() - begun, task.again)
-    path = _place(task)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(path, row)
+    write_json(_place(task), row)
 
 
 def _read(task: Task) -> Row:
-    return read_json(_place(task), Row)
+    """The kept row. Raises InputError where the file is not the row of that task: it would count for another one."""
+    path = _place(task)
+    try:
+        row = read_json(path, Row)
+    except InputError as error:
+        remedy = "Remove the file and give the same command again."
+        raise InputError(error.expected, error.got, remedy, file=path, line=error.line) from None
+    if (row.arm, row.seed, row.again) != (task.arm, task.seed, task.again):
+        got = f"that of arm {row.arm[:80]!r}, seed {row.seed}"
+        raise InputError(f"the row of {task.name}", got, "Remove the file and give the same command again.", file=path)
+    return row
 
 
 def _place(task: Task) -> Path:
     """File of a task's row."""
     settings = catalog.load("findings", task.finding).SCALES[task.scale]
-    code = digest_of(catalog.known("findings", task.finding).module, settings, task)
+    module = catalog.known("findings", task.finding).module
+    code = digest_of(module, settings, task, *_foreign(module))
     root = os.environ.get("MIXWRIGHT_LAB_ROWS") or Path(tempfile.gettempdir()) / "mixwright-lab"
     return Path(root) / task.finding / f"{code}.json"
+
+
+@functools.cache
+def _foreign(module: str) -> tuple[str, ...]:
+    """Source of a finding of another package, which the digest of the lab's own code does not see."""
+    name = module.partition(":")[0]
+    return () if name.startswith("mixwright_lab.") else (inspect.getsource(importlib.import_module(name)),)
