@@ -65,7 +65,8 @@ class Card:
 
     def current(self, result: Result) -> bool:
         """Whether a result was judged by what the finding says now."""
-        return result.expectations == result_files.digest(self.finding)
+        named = [one.name for one in result.contrasts] == [one.name for one in self.finding.EXPECT]
+        return named and result.expectations == result_files.digest(self.finding)
 
     @property
     def command(self) -> str:

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from mixwright.contracts import Finding
+from mixwright.errors import InputError
 from mixwright.records import to_data
 from mixwright.runs import read_json, write_json
 from mixwright_lab.conditions import conditions
-from mixwright_lab.judging import Judged, Row, Word, judge
+from mixwright_lab.judging import WORDS, Judged, Row, Word, judge, word_of
 
 FOLDER = Path(__file__).parent / "results"
 
@@ -92,11 +95,35 @@ def place(name: str, seed_base: int, folder: Path = FOLDER) -> Path:
 
 def write(path: Path, result: Result) -> None:
     """Write it, atomically."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, to_data(result))
 
 
 def read(name: str, seed_base: int = 0, folder: Path = FOLDER) -> Result | None:
-    """The kept result; None where there is none. Raises InputError for a file that is no such result."""
+    """The kept result; None where there is none.
+
+    Raises:
+        InputError: the file is no such result, or contradicts itself.
+    """
     path = place(name, seed_base, folder)
-    return read_json(path, Result) if path.is_file() else None
+    if not path.is_file():
+        return None
+    result = read_json(path, Result)
+    if broken := next((told for told, kept in _holds(result, name) if not kept), ""):
+        raise InputError(f"a result of {name} with {broken}", "another", "Remove it, or run the finding again.", file=path)
+    return result
+
+
+def _holds(result: Result, name: str) -> Iterator[tuple[str, bool]]:
+    """What is true of every result that a run wrote, and whether it is of this one."""
+    found = result.contrasts
+    yield "its name", result.finding == name
+    yield "seeds, contrasts and rows", bool(result.seeds and found and result.rows)
+    yield "the seeds of its rows", set(result.seeds) == {row.seed for row in result.rows}
+    yield "least sizes above 0", all(one.least > 0 for one in found)
+    yield "means of its points", all(one.points and math.isclose(mean(one.points), one.value, abs_tol=1e-9) for one in found)
+    sizes = [(one, max(one.least, one.noise or 0.0)) for one in found]
+    yield (
+        "the words of its intervals",
+        all(one.word == word_of(one.value, one.low, one.high, size, len(one.points)) for one, size in sizes),
+    )
+    yield "the worst word of its contrasts", result.word == min((one.word for one in found), key=WORDS.index)

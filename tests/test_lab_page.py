@@ -130,7 +130,7 @@ def test_hostile_texts_are_escaped() -> None:
 def test_missing_smoke_and_unknown_results(tmp_path: Path) -> None:
     names = list(catalog.listing("findings"))
     assert [one.word for one in collect(tmp_path)] == ["not run"] * len(names)
-    result_files.write(tmp_path / "pruning.json", made(scale="smoke"))
+    result_files.write(tmp_path / "pruning.json", dataclasses.replace(made(scale="smoke"), finding="pruning"))
     result_files.write(tmp_path / "gone.1000.json", made())
     cards = collect(tmp_path)
     assert {one.word for one in cards} == {"not run"}, "smoke says nothing about a claim"
