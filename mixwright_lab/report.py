@@ -22,16 +22,19 @@ def write(results: Path, out: Path | None = None) -> list[Path]:
         out: folder to write to; None is the folder `docs` of the repository.
 
     Raises:
-        InputError: a result cannot be read, or a text lacks its markers; nothing is written then.
+        InputError: no folder of results, a result or text that cannot be read, a text without its markers; nothing is
+            written then.
     """
     folder = out or DOCS
     if out is None and not DOCS.is_dir():
         raise InputError("the repository's folder docs", "none beside the package", "Name a folder: --out DIR.")
+    if not results.is_dir():
+        raise InputError("a folder of results", f"none at {results}", "Correct --results, or run a finding first.")
     cards = collect(results)
     made = {folder / "lab.html": html(cards, unknown(results)), folder / "lab.md": lab(_text(folder), cards)}
     page = folder / "controllers.md"
     if page.is_file():
-        made[page] = controllers(page.read_text(encoding="utf-8"), cards)
+        made[page] = controllers(_read(page), cards)
     for path, text in made.items():
         write_text(path, text)
     return list(made)
@@ -41,5 +44,12 @@ def _text(folder: Path) -> str:
     """lab.md of that folder, else that of the repository, else one without words of our own."""
     for path in (folder / "lab.md", DOCS / "lab.md"):
         if path.is_file():
-            return path.read_text(encoding="utf-8")
+            return _read(path)
     return "\n\n".join(("# Laboratory", "\n".join(marks("words")), "\n".join(marks("findings")))) + "\n"
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError("text in UTF-8", str(error), "Correct the file; nothing was written.", file=path) from None
