@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 import tempfile
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +12,9 @@ from typing import Annotated
 import typer
 
 from mixwright import catalog
-from mixwright.errors import InputError
+from mixwright.errors import InputError, one_line, system_error
+from mixwright.verdict.text import line, visible
+from mixwright.workers.local import JobFailed
 from mixwright_lab import result_files
 from mixwright_lab.result_files import Result
 from mixwright_lab.running import run as run_finding
@@ -53,7 +57,7 @@ def list_findings(as_json: Annotated[bool, typer.Option("--json", help="Print JS
         return
     for one in shown:
         word = f"{one['word'] or 'not run'}{', stale: its expectations were edited since' if one['stale'] else ''}"
-        typer.echo(f"{one['name']:<20} {word:<16} {one['claim']}")
+        typer.echo(f"{one['name']:<20} {word:<16} {line(one['claim'], limit=4000)}")
 
 
 @app.command()
@@ -98,24 +102,28 @@ def _show(result: Result) -> None:
         scale, unit = (100, "points") if one.unit == "points" else (1, one.unit)
         noise = "" if one.noise is None else f", noise floor {scale * one.noise:.2g}"
         ends = f"{scale * one.value:+.3g} [{scale * one.low:.3g}, {scale * one.high:.3g}]"
-        typer.echo(f"  {one.word:<15} {one.name}: {ends} {unit} (at least {scale * one.least:.3g}{noise})")
-    line = {"name": result.finding, "word": result.word, "scale": result.scale, "seeds": list(result.seeds)}
-    line |= {"cpu_seconds": round(result.cpu_seconds, 1), "goals": [dict(goal) for goal in result.goals]}
-    typer.echo(json.dumps(line, allow_nan=False))
+        typer.echo(f"  {one.word:<15} {line(one.name)}: {ends} {line(unit)} (at least {scale * one.least:.3g}{noise})")
+    told = {"name": result.finding, "word": result.word, "scale": result.scale, "seeds": list(result.seeds)}
+    told |= {"cpu_seconds": round(result.cpu_seconds, 1), "goals": [dict(goal) for goal in result.goals]}
+    typer.echo(json.dumps(told, allow_nan=False))
 
 
 def main() -> int:
-    """Run the command line; what the user can mend is said in one sentence."""
+    """Run the command line; what the user can mend is said in one sentence. Ctrl-C leaves with 130."""
     try:
-        app(standalone_mode=False)
-    except typer.Exit as stop:
-        return stop.exit_code
-    except typer.Abort:
-        return 130
+        app(prog_name="python -m mixwright_lab")
+    except SystemExit as leaving:
+        code = leaving.code if isinstance(leaving.code, int) else 0
+        return 1 if code == 2 else code  # the parser leaves with 2 when an argument is wrong; that is input like any other
     except InputError as error:
-        typer.echo(str(error), err=True)
-        return 1
-    return 0
+        typer.echo(one_line(error), err=True)
+    except JobFailed as error:
+        typer.echo(visible(str(error)), err=True)
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        typer.echo(one_line(system_error(error)), err=True)
+    return 1
 
 
 if __name__ == "__main__":
