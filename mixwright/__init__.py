@@ -91,6 +91,7 @@ PUBLIC = (
     "mixwright.measure.scan_stage",
     "mixwright.measure.sketch_calibration",
     "mixwright.measure.stage",
+    "mixwright.mine.crossover",
     "mixwright.mine.relevance",
     "mixwright.plan.format_forecast",
     "mixwright.steer.pool",

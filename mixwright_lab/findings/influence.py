@@ -34,7 +34,7 @@ CLEAN = tuple(f"{way}{WITHOUT}" for way in ("LESS", "random", "all rows"))
 
 @dataclass(frozen=True)
 class Settings:
-    """Of the base, the pool, and the training on what is selected."""
+    """Of base, pool and training."""
 
     base: int = 500
     """Steps of SFT of the base on known operations."""
@@ -43,7 +43,6 @@ class Settings:
     each: int = 200
     """Helpers, as many look-alikes, and as many rows that are selected."""
     shots: int = 60
-    """Target rows that are known to the selection."""
     warm: int = 150
     """Steps of warm-up, on a tenth of the pool."""
     steps: int = 200
