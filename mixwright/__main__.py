@@ -155,7 +155,10 @@ def mine(
     miner: Annotated[str, typer.Option(metavar="NAME", help="How to choose or make rows (mixwright list miners).")],
     keep: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="Share of the rows to choose, 0 to 1.")] = None,
     export_to: Annotated[
-        Path | None, typer.Option(help="Folder for the mined rows as JSONL and as a datasets folder.")
+        Path | None, typer.Option(help="Folder for the mined rows as JSONL and as a datasets folder, or for --export.")
+    ] = None,
+    export: Annotated[
+        str | None, typer.Option(metavar="FORMAT", help="Write them for a trainer: trl, axolotl, llama-factory, verl.")
     ] = None,
     tried: Annotated[bool, typer.Option("--try", help="Then try them: measure, plan, trial, verdict.")] = False,
     folder: Folder = None,
@@ -163,7 +166,9 @@ def mine(
     """Choose training rows, or make new ones, each with a reason; --try says whether that was worth it."""
     from mixwright.cli.mining import mine_folder
 
-    mine_folder(*_load(config, folder), config.parent, miner=miner, keep=keep, export_to=export_to, tried=tried)
+    mine_folder(
+        *_load(config, folder), config.parent, miner=miner, keep=keep, export_to=export_to, tried=tried, export=export
+    )
 
 
 @app.command()

@@ -6,14 +6,17 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from mixwright.cli import output
 from mixwright.cli.concluding import conclude
+from mixwright.cli.export import plug_in
+from mixwright.cli.mined_export import export_mined
 from mixwright.errors import InputError, one_line
 
 if TYPE_CHECKING:
     from mixwright.config import RunConfig
+    from mixwright.records import Objective
     from mixwright.runs import RunFolder
 
 WHOLE = ("chosen rows", "Keep all rows: there is no choice to try.")
@@ -23,7 +26,15 @@ MARK = "mined.json"
 
 
 def mine_folder(
-    settings: RunConfig, run: RunFolder, base: Path, *, miner: str, keep: float | None, export_to: Path | None, tried: bool
+    settings: RunConfig,
+    run: RunFolder,
+    base: Path,
+    *,
+    miner: str,
+    keep: float | None,
+    export_to: Path | None,
+    tried: bool,
+    export: str | None = None,
 ) -> None:
     """Mine a run's corpus and say what came of it.
 
@@ -35,9 +46,10 @@ def mine_folder(
         keep: share of the rows; None takes the settings'.
         export_to: folder for the rows as trainers read them.
         tried: go on to measure, plan, try them and write the verdict.
+        export: trainer whose format the rows are written in, to `export_to`, or to export/<miner>-<format> in the run.
 
     Raises:
-        InputError: an unknown miner or option, or what it refuses.
+        InputError: an unknown miner, option or format, or what it refuses.
     """
     from mixwright.corpus import Corpus
     from mixwright.mine.exports import export_rows
@@ -46,7 +58,9 @@ def mine_folder(
     from mixwright.opening import opened, workers
 
     make_miner(miner, options_of(settings, miner, keep))
-    if export_to is not None and export_to.exists() and not (export_to / MARK).is_file():
+    if export is not None:
+        plug_in(export)
+    elif export_to is not None and export_to.exists() and not (export_to / MARK).is_file():
         raise InputError("a new folder for --export-to", "one that holds other things", "Name another.", file=export_to)
     with workers(settings) as pool, opened(settings, run, base=base, pool=pool):
         path = mine_run(settings, run, pool, miner, keep=keep, base=base, say=output.say)
@@ -56,7 +70,22 @@ def mine_folder(
     for note in told["notes"]:
         output.say(one_line(f"  {note}"))
     output.out(f"{path}: {told['rows']:,} {told['kind']}, {told['price']}")
-    if export_to is not None:
+    if export is not None:
+        place = export_to or run.path / "export" / f"{miner}-{plug_in(export)}"
+        train = settings.train
+        for line in export_mined(
+            path,
+            Corpus.load(run.corpus),
+            export,
+            place,
+            objective=cast("Objective", train.objective),
+            batch=train.prompts,
+            group=train.generations,
+            seed=settings.seed,
+        ):
+            output.say(one_line(f"  {line}"))
+        output.out(f"{place}: the rows as {export} reads them")
+    elif export_to is not None:
         if export_to.exists():
             shutil.rmtree(export_to)
         for line in export_rows(path, Corpus.load(run.corpus), export_to):
