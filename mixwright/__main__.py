@@ -20,12 +20,21 @@ import typer
 from mixwright import __version__
 from mixwright.cli import output
 from mixwright.cli.concluding import FOUND, conclude, stricter
-from mixwright.cli.options import COLUMNS_HELP, Measuring, columns_of, decoding_of, with_measuring
+from mixwright.cli.options import (
+    COLUMNS_HELP,
+    DATA_HELP,
+    SCANNED_HELP,
+    SCORES_HELP,
+    Measuring,
+    columns_of,
+    decoding_of,
+    load_settings,
+    with_measuring,
+)
 from mixwright.errors import InputError, no_room, one_line, system_error
 
 if TYPE_CHECKING:
-    from mixwright.config import RunConfig
-    from mixwright.runs import RunFolder
+    pass
 
 YOUR_INPUT, OUR_BUG = 1, 2
 FAILING = {"error": ("error",), "warning": ("error", "warning"), "never": ()}
@@ -37,7 +46,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="Decide what a language model trains on, and prove what that did to it. "
-    "Flow: audit -> measure -> plan -> steer -> trial -> verdict.",
+    "Flow: audit -> measure -> scan -> mine -> plan -> steer -> trial -> verdict.",
 )
 
 Config = Annotated[Path, typer.Argument(metavar="RUN.YAML", help="Settings, as `mixwright run --init` writes them.")]
@@ -54,12 +63,7 @@ EXPORT_HELP = (
     "is exported as it stands."
 )
 EXPORT_TO_HELP = "Folder of --export; default: export/FORMAT in the run folder, or here with --corpus."
-SCANNED_HELP = (
-    "Groups or single columns (`mixwright list columns`), or all. Default: those without rollouts, gradients, vectors."
-)
 FAIL_HELP = "Exit with 3 when anything this grave or graver was seen; never: 0 whatever was seen, for people who read."
-DATA_HELP = "Try mined rows instead of the plan: a miner's name or a table, against all rows and as many random ones."
-SCORES_HELP = "A run folder with a trial, or a CSV, JSONL or Parquet table: candidate, score, and perhaps group and run."
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")]
 
 
@@ -128,7 +132,7 @@ def measure(source: Source, asked: Measuring, folder: Folder = None, full: Full 
         from mixwright.opening import opened, workers
 
         config = Path(source)
-        settings, run = _load(config, folder)
+        settings, run = load_settings(config, folder)
         with workers(settings) as pool, opened(settings, run, base=config.parent, pool=pool):
             found = measure_bases(settings, run, pool, base=config.parent, say=output.say)
             rows = [row for row in found if row.example is None]
@@ -146,7 +150,7 @@ def scan(
     """Read every row once with the starting model: a table of losses, IFD, entropy, gradients, pass rates, per example."""
     from mixwright.cli.scanning import scan_folder
 
-    scan_folder(*_load(config, folder), config.parent, columns=columns, sample=sample, moments=moments)
+    scan_folder(*load_settings(config, folder), config.parent, columns=columns, sample=sample, moments=moments)
 
 
 @app.command()
@@ -154,12 +158,8 @@ def mine(
     config: Config,
     miner: Annotated[str, typer.Option(metavar="NAME", help="How to choose or make rows (mixwright list miners).")],
     keep: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="Share of the rows to choose, 0 to 1.")] = None,
-    export_to: Annotated[
-        Path | None, typer.Option(help="Folder for the mined rows as JSONL and as a datasets folder, or for --export.")
-    ] = None,
-    export: Annotated[
-        str | None, typer.Option(metavar="FORMAT", help="Write them for a trainer: trl, axolotl, llama-factory, verl.")
-    ] = None,
+    export_to: Annotated[Path | None, typer.Option(help="Folder for the rows: JSONL, datasets, or --export.")] = None,
+    export: Annotated[str | None, typer.Option(metavar="FORMAT", help="trl, axolotl, llama-factory or verl.")] = None,
     tried: Annotated[bool, typer.Option("--try", help="Then try them: measure, plan, trial, verdict.")] = False,
     folder: Folder = None,
 ) -> None:
@@ -167,7 +167,13 @@ def mine(
     from mixwright.cli.mining import mine_folder
 
     mine_folder(
-        *_load(config, folder), config.parent, miner=miner, keep=keep, export_to=export_to, tried=tried, export=export
+        *load_settings(config, folder),
+        config.parent,
+        miner=miner,
+        keep=keep,
+        export_to=export_to,
+        tried=tried,
+        export=export,
     )
 
 
@@ -199,7 +205,7 @@ def plan(
     if given := [f"--{name}" for name, value in {**direct, "output": output_file}.items() if value is not None]:
         raise InputError(f"{', '.join(given)} beside --corpus FILE", "no --corpus", "Add it, or set this in RUN.YAML.")
     config = Path(source)
-    plan_folder(*_load(config, folder), config.parent, export, export_to, dry_run=dry_run)
+    plan_folder(*load_settings(config, folder), config.parent, export, export_to, dry_run=dry_run)
 
 
 @app.command()
@@ -209,7 +215,7 @@ def steer(config: Config, folder: Folder = None, dry_run: DryRun = False) -> Non
     from mixwright.opening import check_plan, opened, workers
     from mixwright.trial.stage import steer_once
 
-    settings, run = _load(config, folder)
+    settings, run = load_settings(config, folder)
     if dry_run:
         output.out_rows(("task", "planned share", "drawn", "of draws"), rehearse(settings, run, base=config.parent))
         return
@@ -232,7 +238,7 @@ def trial(
     from mixwright.trial.selection import told
     from mixwright.trial.stage import try_plan
 
-    settings, run = _load(config, folder)
+    settings, run = load_settings(config, folder)
     settings = settings if data is None else replace(settings, trial=replace(settings.trial, data=data))
     with (
         workers(settings) as pool,
@@ -317,7 +323,7 @@ def run(
         raise InputError("--init beside --eval, --model and --objective", "none", "Add it, or set them in RUN.YAML.")
     if source is None:
         raise InputError("RUN.YAML", "nothing", "Write one with: mixwright run --init TRAIN.jsonl")
-    settings, place = _load(source, folder)
+    settings, place = load_settings(source, folder)
     if dry_run:
         output.out_rows(("stage", "what would be done"), outline(settings, place, base=source.parent))
         return
@@ -360,18 +366,6 @@ def explain(name: Annotated[str, typer.Argument(help="A name from `mixwright lis
     from mixwright.cli.plugins import show_row
 
     show_row(name)
-
-
-def _load(config: Path, folder: Path | None) -> tuple[RunConfig, RunFolder]:
-    """The settings and the run folder that belongs to them; nothing is made."""
-    from mixwright.config import RunConfig
-    from mixwright.corpus.reading import SUFFIXES
-    from mixwright.runs import RunFolder, read_yaml
-
-    if config.is_dir() or config.suffix.lower() in (*SUFFIXES, ".gz"):
-        remedy = f"Write settings for them: mixwright run --init {config}; then: mixwright run run.yaml --dry-run"
-        raise InputError("settings, RUN.YAML", f"examples, {config}", remedy)
-    return read_yaml(config, RunConfig), RunFolder(folder or Path("runs") / config.stem)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -37,7 +37,7 @@ FLAGS = {
     "audit": "TRAIN --check --column --eval --fail-on --full --grader --json --task",
     "measure": flags("RUN.YAML|MODEL", "--folder --full --json"),
     "scan": "RUN.YAML --columns --folder --moments --sample",
-    "mine": "RUN.YAML --export-to --folder --keep --miner --try",
+    "mine": "RUN.YAML --export --export-to --folder --keep --miner --try",
     "plan": flags("RUN.YAML|MODEL", "--dry-run --export --export-to --folder --objective --output --planner --steps"),
     "steer": "RUN.YAML --dry-run --folder",
     "trial": "RUN.YAML --data --folder",

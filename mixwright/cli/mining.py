@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from mixwright.cli import output
 from mixwright.cli.concluding import conclude
 from mixwright.cli.export import plug_in
 from mixwright.cli.mined_export import export_mined
 from mixwright.errors import InputError, one_line
+from mixwright.runs import write_text
 
 if TYPE_CHECKING:
     from mixwright.config import RunConfig
@@ -51,17 +53,12 @@ def mine_folder(
     Raises:
         InputError: an unknown miner, option or format, or what it refuses.
     """
-    from mixwright.corpus import Corpus
-    from mixwright.mine.exports import export_rows
     from mixwright.mine.job import mine_run, options_of
     from mixwright.mine.stage import make_miner
     from mixwright.opening import opened, workers
 
     make_miner(miner, options_of(settings, miner, keep))
-    if export is not None:
-        plug_in(export)
-    elif export_to is not None and export_to.exists() and not (export_to / MARK).is_file():
-        raise InputError("a new folder for --export-to", "one that holds other things", "Name another.", file=export_to)
+    _check_export(export, export_to)
     with workers(settings) as pool, opened(settings, run, base=base, pool=pool):
         path = mine_run(settings, run, pool, miner, keep=keep, base=base, say=output.say)
     told = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
@@ -70,33 +67,44 @@ def mine_folder(
     for note in told["notes"]:
         output.say(one_line(f"  {note}"))
     output.out(f"{path}: {told['rows']:,} {told['kind']}, {told['price']}")
-    if export is not None:
-        place = export_to or run.path / "export" / f"{miner}-{plug_in(export)}"
-        train = settings.train
-        for line in export_mined(
-            path,
-            Corpus.load(run.corpus),
-            export,
-            place,
-            objective=cast("Objective", train.objective),
-            batch=train.prompts,
-            group=train.generations,
-            seed=settings.seed,
-        ):
-            output.say(one_line(f"  {line}"))
-        output.out(f"{place}: the rows as {export} reads them")
-    elif export_to is not None:
-        if export_to.exists():
-            shutil.rmtree(export_to)
-        for line in export_rows(path, Corpus.load(run.corpus), export_to):
-            output.out(line)
-        (export_to / MARK).write_text(json.dumps(told, indent=1), encoding="utf-8")
+    if export is not None or export_to is not None:
+        _write(settings, run, path, told, export, export_to)
     if told["kind"] == WHOLE[0] and told["rows"] == told["training rows"]:
         output.out(WHOLE[1])
     elif tried:
         _try(settings, run, base, miner)
     else:
         output.say(f"  Worth more than as many random rows? Not known yet: mixwright trial RUN.YAML --data {miner}")
+
+
+def _check_export(export: str | None, folder: Path | None) -> None:
+    """Refuse before anything is mined. Raises InputError for an unknown format, or a folder that holds other things."""
+    if export is not None:
+        plug_in(export)
+    elif folder is not None and folder.exists() and not (folder / MARK).is_file():
+        raise InputError("a new folder for --export-to", "one that holds other things", "Name another.", file=folder)
+
+
+def _write(
+    settings: RunConfig, run: RunFolder, path: Path, told: Mapping[str, Any], export: str | None, folder: Path | None
+) -> None:
+    """The rows as one trainer reads them, or as JSONL and as a datasets folder."""
+    from mixwright.corpus import Corpus
+    from mixwright.mine.exports import export_rows
+
+    corpus, train = Corpus.load(run.corpus), settings.train
+    if export is not None:
+        place = folder or run.path / "export" / f"{path.stem}-{plug_in(export)}"
+        sizes = {"batch": train.prompts, "group": train.generations, "seed": settings.seed}
+        for line in export_mined(path, corpus, export, place, objective=cast("Objective", train.objective), **sizes):
+            output.say(one_line(f"  {line}"))
+        output.out(f"{place}: the rows as {export} reads them")
+    elif folder is not None:
+        if folder.exists():
+            shutil.rmtree(folder)
+        for line in export_rows(path, corpus, folder):
+            output.out(line)
+        write_text(folder / MARK, json.dumps(told, indent=1))
 
 
 def _try(settings: RunConfig, run: RunFolder, base: Path, miner: str) -> None:

@@ -8,12 +8,21 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
 from mixwright.errors import InputError
 
+if TYPE_CHECKING:
+    from mixwright.config import RunConfig
+    from mixwright.runs import RunFolder
+
+SCANNED_HELP = (
+    "Groups or single columns (`mixwright list columns`), or all. Default: those without rollouts, gradients, vectors."
+)
+DATA_HELP = "Try mined rows instead of the plan: a miner's name or a table, against all rows and as many random ones."
+SCORES_HELP = "A run folder with a trial, or a CSV, JSONL or Parquet table: candidate, score, and perhaps group and run."
 COLUMNS_HELP = (
     "Our name for a column of the file; repeatable; OURS= reads none. Ours: id, task, prompt, target, answer, level, knobs, "
     "skills, chosen, rejected, messages, text, split."
@@ -139,3 +148,15 @@ def decoding_of(greedy: bool | None, decoding: Literal["greedy", "sampled"] | No
     if said and decoding and said != decoding:
         raise InputError("one declared decoding", f"--{said} and --decoding {decoding}", "Leave one of them out.")
     return decoding or said or "greedy"
+
+
+def load_settings(config: Path, folder: Path | None) -> tuple[RunConfig, RunFolder]:
+    """The settings and the run folder that belongs to them; nothing is made."""
+    from mixwright.config import RunConfig
+    from mixwright.corpus.reading import SUFFIXES
+    from mixwright.runs import RunFolder, read_yaml
+
+    if config.is_dir() or config.suffix.lower() in (*SUFFIXES, ".gz"):
+        remedy = f"Write settings for them: mixwright run --init {config}; then: mixwright run run.yaml --dry-run"
+        raise InputError("settings, RUN.YAML", f"examples, {config}", remedy)
+    return read_yaml(config, RunConfig), RunFolder(folder or Path("runs") / config.stem)
