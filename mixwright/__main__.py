@@ -20,7 +20,7 @@ import typer
 from mixwright import __version__
 from mixwright.cli import output
 from mixwright.cli.concluding import FOUND, conclude, stricter
-from mixwright.cli.options import COLUMNS_HELP, Measuring, columns_of, decoding_of, with_measuring
+from mixwright.cli.options import COLUMNS_HELP, MINED_HELP, MINED_TO_HELP, Measuring, columns_of, decoding_of, with_measuring
 from mixwright.errors import InputError, no_room, one_line, system_error
 
 if TYPE_CHECKING:
@@ -154,21 +154,16 @@ def mine(
     config: Config,
     miner: Annotated[str, typer.Option(metavar="NAME", help="How to choose or make rows (mixwright list miners).")],
     keep: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="Share of the rows to choose, 0 to 1.")] = None,
-    export_to: Annotated[
-        Path | None, typer.Option(help="Folder for the mined rows as JSONL and as a datasets folder, or for --export.")
-    ] = None,
-    export: Annotated[
-        str | None, typer.Option(metavar="FORMAT", help="Write them for a trainer: trl, axolotl, llama-factory, verl.")
-    ] = None,
+    export_to: Annotated[Path | None, typer.Option(help=MINED_TO_HELP)] = None,
+    export: Annotated[str | None, typer.Option(metavar="FORMAT", help=MINED_HELP)] = None,
     tried: Annotated[bool, typer.Option("--try", help="Then try them: measure, plan, trial, verdict.")] = False,
     folder: Folder = None,
 ) -> None:
     """Choose training rows, or make new ones, each with a reason; --try says whether that was worth it."""
     from mixwright.cli.mining import mine_folder
 
-    mine_folder(
-        *_load(config, folder), config.parent, miner=miner, keep=keep, export_to=export_to, tried=tried, export=export
-    )
+    loaded = _load(config, folder)
+    mine_folder(*loaded, config.parent, miner=miner, keep=keep, export_to=export_to, tried=tried, export=export)
 
 
 @app.command()

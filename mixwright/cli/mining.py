@@ -6,7 +6,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from mixwright.cli import output
 from mixwright.cli.concluding import conclude
@@ -51,8 +51,6 @@ def mine_folder(
     Raises:
         InputError: an unknown miner, option or format, or what it refuses.
     """
-    from mixwright.corpus import Corpus
-    from mixwright.mine.exports import export_rows
     from mixwright.mine.job import mine_run, options_of
     from mixwright.mine.stage import make_miner
     from mixwright.opening import opened, workers
@@ -64,39 +62,46 @@ def mine_folder(
         raise InputError("a new folder for --export-to", "one that holds other things", "Name another.", file=export_to)
     with workers(settings) as pool, opened(settings, run, base=base, pool=pool):
         path = mine_run(settings, run, pool, miner, keep=keep, base=base, say=output.say)
-    told = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    rows = [(task, one["training rows"], one["mined rows"]) for task, one in told["tasks"].items()]
-    output.out_rows(("task", "training rows", "mined rows"), rows)
-    for note in told["notes"]:
-        output.say(one_line(f"  {note}"))
-    output.out(f"{path}: {told['rows']:,} {told['kind']}, {told['price']}")
-    if export is not None:
-        place = export_to or run.path / "export" / f"{miner}-{plug_in(export)}"
-        train = settings.train
-        for line in export_mined(
-            path,
-            Corpus.load(run.corpus),
-            export,
-            place,
-            objective=cast("Objective", train.objective),
-            batch=train.prompts,
-            group=train.generations,
-            seed=settings.seed,
-        ):
-            output.say(one_line(f"  {line}"))
-        output.out(f"{place}: the rows as {export} reads them")
-    elif export_to is not None:
-        if export_to.exists():
-            shutil.rmtree(export_to)
-        for line in export_rows(path, Corpus.load(run.corpus), export_to):
-            output.out(line)
-        (export_to / MARK).write_text(json.dumps(told, indent=1), encoding="utf-8")
+    told = _told(path)
+    if export is not None or export_to is not None:
+        _write(settings, run, path, export, export_to)
     if told["kind"] == WHOLE[0] and told["rows"] == told["training rows"]:
         output.out(WHOLE[1])
     elif tried:
         _try(settings, run, base, miner)
     else:
         output.say(f"  Worth more than as many random rows? Not known yet: mixwright trial RUN.YAML --data {miner}")
+
+
+def _told(path: Path) -> dict[str, Any]:
+    """Say what was mined; returns the miner's summary."""
+    told = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    rows = [(task, one["training rows"], one["mined rows"]) for task, one in told["tasks"].items()]
+    output.out_rows(("task", "training rows", "mined rows"), rows)
+    for note in told["notes"]:
+        output.say(one_line(f"  {note}"))
+    output.out(f"{path}: {told['rows']:,} {told['kind']}, {told['price']}")
+    return told
+
+
+def _write(settings: RunConfig, run: RunFolder, table: Path, export: str | None, folder: Path | None) -> None:
+    """Write the mined rows for a trainer, or as JSONL and a datasets folder, and say where."""
+    from mixwright.corpus import Corpus
+    from mixwright.mine.exports import export_rows
+
+    corpus, train = Corpus.load(run.corpus), settings.train
+    if export is not None:
+        place = folder or run.path / "export" / f"{table.stem}-{plug_in(export)}"
+        sizes = {"batch": train.prompts, "group": train.generations, "seed": settings.seed}
+        for line in export_mined(table, corpus, export, place, objective=cast("Objective", train.objective), **sizes):
+            output.say(one_line(f"  {line}"))
+        output.out(f"{place}: the rows as {export} reads them")
+    elif folder is not None:
+        if folder.exists():
+            shutil.rmtree(folder)
+        for line in export_rows(table, corpus, folder):
+            output.out(line)
+        (folder / MARK).write_text(table.with_suffix(".json").read_text(encoding="utf-8"), encoding="utf-8")
 
 
 def _try(settings: RunConfig, run: RunFolder, base: Path, miner: str) -> None:

@@ -14,6 +14,8 @@ import typer
 
 from mixwright.errors import InputError
 
+MINED_TO_HELP = "Folder for the mined rows as JSONL and as a datasets folder, or for --export."
+MINED_HELP = "Write them for a trainer: trl, axolotl, llama-factory, verl."
 COLUMNS_HELP = (
     "Our name for a column of the file; repeatable; OURS= reads none. Ours: id, task, prompt, target, answer, level, knobs, "
     "skills, chosen, rejected, messages, text, split."
