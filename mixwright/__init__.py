@@ -81,6 +81,8 @@ PUBLIC = (
     "mixwright.estimates.intervals",
     "mixwright.estimates.judgement",
     "mixwright.estimates.outcome",
+    # which end of a score to keep, tried with any trainer
+    "mixwright.mine.crossover",
     # parts of stages that benchmarks measure on their own
     "mixwright.measure.bursts",
     "mixwright.measure.gradient_sketch",

@@ -120,20 +120,18 @@ def crossover(
     seeds: Sequence[int],
     random_share: float = 0.0,
     counted: bool = False,
-    done: Callable[[float], None] = lambda _: None,
 ) -> Crossover:
     """Train on every end of every fraction with every seed, and read which beats random rows.
 
     Args:
-        score: of each row, high is hard.
-        groups: of each row, as in `kept_rows`.
+        score: of each row, as in `kept_rows`.
+        groups: of each row.
         train: the proxy; the same seed means the same initial state and order of draws, as far as the rows allow.
         strata: of each held-out item: its task. Tasks count the same.
         fractions: kept shares; the first decides.
         seeds: two at least; random rows are drawn anew with each.
         random_share: as in `kept_rows`.
         counted: errors are 0 or 1 per item.
-        done: told the share of the trainings that is done.
 
     Raises:
         ValueError: no fraction, or fewer than two seeds.
@@ -143,7 +141,7 @@ def crossover(
     items = np.unique(np.asarray(strata), return_inverse=True)[1]
     weights = 1 / np.bincount(items)[items]
     weights = weights / weights.sum()
-    whole, count = len(seeds) * (3 * len(fractions) + 1), 0
+    whole = len(seeds) * (3 * len(fractions) + 1)
     found = []
     for kept in fractions:
         errors: dict[End, NDArray[np.float64]] = {}
@@ -157,7 +155,6 @@ def crossover(
             errors[end] = np.array(runs)
         found.append(_fraction(kept, errors, items, weights, counted=counted))
     everything = np.mean([train(np.arange(len(score)), seed) @ weights for seed in seeds])
-    done(1.0)
     return Crossover(tuple(found), float(everything), whole)
 
 
