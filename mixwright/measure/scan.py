@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,6 @@ from mixwright.errors import InputError, unknown_name
 from mixwright.runs import RunFolder, write_table
 
 if TYPE_CHECKING:
-    from mixwright.contracts import Columns
     from mixwright.corpus import Corpus
 
 OWN = ("id", "task", "split")
@@ -36,6 +35,15 @@ SHARD = 1024
 """Rows of a shard."""
 
 
+class Group(Protocol):
+    """What is read here of a group of columns (`mixwright.contracts.Columns`, which knows this module)."""
+
+    NAMES: ClassVar[Mapping[str, str]]
+    """Column -> what it is."""
+    PASSES: ClassVar[tuple[Any, ...]]
+    """Passes that it reads."""
+
+
 def scan_folder(run: RunFolder, base: str) -> Path:
     """Folder of the shards of one starting model."""
     return run.path / "scan" / base
@@ -46,7 +54,7 @@ def part(folder: Path, number: int) -> Path:
     return folder / f"part-{number:05d}.parquet"
 
 
-def groups_of(asked: Sequence[str] | None) -> dict[str, Columns]:
+def groups_of(asked: Sequence[str] | None) -> dict[str, Any]:
     """Groups of columns by name, in the order of the catalogue.
 
     Args:
@@ -97,7 +105,7 @@ def made_from(path: Path) -> dict[str, Any]:
         return {}
 
 
-def lacking(path: Path, key: Mapping[str, Any], groups: Mapping[str, Columns]) -> list[str]:
+def lacking(path: Path, key: Mapping[str, Any], groups: Mapping[str, Group]) -> list[str]:
     """Groups of which a shard does not have every column; read from its last bytes."""
     if made_from(path) != key:
         return list(groups)

@@ -7,7 +7,7 @@ the same steps and seeds, and an end is named only where it beats random rows be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -146,28 +146,14 @@ def crossover(
     for kept in fractions:
         errors: dict[End, NDArray[np.float64]] = {}
         for end in ENDS:
-            runs = []
-            for seed in seeds:
-                rows = kept_rows(score, groups, kept, end, np.random.default_rng([seed, 1]), random_share=random_share)
-                runs.append(train(rows, seed))
-                count += 1
-                done(count / whole)
-            errors[end] = np.array(runs)
-        found.append(_fraction(kept, errors, items, weights, counted=counted))
+            chosen = [
+                kept_rows(score, groups, kept, end, np.random.default_rng([seed, 1]), random_share=random_share)
+                for seed in seeds
+            ]
+            errors[end] = np.array([train(rows, seed) for rows, seed in zip(chosen, seeds, strict=True)])
+        gains = {e: crossed(errors["random"] - errors[e], items, weights, counted=counted) for e in ENDS[:2]}
+        adjusted = dict(zip(gains, holm([gain.p for gain in gains.values()]), strict=True))
+        means = {end: float((values @ weights).mean()) for end, values in errors.items()}
+        found.append(Fraction(kept, means, gains, adjusted))
     everything = np.mean([train(np.arange(len(score)), seed) @ weights for seed in seeds])
     return Crossover(tuple(found), float(everything), whole)
-
-
-def _fraction(
-    kept: float,
-    errors: Mapping[End, NDArray[np.float64]],
-    items: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    *,
-    counted: bool,
-) -> Fraction:
-    """Gains of both ends over random rows; errors are of shape (seeds, items)."""
-    gains = {e: crossed(errors["random"] - errors[e], items, weights, counted=counted) for e in ENDS[:2]}
-    adjusted = dict(zip(gains, holm([gain.p for gain in gains.values()]), strict=True))
-    means = {end: float((values @ weights).mean()) for end, values in errors.items()}
-    return Fraction(kept, means, gains, adjusted)
