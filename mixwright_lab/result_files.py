@@ -108,16 +108,17 @@ def read(name: str, seed_base: int = 0, folder: Path = FOLDER) -> Result | None:
     if not path.is_file():
         return None
     result = read_json(path, Result)
-    if broken := next((told for told, kept in _holds(result, name) if not kept), ""):
+    if broken := next((told for told, kept in _holds(result, name, seed_base) if not kept), ""):
         raise InputError(f"a result of {name} with {broken}", "another", "Remove it, or run the finding again.", file=path)
     return result
 
 
-def _holds(result: Result, name: str) -> Iterator[tuple[str, bool]]:
+def _holds(result: Result, name: str, seed_base: int) -> Iterator[tuple[str, bool]]:
     """What is true of every result that a run wrote, and whether it is of this one."""
     found = result.contrasts
     yield "its name", result.finding == name
     yield "seeds, contrasts and rows", bool(result.seeds and found and result.rows)
+    yield f"seeds from {seed_base} on", min(result.seeds, default=seed_base) == seed_base
     yield "the seeds of its rows", set(result.seeds) == {row.seed for row in result.rows}
     yield "least sizes above 0", all(one.least > 0 for one in found)
     yield "means of its points", all(one.points and math.isclose(mean(one.points), one.value, abs_tol=1e-9) for one in found)
