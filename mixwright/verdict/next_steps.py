@@ -97,7 +97,10 @@ def _of_mined(again: str, run: RunFolder, found: Selection) -> Code:
     if found.advice in ("train on it", "fewer rows do"):
         return Code("Train on these rows", str(run.path / "mine" / f"{found.name}.parquet"))
     words = shlex.split(again)
-    command = with_option(shlex.join([words[0], "trial", *words[2:]]), "--data", "MINER")
+    if words[1:2] == ["mine"]:
+        command = with_option(again, "--miner", "MINER")
+    else:
+        command = with_option(shlex.join([words[0], "trial", *words[2:]]), "--data", "MINER")
     return Code("Leave the data as they are, or try what another miner takes", command)
 
 
