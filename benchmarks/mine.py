@@ -27,7 +27,7 @@ import numpy as np
 import torch
 
 from benchmarks._report import Goal, Result, run
-from mixwright.estimates.intervals import share_interval
+from mixwright.estimates.intervals import mean_interval, share_interval
 from mixwright.mine.crossover import Crossover, crossover
 from mixwright.records import Interval
 from mixwright_lab.pruned import Rows, Settings, el2n, examples, trained
@@ -125,7 +125,9 @@ def measure(quick: bool) -> Result:
     right = sum(row["word"] == row["truth"] for row in rows)
     harmful = sum(row["harmful"] for row in rows)
     share, harm = share_interval(right, len(rows)), share_interval(harmful, len(rows))
+    beyond = mean_interval(np.array([(row["word"] == row["truth"]) - float(row["truth"] == "keep all") for row in rows]))
     goals = [
+        Goal("right words beyond those of always keeping all", beyond, "> 0", beyond.low > 0),
         Goal("share of data sets with the right word", share, ">= 0.75", share.value >= 0.75),
         Goal("share of data sets with a harmful word", harm, "== 0", harm.value == 0),
     ]
