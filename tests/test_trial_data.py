@@ -154,6 +154,7 @@ def test_a_table_that_is_not_there_is_told_how_to_make(tmp_path: Path) -> None:
         data_path("pruning", RunFolder(tmp_path))
 
 
+@pytest.mark.slow
 def test_pairs_of_dpo_are_tried_with_both_answers_counted(tmp_path: Path) -> None:
     """One seed of every arm, end to end: what each branch trained on, preferences, and no word."""
     from mixwright.learner.tiny import build_tiny
