@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
+from typing import Annotated, Literal, NoReturn
 
 import typer
 
@@ -32,9 +32,6 @@ from mixwright.cli.options import (
     with_measuring,
 )
 from mixwright.errors import InputError, no_room, one_line, system_error
-
-if TYPE_CHECKING:
-    pass
 
 YOUR_INPUT, OUR_BUG = 1, 2
 FAILING = {"error": ("error",), "warning": ("error", "warning"), "never": ()}

@@ -80,9 +80,9 @@ class Miner(ABC):
     What it finds is tried against as many random rows of the same tasks (`trial.data`) before anybody is told to use it.
     """
 
-    COLUMNS: ClassVar[tuple[str, ...]] = ()
+    COLUMNS: tuple[str, ...] = ()
     """Columns of the scan that are read."""
-    MODEL: ClassVar[bool] = False
+    MODEL: bool = False
     """Whether the model is read or a copy of it trained; else `learner` is None."""
 
     @abstractmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,12 @@ from mixwright.catalog import create
 from mixwright.conformance import samples
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
-from mixwright.mine.choosing import best_within, share_of, train_rows
+from mixwright.mine.choosing import COPIES, copies, share_of, train_rows
 from mixwright.mine.exports import export_rows, record
-from mixwright.mine.stage import LEAST, Mining, fading, mine, mined_corpus, with_floor, write_mined
+from mixwright.mine.job import missing_columns
+from mixwright.mine.stage import LEAST, Mining, fading, mine, with_floor, write_mined
 from mixwright.records import Example, Measurement, Mined, MinedRow
+from mixwright.runs import RunFolder
 
 
 @pytest.fixture
@@ -41,12 +44,36 @@ def of_task(corpus: Corpus, task: str) -> list[str]:
     return [example.id for example in corpus if example.task == task and example.split == "train"]
 
 
-def test_the_best_of_each_task_are_chosen_and_rows_without_a_score_are_not() -> None:
-    scores = np.array([5.0, 1.0, np.nan, 3.0, 9.0, 8.0, 7.0, 6.0])
-    tasks = [np.array([0, 1, 2, 3]), np.array([4, 5, 6, 7])]
-    assert best_within(scores, tasks, 0.5).tolist() == [0, 3, 4, 5]
-    assert best_within(np.full(8, np.nan), tasks, 0.5).tolist() == []
+def test_shares_are_of_one_row_at_least() -> None:
     assert [share_of(10, keep) for keep in (0.001, 0.25, 1.0)] == [1, 2, 10]
+
+
+def test_rows_are_repeated_by_weight() -> None:
+    for seed in range(20):
+        counts = np.bincount(copies(np.array([1.0, 3.0, 0.5, 0.5]), np.random.default_rng(seed)), minlength=4)
+        assert counts.sum() == 4 * COPIES
+        assert all(expected - 1 < count < expected + 1 for count, expected in zip(counts, (3.2, 9.6, 1.6, 1.6), strict=True))
+
+
+def test_rows_that_were_not_scanned_are_told(corpus: Corpus, tmp_path: Path) -> None:
+    part = Corpus.from_examples(list(corpus)[:60])
+    scan = samples.scan(part, tmp_path, ("el2n",))
+    found = mine(Fixed(of_task(part, "add")), "fixed", corpus, scan, None)  # type: ignore[arg-type]
+    assert any("60 of 96 training rows were scanned" in note for note in found.mined.notes)
+
+
+def test_a_scan_of_a_sample_or_with_moments_is_not_replaced(corpus: Corpus, tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    corpus.save(run.corpus)
+    wants, has = create("miners", "influence"), create("miners", "influence", {"by": "words"})
+    assert missing_columns(wants, run, "base") == ["sketch"]
+    for key in ({"rows": 50, "moments": None}, {"rows": len(corpus), "moments": "abc"}):
+        samples.scan(corpus, tmp_path, ("el2n",), key)
+        with pytest.raises(InputError, match="--columns sketch"):
+            missing_columns(wants, run, "base")
+        assert missing_columns(has, run, "base") == []
+    samples.scan(corpus, tmp_path, ("el2n",), {"rows": len(corpus), "moments": None})
+    assert missing_columns(wants, run, "base") == ["sketch"]
 
 
 def test_only_training_rows_that_were_scanned_may_be_chosen(corpus: Corpus, tmp_path: Path) -> None:
@@ -102,7 +129,8 @@ def test_the_files_hold_what_was_chosen(corpus: Corpus, tmp_path: Path) -> None:
         "1.5 CPU seconds beyond the scan",
     )
     assert told["shares changed"]["times"] == {"before": 0.5, "after": 0.0}
-    assert [example.id for example in mined_corpus(mined, corpus)] == names
+    write_mined(Mining(dataclasses.replace(mined, harmful=()), {}, 0.0), corpus, tmp_path)
+    assert not (tmp_path / "m.harmful.parquet").exists(), "of an earlier mining"
     export_rows(path, corpus, tmp_path / "out")
     rows = [json.loads(line) for line in (tmp_path / "out" / "rows.jsonl").read_text().splitlines()]
     assert [row["id"] for row in rows] == names

@@ -12,15 +12,13 @@ import pyarrow.parquet as pq
 from mixwright.catalog import create
 from mixwright.cli.export import MARK, plug_in
 from mixwright.errors import InputError
+from mixwright.mine.choosing import copies
 from mixwright.plan.mix import Mix, Part, part_name
 from mixwright.runs import write_json
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.records import Objective
-
-COPIES = 4
-"""Rows that a file has per mined row, on average, where weights are unequal."""
 
 
 def export_mined(
@@ -87,7 +85,7 @@ def mined_mix(
     for number, (task, share) in enumerate(zip(names.tolist(), shares.tolist(), strict=True), 1):
         own = rng.permutation(np.flatnonzero(tasks == task))
         parts.append(Part(part_name(number, task, None), task, None, round(share, 6), own))
-        order.append(_copies(own, weights[own], rng) if np.ptp(weights) > 0 else own)
+        order.append(own[copies(weights[own], rng)] if np.ptp(weights) > 0 else own)
     pairs = rows.table["chosen"].null_count + rows.table["rejected"].null_count == 0
     placed = rng.permutation(np.concatenate(order))
     notes = [f"Rows of {table.name}: {len(rows):,} of them, shares of tasks as the miner left them."]
@@ -97,10 +95,3 @@ def mined_mix(
     return Mix(
         kind, rows, tuple(parts), placed, batch, -(-len(placed) // batch), tuple(notes), group if kind == "grpo" else None
     )
-
-
-def _copies(own: np.ndarray, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Rows repeated by weight: w of n draws give floor or ceil of w n copies."""
-    ends = np.cumsum(weights) / weights.sum()
-    ticks = (np.arange(COPIES * len(own)) + rng.random()) / (COPIES * len(own))
-    return own[np.minimum(np.searchsorted(ends, ticks), len(own) - 1)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -87,7 +87,7 @@ def minable() -> Corpus:
     return Corpus.from_examples(rows)
 
 
-def scan(corpus: Corpus, place: Path, names: Sequence[str]) -> Scan:
+def scan(corpus: Corpus, place: Path, names: Sequence[str], made_from: Mapping[str, Any] | None = None) -> Scan:
     """A scan with these columns: vectors for `sketch` and `hidden`, texts for `form`, else numbers."""
     from mixwright.measure.scan import OWN, Scan, part, write_part
 
@@ -95,7 +95,7 @@ def scan(corpus: Corpus, place: Path, names: Sequence[str]) -> Scan:
     found = {name: rng.normal(size=(count, 8)) if name in ("sketch", "hidden") else rng.random(count) for name in names}
     found |= {name: np.array(["plain"] * count, dtype=object) for name in names if name == "form"}
     own = {name: [getattr(example, name) for example in corpus] for name in OWN}
-    write_part(part(place / "scan" / "base", 0), {"shards": 1}, own, found)
+    write_part(part(place / "scan" / "base", 0), {"shards": 1, **(made_from or {})}, own, found)
     return Scan(place, "base")
 
 

@@ -1,8 +1,7 @@
-"""Choice of rows by a score: within each task, so that no task's share of the data moves."""
+"""Rows that a miner may choose, with their places in the scan, and rows repeated by weight."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,10 @@ from mixwright.errors import InputError
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.measure.scan import Scan
+
+
+COPIES = 4
+"""Rows that rows of unequal weights are resampled to, per row, so that small weights count."""
 
 
 @dataclass(frozen=True)
@@ -58,17 +61,11 @@ def share_of(count: int, keep: float) -> int:
     return min(max(round(keep * count), 1), count)
 
 
-def best_within(scores: np.ndarray, tasks: Sequence[np.ndarray], keep: float) -> np.ndarray:
-    """Places of the `keep` share with the highest scores within each task; rows without a score are not chosen.
+def copies(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Places of rows of one task, each as often as its weight says: `COPIES` per row on average, in order.
 
-    Args:
-        scores: shape (rows,); NaN where there is none.
-        tasks: places of each task's rows.
-        keep: share, 0..1.
+    Systematic resampling: a share w of n draws gives floor or ceil of w n copies.
     """
-    chosen = []
-    for own in tasks:
-        scored = own[~np.isnan(scores[own])]
-        order = np.argsort(-scores[scored], kind="stable")
-        chosen.append(scored[order[: min(share_of(len(own), keep), len(scored))]])
-    return np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, dtype=np.int64)
+    ends, count = np.cumsum(weights) / weights.sum(), COPIES * len(weights)
+    ticks = (np.arange(count) + rng.random()) / count
+    return np.minimum(np.searchsorted(ends, ticks), len(weights) - 1)

@@ -70,7 +70,7 @@ def mine_run(
     options = options_of(config, name, keep)
     made = make_miner(name, options)
     start = bases_of(config, folder)[0]
-    if missing := _missing(made, folder, base_name(start)):
+    if missing := missing_columns(made, folder, base_name(start)):
         scan_bases(config, folder, pool, columns=missing, base=base, say=say)
     say(f"mine: {name}")
     pool.run(
@@ -95,14 +95,26 @@ def mine_base(job: MineJob) -> None:
     before = run.measurements("before")
     measured = read_measurements(before) if before.is_file() else []
     scan = Scan(run, base_name(job.base))
+    if scan.key["corpus"] != corpus.digest():
+        raise InputError("a scan of this corpus", "one of other rows", "Run `mixwright scan` again.", file=scan.folder)
     found = mine(made, job.miner, corpus, scan, learner, measured=measured, seed=config.seed)
     write_mined(found, corpus, table_of(run, job.miner).parent)
 
 
-def _missing(miner: Miner, folder: RunFolder, base: str) -> list[str]:
-    """Columns that the scan does not have. An interrupted scan lacks all of them, and goes on where it stopped."""
+def missing_columns(miner: Miner, folder: RunFolder, base: str) -> list[str]:
+    """Columns that the miner reads and the scan does not have; where there is no whole scan, what to begin one with.
+
+    Raises:
+        InputError: columns are missing from a scan of a sample, or with second moments: a plain scan would replace it.
+    """
+    from mixwright.corpus import Corpus
+
     try:
-        known = Scan(folder, base).names
-    except InputError:
-        known = ()
-    return [name for name in miner.COLUMNS if name not in known] or ([] if known else ["lengths"])
+        scan = Scan(folder, base)
+    except InputError:  # none, or one that was interrupted and goes on
+        return list(miner.COLUMNS) or ["lengths"]
+    missing = [name for name in miner.COLUMNS if name not in scan.names]
+    if missing and (scan.key["moments"] or scan.key["rows"] < len(Corpus.load(folder.corpus))):
+        remedy = f"Add them: mixwright scan --columns {','.join(missing)}, with the --sample and --moments of before."
+        raise InputError(f"the columns {', '.join(missing)} in the scan", "a scan without them", remedy, file=scan.folder)
+    return missing

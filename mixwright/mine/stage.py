@@ -95,7 +95,9 @@ def mine(
         found = with_floor(found, there, fading(measured))
     made = Counter(there[row.id] for row in found.rows) if found.rows else Counter(row.task for row in found.made)
     mining = Mining(found, {task: (counts[task], made[task]) for task in sorted({*counts, *made})}, seconds)
-    notes = [
+    total = corpus.table["split"].to_pylist().count("train")
+    partly = [f"{len(there)} of {total} training rows were scanned; the others were not considered."]
+    notes = partly[: total > len(there)] + [
         f"Task {task} has {after:.1%} of the mined rows and {before:.1%} of the training rows."
         for task, (before, after) in mining.shifts().items()
     ]
@@ -117,10 +119,14 @@ def with_floor(found: Mined, tasks: Mapping[str, str], whole: Collection[str]) -
         whole: tasks that keep all of their rows. Others of which any were chosen keep `LEAST`.
     """
     there, chosen = Counter(tasks.values()), Counter(tasks[row.id] for row in found.rows)
+    members: dict[str, list[str]] = {task: [] for task in there}
+    for name, task in tasks.items():
+        members[task].append(name)
     kept, back, notes = {row.id for row in found.rows}, [], []
     for task, count in there.items():
         least = count if task in whole else min(LEAST, count) if chosen[task] else 0
-        own = [name for name, of in tasks.items() if of == task and name not in kept][: max(least - chosen[task], 0)]
+        few = least > chosen[task]
+        own = [name for name in members[task] if name not in kept][: least - chosen[task]] if few else []
         if own:
             why = "its gain fades while others are trained" if task in whole else "the task would have too few rows"
             back += [MinedRow(name, 1.0, f"put back: {why}") for name in own]
@@ -143,8 +149,10 @@ def write_mined(mining: Mining, corpus: Corpus, folder: Path) -> Path:
     null.unlink(missing_ok=True)  # of an earlier mining
     if mined.null:
         write_table(null, Rows.from_examples(mined.null).table)
+    harmful = folder / f"{mined.miner}.harmful.parquet"
+    harmful.unlink(missing_ok=True)
     if mined.harmful:
-        write_table(folder / f"{mined.miner}.harmful.parquet", _table(mined.harmful))
+        write_table(harmful, _table(mined.harmful))
     write_json(folder / f"{mined.miner}.json", summary(mining, corpus))
     return path
 
@@ -168,13 +176,6 @@ def summary(mining: Mining, corpus: Corpus) -> dict[str, Any]:
 def _price(mining: Mining) -> str:
     sampled = f"{mining.mined.rollouts:,} rollouts, " if mining.mined.rollouts else ""
     return f"{sampled}{mining.seconds:.3g} CPU seconds beyond the scan"
-
-
-def mined_corpus(mined: Mined, corpus: Corpus) -> Corpus:
-    """The mined rows as a corpus, for trainers and exports."""
-    from mixwright.corpus import Corpus as Rows
-
-    return Rows.from_examples(mined.made) if mined.made else corpus.select(ids=[row.id for row in mined.rows])
 
 
 def _table(rows: Sequence[MinedRow]) -> Any:

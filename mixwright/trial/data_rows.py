@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from mixwright.corpus.identity import prompt_key
 from mixwright.corpus.rows import SCHEMA, check_saved, decode, pc
 from mixwright.errors import InputError, some
+from mixwright.mine.choosing import copies
 from mixwright.records import Plan
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
 SEED = 4_000_037
 """Added to the run's seed and the trial seed: random rows and resampled ones are drawn by it."""
-COPIES = 4
-"""Rows that a selection with unequal weights is resampled to, per row selected, so that small weights count."""
 SHIFT = 0.02
 """Change of a task's share that is worth a note."""
 OWN_NULL = ".random_like.parquet"
@@ -104,7 +103,7 @@ def _like(rows: Iterable[tuple[str, float | None]]) -> str:
 def rows_for(kind: Rows, corpus: Corpus, data: DataTable, seed: int) -> Corpus:
     """The training rows of an arm.
 
-    Rows of unequal weight are resampled within their task: each gets its share of `COPIES` rows per row selected, rounded
+    Rows of unequal weight are resampled within their task: each gets its share of four rows per row selected, rounded
     down or up by chance. Random rows take the same number of each task, and the same weights.
 
     Args:
@@ -278,11 +277,9 @@ def _taken(rows: Corpus, places: Sequence[int]) -> Corpus:
 
 
 def _resampled(rows: Corpus, tasks: Sequence[str], weights: np.ndarray, rng: np.random.Generator) -> Corpus:
-    """Systematic resampling by weight within each task: share w of n draws gives floor or ceil of w n copies."""
+    """Rows repeated by weight within each task."""
     codes, places = np.array(tasks, dtype=object), []
     for task in sorted(set(tasks)):
         own = np.flatnonzero(codes == task)
-        ends = np.cumsum(weights[own]) / weights[own].sum()
-        ticks = (np.arange(COPIES * len(own)) + rng.random()) / (COPIES * len(own))
-        places.extend(own[np.minimum(np.searchsorted(ends, ticks), len(own) - 1)].tolist())
+        places.extend(own[copies(weights[own], rng)].tolist())
     return _taken(rows, sorted(places))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -44,8 +44,6 @@ class Influence(Miner):
         by: what is compared: gradients, hidden states or words.
     """
 
-    COLUMNS: ClassVar[tuple[str, ...]] = ("sketch",)
-
     def __init__(
         self,
         *,
@@ -59,7 +57,7 @@ class Influence(Miner):
             raise InputError(f"by: one of {', '.join(COLUMNS)}", repr(by), "Correct mine.options.influence.by.")
         self.targets, self.protected, self.shots, self.keep, self.by = tuple(targets), tuple(protected), shots, keep, by
         within("mine.options.influence", {"shots": shots, "keep": keep}, shots=(1, 10_000), keep=(1e-6, 1))
-        self.COLUMNS = COLUMNS[by]  # type: ignore[misc]  # those of this way
+        self.COLUMNS = COLUMNS[by]
 
     def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> Mined:
         """Rows in the order in which they were chosen. Raises InputError for an unknown task."""

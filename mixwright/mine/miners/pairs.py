@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -54,7 +54,7 @@ class Pairs(Miner):
         tolerance: how far from .5 the share of pairs may be in which the longer answer is chosen.
     """
 
-    MODEL: ClassVar[bool] = True
+    MODEL = True
 
     def __init__(
         self,

@@ -84,7 +84,7 @@ class Pruning(Miner):
         limits = {"keep": (1e-6, 1), "steps": (1, 1e6), "runs": (2, 100), "batch": (1, 1e5), "learning_rate": (1e-12, 1e3)}
         limits["random_share"] = (0, 1)
         within("mine.options.pruning", {name: vars(self)[name] for name in limits}, **limits)
-        self.COLUMNS, self.MODEL = COLUMNS[score], end == "auto"  # type: ignore[misc]  # those of these options
+        self.COLUMNS, self.MODEL = COLUMNS[score], end == "auto"
 
     def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> Mined:
         """Kept rows. Raises InputError without a model where the test is to decide, or with too few rows for it."""
