@@ -147,7 +147,7 @@ def test_pruning_is_asked_for_what_it_needs(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("size", "noise", "harmful"), [(2400, 0.0, "easy"), (2400, 0.2, "hard"), (60, 0.0, "hard")])
 def test_the_end_that_does_harm_is_never_named(size: int, noise: float, harmful: str) -> None:
-    from benchmarks.mine import STEPS, errors, part
+    from benchmarks.crossover import STEPS, errors, part
     from mixwright_lab.pruned import Settings, el2n, examples, trained
 
     rng = np.random.default_rng((101, size))

@@ -1,4 +1,4 @@
-"""Benchmark of mining: the word of the crossover test of pruning against what long trainings show, on 12 data sets.
+"""Word of the crossover test of pruning against what long trainings show, on 12 data sets.
 
 Comparisons of numbers (`mixwright_lab/worlds/comparison.py`): 60 to 6,000 examples, none, 5 or 20 % of the labels wrong.
 Rows are ranked by EL2N of two short runs within each answer, a quarter is kept. The test trains a proxy for half of the
@@ -161,4 +161,4 @@ def _settings() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    run("mine", __doc__, measure)
+    run("crossover", __doc__, measure)
