@@ -1,4 +1,4 @@
-"""One case of a miner: data in which its source says that it helps, or does not, and the tool's own answer to them."""
+"""Case of a miner: data in which its source says that it helps, or does not, and the tool's own answer to them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Case:
     why: str
     """One sentence: what is in the data."""
     write: Callable[[Path, int], Path]
-    """Writes rows and a run.yaml into a folder for a seed, and returns the path of run.yaml; its trial has 8 seeds or more."""
+    """Writes rows and run.yaml into a folder for a seed, returns the path of run.yaml; its trial has 8 seeds or more."""
 
 
 def tried(case: Case, folder: Path, seed: int, log: Path) -> dict[str, Any]:
