@@ -44,8 +44,8 @@ BATCH_TOKENS = 2048
 class SketchSettings:
     """Size of gradient sketches."""
 
-    side: int = 32
-    """Directions per side of a weight matrix; a side no longer than this is kept as it is."""
+    side: int = 64
+    """Directions per side of a weight matrix, at most."""
     dims: int = 8192
     """Numbers per row, at most."""
     seed: int = 0
@@ -208,11 +208,9 @@ def _signs(size: int) -> Float[Tensor, "size probes"] | None:
     return torch.randint(0, 2, (size, PROBES), generator=generator).float() * 2 - 1
 
 
-def _directions(columns: Float[Tensor, "size columns"], side: int) -> Float[Tensor, "size side"] | None:
-    """The left singular vectors of the largest singular values; None where there are no more than `side` of them."""
+def _directions(columns: Float[Tensor, "size columns"], side: int) -> Float[Tensor, "size side"]:
+    """The left singular vectors of the largest singular values, all of them where there are no more than `side`."""
     size, count = columns.shape
-    if size <= side:
-        return None
     if size <= count:
         return torch.linalg.eigh(columns @ columns.T).eigenvectors[:, -side:].flip(1).contiguous()
     values, vectors = torch.linalg.eigh(columns.T @ columns)
@@ -220,6 +218,6 @@ def _directions(columns: Float[Tensor, "size columns"], side: int) -> Float[Tens
     return (columns @ (vectors[:, -side:] * scale)).flip(1).contiguous()
 
 
-def _energy(part: Float[Tensor, "rows outputs inputs"], inputs: Tensor | None) -> Float[Tensor, "outputs sides"]:
+def _energy(part: Float[Tensor, "rows outputs inputs"], inputs: Tensor) -> Float[Tensor, "outputs sides"]:
     """Mean square of each projected number."""
-    return (part if inputs is None else part @ inputs).square().mean(0)
+    return (part @ inputs).square().mean(0)

@@ -1,0 +1,70 @@
+"""Benchmark of mining: what `mixwright mine --try` recommends where each miner's source says it helps, and where not.
+
+Every miner has two cases (`_cases_NAME.py`), data made so that the rows it looks for matter, or do not. One command is run
+as a user runs it: it scans, mines, measures, plans, and trains the arms frozen, all, random_like and mined from the same
+model with the same steps, eight times each. What it says is held against what the case was made for. Effects are those of
+the trial, mean success over all held-out items, mined against each reference, paired by seed.
+
+`REPEATED` is drawn ten times in each of its two cases; the others once. Nothing is chosen on these draws: cases were
+tuned on seeds from 100 on.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks import _cases_influence
+from benchmarks._cases import Case, tried
+from benchmarks._report import Goal, Result, run
+from mixwright.estimates.intervals import share_interval
+from mixwright_lab.workers import spread
+
+CASES: tuple[Case, ...] = _cases_influence.CASES
+REPEATED, TIMES = "influence", 10
+"""Miner whose two cases are drawn so many times."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One draw of one case."""
+
+    case: int
+    """Place in `CASES`."""
+    seed: int
+
+
+def try_one(job: Job) -> dict[str, Any]:
+    """One draw, in a folder of its own."""
+    case = CASES[job.case]
+    with tempfile.TemporaryDirectory(prefix="mixwright-case-") as folder:
+        told = tried(case, Path(folder), job.seed, Path(folder) / "log.txt")
+    advice = told["selection"]["advice"]
+    return {**told, "helps": case.helps, "why": case.why, "recommended": advice in ("train on it", "fewer rows do")}
+
+
+def measure(quick: bool) -> Result:
+    """All cases once, and those of one miner ten times."""
+    draws = [(place, TIMES if case.miner == REPEATED and not quick else 1) for place, case in enumerate(CASES)]
+    jobs = [Job(place, seed * 37) for place, times in draws for seed in range(times)]
+    rows = spread(try_one, jobs, say="case")
+    right = [row["recommended"] == row["helps"] for row in rows]
+    share = share_interval(sum(right), len(right))
+    goals = [_goal(f"{REPEATED}: {word}", rows, helps) for helps, word in ((True, "recommends"), (False, "refuses"))]
+    return Result(share, "share of draws with the right recommendation", [0], rows, {}, {"times": TIMES}, goals=goals)
+
+
+def _goal(name: str, rows: list[dict[str, Any]], helps: bool) -> Goal:
+    own = [row for row in rows if row["miner"] == REPEATED and row["helps"] == helps]
+    share = share_interval(sum(row["recommended"] == helps for row in own), len(own))
+    return Goal(f"{name} in draws of the case made for it", share, ">= 0.9", share.value >= 0.9)
+
+
+if __name__ == "__main__":
+    run("mine", __doc__, measure)
