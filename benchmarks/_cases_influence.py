@@ -1,4 +1,4 @@
-"""Cases of the miner `influence`: few trusted rows and a large scraped pool, half of it under another convention or none.
+"""Cases of the miner `influence`: few trusted rows, and a pool of which half has another convention, or none.
 
 A row names the last of four digits. The user has 160 trusted rows and 1,200 scraped ones, of which every second names the
 first digit instead, in the same words, or none does. The starting model had a short SFT on both, as the source's warm-up.
