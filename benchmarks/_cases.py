@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -44,12 +45,21 @@ def tried(case: Case, folder: Path, seed: int, log: Path) -> dict[str, Any]:
         raise RuntimeError(f"{case.name}, seed {seed}: {log.read_text(encoding='utf-8')[-2000:]}")
     spent = after.children_user + after.children_system - before.children_user - before.children_system
     run = next(path.parent for path in sorted(folder.rglob("rows.parquet")) if path.parent.name == "corpus").parent
-    result = read_json(RunFolder(run).result, TrialResult)
-    return {"case": case.name, "miner": case.miner, "seed": seed, "cpu_seconds": round(spent, 1), **_told(result)}
+    return {
+        "case": case.name,
+        "miner": case.miner,
+        "seed": seed,
+        "cpu_seconds": round(spent, 1),
+        **_told(RunFolder(run), case),
+    }
 
 
-def _told(result: TrialResult) -> dict[str, Any]:
-    """Advice and every effect of the mined rows."""
-    found = result.selection
+def _told(run: RunFolder, case: Case) -> dict[str, Any]:
+    """Advice and every effect of the mined rows; where the miner kept all rows nothing was tried."""
+    mined = json.loads((run.path / "mine" / f"{case.miner}.json").read_text(encoding="utf-8"))
+    if not run.result.is_file():
+        advice = {"advice": "keep all rows", "sentence": "The miner keeps all rows: there is no choice to try."}
+        return {"selection": advice, "effects": [], "notes": mined["notes"]}
+    result = read_json(run.result, TrialResult)
     effects = [to_data(effect) for effect in result.effects if effect.arm == "mined"]
-    return {"selection": None if found is None else to_data(found), "effects": effects}
+    return {"selection": to_data(result.selection), "effects": effects, "notes": mined["notes"]}

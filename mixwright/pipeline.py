@@ -18,7 +18,7 @@ from mixwright.plan.foreseen import lines_of
 from mixwright.plan.format_forecast import warnings_of
 from mixwright.plan.stage import plan_run
 from mixwright.runs import RunFolder, read_measurements
-from mixwright.trial.arm_roles import arms_of
+from mixwright.trial.arm_roles import arms_in
 from mixwright.trial.data_rows import data_path
 from mixwright.trial.stage import try_plan
 from mixwright.verdict.stage import render
@@ -58,7 +58,7 @@ def run(config: RunConfig, folder: RunFolder, *, base: Path = Path(), say: Calla
         table = [] if config.trial.data is None else [data_path(config.trial.data, folder, base)]
         if stale(result, folder.plan, settings_file(folder), *table):
             check_plan(config, folder, corpus)
-            arms = ", ".join(arms_of(config.trial).first)
+            arms = ", ".join(arms_in(config, corpus).first)
             say(f"trial: {arms} on {config.trial.seeds} seeds; nulls only if a lever helps")
             try_plan(config, folder, pool, base=base, say=say)
     return render(folder)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mixwright import catalog
-from mixwright.corpus.trainable import NEEDED, check_training
+from mixwright.corpus.trainable import NEEDED, check_training, has_pairs
 from mixwright.errors import InputError, missing_extra, unknown_name
 from mixwright.estimates.readings import GRADED, Outcome, outcome_of
 from mixwright.learner.warmup_rows import warmup_rows, warmup_shares
@@ -64,7 +64,8 @@ def check_rows(config: RunConfig, corpus: Corpus) -> None:
 
     table = corpus.table
     train = table.filter(pc.equal(table["split"], "train"))
-    check_training(config.train.objective, corpus)
+    if config.trial.data is None or config.train.objective != "dpo" or has_pairs(corpus):  # else mined pairs are tried
+        check_training(config.train.objective, corpus)
     outcome = outcome_of(config.measure.probes, config.measure.decoding)
     graded = check_items(corpus) if outcome in GRADED else _check_ungraded(outcome, corpus)
     evidence = catalog.load("planners", config.plan.planner).EVIDENCE

@@ -10,15 +10,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig
+from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, PlanConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
+from mixwright.preflight import check_rows
 from mixwright.records import Example, Plan, Stage, TrialResult
-from mixwright.runs import RunFolder, read_json, write_plan
-from mixwright.trial.arm_roles import arms_of
+from mixwright.runs import RunFolder, read_json, read_plan, write_plan
+from mixwright.trial.arm_roles import arms_in, arms_of, branch_of
 from mixwright.trial.data_rows import data_notes, data_path, enough, fitted, read_data, rows_for
 from mixwright.trial.selection import RECOMMENDED, told
-from mixwright.trial.stage import run_trial
+from mixwright.trial.stage import data_of, run_trial
 
 STEPS, ROWS, BATCH = 40, 240, 16
 CONFIG = RunConfig(
@@ -28,6 +29,15 @@ CONFIG = RunConfig(
     train=TrainConfig("sft", STEPS, BATCH, learning_rate=8e-3, canary_every=0, settings={"max_length": 32}),
     trial=TrialConfig(seeds=5, workers=1, data="clean"),
 )
+
+
+DPO = dataclasses.replace(
+    CONFIG,
+    train=TrainConfig("dpo", 2, 4, learning_rate=1e-3, canary_every=0, settings={"max_length": 32, "beta": 0.2}),
+    trial=TrialConfig(seeds=1, workers=1, data="pairs"),
+    plan=PlanConfig("proportional"),
+)
+"""A trial of DPO over new pairs."""
 
 
 def last_digits(rng: random.Random) -> tuple[Corpus, list[str]]:
@@ -147,6 +157,58 @@ def test_arms_of_a_trial_over_data_are_these_four_and_no_others() -> None:
     assert (arms.references, arms.levers, arms.nulls) == (("frozen", "all", "random_like"), ("mined",), ())
     with pytest.raises(InputError, match=r"trial\.data beside the arm mined"):
         arms_of(TrialConfig(arms=("uniform", "mined")))
+
+
+def test_right_answers_stand_for_all_rows_where_the_corpus_has_no_pairs(tmp_path: Path) -> None:
+    """SFT on the chosen answers for twice the steps: a step of DPO reads two answers of each row."""
+    run = mined_pairs(tmp_path)
+    config, corpus = DPO, Corpus.load(run.corpus)
+    arms = arms_in(config, corpus)
+    assert arms.references == ("frozen", "right_answers", "random_like")
+    stage = branch_of("right_answers", read_plan(run.plan), corpus).plan.stages[0]
+    assert (stage.objective, stage.steps) == ("sft", 4)
+    assert data_of(config, run, corpus, read_plan(run.plan)) is not None
+    check_rows(config, corpus)
+    without = dataclasses.replace(config, trial=dataclasses.replace(config.trial, data=None))
+    with pytest.raises(InputError, match="'chosen' in every training row"):
+        check_rows(without, corpus)
+    with_pairs = Corpus.from_examples([Example("p", "pairs", "Say 1: ", chosen="1", rejected="2")])
+    assert arms_in(config, with_pairs).references == ("frozen", "all", "random_like")
+
+
+def mined_pairs(folder: Path) -> RunFolder:
+    """A run whose corpus has answers and no pairs, and a table of four new pairs."""
+    run = RunFolder(folder)
+    rows = [
+        Example(f"p{n}", "pairs", f"Say {n}: ", answer=str(n), target=str(n), split="train" if n < 8 else "eval")
+        for n in range(12)
+    ]
+    Corpus.from_examples(rows).save(run.corpus)
+    write_plan(run.plan, Plan("by hand", (Stage("main", "dpo", 2, {"pairs": 1.0}),)))
+    made = [dataclasses.replace(row, id=f"{row.id}:pair", chosen=row.target, rejected="x") for row in rows[:4]]
+    (run.path / "mine").mkdir()
+    for name in ("pairs", "pairs.random_like"):
+        pq.write_table(Corpus.from_examples(made).table, run.path / "mine" / f"{name}.parquet")
+    return run
+
+
+@pytest.mark.slow
+def test_new_pairs_are_tried_against_sft_on_their_right_answers(tmp_path: Path) -> None:
+    """One seed of every arm; a setting that only DPO has does not stop SFT, and both read as many target tokens."""
+    from mixwright.learner.tiny import build_tiny
+
+    run = mined_pairs(tmp_path)
+    learner = build_tiny(["Say 0: 1 2 3 x"], dataclasses.replace(CONFIG.model, width=16), 0)
+    learner.save(run.path / "bases" / "base-0")
+    result = run_trial(run, DPO, [run.path / "bases" / "base-0"], progress=lambda *_: None)
+    assert result.selection is not None
+    assert result.selection.trained_on == {
+        "right_answers": 32,
+        "random_like": 32,
+        "mined": 32,
+    }  # 4 rows: digit or x, and end
+    assert read_json(run.branch("right_answers", 0) / "branch.json", dict)["objective"] == "sft"
+    assert result.selection.advice == "too few seeds"
 
 
 def test_a_table_that_is_not_there_is_told_how_to_make(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
     """(stage, what `run` would do), from the data itself; writes nothing. Raises InputError as `run` would."""
     from mixwright.learner.bases import bases_of
     from mixwright.trial import power
-    from mixwright.trial.arm_roles import arms_of
+    from mixwright.trial.arm_roles import arms_in
     from mixwright.trial.rehearsal import RehearsalJob, minutes, rehearse_run, told
     from mixwright.workers.local import Job
 
@@ -59,7 +59,7 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
     measured = f"{bases} x {items} items, greedy and {sizes.samples} samples: {bases * items * (1 + sizes.samples)} rollouts"
     if outcome_of(sizes.probes, sizes.decoding) not in GRADED:
         measured = f"{bases} x {items} items, read and not generated: {', '.join(sizes.probes)}"
-    arms = arms_of(config.trial)
+    arms = arms_in(config, corpus)
     generates = steps.objective == "grpo"
     size = f"{steps.prompts} groups of {steps.generations}" if generates else f"{steps.prompts} rows"
     each = steps.generations if generates else 1

@@ -14,6 +14,12 @@ NEEDED = {"grpo": ("prompt", "answer"), "sft": ("target",), "dpo": ("chosen", "r
 """Objective -> what each training row must have; of plain text the text itself is the target."""
 
 
+def has_pairs(corpus: Corpus) -> bool:
+    """Whether a training row has a chosen and a rejected answer."""
+    train = corpus.table.filter(pc.equal(corpus.table["split"], "train"))
+    return bool(pc.any(pc.and_(pc.is_valid(train["chosen"]), pc.is_valid(train["rejected"]))).as_py())
+
+
 def check_training(objective: str, corpus: Corpus, setting: str = "train.objective") -> None:
     """Whether every training row has what its objective needs.
 

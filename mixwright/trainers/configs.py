@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, get_args, get_type_hints
 
 from mixwright.config import RunConfig
@@ -142,9 +142,12 @@ def grpo_config(config: RunConfig, shared: Mapping[str, Any]) -> Any:
 
 
 def sft_config(config: RunConfig, shared: Mapping[str, Any]) -> Any:
-    """TRL's `SFTConfig`, as `grpo_config`."""
+    """TRL's `SFTConfig`, as `grpo_config`; where a run has another objective, without fields that SFT does not have."""
     from trl.trainer.sft_config import SFTConfig
 
+    if config.train.objective != "sft":
+        settings = {name: value for name, value in config.train.settings.items() if name in SFTConfig.__dataclass_fields__}
+        config = replace(config, train=replace(config.train, settings=settings))
     return _checked(SFTConfig, {**shared, "per_device_train_batch_size": config.train.prompts}, config, OWN)
 
 

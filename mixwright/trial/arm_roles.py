@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from mixwright import catalog
 from mixwright.config import RunConfig, TrialConfig
+from mixwright.corpus.trainable import has_pairs
 from mixwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ COUNTS_AS: dict[Role, str] = {"untrained": "reference", "plan": "lever"}
 DATA = ("all", "random_like", "mined")
 """Arms of every trial over data."""
 MINED, RANDOM = "mined", "random_like"
+RIGHT = "right_answers"
+"""Stands for `all` in a trial over pairs that are new, where the corpus has none to train on."""
 REWARDS, WEIGHTS = "permuted", "permuted_weights"
 """Nulls that take away what a lever reads: which completion earned what; which task got which weight."""
 
@@ -50,14 +53,24 @@ class Arms:
         return (*self.references, *self.levers, *self.ablations)
 
 
-def arms_of(config: TrialConfig) -> Arms:
+def arms_in(config: RunConfig, corpus: Corpus) -> Arms:
+    """The arms by role for this corpus. Raises InputError as `arms_of` does."""
+    return arms_of(config.trial, pairs=config.train.objective != "dpo" or has_pairs(corpus))
+
+
+def arms_of(config: TrialConfig, *, pairs: bool = True) -> Arms:
     """The arms by role; the untrained one is always one.
+
+    Args:
+        config: of the trial.
+        pairs: False where DPO trains and the corpus has no pairs, so that no arm can train on all of its rows.
 
     Raises:
         InputError: an arm is unknown, one under nulls is none, or an ablation has no plan to be compared with.
     """
     found: dict[str, list[str]] = {"reference": [the("untrained")], "lever": [], "null": [], "ablation": []}
-    for arm in dict.fromkeys(config.arms if config.data is None else (*DATA, *filter(of_data, config.arms))):
+    data = [RIGHT if arm == "all" and not pairs else arm for arm in (*DATA, *filter(of_data, config.arms))]
+    for arm in dict.fromkeys(config.arms if config.data is None else data):
         role = role_of(arm)
         if config.data is None and of_data(arm):
             raise InputError(f"trial.data beside the arm {arm}", "none", "Name a table of mined rows, or take the arm away.")
@@ -96,13 +109,9 @@ def the(role: Literal["untrained", "plan"]) -> str:
 
 
 @functools.cache
-def required(*, data: bool = False) -> tuple[str, ...]:
-    """The references without which no lever is said to help: not training, and those that such a trial has by default.
-
-    Args:
-        data: whether it is a trial over data.
-    """
-    return arms_of(TrialConfig(data="any" if data else None)).references
+def required() -> tuple[str, ...]:
+    """The references without which no lever is said to help: not training, and those that a trial has by default."""
+    return arms_of(TrialConfig()).references
 
 
 def own_nulls(nulls: Sequence[str], objective: str) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from mixwright.estimates.readings import GRADED, outcome_of
 from mixwright.measure.bases import base_name
 from mixwright.records import Power
 from mixwright.runs import read_measurements
-from mixwright.trial.arm_roles import arms_of, the
+from mixwright.trial.arm_roles import arms_in, the
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,7 +49,7 @@ class Costs:
 
 def costs(config: RunConfig, corpus: Corpus) -> Costs:
     """Counts of a whole trial, from settings and data."""
-    arms, train = arms_of(config.trial).first, config.train
+    arms, train = arms_in(config, corpus).first, config.train
     branches = sum(arm != the("untrained") for arm in arms) * config.trial.seeds
     steps = branches * train.steps
     rollouts = steps * train.prompts * train.generations if train.objective == "grpo" else 0
@@ -72,7 +72,7 @@ def foresee(config: RunConfig, run: RunFolder, corpus: Corpus, bases: Iterable[s
     cells = cells_of(before, config.measure.samples) or _planned(config, corpus)
     if not cells:
         return ()
-    arms = arms_of(config.trial)
+    arms = arms_in(config, corpus)
     measured = (
         "success of the items as measured before" if before else "items of typical difficulty, since none was measured"
     )

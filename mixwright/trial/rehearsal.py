@@ -15,11 +15,12 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from mixwright.config import RunConfig
+from mixwright.corpus.trainable import has_pairs
 from mixwright.errors import InputError
 from mixwright.learner.bases import TINY
 from mixwright.records import Plan, Stage, from_data
 from mixwright.runs import RunFolder
-from mixwright.trial.arm_roles import arms_of, branch_of
+from mixwright.trial.arm_roles import arms_in, arms_of, branch_of
 from mixwright.workers.local import processors
 
 if TYPE_CHECKING:
@@ -149,6 +150,8 @@ def _training(config: RunConfig, corpus: Corpus, learner: Learner, scratch: Path
             control.should_training_stop = ends[-1] - start > SECONDS
 
     train = corpus.select(split="train")
+    if config.train.objective == "dpo" and not has_pairs(corpus):  # they are to be mined
+        train = _any_pairs(train)
     tasks = sorted({cell.task for cell in corpus.cells()})
     steps = min(STEPS, config.train.steps)
     stage = Stage("training", config.train.objective, steps, {task: 1 / len(tasks) for task in tasks})  # type: ignore[arg-type]
@@ -166,6 +169,16 @@ def _training(config: RunConfig, corpus: Corpus, learner: Learner, scratch: Path
     return (ends[0] if ends else perf_counter()) - start, len(ends)
 
 
+def _any_pairs(train: Corpus) -> Corpus:
+    """Rows with their targets as chosen and that of another row as rejected answer, which have the length of pairs."""
+    from mixwright.corpus import Corpus
+
+    rows = [row for row in itertools.islice(train, PROMPTS) if row.prompt and (row.target or row.answer)]
+    said = [row.target or row.answer for row in rows]
+    made = [replace(row, chosen=said[at], rejected=said[at - 1]) for at, row in enumerate(rows)]
+    return Corpus.from_examples(made)
+
+
 def minutes(config: RunConfig, corpus: Corpus, timing: Timing, folder: RunFolder) -> list[tuple[str, float]]:
     """(stage, minutes) of a run that begins now. Nulls, which run for a lever that helps, are left out."""
     from mixwright.learner.bases import bases_of
@@ -173,7 +186,7 @@ def minutes(config: RunConfig, corpus: Corpus, timing: Timing, folder: RunFolder
     measure, train, trial = config.measure, config.train, config.trial
     held_out = corpus.select(split="eval")
     items = sum(min(cell.count, measure.items) for cell in held_out.cells())
-    bases, arms = len(bases_of(config, folder)), arms_of(trial)
+    bases, arms = len(bases_of(config, folder)), arms_in(config, corpus)
     workers = trial.workers or processors()
     after = items * timing.item
     on_the_way = 0.0

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from mixwright.estimates.judgement import FEWEST_SEEDS
 from mixwright.estimates.readings import GRADED, READINGS, change_told
 from mixwright.records import Selection, SelectionAdvice, TrialResult
-from mixwright.trial.arm_roles import MINED, RANDOM, the
+from mixwright.trial.arm_roles import MINED, RANDOM, RIGHT, the
 from mixwright.trial.effects import RETENTION, Contrast
 
 RECOMMENDED: tuple[SelectionAdvice, ...] = ("train on it", "fewer rows do")
@@ -29,8 +29,8 @@ def advise(
         price: of the trial, in words.
     """
     by = {contrast.against: contrast for contrast in found}
-    chance, whole, untrained = by.get(RANDOM), by.get("all"), by.get(the("untrained"))
-    advice, why = _rule(chance, whole, untrained, made=made)
+    chance, untrained = by.get(RANDOM), by.get(the("untrained"))
+    advice, why = _rule(chance, untrained, by.get("all"), by.get(RIGHT), made=made)
     what = f"{rows:,} new rows" if made else f"{rows:,} of {of:,} rows"
     head = {
         "train on it": f"Train on {name} ({what})",
@@ -54,10 +54,10 @@ def advise(
 
 
 def _rule(
-    chance: Contrast | None, whole: Contrast | None, untrained: Contrast | None, *, made: bool
+    chance: Contrast | None, untrained: Contrast | None, whole: Contrast | None, right: Contrast | None, *, made: bool
 ) -> tuple[SelectionAdvice, str]:
-    """The advice, and why."""
-    if chance is None or whole is None or untrained is None:
+    """The advice, and why; `whole`: against all rows, `right`: against SFT on the right answers of the same pairs."""
+    if chance is None or untrained is None or (whole is None and right is None):
         return "not recommended", "an arm that it must be compared with was not measured on the same items"
     moved, outcome = chance.change.success, chance.change.outcome
     better = READINGS[outcome].told
@@ -73,6 +73,13 @@ def _rule(
     if untrained.plain != "improves":
         still = change_told(untrained.change.success, outcome)
         return "not recommended", f"{gain}, but training on it is not shown to beat not training ({still})"
+    if right is not None:
+        beside = f"{change_told(right.change.success, outcome)} against SFT on the right answers alone"
+        if right.plain != "improves":
+            return "not recommended", f"{gain}, but {beside}: it is not shown that the wrong answers teach anything"
+        gain = f"{gain}, {beside}"
+    if whole is None:
+        return "train on it", gain
     beside = f"{change_told(whole.change.success, outcome)} against all rows"
     if whole.plain == "improves":
         return "train on it", f"{gain}, {beside}"

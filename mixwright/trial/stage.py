@@ -19,7 +19,7 @@ from mixwright.plan.stage import make_plan
 from mixwright.plan.validate import validate_plan
 from mixwright.records import Measurement, Plan, Stage, TrialResult
 from mixwright.runs import RunFolder, read_json, read_plan, write_json
-from mixwright.trial.arm_roles import Arms, Replan, arms_of, branch_of, idle_ablations, left_out, null_name, own_nulls, the
+from mixwright.trial.arm_roles import Arms, Replan, arms_in, branch_of, idle_ablations, left_out, null_name, own_nulls, the
 from mixwright.trial.branch import is_complete, train_branch
 from mixwright.trial.data_rows import DataTable, data_notes, data_path, fitted, read_data, rows_for
 from mixwright.trial.jobs import Trial
@@ -107,7 +107,7 @@ def run_trial(
     plan, corpus = read_plan(run.plan), Corpus.load(run.corpus)
     _check(config, plan, corpus, bases)
     data = data_of(config, run, corpus, plan)
-    arms, notes = _possible(arms_of(config.trial), plan, corpus, data)
+    arms, notes = _possible(arms_in(config, corpus), plan, corpus, data)
     trial = Trial(run, config, plan, corpus, [str(base) for base in bases], pool, progress, data)
     try:
         trial.measure()
@@ -160,9 +160,11 @@ def data_of(config: RunConfig, run: RunFolder, corpus: Corpus, plan: Plan) -> Da
     if config.trial.data is None:
         return None
     data = read_data(data_path(config.trial.data, run), corpus)
-    for arm in arms_of(config.trial).first:
-        rows = rows_for(branch_of(arm, plan, corpus).rows, corpus, data, config.seed)
-        check_training(config.train.objective, rows)
+    for arm in arms_in(config, corpus).first:
+        branch = branch_of(arm, plan, corpus)
+        rows = rows_for(branch.rows, corpus, data, config.seed)
+        if branch.trains:
+            check_training(branch.plan.stages[0].objective, rows)
         fitted(plan, rows.cells())
     return data
 
@@ -211,7 +213,7 @@ def check_trial(config: RunConfig, corpus: Corpus) -> None:
         raise InputError("training examples", "none", "Give more rows: corpus.train.")
     if len(corpus.select(split="eval")) == 0:
         raise InputError("held-out examples to measure on", "none", "Set corpus.eval or corpus.eval_share.")
-    arms = arms_of(config.trial)
+    arms = arms_in(config, corpus)
     tasks = sorted({cell.task for cell in corpus.cells()})
     stage = Stage("training", config.train.objective, 1, {task: 1 / len(tasks) for task in tasks})  # type: ignore[arg-type]
     for arm in arms.first:

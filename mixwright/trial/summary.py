@@ -13,7 +13,7 @@ from mixwright.estimates.protected import protected_items
 from mixwright.estimates.readings import Outcome, outcome_of
 from mixwright.records import Effect, Judgement, Selection, TrialResult
 from mixwright.runs import RunFolder
-from mixwright.trial.arm_roles import MINED, RANDOM, Arms, of_data, required, the
+from mixwright.trial.arm_roles import MINED, RANDOM, Arms, of_data, the
 from mixwright.trial.effects import RATIO, TO_TARGET, Contrast, Findings, contrasts, effects_by_task, effects_of
 from mixwright.trial.judging import judge
 from mixwright.trial.seed_rows import BranchFiles, branch_rows, reached, read_branch, target_tokens, watched
@@ -104,7 +104,7 @@ def _advised(
         spent = [target_tokens(b) if b.info.objective != "grpo" else b.charged for b in trained if b.info.arm == arm]
         costs[arm] = sum(count or 0 for count in spent) / len(spent)
     unit = "rollouts" if config.train.objective == "grpo" else "target tokens"
-    steps, whole = len(trained) * config.train.steps, sum(costs.values()) * config.trial.seeds
+    steps, whole = sum(len(branch.steps) for branch in trained), sum(costs.values()) * config.trial.seeds
     price = f"{len(trained)} trainings, {steps:,} steps, {whole:,.0f} {unit}"
     price += f", {rollouts:,} rollouts to measure" if rollouts and unit != "rollouts" else ""
     price += f"; mining: {data.price}" if data.price else ""
@@ -156,7 +156,7 @@ def _judged(
         found = own(lever, first)
         if of_data(lever):  # its null is one of its references, and always runs
             chance = [contrast for contrast in found if contrast.against == RANDOM]
-            judgements.append(judge(lever, found, chance, needed=required(data=True)))
+            judgements.append(judge(lever, found, chance, needed=arms.references))
         else:
             judgements.append(judge(lever, found, own(lever, second)))
     helping = {judgement.arm for judgement in judgements if judgement.word == "helps"}
