@@ -6,7 +6,8 @@ model with the same steps, eight times each. What it says is held against what t
 the trial, mean success over all held-out items, mined against each reference, paired by seed.
 
 `REPEATED` is drawn ten times in each of its two cases; the others once. Nothing is chosen on these draws: cases were
-tuned on seeds from 100 on.
+tuned on seeds from 100 on. A draw that is done is kept in `KEPT` by the code of its case, with the commit that it ran on, so
+that a benchmark that was interrupted goes on; remove the folder to draw anew.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import hashlib
+import inspect
+import json
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,11 +28,15 @@ from benchmarks import _cases_influence
 from benchmarks._cases import Case, tried
 from benchmarks._report import Goal, Result, run
 from mixwright.estimates.intervals import share_interval
+from mixwright.runs import write_json
+from mixwright_lab.conditions import conditions
 from mixwright_lab.workers import spread
 
 CASES: tuple[Case, ...] = _cases_influence.CASES
 REPEATED, TIMES = "influence", 10
 """Miner whose two cases are drawn so many times."""
+KEPT = Path(tempfile.gettempdir()) / "mixwright-cases"
+"""Finished draws."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +49,19 @@ class Job:
 
 
 def try_one(job: Job) -> dict[str, Any]:
-    """One draw, in a folder of its own."""
+    """One draw, in a folder of its own, or as it was kept."""
     case = CASES[job.case]
+    code = Path(inspect.getfile(case.write)).read_bytes()
+    kept = KEPT / f"{hashlib.sha256(code).hexdigest()[:16]}-{job.case % 2}-{job.seed}.json"
+    if kept.is_file():
+        return json.loads(kept.read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory(prefix="mixwright-case-") as folder:
         told = tried(case, Path(folder), job.seed, Path(folder) / "log.txt")
     advice = told["selection"]["advice"]
-    return {**told, "helps": case.helps, "why": case.why, "recommended": advice in ("train on it", "fewer rows do")}
+    found = {**told, "helps": case.helps, "why": case.why, "recommended": advice in ("train on it", "fewer rows do")}
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    write_json(kept, found | {"commit": conditions()["commit"]})
+    return json.loads(kept.read_text(encoding="utf-8"))
 
 
 def measure(quick: bool) -> Result:
