@@ -14,7 +14,10 @@ from pathlib import Path
 from benchmarks._cases import Case
 from mixwright.runs import yaml_text
 
-BASE, LENGTH, PROMPTS, HELD_OUT, WARM = 5, 6, 400, 64, 1500
+BASE, LENGTH, PROMPTS, HELD_OUT, WARM = 5, 6, 400, 50, 1500
+WARM_UP = {"brief": (220, 2), "other words": (60, 1)}
+"""Second source -> steps of the warm-up, and its rows in it to one of the first: a model that sees the steps in every row
+needs fewer steps to know them as well, and one that would answer in full before training has nothing to learn."""
 FORMS = {"worked": (True, "####"), "other words": (True, "Answer:"), "brief": (False, "####")}
 """Source -> whether it writes the running sums, and what stands before the answer."""
 
@@ -28,12 +31,14 @@ def _write(folder: Path, seed: int, sources: tuple[str, str]) -> Path:
     order = rng.sample(sorted(prompts), len(prompts))
     train = [_row(digits, source) for digits in order[:PROMPTS] for source in sources]
     rng.shuffle(train)
-    warm = [_row(_sparse(rng), source) for _ in range(WARM) for source in sources]
+    warm = [
+        _row(_sparse(rng), source) for _ in range(WARM) for source in (sources[0], *sources[1:] * WARM_UP[sources[1]][1])
+    ]
     held = [_row(digits, sources[0]) for digits in order[PROMPTS:]]
     for name, rows in (("train", train), ("warm", warm), ("held", held)):
         (folder / f"{name}.jsonl").write_text("\n".join(rows) + "\n", encoding="utf-8")
     path = folder / "run.yaml"
-    path.write_text(yaml_text(_settings(seed)), encoding="utf-8")
+    path.write_text(yaml_text(_settings(seed, WARM_UP[sources[1]][0])), encoding="utf-8")
     return path
 
 
@@ -51,15 +56,15 @@ def _row(digits: tuple[int, ...], source: str) -> str:
     return json.dumps({**row, "task": "sums", "source": source})
 
 
-def _settings(seed: int) -> dict[str, object]:
-    warmup = {"steps": 600, "batch_size": 64, "learning_rate": 5e-3, "source": "warm.jsonl"}
+def _settings(seed: int, warm: int) -> dict[str, object]:
+    warmup = {"steps": warm, "batch_size": 64, "learning_rate": 5e-3, "source": "warm.jsonl"}
     return {
         "corpus": {"train": "train.jsonl", "eval": "held.jsonl", "grader": "final_answer"},
         "model": {"path": "tiny:", "width": 32, "depth": 2, "heads": 2, "vocabulary": 264, "warmup": warmup},
         "measure": {"items": HELD_OUT, "samples": 1, "max_new_tokens": 18, "decoding": "greedy", "probes": ["competence"]},
         "mine": {"options": {"frontier": {"learning_rate": 3e-3}}},
         "plan": {"planner": "proportional"},
-        "train": {"objective": "sft", "steps": 30, "prompts": 16, "learning_rate": 3e-3, "canary_every": 0},
+        "train": {"objective": "sft", "steps": 40, "prompts": 16, "learning_rate": 3e-3, "canary_every": 0},
         "trial": {"seeds": 8, "workers": 1, "progress_every": 0},
         "seed": seed,
     }
