@@ -9,7 +9,7 @@ Source: Li et al., 2402.10110 (IFD and r-IFD of the untrained student choose bet
     models learn less from long or strong answers). Short trainings as the judge are ours.
 Unit: accuracy of greedy answers; else nats per token, or ratios of perplexities. Weight 1 for each row.
 Cost: (sources + 1) x `runs` short trainings, and a greedy answer per prompt held back after each; statistics: none.
-Blind spot: `steps` steps tell what is learnt quickly, not what is best in the end; a student's frontier moves: mine again.
+Blind spot: `steps` steps tell what is learnt soon, not what is best in the end; a student's frontier moves: mine again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 }
 """What decides, and the columns that it takes."""
 CONFOUNDED = {
-    "learnability": "Copies have few steps, and equal ones, not equal tokens: short or familiar answers are learnt first.",
+    "learnability": "Copies have few steps, equal in number and not in tokens: what is learnt late loses, so try more steps.",
     "nll": "NLL is low for short, plain and familiar texts: it counts an unfamiliar format as difficulty.",
     "nll_max": "The hardest token is harder the longer a text is, and counts one unfamiliar word as difficulty.",
     "ifd": "IFD depends on length and format. Here the lowest is taken, the answer that its prompt explains best; rules for "
