@@ -64,7 +64,7 @@ def _settings(seed: int, warm: int) -> dict[str, object]:
         "measure": {"items": HELD_OUT, "samples": 1, "max_new_tokens": 18, "decoding": "greedy", "probes": ["competence"]},
         "mine": {"options": {"frontier": {"learning_rate": 3e-3}}},
         "plan": {"planner": "proportional"},
-        "train": {"objective": "sft", "steps": 40, "prompts": 16, "learning_rate": 3e-3, "canary_every": 0},
+        "train": {"objective": "sft", "steps": 32, "prompts": 16, "learning_rate": 3e-3, "canary_every": 0},
         "trial": {"seeds": 8, "workers": 1, "progress_every": 0},
         "seed": seed,
     }

@@ -43,7 +43,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 }
 """What decides, and the columns that it takes."""
 CONFOUNDED = {
-    "learnability": "Copies have few steps, equal in number and not in tokens: what is learnt late loses, so try more steps.",
+    "learnability": "Copies have few steps, equal in number, not in tokens: what is learnt late loses, so try more steps.",
     "nll": "NLL is low for short, plain and familiar texts: it counts an unfamiliar format as difficulty.",
     "nll_max": "The hardest token is harder the longer a text is, and counts one unfamiliar word as difficulty.",
     "ifd": "IFD depends on length and format. Here the lowest is taken, the answer that its prompt explains best; rules for "
