@@ -15,7 +15,7 @@ from benchmarks._cases import Case
 from mixwright.runs import yaml_text
 
 BASE, LENGTH, PROMPTS, HELD_OUT, WARM = 5, 6, 400, 50, 1500
-WARM_UP = {"brief": (220, 2), "other words": (60, 1)}
+WARM_UP = {"brief": (220, 2), "other words": (80, 1)}
 """Second source -> steps of the warm-up, and its rows in it to one of the first: a model that sees the steps in every row
 needs fewer steps to know them as well, and one that would answer in full before training has nothing to learn."""
 FORMS = {"worked": (True, "####"), "other words": (True, "Answer:"), "brief": (False, "####")}
