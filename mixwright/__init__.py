@@ -83,6 +83,8 @@ PUBLIC = (
     "mixwright.estimates.outcome",
     # which end of a score to keep, tried with any trainer
     "mixwright.mine.crossover",
+    # which of several answers a student can learn from, tried with any trainer
+    "mixwright.mine.candidates",
     # parts of stages that benchmarks measure on their own
     "mixwright.measure.bursts",
     "mixwright.measure.gradient_sketch",
@@ -94,6 +96,8 @@ PUBLIC = (
     "mixwright.measure.sketch_calibration",
     "mixwright.measure.stage",
     "mixwright.mine.crossover",
+    # which of several answers a student can learn from, tried with any trainer
+    "mixwright.mine.candidates",
     "mixwright.mine.relevance",
     "mixwright.plan.format_forecast",
     "mixwright.steer.pool",

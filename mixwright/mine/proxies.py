@@ -1,8 +1,9 @@
-"""Proxies of pruning: copies of the model that are trained for a few steps on some rows and read on rows held back."""
+"""Proxies: copies of the model that are trained for a few steps on some rows and read on rows held back."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixwright.errors import InputError
+from mixwright.estimates.chance import FULL_MARKS
 from mixwright.measure.bursts import read_losses, train_on
 from mixwright.measure.row_losses import RowLosses
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
+    from mixwright.corpus.timed_grades import TimedGrades
     from mixwright.learner.learner import Learner
     from mixwright.mine.crossover import Train
+    from mixwright.records import Example
 
 HELD_BACK, LEAST, MOST = 0.2, 16, 256
 """Share of the training rows that no proxy sees and all are read on, and how many that is at least and at most."""
@@ -48,8 +52,27 @@ def proxies(learner: Learner, corpus: Corpus, numbers: NDArray[np.int64], back: 
         sizes: of the trainings.
     """
     losses = RowLosses(learner, corpus)
+    trained = copies_of(learner, losses, numbers, sizes)
 
     def train(rows: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
+        return 1 - np.exp(-read_losses(trained(rows, seed), losses, back, sizes.batch))
+
+    return train
+
+
+def copies_of(
+    learner: Learner, losses: RowLosses, numbers: NDArray[np.int64], sizes: Sizes
+) -> Callable[[NDArray[np.int64], int], Any]:
+    """A trainer of copies: places of rows and a seed, which orders the rows, give the model after its steps on them.
+
+    Args:
+        learner: copied, never changed.
+        losses: of its rows.
+        numbers: place in the corpus of each row, shape (rows,).
+        sizes: of the trainings.
+    """
+
+    def train(rows: NDArray[np.int64], seed: int) -> Any:
         model: Any = copy.deepcopy(learner.model).eval()  # no dropout: the proxies differ by their rows alone
         order = np.random.default_rng(seed)
         waiting = np.zeros(0, dtype=np.int64)
@@ -57,9 +80,31 @@ def proxies(learner: Learner, corpus: Corpus, numbers: NDArray[np.int64], back: 
             waiting = np.concatenate((waiting, order.permutation(rows)))
         batches = list(numbers[waiting[: sizes.steps * sizes.batch]].reshape(sizes.steps, sizes.batch))
         train_on(model, losses, batches, sizes.learning_rate)
-        return 1 - np.exp(-read_losses(model, losses, back, sizes.batch))
+        return model
 
     return train
+
+
+def answered(
+    learner: Learner, model: Any, rows: Sequence[Example], grades: TimedGrades, longest: int
+) -> NDArray[np.float64]:
+    """1 where the model's greedy answer to a row has full marks, else 0; shape (rows,).
+
+    Args:
+        learner: its tokenizer and form of prompts.
+        model: a copy of its model.
+        rows: with answers.
+        grades: judge.
+        longest: tokens of an answer.
+    """
+    from mixwright.learner.learner import Learner as Reader
+
+    form = {"form": learner.form, "batch_size": learner.batch_size}
+    reader = Reader(model, learner.tokenizer, learner.name, learner.template, **form)
+    prompts = [row.prompt for row in rows]
+    made = reader.sample(prompts, count=1, temperature=0, max_new_tokens=longest, seed=0)
+    scores = [grades.grade(row, own[0].text, cut=not own[0].finished) for row, own in zip(rows, made, strict=True)]
+    return (np.array(scores) >= FULL_MARKS).astype(float)
 
 
 def held_back(tasks: NDArray[np.str_], rng: np.random.Generator) -> NDArray[np.bool_]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,9 +84,10 @@ def read_data(path: Path, corpus: Corpus) -> DataTable:
     table, digest = _parquet(path), hashlib.sha256(path.read_bytes())
     if "prompt" not in table.column_names:
         weights = _selected(table, corpus, path)
-        chosen = corpus.select(ids=list(weights)).table
-        rows = zip(chosen["task"].to_pylist(), map(weights.get, chosen["id"].to_pylist()), strict=True)
-        return DataTable(path, digest.hexdigest(), _like(rows), weights)
+        chosen = corpus.select(ids=list(weights))
+        rows = zip(chosen.table["task"].to_pylist(), map(weights.get, chosen.table["id"].to_pylist()), strict=True)
+        once = sorted(_once(chosen) & _repeated(corpus.select(split="train")))
+        return DataTable(path, digest.hexdigest(), _like(rows, once), weights)
     made = _made(table, corpus, path)
     beside = path.with_name(path.stem + OWN_NULL)
     if not beside.is_file():
@@ -96,15 +97,16 @@ def read_data(path: Path, corpus: Corpus) -> DataTable:
     return DataTable(path, digest.hexdigest(), digest.hexdigest(), {}, made, null)
 
 
-def _like(rows: Iterable[tuple[str, float | None]]) -> str:
-    return hashlib.sha256(repr(sorted(rows)).encode()).hexdigest()
+def _like(rows: Iterable[tuple[str, float | None]], once: Sequence[str] = ()) -> str:
+    return hashlib.sha256((repr(sorted(rows)) + repr(once) * bool(once)).encode()).hexdigest()
 
 
 def rows_for(kind: Rows, corpus: Corpus, data: DataTable, seed: int) -> Corpus:
     """The training rows of an arm.
 
     Rows of unequal weight are resampled within their task: each gets its share of four rows per row selected, rounded
-    down or up by chance. Random rows take the same number of each task, and the same weights.
+    down or up by chance. Random rows take the same number of each task, and the same weights; where no prompt of a task
+    was selected twice, none is drawn twice, so that random rows are of as many prompts.
 
     Args:
         kind: which rows.
@@ -123,7 +125,7 @@ def rows_for(kind: Rows, corpus: Corpus, data: DataTable, seed: int) -> Corpus:
     weights = np.array([data.weights[name] for name in chosen.table["id"].to_pylist()])
     tasks = chosen.table["task"].to_pylist()
     if kind == "random_like":
-        chosen = _random(train, Counter(tasks), rng)
+        chosen = _random(train, Counter(tasks), rng, _once(chosen))
         own: dict[str, list[float]] = {task: [] for task in tasks}
         for task, weight in zip(tasks, weights.tolist(), strict=True):
             own[task].append(weight)
@@ -255,14 +257,38 @@ def _made(table: pa.Table, corpus: Corpus, path: Path) -> Corpus:
     return made
 
 
-def _random(train: Corpus, counts: Mapping[str, int], rng: np.random.Generator) -> Corpus:
-    """So many random rows of each task, all of them where there are fewer."""
+def _random(
+    train: Corpus, counts: Mapping[str, int], rng: np.random.Generator, once: Collection[str] = frozenset()
+) -> Corpus:
+    """So many random rows of each task, all of them where there are fewer; no prompt twice in the tasks of `once`."""
     codes = np.array(train.table["task"].to_pylist(), dtype=object)
+    repeated = _repeated(train) & set(once) if once else set()
     places: list[Any] = []
     for task in sorted(counts):
         own = np.flatnonzero(codes == task)
+        if task in repeated:
+            prompts = np.array([prompt_key(decode(row).prompt) for row in train.table.take(pa.array(own)).to_pylist()])
+            drawn = rng.permutation(len(own))
+            own = own[drawn[np.sort(np.unique(prompts[drawn], return_index=True)[1])]]
         places.extend(rng.choice(own, min(counts[task], len(own)), replace=False).tolist())
     return _taken(train, sorted(places))
+
+
+def _repeated(rows: Corpus) -> set[str]:
+    """Tasks that have a prompt twice."""
+    return set(rows.table["task"].to_pylist()) - _once(rows)
+
+
+def _once(rows: Corpus) -> set[str]:
+    """Tasks that have no prompt twice."""
+    seen: dict[str, set[int]] = {}
+    twice = set()
+    for row in map(decode, rows.table.select(SCHEMA.names).to_pylist()):
+        key, own = prompt_key(row.prompt), seen.setdefault(row.task, set())
+        if key in own:
+            twice.add(row.task)
+        own.add(key)
+    return set(seen) - twice
 
 
 def _taken(rows: Corpus, places: Sequence[int]) -> Corpus:

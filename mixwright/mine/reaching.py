@@ -1,0 +1,86 @@
+"""Short trainings of a student on each source of candidate answers, judged by its greedy answers to prompts held back.
+
+Loss on a source's own text would not do: short and compressed texts have a low one, whatever a student learns of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mixwright.mine.answers import length, room
+from mixwright.mine.candidates import Reach, lowest, reach
+from mixwright.mine.proxies import answered, copies_of, held_back
+from mixwright.records import plain
+
+if TYPE_CHECKING:
+    from mixwright.corpus import Corpus
+    from mixwright.learner.learner import Learner
+    from mixwright.mine.candidates import Candidates
+    from mixwright.mine.choosing import TrainRows
+    from mixwright.mine.proxies import Sizes
+
+SECONDS = 5.0
+"""For the grade of one answer; slower ones count as wrong."""
+
+
+def reach_of(
+    corpus: Corpus,
+    learner: Learner,
+    rows: TrainRows,
+    found: Candidates,
+    sizes: Sizes,
+    max_new_tokens: int,
+    rng: np.random.Generator,
+) -> tuple[dict[str, Reach], list[str], int]:
+    """What short trainings showed of each task that a grader judges, what was done, and the rollouts that it took.
+
+    Args:
+        corpus: with its graders.
+        learner: copied, never changed.
+        rows: that may be chosen.
+        found: the same rows as candidates.
+        sizes: of the trainings.
+        max_new_tokens: longest answer.
+        rng: which prompts are held back, and the seeds.
+
+    Raises:
+        InputError: too few prompts to hold some back.
+    """
+    from mixwright.corpus.timed_grades import TimedGrades
+    from mixwright.measure.row_losses import RowLosses
+
+    several = [corpus[int(rows.numbers[at])] for at in np.flatnonzero(found.several)]
+    judged = _judged(corpus, rows, found)
+    first = lowest(np.where(judged, 0.0, np.nan), found.prompts)
+    first = first[judged[first]]  # a row of each prompt that can be judged
+    if not len(first):
+        return {}, [], 0
+    back = first[held_back(rows.tasks[first], rng)]
+    usable = found.several & ~np.isin(found.prompts, found.prompts[back])
+    items, grades = [corpus[int(rows.numbers[at])] for at in back], TimedGrades(corpus, SECONDS, "wrong")
+    most = max(length(learner, plain(row.target if row.target is not None else row.answer)) for row in several)
+    longest = room(learner, items, min(most + 1, max_new_tokens))
+    trained = copies_of(learner, RowLosses(learner, corpus), rows.numbers, sizes)
+    tried = reach(
+        found,
+        usable,
+        lambda places, seed: answered(learner, trained(places, seed), items, grades, longest),
+        answered(learner, learner.model, items, grades, longest),
+        rows.tasks[back],
+        rng.integers(2**31, size=sizes.runs).tolist(),
+    )
+    trainings = sizes.runs * (len({*found.sources[usable].tolist()}) + 1)
+    note = f"{trainings} short trainings of {sizes.steps} steps, each read on {len(items)} training prompts held back."
+    return tried, [note], len(items) * (trainings + 1)
+
+
+def _judged(corpus: Corpus, rows: TrainRows, found: Candidates) -> np.ndarray:
+    """Rows of prompts that have several candidates, and one answer that a grader compares with."""
+    answers: dict[int, set[str | None]] = {}
+    for number, prompt in zip(rows.numbers.tolist(), found.prompts.tolist(), strict=True):
+        answers.setdefault(prompt, set()).add(corpus[number].answer)
+    graded = np.array([corpus.tasks[task].kind == "verifiable" for task in rows.tasks.tolist()])
+    one = np.array([answers[prompt] != {None} and len(answers[prompt]) == 1 for prompt in found.prompts.tolist()])
+    return found.several & graded & one

@@ -1,0 +1,180 @@
+"""Finding on the learning frontier: which traces teach a student depends on its size, and short trainings tell.
+
+Two sources answer the same problems: a weak teacher that writes every step and has one entry in ten of its tables wrong,
+and a strong one that is always right and writes a digit after every second letter only.
+
+Source: Li et al., Selective Reflection-Tuning, 2402.10110; Li et al., Small Models Struggle to Learn from Strong Reasoners,
+    2502.12143.
+Unit: share of held-out problems whose greedy response ends in the true answer; luck is 10 %.
+Cost: about 110 CPU seconds per seed.
+Blind spot: two sizes of one architecture; equal steps are not equal tokens (complete traces are the longer ones); no r-IFD,
+as these students never read a prompt after its response.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from mixwright.contracts import Finding
+from mixwright.mine.candidates import Candidates, lowest, one_each, reach
+from mixwright.records import Curve, Expectation, Plot, difference
+from mixwright_lab import students
+from mixwright_lab.training.gpt import GPT
+from mixwright_lab.worlds.permutations import Permutations
+
+SIZES = ("tiny", "wide")
+EVERY = {"weak, all steps": 1, "strong, each second step": 2}
+"""Source -> letters to a digit that it writes."""
+WEAK = "weak, all steps"
+STATISTICS = ("nll", "nll_max", "ifd")
+OTHERS = ("before training", "random mix", "own choice", "choice of the other", "own choice, 50 steps", *STATISTICS)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Of students, problems and training."""
+
+    tiny: int = 16
+    """Width."""
+    wide: int = 32
+    """Width."""
+    base: int = 600
+    """Steps before."""
+    problems: int = 3000
+    steps: int = 300
+    rate: float = 3e-3
+    probe: int = 150
+    """Steps of a short training."""
+    runs: int = 3
+    """Short trainings of each source."""
+    back: int = 150
+    """Training problems held back, that short trainings are read on."""
+    tests: int = 300
+
+
+def _more(size: str, high: str, low: str, least: float, refuted: str) -> Expectation:
+    terms = difference(f"{size}: {high}", f"{size}: {low}", "right")
+    return Expectation(f"{size}: {high} - {low}", terms, least, refuted)
+
+
+class Frontier(Finding):
+    """Two students, two sources of traces for the same problems, chosen by short trainings, by the other, by statistics."""
+
+    CLAIM = (
+        "A tiny student learns more from complete traces of a weak teacher, a wide one from compressed traces of a strong "
+        "teacher; each beats what it learns from the other's choice, and short trainings on each source tell which it is."
+    )
+    SOURCE = "Li et al., Selective Reflection-Tuning, 2402.10110; Li et al., Small Models Struggle to Learn ..., 2502.12143"
+    SHOWS = (
+        "The first: 7B students, answers refined by a teacher and kept by IFD and r-IFD; AlpacaEval 26.5 without, 77.0 with "
+        "all, 79.6 with those kept; Open LLM 50.2, 56.2, 56.1. The second: models of 3B or less lose from long chains of "
+        "thought. Short trainings as the judge, a weak teacher with mistakes of its own and compressed traces are ours."
+    )
+    POPULAR = (
+        "It is said that refined data beyond the frontier make a student worse. The first source shows no such loss, only "
+        "a gain of 2.6 points by choosing; the second shows it for long answers of strong teachers, not for refined ones."
+    )
+    FEATURES = ("miners/frontier",)
+    NOISE = ("tiny: own choice",)
+    SCALES: ClassVar[Mapping[str, Settings]] = {
+        "smoke": Settings(8, 16, 10, 120, 8, probe=4, runs=2, back=20, tests=20),
+        "laptop": Settings(),
+    }
+    EXPECT = (
+        _more("tiny", "own choice", "choice of the other", 0.1, "What a wide student chooses is as good for a tiny one."),
+        _more("wide", "own choice", "choice of the other", 0.1, "What a tiny student chooses is as good for a wide one."),
+        _more("tiny", WEAK, "strong, each second step", 0.1, "A tiny student learns compressed traces as well."),
+        _more("wide", "strong, each second step", WEAK, 0.1, "A wide student gains nothing from right, compressed traces."),
+        _more("tiny", "own choice", "random mix", 0.05, "A mix of both teaches a tiny student as much."),
+        _more("wide", "own choice", "random mix", 0.05, "A mix of both teaches a wide student as much."),
+    )
+    PLOTS = (
+        Plot(
+            "Held-out problems, by what was trained on",
+            "0 weak, 1 strong, 2 before, 3 mix, 4 own choice, 5 other's, 6 own in 50 steps, 7 NLL, 8 largest NLL, 9 IFD",
+            "right",
+            tuple(
+                Curve(size, tuple((float(place), f"{size}: {way}", "right") for place, way in enumerate((*EVERY, *OTHERS))))
+                for size in SIZES
+            ),
+        ),
+    )
+
+    def arms(self, settings: Settings) -> tuple[str, ...]:
+        """Both sources, a mix, and what is chosen, for both students."""
+        return tuple(f"{size}: {way}" for size in SIZES for way in (*EVERY, *OTHERS))
+
+    def prepare(self, seed: int, settings: Settings) -> None:
+        """Both students."""
+        for size in SIZES:
+            _student(size, seed, settings)
+
+    def run(self, arm: str, seed: int, settings: Settings, *, again: bool = False) -> Mapping[str, float]:
+        """Choose a response to each problem, train on them, and solve held-out problems."""
+        size, _, way = arm.partition(": ")
+        world, rng = Permutations(seed=seed), np.random.default_rng((seed, 0x23))
+        tests = students.problems(world, settings.tests, 4, "eval", rng)
+        given = students.problems(world, settings.problems, 4, "train", rng)
+        wrong = students.mistaken(world.tables, 0.1, rng)
+        texts = [
+            text
+            for name, every in EVERY.items()
+            for text in students.traces(given, wrong if name == WEAK else world.tables, every)
+        ]
+        count, model = len(given.prompts), _student(size, seed, settings)
+        names = np.repeat(list(EVERY), count)
+        found = Candidates(np.tile(np.arange(count), len(EVERY)), names, np.full(len(names), "permutations"))
+        judge = _student(SIZES[1 - SIZES.index(size)], seed, settings) if way == "choice of the other" else model
+        order = np.random.default_rng((seed, again))
+        places = _chosen(way, judge, found, given, texts, settings, order)
+        if len(places):
+            prompts = [given.prompts[place % count] for place in places]
+            students.teach(model, prompts, [texts[place] for place in places], settings.steps, settings.rate, order)
+        shares = {f"chosen: {name}": float((names[places] == name).mean()) if len(places) else 0.0 for name in EVERY}
+        return {"right": float(students.right(model, tests).mean()), **shares}
+
+
+def _student(size: str, seed: int, settings: Settings) -> GPT:
+    return students.student(Permutations(seed=seed), getattr(settings, size), settings.base, seed)
+
+
+def _chosen(
+    way: str,
+    judge: GPT,
+    found: Candidates,
+    given: students.Problems,
+    texts: list[str],
+    settings: Settings,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Places of the rows that are trained on."""
+    if way == "before training":
+        return np.zeros(0, dtype=int)
+    if way in EVERY:
+        return np.flatnonzero(found.sources == way)
+    if way == "random mix":
+        return one_each(found.prompts, rng)
+    asked = [given.prompts[place] for place in found.prompts]
+    if way in STATISTICS:
+        return lowest(students.statistics(judge, asked, texts)[way], found.prompts)
+    back = rng.permutation(len(given.prompts))[: settings.back]
+    items, steps = students.part_of(given, back), min(50, settings.probe) if way.endswith("50 steps") else settings.probe
+
+    def train(places: np.ndarray, seed: int) -> np.ndarray:
+        own = np.random.default_rng(seed)
+        said = [texts[place] for place in places]
+        model = students.teach(
+            copy.deepcopy(judge), [asked[place] for place in places], said, steps, settings.rate, own, fall=0.0
+        )
+        return students.right(model, items)
+
+    usable = ~np.isin(found.prompts, back)
+    seeds = rng.integers(2**31, size=settings.runs).tolist()
+    told = reach(found, usable, train, students.right(judge, items), np.full(len(back), "permutations"), seeds)
+    winner = told["permutations"].winner
+    return np.flatnonzero(found.sources == winner) if winner else np.arange(len(texts))

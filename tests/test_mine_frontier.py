@@ -1,0 +1,192 @@
+"""Miner `frontier`: candidates of one prompt, what a statistic or short trainings choose, and a null of as many prompts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mixwright.catalog import create
+from mixwright.config import ModelConfig
+from mixwright.conformance import samples
+from mixwright.corpus import Corpus
+from mixwright.errors import InputError
+from mixwright.learner.tiny import build_tiny
+from mixwright.mine.candidates import Candidates, candidates_of, lowest, one_each, reach
+from mixwright.mine.choosing import train_rows
+from mixwright.mine.miners import frontier
+from mixwright.mine.stage import mine
+from mixwright.records import Example
+from mixwright.trial.data_rows import read_data, rows_for
+
+PROMPTS = 80
+
+
+def two_sources(*, answers: bool = True) -> Corpus:
+    """80 prompts with an answer of each of two sources, one with a single answer, and held-out ones."""
+    rows = []
+    for number in range(PROMPTS + 8):
+        prompt, gold = f"{number:02d} last = ", str(number % 10)
+        split = "train" if number < PROMPTS else "eval"
+        for source, text in (("long", f"{number:02d}: {gold}"), ("short", gold)):
+            made = {"task": "last", "prompt": prompt, "target": text, "answer": gold if answers else None}
+            rows.append(Example(f"{source}{number}", split=split, extra={"source": source}, **made))
+    rows.append(Example("alone", "last", "7 alone = ", "7", "7" if answers else None, extra={"source": "long"}))
+    return Corpus.from_examples(rows)
+
+
+def scan_of(corpus: Corpus, tmp_path: Path, **values: Any) -> Any:
+    """A scan whose columns are functions of the row's id."""
+    from mixwright.measure.scan import OWN, Scan, part, write_part
+
+    examples = list(corpus)
+    own = {name: [getattr(example, name) for example in examples] for name in OWN}
+    columns = {name: np.array([value(example.id) for example in examples]) for name, value in values.items()}
+    write_part(part(tmp_path / "scan" / "base", 0), {"shards": 1}, own, columns)
+    return Scan(tmp_path, "base")
+
+
+def mined_by(corpus: Corpus, scan: Any, learner: Any = None, **options: Any) -> Any:
+    return create("miners", "frontier", options).mine(corpus, scan, learner, np.random.default_rng(0))
+
+
+def test_candidates_share_a_task_and_a_prompt(tmp_path: Path) -> None:
+    texts = [("a", "1 ", "x"), ("a", "1", "y"), ("b", "1", "x"), ("a", "2", None)]
+    rows = [Example(str(n), t, p, "1", source="f.jsonl:3", extra={"who": s}) for n, (t, p, s) in enumerate(texts)]
+    corpus = Corpus.from_examples(rows)
+    found = candidates_of(corpus, train_rows(corpus, samples.scan(corpus, tmp_path, ("nll",))), "who")
+    assert found.prompts.tolist() == [0, 0, 1, 2]
+    assert found.sources.tolist() == ["x", "y", "x", "f.jsonl"]
+    assert found.several.tolist() == [True, True, False, False]
+
+
+def test_the_lowest_of_each_prompt() -> None:
+    values, prompts = np.array([2.0, 1.0, np.nan, 5.0, np.nan, 3.0, 3.0]), np.array([0, 0, 1, 1, 2, 3, 3])
+    assert lowest(values, prompts).tolist() == [1, 3, 4, 5]
+    drawn = Counter(int(one_each(np.zeros(4, dtype=int), np.random.default_rng(seed))[0]) for seed in range(200))
+    assert min(drawn[place] for place in range(4)) > 30
+
+
+@pytest.mark.parametrize(("by", "source"), [("nll", "short"), ("nll_max", "long"), ("ifd", "long"), ("r_ifd", "short")])
+def test_a_statistic_keeps_the_lowest_candidate(by: str, source: str, tmp_path: Path) -> None:
+    corpus = two_sources()
+    of = {"nll": ("short", 1.0), "nll_max": ("long", 1.0), "ifd": ("long", 0.5), "r_ifd": ("short", 0.5)}
+    columns = {
+        name: lambda own, best=best, low=low: low if own.startswith(best) else low + 1 for name, (best, low) in of.items()
+    }
+    found = mined_by(corpus, scan_of(corpus, tmp_path, **columns), by=by)
+    assert {row.id for row in found.rows} == {f"{source}{n}" for n in range(PROMPTS)} | {"alone"}
+    assert next(row for row in found.rows if row.id == "alone").reason == "the only answer to its prompt"
+    assert found.notes[-1] == frontier.CONFOUNDED[by]
+    assert any("beyond this student's frontier" in note for note in found.notes)
+    assert any(f"{source} 80 of 80" in note for note in found.notes)
+
+
+def test_the_rule_leaves_out_prompts_of_which_no_candidate_passes(tmp_path: Path) -> None:
+    corpus = two_sources()
+    columns = {
+        "nll_max": lambda _: 1.0,
+        "ifd": lambda own: 1.5 if own in ("short3", "long4", "short4", "alone") else 0.9,
+        "r_ifd": lambda own: 0.5 if own.startswith("short") else 0.8,
+    }
+    kept = {row.id for row in mined_by(corpus, scan_of(corpus, tmp_path, **columns), by="rule").rows}
+    assert kept == {f"short{n}" for n in range(PROMPTS) if n not in (3, 4)} | {"long3", "alone"}
+
+
+def made_up(chances: dict[str, float], seeds: int = 4) -> Any:
+    """`reach` of two sources whose copies are right that often; a mix is right half of the times."""
+    sources = np.array(["x", "y"] * 40)
+    found = Candidates(np.repeat(np.arange(40), 2), sources, np.array(["t"] * 80))
+
+    def train(places: np.ndarray, seed: int) -> np.ndarray:
+        own = set(sources[places].tolist())
+        chance = chances[own.pop()] if len(own) == 1 else 0.5
+        return (np.random.default_rng([seed, len(places), int(places.sum())]).random(60) < chance).astype(float)
+
+    return reach(found, np.ones(80, dtype=bool), train, np.zeros(60), np.array(["t"] * 60), range(seeds))["t"]
+
+
+def test_a_source_wins_where_its_copies_beat_those_of_a_mix() -> None:
+    told = made_up({"x": 0.9, "y": 0.1})
+    assert (told.winner, told.beyond, told.order) == ("x", ["y"], ["x", "y"])
+    assert told.gains["x"].value == pytest.approx(0.4, abs=0.1)
+    even = made_up({"x": 0.5, "y": 0.5})
+    assert (even.winner, even.beyond) == (None, [])
+    assert made_up({"x": 0.5, "y": 0.1}).winner is None
+    assert made_up({"x": 0.1, "y": 0.1}).winner is None
+
+
+def test_of_a_task_with_a_winner_its_rows_are_kept_and_of_others_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = two_sources()
+    scan = scan_of(corpus, tmp_path, nll=lambda _: 1.0, nll_max=lambda own: 4.0 if own.startswith("short") else 9.0)
+    told = made_up({"x": 0.9, "y": 0.1})
+    names = {"x": "short", "y": "long"}
+    renamed = {
+        field: {names[key]: value for key, value in getattr(told, field).items()} for field in ("accuracy", "gains", "p")
+    }
+    won = type(told)(told.before, told.mix, **renamed)
+    monkeypatch.setattr(frontier, "reach_of", lambda *_: ({"last": won}, ["how"], 7))
+    found = mined_by(corpus, scan, object())
+    assert {row.id for row in found.rows} == {f"short{n}" for n in range(PROMPTS)} | {"alone"}
+    assert found.rollouts == 7
+    assert any("median nll_max 9 against 4" in note for note in found.notes)
+    even = {"accuracy": dict.fromkeys(won.accuracy, 0.5), "gains": won.gains, "p": dict.fromkeys(won.p, 1.0)}
+    monkeypatch.setattr(frontier, "reach_of", lambda *_: ({"last": type(told)(0.1, 0.5, **even)}, [], 7))
+    assert len(mined_by(corpus, scan, object()).rows) == 2 * PROMPTS + 1
+    monkeypatch.setattr(frontier, "reach_of", lambda *_: ({}, [], 0))
+    found = mined_by(corpus, scan, object())
+    assert len(found.rows) == PROMPTS + 1
+    assert any("no answers to grade" in note for note in found.notes)
+
+
+def test_short_trainings_of_a_real_model(tmp_path: Path) -> None:
+    corpus = two_sources()
+    learner = build_tiny([str(row.prompt) for row in corpus], ModelConfig(width=16, depth=1, heads=2, vocabulary=264), 0)
+    scan = scan_of(corpus, tmp_path, nll=lambda _: 1.0, nll_max=lambda _: 2.0)
+    before = {name: value.clone() for name, value in learner.model.state_dict().items()}
+    found = [mined_by(corpus, scan, learner, steps=2, runs=2, batch=4) for _ in range(2)]
+    assert found[0] == found[1]
+    assert all(bool((value == before[name]).all()) for name, value in learner.model.state_dict().items())
+    assert found[0].rollouts == 16 * (2 * 3 + 1)
+    assert found[0].notes[0] == "6 short trainings of 2 steps, each read on 16 training prompts held back."
+    miner = create("miners", "frontier", {"steps": 2, "runs": 2, "batch": 4})
+    assert mine(miner, "frontier", corpus, scan, learner).counts["last"][0] == 2 * PROMPTS + 1
+    ungraded = mined_by(two_sources(answers=False), scan, learner, steps=2)
+    assert (ungraded.rollouts, len(ungraded.rows)) == (0, PROMPTS + 1)
+
+
+def test_what_cannot_be_chosen_between_is_said(tmp_path: Path) -> None:
+    corpus = samples.minable()
+    found = mined_by(corpus, samples.scan(corpus, tmp_path, ("nll", "nll_max")))
+    assert len(found.rows) == 96
+    assert "No prompt has two candidates" in found.notes[0]
+    other = two_sources()
+    scan = scan_of(other, tmp_path / "other", nll=lambda _: 1.0, nll_max=lambda _: 2.0)
+    with pytest.raises(InputError, match="one source"):
+        mined_by(other, scan, object(), source="nobody")
+    with pytest.raises(InputError, match="by to nll"):
+        mined_by(other, scan)
+    with pytest.raises(InputError, match="learnability"):
+        create("miners", "frontier", {"by": "luck"})
+
+
+def test_random_rows_are_of_as_many_prompts(tmp_path: Path) -> None:
+    corpus = two_sources()
+    ids = [f"short{n}" for n in range(PROMPTS)]
+    pq.write_table(pa.table({"id": ids, "weight": [1.0] * PROMPTS}), tmp_path / "x.parquet")
+    pq.write_table(pa.table({"id": [*ids[:-1], "long0"], "weight": [1.0] * PROMPTS}), tmp_path / "y.parquet")
+    once, twice = (read_data(tmp_path / f"{name}.parquet", corpus) for name in "xy")
+    assert once.like != twice.like
+    for seed in range(5):
+        drawn = rows_for("random_like", corpus, once, seed)
+        prompts = {row.prompt for row in drawn}
+        assert len(drawn) == len(prompts) == PROMPTS
+        assert 20 < sum(row.extra["source"] == "short" for row in drawn) < 60
+    assert len({row.prompt for row in rows_for("random_like", corpus, twice, 0)}) < PROMPTS
