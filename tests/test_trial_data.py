@@ -211,6 +211,38 @@ def test_new_pairs_are_tried_against_sft_on_their_right_answers(tmp_path: Path) 
     assert result.selection.advice == "too few seeds"
 
 
+@pytest.mark.slow
+def test_grpo_over_data_pays_in_rollouts_and_draws_mined_rows_alone(tmp_path: Path) -> None:
+    """One seed of every arm: every branch is charged the same rollouts, and none of `mined` is of another row."""
+    from mixwright.learner.tiny import build_tiny
+
+    run = RunFolder(tmp_path)
+    rows = [
+        Example(f"p{n}", "digits", f"Say {n % 10}: ", answer=str(n % 10), split="train" if n < 8 else "eval")
+        for n in range(12)
+    ]
+    Corpus.from_examples(rows).save(run.corpus)
+    write_plan(run.plan, Plan("by hand", (Stage("main", "grpo", 3, {"digits": 1.0}),)))
+    write_selection(run.path / "mine" / "few.parquet", ["p1", "p2", "p3"])
+    build_tiny(["Say 0: 1 2 3"], dataclasses.replace(CONFIG.model, width=16), 0).save(run.path / "bases" / "base-0")
+    config = dataclasses.replace(
+        CONFIG,
+        measure=MeasureConfig(items=4, samples=1, max_new_tokens=2, probes=("competence",)),
+        train=TrainConfig("grpo", 3, 2, 2, max_new_tokens=2, learning_rate=1e-3, canary_every=0),
+        trial=TrialConfig(seeds=1, workers=1, data="few", progress_every=0),
+    )
+    result = run_trial(run, config, [run.path / "bases" / "base-0"], progress=lambda *_: None)
+    assert result.selection is not None
+    assert set(result.selection.trained_on) == {"all", "random_like", "mined"}
+    assert len(set(result.selection.trained_on.values())) == 1
+    assert min(result.selection.trained_on.values()) >= 3 * 2 * 2
+    assert "rollouts" in result.selection.price
+    drawn = pq.read_table(run.branch("mined", 0) / "draws.parquet").to_pylist()
+    ids = {str(value).partition("~")[0] for row in drawn for value in row.values() if str(value).startswith("p")}
+    assert ids
+    assert ids <= {"p1", "p2", "p3"}
+
+
 def test_a_table_that_is_not_there_is_told_how_to_make(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"mixwright mine RUN\.YAML --miner pruning"):
         data_path("pruning", RunFolder(tmp_path))
