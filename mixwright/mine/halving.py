@@ -1,0 +1,86 @@
+"""Sequential halving over candidates that are tried by short trainings, and a proof of the winner on other questions.
+
+Every round trains all candidates that are left, and the one to beat, with the same new seeds, and keeps the better half.
+Questions are in two parts: one part chooses, the other, with seeds of its own, says whether the winner beats the reference.
+What was chosen is therefore not what proves it. Pure numpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixwright.estimates.crossed import Estimate, crossed
+from mixwright.estimates.intervals import LEVEL
+from mixwright.estimates.replicates import Ranking, ranking
+
+Try = Callable[[int, int], tuple[NDArray[np.float64], NDArray[np.float64]]]
+"""(candidate, seed) -> score of every question, and of every item that must not be forgotten, after training on it."""
+
+
+@dataclass(frozen=True)
+class Halved:
+    """What the rounds showed."""
+
+    best: int
+    """Place of the winner among the candidates; the reference is not one of those that can win."""
+    choosing: dict[int, list[float]] = field(default_factory=dict)
+    """Candidate -> mean score of the choosing questions after each of its runs."""
+    kept: dict[int, list[float]] = field(default_factory=dict)
+    """Candidate -> mean score of the protected items after each of its runs; empty lists where there are none."""
+    gain: Estimate | None = None
+    """Proof: score after the winner minus score after the reference, on the other questions and seeds."""
+    ranking: Ranking | None = None
+    """Of the first round, where all candidates were tried."""
+    trainings: int = 0
+    """Short trainings in all."""
+
+    @property
+    def proven(self) -> bool:
+        """Whether the winner beats the reference beyond chance."""
+        return self.gain is not None and self.gain.value > 0 and self.gain.p < 1 - LEVEL
+
+
+def halve(count: int, run: Try, questions: int, *, runs: int, seeds: Iterator[int]) -> Halved:
+    """Rounds of halving over candidates 1 .. count - 1; candidate 0 is the reference and stays in every round.
+
+    Args:
+        count: candidates, the reference included; two at least.
+        run: a short training.
+        questions: how many scores `run` gives; two at least. Those at even places choose, the others prove.
+        runs: seeds of every round.
+        seeds: new ones.
+
+    Raises:
+        ValueError: fewer candidates, questions, or runs than two.
+    """
+    if min(count, questions, runs) < 2:
+        raise ValueError("two candidates, two questions and two runs at least")
+    choosing: dict[int, list[float]] = {place: [] for place in range(count)}
+    kept: dict[int, list[float]] = {place: [] for place in range(count)}
+    alive, first, done = list(range(1, count)), None, 0
+    while first is None or len(alive) > 1:
+        for seed in [next(seeds) for _ in range(runs)]:
+            for place in (0, *alive):
+                scores, items = run(place, seed)
+                choosing[place].append(float(scores[::2].mean()))
+                kept[place] += [float(items.mean())] if len(items) else []
+        done += runs * (1 + len(alive))
+        first = first or ranking([[choosing[place] for place in range(count)]], paired=True)
+        order = sorted(alive, key=lambda place: -float(np.mean(choosing[place])))
+        alive = sorted(order[: (len(alive) + 1) // 2])
+    proof: list[NDArray[np.float64]] = []
+    for seed in [next(seeds) for _ in range(runs)]:
+        after = [run(place, seed) for place in (0, alive[0])]
+        proof.append(after[1][0][1::2] - after[0][0][1::2])
+    gain = crossed(np.array(proof), np.zeros(len(proof[0]), dtype=int), counted=False)
+    return Halved(alive[0], choosing, kept, gain, first, done + 2 * runs)
+
+
+def order_of(found: Halved) -> Sequence[int]:
+    """Candidates: those that were left longest first, then by their mean; the reference last."""
+    rounds = {place: len(scores) if place else 0 for place, scores in found.choosing.items()}
+    return sorted(rounds, key=lambda place: (-rounds[place], -float(np.mean(found.choosing[place]))))

@@ -1,0 +1,191 @@
+"""Miner that rewrites facts into forms the learner knows, and keeps the way of rewriting that short trainings prove best.
+
+Facts stand in the rows of one task. Ways of rewriting are forms in which other training rows say such facts (found by the
+values that they share with the facts), forms that are given, and edits that the model itself writes. Ways are tried by short
+trainings at equal target tokens with sequential halving; one half of the reward questions chooses, the other half, with new
+seeds, says whether the winner beats the facts as they stand. Else all rows are kept. The null of the new rows has the same
+facts, each in a way that was drawn at random.
+
+Source: Zweiger et al., SEAL, 2506.10943 (edits by the model, kept by their reward). Its released logs: reliability of the
+    ranking .32 and .17, so that the best of five is mostly luck; forms instead of reinforcement learning are ours.
+Unit: probability per token of the answers to reward questions, 0..1.
+Cost: about 2 x (ways + 2) x `runs` short trainings of `steps` steps; `samples` completions per fact row where asked for.
+Blind spot: facts are read by the user's pattern; what no pattern reads is left as it stands. Reward questions prefer the
+form that they ask in.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mixwright.contracts import Miner
+from mixwright.errors import InputError, within
+from mixwright.mine.choosing import train_rows
+from mixwright.mine.edit_notes import reported
+from mixwright.mine.edit_runs import EditRuns, Short
+from mixwright.mine.halving import halve
+from mixwright.mine.rewrites import (
+    AS_IS,
+    OWN,
+    Ways,
+    as_they_stand,
+    drawn,
+    in_forms,
+    own_edits,
+    parents_of,
+    stands,
+    without_questions,
+)
+from mixwright.mine.rewriting import Reader, Slots, found_forms, text_of
+from mixwright.records import Example, Mined, MinedRow
+
+if TYPE_CHECKING:
+    from mixwright.corpus import Corpus
+    from mixwright.learner.learner import Learner
+    from mixwright.measure.scan import Scan
+
+MOST = 256
+"""Reward questions, and protected rows, that are read after each short training."""
+Rows = list[Example]
+
+
+class SelfEdits(Miner):
+    """Facts in the learner's own forms.
+
+    Args:
+        facts: task whose training rows state the facts; empty takes all that are no questions and not protected.
+        questions: task whose training rows ask about them; the reward. Empty: nothing can be tried, and all rows are kept.
+        pattern: how a fact stands in the text, with slots; of several the last one finds each fact, those before are looked
+            for once and hold for the row.
+        templates: further forms, `prompt => target` with the slots of the pattern.
+        forms: forms that are looked for in other training rows, at most.
+        instruction: text for the model with {text} where the facts are to stand; each line of its answer is a row.
+        samples: edits that the model writes of each row, each of them a candidate; 0 asks for none.
+        max_new_tokens: longest edit.
+        protected: tasks that must not be forgotten.
+        steps: optimiser steps of each short training.
+        runs: seeds of each round.
+        batch: rows per step of the facts as they stand; other ways have as many target tokens.
+        learning_rate: of the short trainings.
+        rank: of their LoRA adapters; 0 trains all weights.
+    """
+
+    MODEL = True
+
+    def __init__(
+        self,
+        *,
+        facts: str = "",
+        questions: str = "",
+        pattern: str | Sequence[str] = (),
+        templates: Sequence[str] = (),
+        forms: int = 4,
+        instruction: str = "",
+        samples: int = 0,
+        max_new_tokens: int = 128,
+        protected: Sequence[str] = (),
+        steps: int = 50,
+        runs: int = 4,
+        batch: int = 16,
+        learning_rate: float = 1e-3,
+        rank: int = 16,
+    ) -> None:
+        self.facts, self.questions, self.protected = facts, questions, tuple(protected)
+        self.reader = Reader((pattern,) if isinstance(pattern, str) else tuple(pattern))
+        self.templates, self.forms, self.instruction, self.samples = tuple(templates), forms, instruction, samples
+        self.max_new_tokens, self.steps, self.runs, self.batch = max_new_tokens, steps, runs, batch
+        self.learning_rate, self.rank = learning_rate, rank
+        self.short = Short(steps, batch, learning_rate, rank)
+        if samples and "{text}" not in instruction:
+            remedy = "Write mine.options.self_edits.instruction."
+            raise InputError("an instruction with {text} for the model's own edits", repr(instruction), remedy)
+        limits = {"steps": (1, 1e6), "runs": (2, 100), "batch": (1, 1e5), "learning_rate": (1e-12, 1e3), "rank": (0, 4096)}
+        limits |= {"forms": (0, 100), "samples": (0, 100), "max_new_tokens": (1, 1e6)}
+        within("mine.options.self_edits", {name: vars(self)[name] for name in limits}, **limits)
+
+    def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> Mined:
+        """New rows of the proven way, or all rows. Raises InputError without a model, or for an unknown task."""
+        if learner is None:
+            raise InputError("a model that is trained for a few steps", "none", "Give one: ways are tried on copies of it.")
+        rows = [corpus[int(number)] for number in train_rows(corpus, scan).numbers]
+        tasks = {row.task for row in rows}
+        if unknown := [task for task in (self.facts, self.questions, *self.protected) if task and task not in tasks]:
+            raise InputError(f"a task with training rows: {', '.join(sorted(tasks))}", unknown[0], "Correct its name.")
+        if not self.questions:
+            return _kept(rows, "No task of reward questions is named (mine.options.self_edits.questions).", ())
+        return self._rewrite(rows, list(corpus.select(split="eval")), learner, rng)
+
+    def _rewrite(self, rows: Rows, held_out: Rows, learner: Learner, rng: np.random.Generator) -> Mined:
+        asked = [row for row in rows if row.task == self.questions]
+        apart = {self.questions, *self.protected}
+        facts = [row for row in rows if (row.task == self.facts if self.facts else row.task not in apart)]
+        usual = {row.id for row in facts} | {row.id for row in asked}
+        guarded = [row for row in rows if row.task in self.protected and row.target is not None]
+        read = [self.reader.facts(text_of(row)) for row in facts]
+        others = [row for row in rows if row.id not in usual]
+        ways, rollouts, notes = self._ways(facts, read, others, [*asked, *held_out], learner, rng)
+        if len(ways) < 2 or len(asked) < 2:
+            why = "There is no way of rewriting to try." if len(ways) < 2 else "There are fewer than two reward questions."
+            return _kept(rows, why, notes, rollouts)
+        names = list(ways)
+        trial = EditRuns(learner, list(ways.values()), _few(asked, rng), _few(guarded, rng), self.short)
+        tried = halve(len(names), trial, len(trial.questions), runs=self.runs, seeds=_seeds(rng))
+        notes += reported(tried, names, trial)
+        if not tried.proven:
+            return _kept(rows, "No way beats the facts as they stand beyond chance.", notes, rollouts)
+        made, whole = ways[names[tried.best]], _whole(ways[names[tried.best]], facts, read)
+        stay = [stands(row) for row in rows if row.id not in whole]
+        null = drawn(ways, set(parents_of(made)), rng)
+        taken = {row.id for row in null}  # rows that were not read whole stay, too, and none may stand there twice
+        null += [row for row in stay if row.id not in taken]
+        notes.append(
+            f"{len(whole)} of {len(facts)} rows with facts are replaced by {len(made)} in the way {names[tried.best]!r}. "
+            "All other training rows stay, so that the table can be trained on as it is."
+        )
+        return Mined("self_edits", made=(*made, *stay), null=tuple(null), rollouts=rollouts, notes=tuple(notes))
+
+    def _ways(
+        self,
+        facts: Rows,
+        read: Sequence[Sequence[Slots]],
+        others: Rows,
+        asked: Rows,
+        learner: Learner,
+        rng: np.random.Generator,
+    ) -> tuple[Ways, int, list[str]]:
+        """Rows of every way, the facts as they stand first; completions that were sampled; and what was read and found."""
+        every, seed = [fact for own in read for fact in own], int(rng.integers(2**31))
+        found = found_forms(others, every, self.forms) if every else []
+        own, rollouts = own_edits(learner, facts, self.instruction, self.samples, self.max_new_tokens, seed)
+        ways = in_forms(facts, read, [*self.templates, *(form for form, _ in found)])
+        ways, notes = without_questions({AS_IS: as_they_stand(facts), **ways, **own}, asked)
+        told = "; ".join(f"{form!r} of {count} things" for form, count in found) or "none"
+        said = f"{len(every)} facts were read in {len(facts)} rows. Forms found in other rows: {told}."
+        return ways, rollouts, [said, *notes]
+
+
+def _whole(made: Rows, facts: Rows, read: Sequence[Sequence[Slots]]) -> set[str]:
+    """Ids of rows all of whose facts were rewritten; of the model's own edits every one."""
+    counts = Counter(parents_of(made))
+    own = made[0].extra["provenance"].find(OWN) >= 0
+    return {row.id for row, found in zip(facts, read, strict=True) if counts[row.id] >= (1 if own else max(len(found), 1))}
+
+
+def _few(rows: Rows, rng: np.random.Generator) -> Rows:
+    """At most `MOST` rows, drawn at random, in the order of the corpus."""
+    return [rows[at] for at in np.sort(rng.permutation(len(rows))[:MOST]).tolist()]
+
+
+def _seeds(rng: np.random.Generator) -> Iterator[int]:
+    while True:
+        yield int(rng.integers(2**31))
+
+
+def _kept(rows: Rows, why: str, notes: Sequence[str], rollouts: int = 0) -> Mined:
+    """All rows as they stand."""
+    kept = tuple(MinedRow(row.id, 1.0, "all rows are kept") for row in rows)
+    return Mined("self_edits", kept, rollouts=rollouts, notes=(*notes, f"{why} All rows are kept as they stand."))

@@ -1,0 +1,116 @@
+"""Ways of rewriting rows with facts: new rows per way, none that asks a reward or held-out question; and their null."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mixwright.corpus.identity import prompt_key
+from mixwright.mine.answers import room
+from mixwright.mine.rewriting import Slots, filled, text_of
+from mixwright.records import Example, Text, plain
+
+if TYPE_CHECKING:
+    from mixwright.learner.learner import Learner
+
+AS_IS = "as they stand"
+OWN = "written by the model"
+HALF = 0.5
+"""Share of a way's rows that may ask what is asked already; one with more asks the questions themselves and is not tried."""
+Ways = dict[str, list[Example]]
+"""Name of a way -> its rows."""
+
+
+def new_row(parent: Example, number: int, way: str, prompt: str, target: str) -> Example:
+    """A row made of a fact of `parent`; `way` says how."""
+    extra = {**parent.extra, "parents": [parent.id], "provenance": f"A fact of its parent in this way: {way}"}
+    blank = {"answer": None, "chosen": None, "rejected": None, "level": None}
+    name = f"{parent.id}:{way}:{number}"
+    return replace(parent, id=name, prompt=prompt, target=target, source="self_edits", split="train", extra=extra, **blank)
+
+
+def as_they_stand(facts: Sequence[Example]) -> list[Example]:
+    """Rows of facts with a target to train on: their own, or else all of their text."""
+    return [row if row.target is not None else replace(row, prompt="", target=text_of(row)) for row in facts]
+
+
+def in_forms(facts: Sequence[Example], read: Sequence[Sequence[Slots]], forms: Sequence[str]) -> Ways:
+    """Every fact in every form; a form that says what the rows say already is none.
+
+    Args:
+        facts: the rows.
+        read: facts of each row.
+        forms: as in `rewriting.filled`.
+    """
+    said = {(plain(row.prompt), plain(row.target)) for row in facts}
+    ways: Ways = {}
+    for form in dict.fromkeys(forms):
+        pairs = [(row, n, *filled(form, fact)) for row, own in zip(facts, read, strict=True) for n, fact in enumerate(own)]
+        if not said.issuperset(pair[2:] for pair in pairs):
+            ways[form] = [new_row(row, n, form, prompt, target) for row, n, prompt, target in pairs]
+    return ways
+
+
+def own_edits(
+    learner: Learner, facts: Sequence[Example], instruction: str, samples: int, max_new_tokens: int, seed: int
+) -> tuple[Ways, int]:
+    """Edits that the model writes of each row, each line a row without a prompt; and how many completions were sampled."""
+    if not samples or not facts:
+        return {}, 0
+    texts = [instruction.replace("{text}", text_of(row)) for row in facts]
+    prompts: list[Text] = [
+        text if isinstance(row.prompt, str) else ({"role": "user", "content": text},)
+        for text, row in zip(texts, facts, strict=True)
+    ]
+    asked = [replace(row, prompt=prompt) for row, prompt in zip(facts, prompts, strict=True)]
+    tokens = room(learner, asked, max_new_tokens)
+    written = learner.sample(prompts, count=samples, temperature=1.0, max_new_tokens=tokens, seed=seed)
+    ways: Ways = {f"{OWN}, {number}": [] for number in range(1, samples + 1)}
+    for row, own in zip(facts, written, strict=True):
+        for number, made in enumerate(own, 1):
+            way = f"{OWN}, {number}"
+            lines = [line.strip() for line in made.text.splitlines() if line.strip()]
+            ways[way] += [new_row(row, place, way, "", line) for place, line in enumerate(lines)]
+    return {way: rows for way, rows in ways.items() if rows}, len(facts) * samples
+
+
+def without_questions(ways: Ways, asked: Sequence[Example]) -> tuple[Ways, list[str]]:
+    """The ways without rows whose prompt is asked already, and a note per way that lost any."""
+    keys, notes, left = {prompt_key(row.prompt) for row in asked if row.prompt}, [], {}
+    for way, rows in ways.items():
+        kept = [row for row in rows if not row.prompt or prompt_key(row.prompt) not in keys]
+        gone = len(rows) - len(kept)
+        if way == AS_IS or gone <= HALF * len(rows):
+            left[way] = rows if way == AS_IS else kept
+        if gone and way != AS_IS:
+            rest = "they were left out" if way in left else "the way was left out"
+            notes.append(f"Of {len(rows)} rows in the way {way!r}, {gone} ask reward or held-out questions: {rest}.")
+    return left, notes
+
+
+def parents_of(rows: Sequence[Example]) -> list[str]:
+    """Id of the row that each was made of."""
+    return [row.extra["parents"][0] for row in rows]
+
+
+def drawn(ways: Mapping[str, Sequence[Example]], parents: Collection[str], rng: np.random.Generator) -> list[Example]:
+    """The null: of each parent the rows of a way that was drawn at random."""
+    by_parent: dict[str, dict[str, list[Example]]] = {name: {} for name in sorted(parents)}
+    for way, rows in ways.items():
+        for row in rows:
+            parent = row.id if way == AS_IS else row.extra["parents"][0]
+            if parent in by_parent:
+                by_parent[parent].setdefault(way, []).append(stands(row) if way == AS_IS else row)
+    found: list[Example] = []
+    for own in by_parent.values():
+        names = sorted(own)
+        found += own[names[int(rng.integers(len(names)))]]
+    return found
+
+
+def stands(row: Example) -> Example:
+    """A row of the data in a table of new rows: itself, its own parent."""
+    return replace(row, extra={**row.extra, "parents": [row.id], "provenance": "As it stands."})

@@ -1,0 +1,150 @@
+"""Facts read out of texts by a pattern with named slots, and forms in which other rows say such facts, to be filled.
+
+A pattern or a form is a text with slots in braces: `The {attribute} of {entity} is {value}.`. In a form ` => ` stands
+between prompt and target; without it the whole text is the target of an empty prompt.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mixwright.errors import InputError, some
+from mixwright.records import Example, plain
+
+ARROW = " => "
+SLOT = re.compile(r"\{(\w+)\}")
+PIECES = re.compile(r"\{\w+\}|=>|\w+|[^\w\s]")
+BOUND, LONGEST, SPAN = 20_000, 80, 3
+"""Characters of a text that are read, characters of a slot, and words of one that is found."""
+INSIDE = r"(?:[^\n.:;!?|]|[.:](?=\w))"
+"""A character of a slot; marks that end a clause are none."""
+ROWS, VALUES = 2_000, 500
+"""Rows that forms are looked for in, and values of a slot that are recognised."""
+FEWEST = 3
+"""Different things that a form is said of, so that it is one."""
+
+Slots = Mapping[str, str]
+"""Slot -> what stands there: one fact."""
+
+
+def slots_of(text: str) -> tuple[str, ...]:
+    """Names of the slots, in order."""
+    return tuple(SLOT.findall(text))
+
+
+def filled(form: str, fact: Slots) -> tuple[str, str]:
+    """Prompt and target of a fact in a form. Raises InputError for a slot that the fact does not have."""
+    if missing := [name for name in slots_of(form) if name not in fact]:
+        raise InputError(f"slots of the pattern: {some(sorted(fact))}", some(missing), "Correct the form, or the pattern.")
+    prompt, arrow, target = form.partition(ARROW)
+    said = [SLOT.sub(lambda found: fact[found[1]], text) for text in (prompt, target)]
+    return (said[0], said[1]) if arrow else ("", said[0])
+
+
+def text_of(example: Example) -> str:
+    """All that a row says: prompt, then target."""
+    return f"{plain(example.prompt)}{plain(example.target)}"[:BOUND]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads facts: the last pattern finds each of them, those before it are looked for once and hold for the whole text."""
+
+    patterns: tuple[str, ...]
+
+    def facts(self, text: str) -> list[Slots]:
+        """Every fact of a text; empty where one of the first patterns is not found."""
+        if not self.patterns:
+            return []
+        shared: dict[str, str] = {}
+        begin, text = 0, text[:BOUND]
+        for pattern in self.patterns[:-1]:
+            found = _compiled(pattern).search(text, begin)
+            if found is None:
+                return []
+            begin, shared = found.end(), shared | found.groupdict()
+        return [shared | found.groupdict() for found in _compiled(self.patterns[-1]).finditer(text, begin)]
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Literal text as it stands, white space of any kind, slots up to what follows them; at the end, up to a mark."""
+    names = slots_of(pattern)
+    if not names or len(set(names)) < len(names):
+        raise InputError("a pattern with slots such as {entity}, each once", repr(pattern), "Correct the pattern.")
+    parts = SLOT.split(pattern)
+    literals = [re.sub(r"(?:\\ |\s)+", r"\\s+", re.escape(text)) for text in parts[::2]]
+    body = "".join(
+        rf"{before}(?P<{name}>\w{INSIDE}{{0,{LONGEST}}}?)" for before, name in zip(literals[:-1], parts[1::2], strict=True)
+    )
+    return re.compile(body + (literals[-1] or r"(?=\s*(?:$|[\n;!?|]|\.(?!\w)))"))
+
+
+def found_forms(rows: Iterable[Example], facts: Sequence[Slots], most: int) -> list[tuple[str, int]]:
+    """Forms in which rows say such facts, with how many different things each says it of; the commonest first.
+
+    All slots but one are recognised by their values, which the rows and the facts share (attributes, colours); the last one
+    is what changes between rows that are alike otherwise (names).
+
+    Args:
+        rows: with targets.
+        facts: what is to be said.
+        most: forms at most.
+    """
+    names = sorted({name for fact in facts for name in fact})
+    marks = _marks(names, facts)
+    seen: dict[str, dict[str, set[int]]] = {}
+    for number, row in zip(range(ROWS), rows, strict=False):
+        for form, filler in _possible(_marked(row, marks), names):
+            seen.setdefault(form, {}).setdefault(filler, set()).add(number)
+    found: list[tuple[str, int]] = []
+    while len(found) < most and seen:
+        # Of spans that change alike the shortest is the slot.
+        best = max(seen, key=lambda form: (len(seen[form]), len(form), form))
+        fillers = seen[best]
+        if len(fillers) < FEWEST:
+            break
+        found.append((best, len(fillers)))
+        said = set().union(*fillers.values())
+        left = {form: {own: rows - said for own, rows in others.items() if rows - said} for form, others in seen.items()}
+        seen = {form: others for form, others in left.items() if others}
+    return found
+
+
+def _marks(names: Sequence[str], facts: Sequence[Slots]) -> dict[str, re.Pattern[str]]:
+    """Slot -> pattern of its values; values of two slots are left out."""
+    values = {name: {fact[name] for fact in facts if name in fact} for name in names}
+    own = {name: values[name] - set().union(*(values[other] for other in names if other != name)) for name in names}
+    order = {name: sorted(sorted(own[name])[:VALUES], key=len, reverse=True) for name in names}
+    return {name: re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, order[name]))})(?!\w)") for name in names if own[name]}
+
+
+def _marked(row: Example, marks: Mapping[str, re.Pattern[str]]) -> str:
+    """A row with its known values as slots."""
+    prompt, target = plain(row.prompt), plain(row.target)
+    text = (f"{prompt}{ARROW}{target}" if prompt else target)[: 8 * LONGEST]
+    if SLOT.search(text):
+        return ""
+    for name, pattern in marks.items():
+        text = pattern.sub(f"{{{name}}}", text)
+    return text
+
+
+def _possible(text: str, names: Sequence[str]) -> Iterable[tuple[str, str]]:
+    """Every form that a marked text may be of, with what stands in its open slot."""
+    there = slots_of(text)
+    if len(set(there)) < len(there) or len(there) < max(len(names) - 1, 1):
+        return
+    left = [name for name in names if name not in there]
+    if not left:
+        yield text, text
+        return
+    pieces = list(PIECES.finditer(text))
+    for at in range(len(pieces)):
+        for last in range(at, min(at + SPAN, len(pieces))):
+            if pieces[last].group().startswith(("{", "=>")):
+                break
+            begin, end = pieces[at].start(), pieces[last].end()
+            if text[begin].isalnum() and text[end - 1].isalnum():
+                yield f"{text[:begin]}{{{left[0]}}}{text[end:]}", text[begin:end]
