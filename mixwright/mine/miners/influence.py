@@ -74,7 +74,10 @@ class Influence(Miner):
             MinedRow(rows.ids[pool[at]], 1.0, f"{unit} {mean[at]:.3g} with the targets' rows")
             for at in in_turn(scores, count).tolist()
         ]
-        notes = [f"{len(shots)} training rows of the targets were the shots; they are not chosen themselves."]
+        notes = [
+            f"{len(shots)} training rows of the targets were the shots; they are not chosen themselves. The simple rule to "
+            "compare with is training on the targets' own rows alone: where it was measured, it was better."
+        ]
         if self.by == "gradients":
             notes.append("Without a warm-up gradients were level with random rows in the source: scan a model that had one.")
         harmful = self._harmful(corpus, scan, rows, pool, guarded)
