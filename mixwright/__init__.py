@@ -94,6 +94,7 @@ PUBLIC = (
     "mixwright.measure.sketch_calibration",
     "mixwright.measure.stage",
     "mixwright.mine.crossover",
+    "mixwright.mine.halving",
     "mixwright.mine.relevance",
     "mixwright.plan.format_forecast",
     "mixwright.steer.pool",
