@@ -98,6 +98,7 @@ PUBLIC = (
     "mixwright.mine.crossover",
     # which of several answers a student can learn from, tried with any trainer
     "mixwright.mine.candidates",
+    "mixwright.mine.halving",
     "mixwright.mine.relevance",
     "mixwright.plan.format_forecast",
     "mixwright.steer.pool",

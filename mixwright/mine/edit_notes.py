@@ -1,4 +1,4 @@
-"""Report of short trainings on candidate rewrites: their ranking and its reliability, price, and what is forgotten."""
+"""Notes on candidate rewrites that were tried: their ranking and its reliability, price, and what is forgotten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Miner that rewrites facts into forms the learner knows, and keeps the way of rewriting that short trainings prove best.
+"""Miner that rewrites facts into forms the learner knows, in the way that short trainings prove best.
 
 Facts stand in the rows of one task. Ways of rewriting are forms in which other training rows say such facts (found by the
 values that they share with the facts), forms that are given, and edits that the model itself writes. Ways are tried by short
