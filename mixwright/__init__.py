@@ -99,6 +99,7 @@ PUBLIC = (
     # which of several answers a student can learn from, tried with any trainer
     "mixwright.mine.candidates",
     "mixwright.mine.halving",
+    "mixwright.mine.pairing",
     "mixwright.mine.relevance",
     "mixwright.plan.format_forecast",
     "mixwright.steer.pool",
