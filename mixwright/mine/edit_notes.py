@@ -36,10 +36,10 @@ def reported(found: Halved, names: Sequence[str], trial: EditRuns) -> list[str]:
     if found.ranking is not None and len(names) > 2:
         lines += told(found.ranking)
     if len(items) and np.mean(found.kept[found.best]) < kept - FORGOTTEN:
-        lines.append("The winner costs protected tasks: mix their rows in, or train for fewer steps.")
+        lines.append("The best way costs protected tasks: mix their rows in, or train for fewer steps.")
     if found.gain is not None:
         lines.append(
-            f"On the other questions, with new seeds, {names[found.best]!r} beats the facts as they stand by "
-            f"{found.gain.value:.3g} [{found.gain.low:.3g}, {found.gain.high:.3g}]."
+            f"On the other questions, with new seeds, {names[found.best]!r} minus the facts as they stand: "
+            f"{found.gain.value:+.3g} [{found.gain.low:+.3g}, {found.gain.high:+.3g}]."
         )
     return lines
