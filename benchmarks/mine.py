@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import _cases_frontier, _cases_influence, _cases_pruning
+from benchmarks import _cases_frontier, _cases_influence, _cases_pairs, _cases_pruning, _cases_self_edits
 from benchmarks._cases import Case, tried
 from benchmarks._report import Goal, Result, run
 from mixwright.estimates.intervals import share_interval
@@ -32,7 +32,13 @@ from mixwright.runs import write_json
 from mixwright_lab.conditions import conditions
 from mixwright_lab.workers import spread
 
-CASES: tuple[Case, ...] = (*_cases_influence.CASES, *_cases_pruning.CASES, *_cases_frontier.CASES)
+CASES: tuple[Case, ...] = (
+    *_cases_influence.CASES,
+    *_cases_pruning.CASES,
+    *_cases_frontier.CASES,
+    *_cases_pairs.CASES,
+    *_cases_self_edits.CASES,
+)
 REPEATED, TIMES = "influence", 10
 """Miner whose two cases are drawn so many times."""
 KEPT = Path(tempfile.gettempdir()) / "mixwright-cases"
