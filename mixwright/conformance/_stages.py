@@ -243,9 +243,12 @@ def check_arm(cls: type[Arm]) -> None:
     require(plan == given, "the plan is only read")
     require(cls().branch(plan, samples.cells()) == branch, "same plan, same branch")
     valid_plan(branch.plan, {cell.task for cell in samples.cells()})
-    require(
-        [s.steps for s in branch.plan.stages] == [s.steps for s in plan.stages], "every arm trains the same number of steps"
-    )
+    for made, asked in zip(branch.plan.stages, plan.stages, strict=True):
+        to_sft = (
+            made.objective == "sft" and asked.objective != "sft"
+        )  # a step of DPO reads two answers of a row, one of SFT one
+        steps = asked.steps * (2 if to_sft else 1)
+        require(made.steps == steps, "every arm trains the same number of steps, and SFT in the place of DPO twice as many")
     require(cls.ROLE in get_args(Role), f"ROLE is one of {', '.join(get_args(Role))}")
     tampers = branch.permute_rewards or branch.shuffle_levels or branch.replays
     require(not tampers or cls.ROLE == "null", "permuted rewards, shuffled levels or replayed draws make an arm a null")
