@@ -83,8 +83,6 @@ PUBLIC = (
     "mixwright.estimates.outcome",
     # which end of a score to keep, tried with any trainer
     "mixwright.mine.crossover",
-    # which of several answers a student can learn from, tried with any trainer
-    "mixwright.mine.candidates",
     # parts of stages that benchmarks measure on their own
     "mixwright.measure.bursts",
     "mixwright.measure.gradient_sketch",

@@ -244,10 +244,8 @@ def check_arm(cls: type[Arm]) -> None:
     require(cls().branch(plan, samples.cells()) == branch, "same plan, same branch")
     valid_plan(branch.plan, {cell.task for cell in samples.cells()})
     for made, asked in zip(branch.plan.stages, plan.stages, strict=True):
-        to_sft = (
-            made.objective == "sft" and asked.objective != "sft"
-        )  # a step of DPO reads two answers of a row, one of SFT one
-        steps = asked.steps * (2 if to_sft else 1)
+        to_sft = made.objective == "sft" and asked.objective != "sft"
+        steps = asked.steps * (2 if to_sft else 1)  # a step of DPO reads two answers of a row, one of SFT reads one
         require(made.steps == steps, "every arm trains the same number of steps, and SFT in the place of DPO twice as many")
     require(cls.ROLE in get_args(Role), f"ROLE is one of {', '.join(get_args(Role))}")
     tampers = branch.permute_rewards or branch.shuffle_levels or branch.replays

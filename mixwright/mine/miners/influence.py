@@ -76,7 +76,7 @@ class Influence(Miner):
         ]
         notes = [
             f"{len(shots)} training rows of the targets were the shots; they are not chosen themselves. The simple rule to "
-            "compare with is training on the targets' own rows alone: where it was measured, it was better."
+            "compare with is training on the targets' own rows alone: where it was measured, it was as good or better."
         ]
         if self.by == "gradients":
             notes.append("Without a warm-up gradients were level with random rows in the source: scan a model that had one.")
