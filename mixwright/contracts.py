@@ -223,7 +223,7 @@ Role = Literal["untrained", "plan", "lever", "reference", "null", "ablation"]
 """What an arm is tried as. One arm is untrained and one is the plan; they also count as a reference and as a lever."""
 
 
-Rows = Literal["all", "random_like", "mined"]
+Rows = Literal["all", "random_like", "mined", "simple_rule"]
 """Which rows a branch trains on."""
 
 
@@ -241,7 +241,8 @@ class Branch:
     """Permute levels among the rows of each task and split. The starting model is measured by these cells, the plan is made
     anew from that, and the arm is judged on the true items like every other."""
     rows: Rows = "all"
-    """Training rows: those of the corpus, those of the table that `trial.data` names, or as many random ones."""
+    """Training rows: those of the corpus, those of the table that `trial.data` names, as many random ones, or those of the
+    simple rule that the miner left beside its table."""
     permute_weights: bool = False
     """Permute the plan's weights among its tasks, by the branch's seed."""
     replays: bool = False

@@ -58,7 +58,7 @@ def run(config: RunConfig, folder: RunFolder, *, base: Path = Path(), say: Calla
         table = [] if config.trial.data is None else [data_path(config.trial.data, folder, base)]
         if stale(result, folder.plan, settings_file(folder), *table):
             check_plan(config, folder, corpus)
-            arms = ", ".join(arms_in(config, corpus).first)
+            arms = ", ".join(arms_in(config, corpus, folder, base).first)
             say(f"trial: {arms} on {config.trial.seeds} seeds; nulls only if a lever helps")
             try_plan(config, folder, pool, base=base, say=say)
     return render(folder)

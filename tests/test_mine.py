@@ -117,10 +117,16 @@ def test_a_task_whose_gain_fades_is_never_pruned() -> None:
 
 def test_the_files_hold_what_was_chosen(corpus: Corpus, tmp_path: Path) -> None:
     names = of_task(corpus, "add")[:30]
-    mined = Mined("m", tuple(MinedRow(name, 2.0, "why") for name in names), harmful=(MinedRow("m5", 0.3, "against"),))
+    mined = Mined(
+        "m",
+        tuple(MinedRow(name, 2.0, "why") for name in names),
+        harmful=(MinedRow("m5", 0.3, "against"),),
+        rule=(MinedRow("m6", 1.0, "of it"),),
+    )
     path = write_mined(Mining(mined, {"add": (48, 30), "times": (48, 0)}, 1.5), corpus, tmp_path)
     assert pq.read_table(path).to_pylist()[0] == {"id": names[0], "weight": 2.0, "reason": "why"}
     assert pq.read_table(tmp_path / "m.harmful.parquet")["id"].to_pylist() == ["m5"]
+    assert pq.read_table(tmp_path / "m.simple_rule.parquet")["id"].to_pylist() == ["m6"]
     told = json.loads((tmp_path / "m.json").read_text())
     assert (told["rows"], told["training rows"], told["harmful"], told["price"]) == (
         30,
@@ -129,8 +135,9 @@ def test_the_files_hold_what_was_chosen(corpus: Corpus, tmp_path: Path) -> None:
         "1.5 CPU seconds beyond the scan",
     )
     assert told["shares changed"]["times"] == {"before": 0.5, "after": 0.0}
-    write_mined(Mining(dataclasses.replace(mined, harmful=()), {}, 0.0), corpus, tmp_path)
-    assert not (tmp_path / "m.harmful.parquet").exists(), "of an earlier mining"
+    write_mined(Mining(dataclasses.replace(mined, harmful=(), rule=()), {}, 0.0), corpus, tmp_path)
+    for beside in ("harmful", "simple_rule"):
+        assert not (tmp_path / f"m.{beside}.parquet").exists(), "of an earlier mining"
     export_rows(path, corpus, tmp_path / "out")
     rows = [json.loads(line) for line in (tmp_path / "out" / "rows.jsonl").read_text().splitlines()]
     assert [row["id"] for row in rows] == names
@@ -171,10 +178,31 @@ def test_influence_chooses_rows_along_the_targets_gradients_and_lists_those_agai
     assert len(found.harmful) == 1
 
 
-def test_influence_never_chooses_its_shots(corpus: Corpus, tmp_path: Path) -> None:
-    miner = create("miners", "influence", {"targets": ["add"], "shots": 6, "keep": 1.0})
-    found = miner.mine(corpus, planted(corpus, tmp_path), None, np.random.default_rng(0))
-    assert len(found.rows) == 90
+def test_shots_of_named_targets_are_kept_and_others_are_not_chosen(corpus: Corpus, tmp_path: Path) -> None:
+    def mined(**options: Any) -> Any:
+        miner = create("miners", "influence", {"shots": 6, **options})
+        return miner.mine(corpus, planted(corpus, tmp_path), None, np.random.default_rng(0))
+
+    named, own = mined(targets=["add"], keep=1.0), of_task(corpus, "add")
+    assert len({row.id for row in named.rows}) == 96
+    assert {row.id for row in named.rows if row.reason == "a row of the targets"} < set(own)
+    few = mined(targets=["add"], keep=0.05).rows
+    assert [row.reason.startswith("cosine") for row in few] == [False, False, True, True, True], "half of five, rounded down"
+    assert len(mined(keep=1.0).rows) == 84, "six shots of each task, none of them chosen"
+
+
+def test_the_simple_rule_of_influence_is_the_rows_of_the_named_targets(corpus: Corpus, tmp_path: Path) -> None:
+    def rule(*targets: str) -> Any:
+        miner = create("miners", "influence", {"targets": targets, "keep": 0.1})
+        return miner.mine(corpus, planted(corpus, tmp_path), None, np.random.default_rng(0))
+
+    alone = rule("add")
+    assert {row.id for row in alone.rule} == set(of_task(corpus, "add"))
+    assert alone.rule_told == "the 48 training rows of add alone"
+    assert rule("add", "times").rule == rule().rule == (), "all rows are that rule"
+
+
+def test_influence_refuses_unknown_targets(corpus: Corpus, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="'mul'"):
         create("miners", "influence", {"targets": ["mul"]}).mine(corpus, planted(corpus, tmp_path), None, None)
 

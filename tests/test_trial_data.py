@@ -152,6 +152,24 @@ def test_new_rows_are_checked_and_their_null_is_random_rows_or_the_miners_own(tm
             read_data(tmp_path / "bad.parquet", corpus)
 
 
+def test_rows_of_a_simple_rule_beside_the_table_are_an_arm_of_their_own(tmp_path: Path) -> None:
+    corpus, run = two_tasks(), RunFolder(tmp_path)
+    config = dataclasses.replace(CONFIG, trial=TrialConfig(data="x"))
+    data = read_data(write_selection(tmp_path / "mine" / "x.parquet", ["a1", "a2"]), corpus)
+    assert (data.rule, arms_in(config, corpus, run).references) == (None, ("frozen", "all", "random_like"))
+    beside = write_selection(tmp_path / "mine" / "x.simple_rule.parquet", ["b1", "b2", "b3"])
+    ruled = read_data(tmp_path / "mine" / "x.parquet", corpus)
+    arms = arms_in(config, corpus, run)
+    assert (arms.references, arms.levers) == (("frozen", "all", "random_like", "simple_rule"), ("mined",))
+    assert rows_for("simple_rule", corpus, ruled, 0).table["id"].to_pylist() == ["b1", "b2", "b3"]
+    assert rows_for("mined", corpus, ruled, 0).table["id"].to_pylist() == ["a1", "a2"]
+    kinds = ("mined", "random_like")
+    assert [ruled.content_of(kind) for kind in kinds] == [data.content_of(kind) for kind in kinds], "finished ones stay"
+    write_selection(beside, ["e1"])
+    with pytest.raises(InputError, match="ids of training rows"):
+        read_data(tmp_path / "mine" / "x.parquet", corpus)
+
+
 def test_arms_of_a_trial_over_data_are_these_four_and_no_others() -> None:
     arms = arms_of(TrialConfig(data="pruning"))
     assert (arms.references, arms.levers, arms.nulls) == (("frozen", "all", "random_like"), ("mined",), ())

@@ -31,11 +31,12 @@ def scores(success: float, arm: str, seed: int, flips: int = 3) -> ItemScores:
 def compared(success: Mapping[str, float], seeds: int = SEEDS) -> list[Contrast]:
     table = {arm: {seed: scores(value, arm, seed) for seed in range(seeds)} for arm, value in success.items()}
     findings = Findings(table, [], {}, "greedy", 0.05)
-    return contrasts(findings, [("mined", arm) for arm in AGAINST])
+    return contrasts(findings, [("mined", arm) for arm in success if arm != "mined"])
 
 
 def advised(found: list[Contrast]) -> Selection:
-    return advise("best", found, rows=50, of=1000, made=False, costs={"all": 10.0, "mined": 9.0}, price="3 trainings")
+    costs = {"all": 10.0, "mined": 9.0}
+    return advise("best", found, rows=50, of=1000, made=False, costs=costs, price="3 trainings", rule="7 rows alone")
 
 
 @pytest.mark.parametrize(
@@ -54,6 +55,14 @@ def test_each_contrast_has_its_advice(success: dict[str, float], advice: str, wo
     assert words in found.sentence
     assert found.beats_random == (success["mined"] > success["random_like"])
     assert (found.advice in RECOMMENDED) == (advice == "train on it")
+
+
+@pytest.mark.parametrize(("simple", "advice"), [(0.4, "train on it"), (0.8, "not recommended"), (1.0, "not recommended")])
+def test_the_simple_rule_has_to_be_beaten_where_there_is_one(simple: float, advice: str) -> None:
+    found = advised(compared({"frozen": 0.2, "all": 0.4, "random_like": 0.4, "simple_rule": simple, "mined": 0.8}))
+    assert found.advice == advice
+    assert "against 7 rows alone" in found.sentence
+    assert ("not shown to beat that simple rule" in found.sentence) == (advice == "not recommended")
 
 
 def test_as_good_as_all_rows_is_said_only_within_the_margin() -> None:

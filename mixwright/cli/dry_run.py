@@ -59,7 +59,7 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
     measured = f"{bases} x {items} items, greedy and {sizes.samples} samples: {bases * items * (1 + sizes.samples)} rollouts"
     if outcome_of(sizes.probes, sizes.decoding) not in GRADED:
         measured = f"{bases} x {items} items, read and not generated: {', '.join(sizes.probes)}"
-    arms = arms_in(config, corpus)
+    arms = arms_in(config, corpus, folder, base)
     generates = steps.objective == "grpo"
     size = f"{steps.prompts} groups of {steps.generations}" if generates else f"{steps.prompts} rows"
     each = steps.generations if generates else 1

@@ -87,7 +87,7 @@ def mine(
     seconds = time.process_time() - begun
     rows = train_rows(corpus, scan)
     there = dict(zip(rows.ids, rows.tasks.tolist(), strict=True))
-    strange = [row.id for row in (*found.rows, *found.harmful) if row.id not in there]
+    strange = [row.id for row in (*found.rows, *found.harmful, *found.rule) if row.id not in there]
     if strange:
         raise InputError("training rows of this corpus from the miner", f"{strange[0]!r}", "Correct the miner.")
     counts = Counter(there.values())
@@ -138,7 +138,8 @@ def write_mined(mining: Mining, corpus: Corpus, folder: Path) -> Path:
     """Write `<miner>.parquet` and `<miner>.json` into a folder; returns the table's path.
 
     Chosen rows have the columns id, weight and reason; new rows have the columns of a corpus. What is harmful stands in
-    `<miner>.harmful.parquet`, the null of new rows in `<miner>.random_like.parquet`.
+    `<miner>.harmful.parquet`, the null of new rows in `<miner>.random_like.parquet`, rows of the simplest rule with the same
+    knowledge in `<miner>.simple_rule.parquet`.
     """
     from mixwright.corpus import Corpus as Rows
 
@@ -149,10 +150,11 @@ def write_mined(mining: Mining, corpus: Corpus, folder: Path) -> Path:
     null.unlink(missing_ok=True)  # of an earlier mining
     if mined.null:
         write_table(null, Rows.from_examples(mined.null).table)
-    harmful = folder / f"{mined.miner}.harmful.parquet"
-    harmful.unlink(missing_ok=True)
-    if mined.harmful:
-        write_table(harmful, _table(mined.harmful))
+    for kind, rows in (("harmful", mined.harmful), ("simple_rule", mined.rule)):
+        beside = folder / f"{mined.miner}.{kind}.parquet"
+        beside.unlink(missing_ok=True)
+        if rows:
+            write_table(beside, _table(rows))
     write_json(folder / f"{mined.miner}.json", summary(mining, corpus))
     return path
 
@@ -167,6 +169,7 @@ def summary(mining: Mining, corpus: Corpus) -> dict[str, Any]:
         "tasks": {task: {"training rows": before, "mined rows": after} for task, (before, after) in mining.counts.items()},
         "shares changed": {task: {"before": a, "after": b} for task, (a, b) in mining.shifts().items()},
         "harmful": len(mining.mined.harmful),
+        "simple rule": mining.mined.rule_told,
         "notes": list(mining.mined.notes),
         "price": _price(mining),
         "tried": "not yet: `mixwright trial` with trial.data tries it against as many random rows",

@@ -31,6 +31,10 @@ class Mined:
     """New rows; `extra` has `parents` (ids of the examples they come from) and `provenance` (one sentence)."""
     null: tuple[Example, ...] = ()
     """As many new rows made without what the miner knows; empty where random rows of the corpus are the null."""
+    rule: tuple[MinedRow, ...] = ()
+    """Rows that the simplest rule with the same knowledge takes; empty where that rule is all rows or random ones."""
+    rule_told: str = ""
+    """What that rule is, in words that follow "against"."""
     rollouts: int = 0
     """Completions that were sampled for it, which are charged."""
     harmful: tuple[MinedRow, ...] = ()

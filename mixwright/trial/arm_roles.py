@@ -5,17 +5,20 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from mixwright import catalog
 from mixwright.config import RunConfig, TrialConfig
 from mixwright.corpus.trainable import has_pairs
 from mixwright.errors import InputError
+from mixwright.trial.data_rows import data_path, rule_path
 
 if TYPE_CHECKING:
     from mixwright.contracts import Branch, Role
     from mixwright.corpus import Corpus
     from mixwright.records import Measurement, Plan
+    from mixwright.runs import RunFolder
 
 Replan = Callable[["Corpus", Sequence[Sequence["Measurement"]]], "Plan"]
 """The plan that the run's planner makes of a corpus and of the measurements of each starting model on it."""
@@ -25,9 +28,10 @@ COUNTS_AS: dict[Role, str] = {"untrained": "reference", "plan": "lever"}
 """What the two arms that have a role of their own are tried as."""
 
 
-DATA = ("all", "random_like", "mined")
-"""Arms of every trial over data."""
 MINED, RANDOM = "mined", "random_like"
+"""Arms of every trial over data, beside `all`."""
+RULE = "simple_rule"
+"""Joins them where the miner left the rows of a simple rule beside its own."""
 RIGHT = "right_answers"
 """Stands for `all` in a trial over pairs that are new, where the corpus has none to train on."""
 REWARDS, WEIGHTS = "permuted", "permuted_weights"
@@ -53,23 +57,36 @@ class Arms:
         return (*self.references, *self.levers, *self.ablations)
 
 
-def arms_in(config: RunConfig, corpus: Corpus) -> Arms:
-    """The arms by role for this corpus. Raises InputError as `arms_of` does."""
-    return arms_of(config.trial, pairs=config.train.objective != "dpo" or has_pairs(corpus))
+def arms_in(config: RunConfig, corpus: Corpus, run: RunFolder | None = None, base: Path = Path()) -> Arms:
+    """The arms by role for this corpus.
+
+    Args:
+        config: of the run.
+        corpus: of the run.
+        run: tells whether a miner left a simple rule beside the table that `trial.data` names; None takes none.
+        base: folder that relative paths in the settings start from.
+
+    Raises:
+        InputError: as `arms_of`, and for a table that is not there.
+    """
+    asked = config.trial.data
+    rule = asked is not None and run is not None and rule_path(data_path(asked, run, base)) is not None
+    return arms_of(config.trial, pairs=config.train.objective != "dpo" or has_pairs(corpus), rule=rule)
 
 
-def arms_of(config: TrialConfig, *, pairs: bool = True) -> Arms:
+def arms_of(config: TrialConfig, *, pairs: bool = True, rule: bool = False) -> Arms:
     """The arms by role; the untrained one is always one.
 
     Args:
         config: of the trial.
         pairs: False where DPO trains and the corpus has no pairs, so that no arm can train on all of its rows.
+        rule: whether there is a simple rule beside the mined rows.
 
     Raises:
         InputError: an arm is unknown, one under nulls is none, or an ablation has no plan to be compared with.
     """
     found: dict[str, list[str]] = {"reference": [the("untrained")], "lever": [], "null": [], "ablation": []}
-    data = [RIGHT if arm == "all" and not pairs else arm for arm in (*DATA, *filter(of_data, config.arms))]
+    data = ("all" if pairs else RIGHT, RANDOM, *[RULE] * rule, MINED, *filter(of_data, config.arms))
     for arm in dict.fromkeys(config.arms if config.data is None else data):
         role = role_of(arm)
         if config.data is None and of_data(arm):

@@ -2,6 +2,7 @@
 
 A table of selected rows has the columns id, weight and reason; one of new rows has the columns of a corpus. Beside
 NAME.parquet of new rows, NAME.random_like.parquet may hold the miner's own null: as many rows made without what it knows.
+Beside a table of selected rows, NAME.simple_rule.parquet may hold what the simplest rule with the same knowledge selects.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ SEED = 4_000_037
 """Added to the run's seed and the trial seed: random rows and resampled ones are drawn by it."""
 SHIFT = 0.02
 """Change of a task's share that is worth a note."""
-OWN_NULL = ".random_like.parquet"
+OWN_NULL, OWN_RULE = ".random_like.parquet", ".simple_rule.parquet"
 
 
 @dataclass(frozen=True)
@@ -53,11 +54,19 @@ class DataTable:
     """New rows; None for a selection."""
     null: Corpus | None = None
     """The miner's own null of new rows; None draws random rows of the corpus."""
+    rule: Mapping[str, float] | None = None
+    """Id -> weight of the rows of the miner's simple rule; None where it left none."""
+    ruled: str = ""
+    """SHA-256 of the file of that rule."""
 
     @property
     def name(self) -> str:
         """Of the file, without its ending."""
         return self.path.stem
+
+    def content_of(self, kind: Rows) -> str:
+        """Digest of all that decides which rows an arm of this kind gets."""
+        return {"random_like": self.like, "simple_rule": self.ruled}.get(kind, self.digest)
 
     @property
     def size(self) -> int:
@@ -79,6 +88,12 @@ def data_path(asked: str, run: RunFolder, base: Path = Path()) -> Path:
     raise InputError("a table of mined rows", "nothing", remedy, file=places[0])
 
 
+def rule_path(path: Path) -> Path | None:
+    """The table of the simple rule beside a table of mined rows; None where the miner left none."""
+    beside = path.with_name(path.stem + OWN_RULE)
+    return beside if beside.is_file() else None
+
+
 def read_data(path: Path, corpus: Corpus) -> DataTable:
     """The table. Raises InputError for what is no such table, and for rows that are not to be trained on in this corpus."""
     table, digest = _parquet(path), hashlib.sha256(path.read_bytes())
@@ -87,7 +102,12 @@ def read_data(path: Path, corpus: Corpus) -> DataTable:
         chosen = corpus.select(ids=list(weights))
         rows = zip(chosen.table["task"].to_pylist(), map(weights.get, chosen.table["id"].to_pylist()), strict=True)
         once = sorted(_once(chosen) & _repeated(corpus.select(split="train")))
-        return DataTable(path, digest.hexdigest(), _like(rows, once), weights)
+        found = DataTable(path, digest.hexdigest(), _like(rows, once), weights)
+        rule = rule_path(path)
+        if rule is None:
+            return found
+        ruled = hashlib.sha256(rule.read_bytes()).hexdigest()
+        return replace(found, rule=_selected(_parquet(rule), corpus, rule), ruled=ruled)
     made = _made(table, corpus, path)
     beside = path.with_name(path.stem + OWN_NULL)
     if not beside.is_file():
@@ -121,8 +141,9 @@ def rows_for(kind: Rows, corpus: Corpus, data: DataTable, seed: int) -> Corpus:
     if data.made is not None:
         counts = Counter(data.made.table["task"].to_pylist())
         return data.made if kind == "mined" else _random(train, counts, rng) if data.null is None else data.null
-    chosen = train.select(ids=list(data.weights))
-    weights = np.array([data.weights[name] for name in chosen.table["id"].to_pylist()])
+    selected = data.rule if kind == "simple_rule" and data.rule is not None else data.weights
+    chosen = train.select(ids=list(selected))
+    weights = np.array([selected[name] for name in chosen.table["id"].to_pylist()])
     tasks = chosen.table["task"].to_pylist()
     if kind == "random_like":
         chosen = _random(train, Counter(tasks), rng, _once(chosen))

@@ -117,7 +117,7 @@ class Trial:
                     theirs = branch_of(lever, self.plan, self.corpus)
                     digest = branch_digest(theirs, self.config, arm=lever, **known)
                 table = None if branch.rows == "all" else self.data
-                content_of = "" if table is None else table.like if branch.rows == "random_like" else table.digest
+                content_of = "" if table is None else table.content_of(branch.rows)
                 digest = branch_digest(branch, self.config, arm=arm, source=digest, data=content_of, **known)
                 base, path = self.bases[place], "" if table is None else str(table.path)
                 who = (str(self.run.path), arm, to_data(branch), planned, seed, base, base_name(base))

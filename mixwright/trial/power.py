@@ -72,7 +72,7 @@ def foresee(config: RunConfig, run: RunFolder, corpus: Corpus, bases: Iterable[s
     cells = cells_of(before, config.measure.samples) or _planned(config, corpus)
     if not cells:
         return ()
-    arms = arms_in(config, corpus)
+    arms = arms_in(config, corpus, run)
     measured = (
         "success of the items as measured before" if before else "items of typical difficulty, since none was measured"
     )

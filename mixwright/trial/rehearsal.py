@@ -186,7 +186,7 @@ def minutes(config: RunConfig, corpus: Corpus, timing: Timing, folder: RunFolder
     measure, train, trial = config.measure, config.train, config.trial
     held_out = corpus.select(split="eval")
     items = sum(min(cell.count, measure.items) for cell in held_out.cells())
-    bases, arms = len(bases_of(config, folder)), arms_in(config, corpus)
+    bases, arms = len(bases_of(config, folder)), arms_in(config, corpus, folder)
     workers = trial.workers or processors()
     after = items * timing.item
     on_the_way = 0.0

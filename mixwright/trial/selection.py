@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from mixwright.estimates.judgement import FEWEST_SEEDS
 from mixwright.estimates.readings import GRADED, READINGS, change_told
 from mixwright.records import Selection, SelectionAdvice, TrialResult
-from mixwright.trial.arm_roles import MINED, RANDOM, RIGHT, the
+from mixwright.trial.arm_roles import MINED, RANDOM, RIGHT, RULE, the
 from mixwright.trial.effects import RETENTION, Contrast
 
 RECOMMENDED: tuple[SelectionAdvice, ...] = ("train on it", "fewer rows do")
@@ -15,7 +15,15 @@ RECOMMENDED: tuple[SelectionAdvice, ...] = ("train on it", "fewer rows do")
 
 
 def advise(
-    name: str, found: Sequence[Contrast], *, rows: int, of: int, made: bool, costs: Mapping[str, float], price: str
+    name: str,
+    found: Sequence[Contrast],
+    *,
+    rows: int,
+    of: int,
+    made: bool,
+    costs: Mapping[str, float],
+    price: str,
+    rule: str = "",
 ) -> Selection:
     """What to do with mined rows: the first rule that holds decides.
 
@@ -27,10 +35,11 @@ def advise(
         made: whether they are new rows.
         costs: arm -> what a branch was trained on: target tokens (SFT, DPO) or rollouts (GRPO), mean over seeds.
         price: of the trial, in words.
+        rule: what the arm `simple_rule` trains on, in words that follow "against".
     """
     by = {contrast.against: contrast for contrast in found}
-    chance, untrained = by.get(RANDOM), by.get(the("untrained"))
-    advice, why = _rule(chance, untrained, by.get("all"), by.get(RIGHT), made=made)
+    chance = by.get(RANDOM)
+    advice, why = _decided(by, made=made, rule=rule)
     what = f"{rows:,} new rows" if made else f"{rows:,} of {of:,} rows"
     head = {
         "train on it": f"Train on {name} ({what})",
@@ -53,10 +62,9 @@ def advise(
     )
 
 
-def _rule(
-    chance: Contrast | None, untrained: Contrast | None, whole: Contrast | None, right: Contrast | None, *, made: bool
-) -> tuple[SelectionAdvice, str]:
-    """The advice, and why; `whole`: against all rows, `right`: against SFT on the right answers of the same pairs."""
+def _decided(by: Mapping[str, Contrast], *, made: bool, rule: str) -> tuple[SelectionAdvice, str]:
+    """The advice, and why; `by`: the reference of a contrast -> the contrast with it."""
+    chance, untrained, whole, right = (by.get(arm) for arm in (RANDOM, the("untrained"), "all", RIGHT))
     if chance is None or untrained is None or (whole is None and right is None):
         return "not recommended", "an arm that it must be compared with was not measured on the same items"
     moved, outcome = chance.change.success, chance.change.outcome
@@ -73,14 +81,23 @@ def _rule(
     if untrained.plain != "improves":
         still = change_told(untrained.change.success, outcome)
         return "not recommended", f"{gain}, but training on it is not shown to beat not training ({still})"
-    if right is not None:
-        beside = f"{change_told(right.change.success, outcome)} against SFT on the right answers alone"
-        if right.plain != "improves":
-            return "not recommended", f"{gain}, but {beside}: it is not shown that the wrong answers teach anything"
-        gain = f"{gain}, {beside}"
-    if whole is None:
-        return "train on it", gain
-    beside = f"{change_told(whole.change.success, outcome)} against all rows"
+    told = {RIGHT: "SFT on the right answers alone", RULE: rule or "the simple rule"}
+    lacks = {
+        RIGHT: "it is not shown that the wrong answers teach anything",
+        RULE: "it is not shown to beat that simple rule",
+    }
+    for arm in (RIGHT, RULE):
+        if (other := by.get(arm)) is not None:
+            beside = f"{change_told(other.change.success, outcome)} against {told[arm]}"
+            if other.plain != "improves":
+                return "not recommended", f"{gain}, but {beside}: {lacks[arm]}"
+            gain = f"{gain}, {beside}"
+    return ("train on it", gain) if whole is None else _beside_all(whole, gain)
+
+
+def _beside_all(whole: Contrast, gain: str) -> tuple[SelectionAdvice, str]:
+    """The advice on rows that passed all else, by the contrast with all rows."""
+    beside = f"{change_told(whole.change.success, whole.change.outcome)} against all rows"
     if whole.plain == "improves":
         return "train on it", f"{gain}, {beside}"
     if whole.plain in ("no change", "sharper"):

@@ -107,7 +107,7 @@ def run_trial(
     plan, corpus = read_plan(run.plan), Corpus.load(run.corpus)
     _check(config, plan, corpus, bases)
     data = data_of(config, run, corpus, plan)
-    arms, notes = _possible(arms_in(config, corpus), plan, corpus, data)
+    arms, notes = _possible(arms_in(config, corpus, run), plan, corpus, data)
     trial = Trial(run, config, plan, corpus, [str(base) for base in bases], pool, progress, data)
     try:
         trial.measure()
@@ -160,7 +160,7 @@ def data_of(config: RunConfig, run: RunFolder, corpus: Corpus, plan: Plan) -> Da
     if config.trial.data is None:
         return None
     data = read_data(data_path(config.trial.data, run), corpus)
-    for arm in arms_in(config, corpus).first:
+    for arm in arms_in(config, corpus, run).first:
         branch = branch_of(arm, plan, corpus)
         rows = rows_for(branch.rows, corpus, data, config.seed)
         if branch.trains:
@@ -173,9 +173,9 @@ def _mined(data: DataTable, corpus: Corpus) -> Mined:
     """What the summary says of a table; the price of mining stands in the file that the miner left beside it."""
     path = data.path.with_suffix(".json")
     summary = read_json(path, dict[str, Any]) if path.is_file() else {}
-    price = summary.get("price", "")
     train = len(corpus.select(split="train"))
-    return Mined(data.name, data.size, train, data.made is not None, price if isinstance(price, str) else str(price))
+    said = {name: str(summary.get(name, "")) for name in ("price", "simple rule")}
+    return Mined(data.name, data.size, train, data.made is not None, said["price"], said["simple rule"])
 
 
 def _check(config: RunConfig, plan: Plan, corpus: Corpus, bases: Sequence[str | Path]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from mixwright.config import RunConfig
 from mixwright.estimates.judgement import FEWEST_SEEDS
@@ -34,6 +35,8 @@ class Mined:
     """Whether they are new rows."""
     price: str = ""
     """What mining cost, as the miner's summary says; empty where it says nothing."""
+    rule: str = ""
+    """What the miner's simple rule is, in words."""
 
 
 PRIMARY_TOLD: dict[Outcome, str] = {
@@ -108,7 +111,8 @@ def _advised(
     price = f"{len(trained)} trainings, {steps:,} steps, {whole:,.0f} {unit}"
     price += f", {rollouts:,} rollouts to measure" if rollouts and unit != "rollouts" else ""
     price += f"; mining: {data.price}" if data.price else ""
-    return advise(data.name, own, rows=data.rows, of=data.of, made=data.made, costs=costs, price=price)
+    rows: dict[str, Any] = {"rows": data.rows, "of": data.of, "made": data.made}
+    return advise(data.name, own, **rows, costs=costs, price=price, rule=data.rule)
 
 
 def _findings(config: RunConfig, names: Sequence[str], branches: Sequence[BranchFiles]) -> Findings:

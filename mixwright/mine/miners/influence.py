@@ -1,8 +1,9 @@
 """Miner of rows whose gradients point where a few rows of the target tasks want the model to go.
 
 Rows of the target tasks, the shots, choose in turn the row that is nearest to them and not yet chosen. Shots are training
-rows, never held-out ones, and are not chosen themselves. Rows against the gradients of protected tasks are harmful.
-Words (BM25) and hidden states can stand for gradients: cheaper, and in a re-study no worse on one of two pools.
+rows, never held-out ones; those of targets that were named are kept, too. Rows against the gradients of protected tasks are
+harmful. Words (BM25) and hidden states can stand for gradients: cheaper, and in a re-study no worse on one of two pools.
+A trial also compares with the rows of the named targets alone, the simplest rule that knows as much.
 
 Source: LESS, 2402.04333 (cosines, no products; without a warm-up it was level with random rows); in turn: 2602.14696.
 Unit: cosine of gradients, mean over shots; weight 1 for each row.
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from mixwright.contracts import Miner
-from mixwright.errors import InputError, within
+from mixwright.errors import InputError, some, within
 from mixwright.mine.choosing import TrainRows, share_of, train_rows
 from mixwright.mine.relevance import bm25, cosines, in_turn
 from mixwright.records import Mined, MinedRow, plain
@@ -39,8 +40,8 @@ class Influence(Miner):
     Args:
         targets: tasks; empty for all.
         protected: tasks against which rows are listed as harmful.
-        shots: rows per target or protected task.
-        keep: share of the training rows to choose.
+        shots: rows per target or protected task; those of named targets are at most half of what is kept.
+        keep: share of the training rows to choose, kept shots among them.
         by: what is compared: gradients, hidden states or words.
     """
 
@@ -62,35 +63,33 @@ class Influence(Miner):
     def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> Mined:
         """Rows in the order in which they were chosen. Raises InputError for an unknown task."""
         rows = train_rows(corpus, scan)
-        shots = self._shots(rows, self.targets or tuple(rows.by_task()))
-        guarded = self._shots(rows, self.protected)
+        count = share_of(len(rows.ids), self.keep)
+        shots, guarded = self._target_shots(rows, count), _first(rows, self.protected, self.shots, 0.25)
         pool = np.setdiff1d(np.arange(len(rows.ids)), np.concatenate([shots, guarded]).astype(np.int64))
         if not len(pool):
             raise InputError("training rows besides the shots", "none", "Ask for fewer shots.")
         scores = self._scores(corpus, scan, rows, pool, shots)
-        count = min(share_of(len(rows.ids), self.keep), len(pool))
+        own = [MinedRow(rows.ids[at], 1.0, "a row of the targets") for at in shots.tolist() if self.targets]
         mean, unit = scores.mean(1), "BM25" if self.by == "words" else "cosine"
-        kept = [
+        kept = own + [
             MinedRow(rows.ids[pool[at]], 1.0, f"{unit} {mean[at]:.3g} with the targets' rows")
-            for at in in_turn(scores, count).tolist()
+            for at in in_turn(scores, min(max(count - len(own), 1), len(pool))).tolist()
         ]
-        notes = [
-            f"{len(shots)} training rows of the targets were the shots; they are not chosen themselves. The simple rule to "
-            "compare with is training on the targets' own rows alone: where it was measured, it was as good or better."
-        ]
+        told = f"the {len(shots)} shots, training rows of the targets"
+        notes = [f"Compared with {told}; " + ("they are kept, too." if self.targets else "they are not chosen themselves.")]
         if self.by == "gradients":
             notes.append("Without a warm-up gradients were level with random rows in the source: scan a model that had one.")
         harmful = self._harmful(corpus, scan, rows, pool, guarded)
-        return Mined("influence", tuple(kept), harmful=tuple(harmful), notes=tuple(notes))
+        alone = _first(rows, self.targets, len(rows.ids)).tolist() if set(self.targets) < set(rows.by_task()) else []
+        rule = tuple(MinedRow(rows.ids[at], 1.0, "a row of the targets") for at in alone)
+        named = f"the {len(rule)} training rows of {some(self.targets)} alone" if rule else ""
+        return Mined("influence", tuple(kept), rule=rule, rule_told=named, harmful=tuple(harmful), notes=tuple(notes))
 
-    def _shots(self, rows: TrainRows, tasks: Sequence[str]) -> np.ndarray:
-        own, found = rows.by_task(), []
-        for task in tasks:
-            if task not in own:
-                raise InputError(f"a task with training rows: {', '.join(own)}", repr(task), "Correct the task's name.")
-            order = sorted(own[task].tolist(), key=lambda at: hashlib.sha256(rows.ids[at].encode()).digest())
-            found += order[: min(self.shots, max(len(order) // 4, 1))]
-        return np.array(found, dtype=np.int64)
+    def _target_shots(self, rows: TrainRows, count: int) -> np.ndarray:
+        """Rows of the targets, for each of them at most so many that half of `count` are left to choose."""
+        if not self.targets:
+            return _first(rows, tuple(rows.by_task()), self.shots, 0.25)
+        return _first(rows, self.targets, min(self.shots, max(count // (2 * len(self.targets)), 1)))
 
     def _scores(self, corpus: Corpus, scan: Scan, rows: TrainRows, pool: np.ndarray, shots: np.ndarray) -> np.ndarray:
         if self.by == "words":
@@ -110,6 +109,17 @@ class Influence(Miner):
             for at in worst.tolist()
             if mean[at] < 0
         ]
+
+
+def _first(rows: TrainRows, tasks: Sequence[str], most: int, share: float = 1.0) -> np.ndarray:
+    """Rows of each task in an order by a hash of their ids, so many at most and no larger share of the task's."""
+    own, found = rows.by_task(), []
+    for task in tasks:
+        if task not in own:
+            raise InputError(f"a task with training rows: {', '.join(own)}", repr(task), "Correct the task's name.")
+        order = sorted(own[task].tolist(), key=lambda at: hashlib.sha256(rows.ids[at].encode()).digest())
+        found += order[: min(most, max(int(share * len(order)), 1))]
+    return np.array(found, dtype=np.int64)
 
 
 def _words(corpus: Corpus, number: int) -> list[str]:
