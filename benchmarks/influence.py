@@ -1,6 +1,6 @@
 """Benchmark of the miner `influence`: whether it tells rows that help from look-alikes, what a row costs, and transfer.
 
-The data of its case (`_cases_influence.py`): of 1,200 scraped rows every second follows another convention in the same
+The data of its last case (`_cases_influence.py`): of 1,200 scraped rows every second follows another convention in the same
 words. After the case's warm-up each row is compared with 40 trusted rows by gradient sketch, words (BM25) and hidden states;
 the figure is the area under the ROC curve of right against other rows, mean cosine over the trusted rows. The rows that are
 chosen are those of the miner. Transfer: a model of half the width chooses for the whole one.
@@ -34,7 +34,7 @@ from mixwright.mine.relevance import bm25, cosines, in_turn
 from mixwright_lab.workers import spread
 
 SEEDS = tuple(range(0, 8 * 37, 37))
-SHOTS, KEEP = 40, 0.25
+SHOTS, KEEP, LAST = 40, 0.25, 3
 WIDTH, SMALL = 32, 16
 GRADIENTS, WORDS, HIDDEN, SMALLER = "gradients", "words", "hidden states", "gradients of a smaller model"
 
@@ -42,10 +42,10 @@ GRADIENTS, WORDS, HIDDEN, SMALLER = "gradients", "words", "hidden states", "grad
 def scraped(seed: int) -> tuple[Corpus, np.ndarray]:
     """Training rows of the case, and whether each follows the convention of the trusted ones."""
     with tempfile.TemporaryDirectory() as folder:
-        case.CASES[0].write(Path(folder), seed)
+        case.digits(Path(folder), seed)
         corpus = read_corpus(CorpusConfig("train.jsonl", eval="held.jsonl", grader="exact"), base=Path(folder))
     corpus = corpus.select(split="train")
-    return corpus, np.array([str(row.prompt)[case.LAST] == row.target for row in corpus])
+    return corpus, np.array([str(row.prompt)[LAST] == row.target for row in corpus])
 
 
 def features(corpus: Corpus, width: int, seed: int) -> tuple[dict[str, np.ndarray], dict[str, float]]:
@@ -98,7 +98,7 @@ def try_one(seed: int) -> dict[str, Any]:
         SMALLER: cosines(small["sketch"][pool], small["sketch"][shots]),
     }
     found: dict[str, Any] = {"seed": seed, "seconds": seconds, "rows": len(corpus)}
-    chosen = {name: in_turn(values, round(KEEP * len(pool))) for name, values in scores.items()}
+    chosen = {name: in_turn(values.mean(1, keepdims=True), round(KEEP * len(pool))) for name, values in scores.items()}
     found["area"] = {name: area(values.mean(1), right[pool]) for name, values in scores.items()}
     found["right among chosen"] = {name: float(right[pool][places].mean()) for name, places in chosen.items()}
     found["shared with the smaller model's choice"] = len({*chosen[GRADIENTS]} & {*chosen[SMALLER]}) / len(chosen[SMALLER])

@@ -1,11 +1,11 @@
 """Miner of rows whose gradients point where a few rows of the target tasks want the model to go.
 
-Rows of the target tasks, the shots, choose in turn the row that is nearest to them and not yet chosen. Shots are training
-rows, never held-out ones; those of targets that were named are kept, too. Rows against the gradients of protected tasks are
-harmful. Words (BM25) and hidden states can stand for gradients: cheaper, and in a re-study no worse on one of two pools.
-A trial also compares with the rows of the named targets alone, the simplest rule that knows as much.
+A few rows of each target task are its shots. Target tasks choose in turn the row that is nearest to their shots on average,
+and not yet chosen. Shots are training rows, never held-out ones; those of named targets are kept, too. Rows against the
+gradients of protected tasks are harmful. Words (BM25) and hidden states can stand for gradients: cheaper, and in a re-study
+no worse on one of two pools. A trial also compares with the rows of the named targets alone, which needs no scan.
 
-Source: LESS, 2402.04333 (cosines, no products; without a warm-up it was level with random rows); in turn: 2602.14696.
+Source: LESS, 2402.04333 (cosines, no products; without a warm-up it was level with random rows).
 Unit: cosine of gradients, mean over shots; weight 1 for each row.
 Cost: none beyond the scan's gradient sketch (words and hidden states: the scan's cheaper columns or none).
 Blind spot: first order, so that rows which say the same again are all chosen; the pool may hold none like the shots.
@@ -69,11 +69,12 @@ class Influence(Miner):
         if not len(pool):
             raise InputError("training rows besides the shots", "none", "Ask for fewer shots.")
         scores = self._scores(corpus, scan, rows, pool, shots)
+        near = np.stack([scores[:, rows.tasks[shots] == task].mean(1) for task in dict.fromkeys(rows.tasks[shots])], 1)
         own = [MinedRow(rows.ids[at], 1.0, "a row of the targets") for at in shots.tolist() if self.targets]
         mean, unit = scores.mean(1), "BM25" if self.by == "words" else "cosine"
         kept = own + [
             MinedRow(rows.ids[pool[at]], 1.0, f"{unit} {mean[at]:.3g} with the targets' rows")
-            for at in in_turn(scores, min(max(count - len(own), 1), len(pool))).tolist()
+            for at in in_turn(near, min(max(count - len(own), 1), len(pool))).tolist()
         ]
         told = f"the {len(shots)} shots, training rows of the targets"
         notes = [f"Compared with {told}; " + ("they are kept, too." if self.targets else "they are not chosen themselves.")]
