@@ -245,6 +245,8 @@ class Branch:
     simple rule that the miner left beside its table."""
     permute_weights: bool = False
     """Permute the plan's weights among its tasks, by the branch's seed."""
+    permute_order: bool = False
+    """Put the plan's stages in another order, by the branch's seed."""
     replays: bool = False
     """Serve the draws and refusals of another seed of the lever from the same starting model: nothing adapts to this run."""
 

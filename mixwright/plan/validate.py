@@ -33,8 +33,13 @@ def validate_plan(plan: Plan, cells: Sequence[Cell]) -> None:
     for cell, count in Counter((cell.task, cell.level) for cell in plan.cells).items():
         if count > 1:
             raise InputError("each of the plan's cells once", f"{cell_key(*cell)!r} twice", "Remove one of them.")
+    if twice := [name for name, count in Counter(stage.name for stage in plan.stages).items() if count > 1]:
+        raise InputError("stages with different names", f"{twice[0]!r} twice", "Rename one of them.")
     for stage in plan.stages:
         _validate_stage(stage)
+        for task in stage.expected:
+            if task not in tasks:
+                raise unknown_name("task in the data that the plan names", task, tasks)
 
 
 def _validate_stage(stage: Stage) -> None:
@@ -50,6 +55,7 @@ def _validate_stage(stage: Stage) -> None:
         raise InputError(
             f"at least 1 step and at most {MOST_STEPS:,} in stage {stage.name!r}", str(stage.steps), "Correct it."
         )
+    _validate_border(stage)
     groups = {
         "mixtures": (stage.mixture,) if stage.mixture else (),
         "selectors": (stage.selector,),
@@ -67,6 +73,20 @@ def _validate_stage(stage: Stage) -> None:
         if key not in used:
             raise unknown_name(f"plug-in in the options of stage {stage.name!r}", key, used)
         check_options(key, options)
+
+
+def _validate_border(stage: Stage) -> None:
+    """What a stage takes over from the one before, and what is expected after it."""
+    if len(set(stage.kept)) < len(stage.kept):
+        raise InputError(f"each of kept of stage {stage.name!r} once", ", ".join(stage.kept), "Remove the second.")
+    if stage.learning_rate is not None and not 0 < stage.learning_rate < math.inf:
+        raise InputError(f"a learning_rate above 0 of stage {stage.name!r}", repr(stage.learning_rate), "Correct it.")
+    if not 0 <= stage.rehearsal <= 0.5:
+        raise InputError(f"a rehearsal share from 0 to 0.5 of stage {stage.name!r}", repr(stage.rehearsal), "Correct it.")
+    for task, success in stage.expected.items():
+        if not 0 <= success <= 1:
+            expected = f"an expected success of {task!r} from 0 to 1 in stage {stage.name!r}"
+            raise InputError(expected, repr(success), "Correct it.")
 
 
 def check_options(owner: str, options: Mapping[str, Any]) -> None:

@@ -18,6 +18,7 @@ from mixwright.records.corpus import (
 from mixwright.records.finding import Curve, Expectation, Plot, Term, difference
 from mixwright.records.mined import Mined, MinedRow
 from mixwright.records.plan import (
+    BORDER,
     CellPlan,
     CellState,
     EngineOptions,
@@ -60,6 +61,7 @@ from mixwright.records.verdict import (
 )
 
 __all__ = [
+    "BORDER",
     "Action",
     "ActionKind",
     "Alarm",

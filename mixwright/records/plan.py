@@ -13,6 +13,9 @@ from mixwright.records.corpus import cell_key
 from mixwright.records.serial import from_data
 
 Objective = Literal["sft", "grpo", "dpo"]
+Kept = Literal["optimizer", "reference"]
+BORDER = ("learning_rate", "kept", "expected", "rehearsal")
+"""Fields of a stage that say how it is trained and how it begins, which steering does not read."""
 CellState = Literal["unknown", "mastered", "reachable", "hopeless", "lucky"]
 ForeseenWord = Literal["starved", "at risk", "as forecast"]
 
@@ -200,6 +203,16 @@ class Stage:
     """Keyword arguments per plug-in, by `kind.name` (`selectors.difficulty`)."""
     bands: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Band of a task where it differs from `band`: levels of different families are not comparable."""
+    learning_rate: float | None = None
+    """Of this stage; None takes that of the settings."""
+    kept: tuple[Kept, ...] = ()
+    """What is taken over from the stage before: the optimiser's state, the reference model. By default the optimiser is new,
+    and the reference model is the one that the stage starts from."""
+    expected: Mapping[str, float] = field(default_factory=dict)
+    """Success of each task that is expected after this stage, 0..1, under the declared decoding; empty says nothing."""
+    rehearsal: float = 0.0
+    """Share of this stage's draws that goes to tasks of earlier stages whose success, measured after the stage before, is
+    shown to be below what was expected there, 0..0.5; 0 rehearses nothing."""
 
     def band_of(self, task: str) -> tuple[float, float]:
         """Success to aim for in a task: (low, high)."""

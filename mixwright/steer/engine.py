@@ -22,6 +22,7 @@ from mixwright.errors import InputError
 from mixwright.estimates.intervals import effective_rollouts
 from mixwright.plan.validate import validate_plan
 from mixwright.records import (
+    BORDER,
     Action,
     Decision,
     EngineOptions,
@@ -77,7 +78,8 @@ def checked_weights(mixture: str, proposed: Mapping[str, float], tasks: Sequence
 
 def plan_digest(plan: Plan, stage: int) -> str:
     """Of what the engine reads of a plan: the stage but for its length, and what was measured before the run."""
-    read = to_data(replace(plan.stages[stage], steps=0)), [to_data(cell) for cell in plan.cells]
+    own = to_data(replace(plan.stages[stage], steps=0))
+    read = {name: value for name, value in own.items() if name not in BORDER}, [to_data(cell) for cell in plan.cells]
     return hashlib.sha256(json.dumps(read, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 

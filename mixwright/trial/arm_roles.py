@@ -30,6 +30,8 @@ COUNTS_AS: dict[Role, str] = {"untrained": "reference", "plan": "lever"}
 
 MINED, RANDOM = "mined", "random_like"
 """Arms of every trial over data, beside `all`."""
+JOINT, ORDER = "joint", "permuted_order"
+"""Reference and null that every plan of several stages has."""
 RULE = "simple_rule"
 """Joins them where the miner left the rows of a simple rule beside its own."""
 RIGHT = "right_answers"
@@ -164,12 +166,16 @@ def left_out(null: str, plan: Plan, corpus: Corpus, config: RunConfig, bases: in
         bases: starting models.
         replans: whether somebody can plan anew.
     """
-    branch, seeds = branch_of(null, plan, corpus), config.trial.seeds
-    if branch.permute_rewards and plan.stages[0].objective != "grpo":
+    branch, seeds, staged = branch_of(null, plan, corpus), config.trial.seeds, len(plan.stages) > 1
+    if branch.permute_order and not staged:
+        return "the plan has one stage"
+    if staged and (branch.replays or branch.shuffle_levels):
+        return "the plan has several stages"
+    if branch.permute_rewards and all(stage.objective != "grpo" for stage in plan.stages):
         return "there are no rewards to permute"
-    if branch.permute_weights and plan.stages[0].mixture is not None:
-        return f"the mixture {plan.stages[0].mixture} moves the weights in the run"
-    if branch.permute_weights and len(set(plan.stages[0].weights.values())) < 2:
+    if branch.permute_weights and (moving := [stage.mixture for stage in plan.stages if stage.mixture is not None]):
+        return f"the mixture {moving[0]} moves the weights in the run"
+    if branch.permute_weights and all(len(set(stage.weights.values())) < 2 for stage in plan.stages):
         return "all tasks weigh the same"
     if branch.replays and seeds < 2 * min(bases, seeds):
         return f"{seeds} seeds on {bases} starting model(s): it needs two of each"

@@ -7,7 +7,7 @@ import hashlib
 import json
 import shutil
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,8 +17,9 @@ import numpy as np
 import mixwright
 from mixwright.config import RunConfig
 from mixwright.errors import InputError, no_room
+from mixwright.estimates.readings import READINGS
 from mixwright.measure.bases import completions_path, read_completion_rows, seed_after, write_completion_rows
-from mixwright.records import from_data, to_data
+from mixwright.records import BORDER, from_data, to_data
 from mixwright.runs import RunFolder, read_json, write_json, write_measurements
 from mixwright.trial.seed_rows import BranchInfo
 
@@ -26,13 +27,14 @@ if TYPE_CHECKING:
     from mixwright.contracts import Branch
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
-    from mixwright.records import Plan
+    from mixwright.records import Measurement, Plan, Stage
+    from mixwright.trial.stages import StageStart
 
 PERMUTATION = 5_000_011
 """Added to the branch's seed: order of permuted weights."""
-PROGRESS_SEED = 2_000_003
-"""Added to the run's seed: items and samples of the evaluations on the way are the same in every arm and seed."""
-PLAIN = {"rows": "all", "permute_weights": False}
+STAGE_SEED = 9_000_011
+"""Times the place of a stage, added to its branch's seed."""
+PLAIN = {"rows": "all", "permute_weights": False, "permute_order": False}
 """Fields of a `Branch` that came later, as they were before."""
 
 
@@ -89,6 +91,9 @@ def branch_digest(
     """
     how = {name: value for name, value in to_data(branch).items() if value != PLAIN.get(name)}  # older digests stay
     how["plan"].pop("foreseen", None)  # what is expected of a run decides nothing in it
+    for stage in how["plan"]["stages"]:
+        for name in [name for name in BORDER if not stage[name]]:
+            del stage[name]
     training = {
         "branch": how,
         "train": to_data(config.train),
@@ -171,23 +176,74 @@ def _fill(job: BranchJob, folder: Path) -> None:
     run, config = RunFolder(job.run), from_data(RunConfig, dict(job.config))
     corpus, branch = Corpus.load(run.corpus), from_data(Branch, dict(job.branch))
     learner = load_learner(job.base, adapter=config.model.adapter)
-    if branch.trains:
+    if branch.trains and len(branch.plan.stages) > 1:
+        learner = _train_stages(job, config, branch, corpus, folder)
+    elif branch.trains:
         _train(job, config, branch, corpus, learner, folder)
     _measure(job, config, learner, corpus, run, folder, trained=branch.trains)
-    objective = branch.plan.stages[0].objective
+    objective = [stage.objective for stage in branch.plan.stages][-1]
     info = BranchInfo(job.arm, job.seed, job.base_name, objective, job.planned, branch.trains, job.digest)
     write_json(folder / "branch.json", info)
 
 
-def _train(job: BranchJob, config: RunConfig, branch: Branch, corpus: Corpus, learner: Learner, folder: Path) -> None:
-    """Train the learner; what was seen on the way is in `folder`."""
+def _train_stages(job: BranchJob, config: RunConfig, branch: Branch, corpus: Corpus, folder: Path) -> Learner:
+    """Train a plan of several stages; returns the learner after the last."""
+    from mixwright.learner.load import load_learner
+    from mixwright.measure.stage import measure_learner
+    from mixwright.trial.stages import permuted_order, train_stages
+
+    def load(model: Path | None) -> Learner:
+        return load_learner(job.base, adapter=config.model.adapter) if model is None else load_learner(str(model))
+
+    def train_one(one: Branch, start: StageStart, part: Path) -> Sequence[Measurement]:
+        learner = load(start.model)
+        if start.reference is not None:
+            learner.model.config._name_or_path = str(start.reference)  # what TRL loads the reference model from
+        own = replace(job, seed=job.seed + STAGE_SEED * start.number)
+        _train(own, for_stage(config, one.plan.stages[0]), one, corpus, learner, part, start)
+        seed = seed_after(config, job.seed)
+        return measure_learner(learner, corpus, config.measure, start=load(None), seed=seed).measurements
+
+    if branch.permute_order:
+        branch = replace(branch, plan=permuted_order(branch.plan, config.seed + job.seed))
+    known = {"corpus": corpus.digest(), "base": base_digest(job.base), "seed": job.seed}
+    bare = replace(branch, plan=replace(branch.plan, stages=()), permute_order=False)
+    digest = branch_digest(bare, config, arm="", data=job.data and read_data_digest(job, branch, corpus), **known)
+    kept, success = RunFolder(job.run).path / "trial" / "stages", READINGS[config.measure.decoding].column
+    train_stages(branch, digest, kept, Path(job.base), folder, train_one, success=success)
+    return load(folder / "model")
+
+
+def read_data_digest(job: BranchJob, branch: Branch, corpus: Corpus) -> str:
+    """Digest of the rows that this arm gets of a table of mined rows."""
+    from mixwright.trial.data_rows import read_data
+
+    return read_data(Path(job.data), corpus).content_of(branch.rows)
+
+
+def for_stage(config: RunConfig, stage: Stage) -> RunConfig:
+    """The settings with the stage's learning rate, and without fields of TRL's that are meant for another objective."""
+    rate = config.train.learning_rate if stage.learning_rate is None else stage.learning_rate
+    settings = config.train.settings if stage.objective == config.train.objective else {}
+    train = replace(config.train, objective=stage.objective, learning_rate=rate, settings=settings)
+    return replace(config, train=train)
+
+
+def _train(
+    job: BranchJob,
+    config: RunConfig,
+    branch: Branch,
+    corpus: Corpus,
+    learner: Learner,
+    folder: Path,
+    start: StageStart | None = None,
+) -> None:
+    """Train the learner for one stage; what was seen on the way is in `folder`."""
     from mixwright.corpus.shuffled_levels import shuffle_levels
     from mixwright.trial.arm_roles import of_data
     from mixwright.trial.data_rows import enough, fitted, read_data, rows_for
-    from mixwright.trial.evaluation import ProgressCallback, choose_items
-    from mixwright.trial.training import make_trainer
+    from mixwright.trial.training import follow_progress, load_optimizer, make_trainer, save_optimizer
 
-    held_out = corpus.select(split="eval")
     rows = (shuffle_levels(corpus, config.seed) if branch.shuffle_levels else corpus).select(split="train")
     if branch.rows != "all":
         rows = rows_for(branch.rows, corpus, read_data(Path(job.data), corpus), config.seed + job.seed)
@@ -199,16 +255,15 @@ def _train(job: BranchJob, config: RunConfig, branch: Branch, corpus: Corpus, le
     try:
         how: dict[str, Any] = {"seed": config.seed + job.seed, "source": source, "whole": of_data(job.arm)}
         trainer = make_trainer(learner, rows, branch, config, folder=folder, **how)
-        if branch.plan.stages[0].objective == "grpo":
-            seed = config.seed + PROGRESS_SEED
-            items = choose_items(held_out, seed=seed)
-            every = config.trial.progress_every
-            trainer.add_callback(
-                ProgressCallback(learner, held_out, items, config.measure, every=every, seed=seed, folder=folder)
-            )
+        if branch.plan.stages[0].objective == "grpo" and start is None:
+            follow_progress(trainer, learner, corpus.select(split="eval"), config, folder)
+        if start is not None and start.optimizer is not None:
+            load_optimizer(trainer, start.optimizer)
         trainer.train()
     except Exception as error:
         raise of_settings(error, config) from error
+    if start is not None and start.keeps:
+        save_optimizer(trainer, folder / "optimizer.safetensors")
     shutil.rmtree(folder / "trainer", ignore_errors=True)
     learner.model.eval()
     learner.save(folder / "model")

@@ -85,7 +85,8 @@ class Trial:
 
     def train(self, jobs: Sequence[BranchJob], title: str = "trial") -> None:
         """Train those that were not finished under the same plan, settings and data."""
-        stage, logs = self.plan.stages[0], self.run.path / "trial" / "logs"
+        stage, logs = self.plan.stages[-1], self.run.path / "trial" / "logs"
+        steps = sum(each.steps for each in self.plan.stages)
         watched = CANARIES if stage.monitors or stage.controllers else 0.0
         self._work(
             [
@@ -93,7 +94,7 @@ class Trial:
                     f"{job.arm}, seed {job.seed}",
                     train_branch,
                     job,
-                    cost=stage.steps * (1 + watched * job.planned) if job.branch["trains"] else CANARIES * stage.steps,
+                    cost=steps * (1 + watched * job.planned) if job.branch["trains"] else CANARIES * steps,
                     log=logs / f"{job.arm}.{job.seed}.log",
                 )
                 for job in jobs

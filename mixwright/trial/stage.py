@@ -19,7 +19,19 @@ from mixwright.plan.stage import make_plan
 from mixwright.plan.validate import validate_plan
 from mixwright.records import Measurement, Plan, Stage, TrialResult
 from mixwright.runs import RunFolder, read_json, read_plan, write_json
-from mixwright.trial.arm_roles import Arms, Replan, arms_in, branch_of, idle_ablations, left_out, null_name, own_nulls, the
+from mixwright.trial.arm_roles import (
+    JOINT,
+    ORDER,
+    Arms,
+    Replan,
+    arms_in,
+    branch_of,
+    idle_ablations,
+    left_out,
+    null_name,
+    own_nulls,
+    the,
+)
 from mixwright.trial.branch import is_complete, train_branch
 from mixwright.trial.data_rows import DataTable, data_notes, data_path, fitted, read_data, rows_for
 from mixwright.trial.jobs import Trial
@@ -120,11 +132,17 @@ def run_trial(
         for partial in run.result.parent.glob(".*.partial"):  # all workers have stopped
             shutil.rmtree(partial, ignore_errors=True)
     write_json(run.result, result)
+    shutil.rmtree(run.path / "trial" / "stages", ignore_errors=True)  # what branches shared
     return result
 
 
 def _possible(arms: Arms, plan: Plan, corpus: Corpus, data: DataTable | None) -> tuple[Arms, list[str]]:
-    """The arms without ablations of what the plan lacks, and notes on these and on mined rows."""
+    """The arms without ablations of what the plan lacks, with those that a plan of several stages has to be compared with,
+    and notes on these and on mined rows.
+    """
+    if len(plan.stages) > 1 and data is None:
+        references, nulls = (dict.fromkeys((*own, one)) for own, one in ((arms.references, JOINT), (arms.nulls, ORDER)))
+        arms = replace(arms, references=tuple(references), nulls=tuple(nulls))
     idle = idle_ablations(arms, plan, corpus)
     notes = [f"The ablation {arm} was left out: the plan does not have that part." for arm in idle]
     kept = replace(arms, ablations=tuple(arm for arm in arms.ablations if arm not in idle))
@@ -190,11 +208,11 @@ def _check(config: RunConfig, plan: Plan, corpus: Corpus, bases: Sequence[str | 
 def check_tried(config: RunConfig, plan: Plan, corpus: Corpus) -> None:
     """Whether a plan fits the data and the settings that it is to be trained by. Raises InputError."""
     validate_plan(plan, corpus.cells())
-    if len(plan.stages) != 1:
-        raise InputError("a plan of one stage, for now", f"{len(plan.stages)}", "Leave the stage that is to be trained.")
-    if (other := plan.stages[0].objective) != config.train.objective:
+    for stage in plan.stages:
+        check_training(stage.objective, corpus.select(split="train"))
+    if (other := plan.stages[-1].objective) != config.train.objective:
         remedy = "Correct it, or change train.objective in the settings of a new run."
-        raise InputError(f"the objective {config.train.objective} of the settings", repr(other), remedy)
+        raise InputError(f"the objective {config.train.objective} of the settings in the last stage", repr(other), remedy)
 
 
 def check_trial(config: RunConfig, corpus: Corpus) -> None:

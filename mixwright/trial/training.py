@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
 
 Reward = Callable[..., list[float]]
+PROGRESS_SEED = 2_000_003
+"""Added to the run's seed: items and samples of the evaluations on the way are the same in every arm and seed."""
 
 
 def make_trainer(
@@ -89,6 +91,35 @@ def _note_late(trainer: Any, sentence: str) -> None:
     """Say that a grader took too long, to the log and in the branch's decisions."""
     logging.getLogger("mixwright").warning(sentence)
     trainer.steered.note(trainer.state.global_step, "grader too slow", sentence)
+
+
+def follow_progress(trainer: Any, learner: Learner, held_out: Corpus, config: RunConfig, folder: Path) -> None:
+    """Evaluate fixed held-out items while GRPO trains; see `ProgressCallback`."""
+    from mixwright.trial.evaluation import ProgressCallback, choose_items
+
+    seed, every = config.seed + PROGRESS_SEED, config.trial.progress_every
+    items = choose_items(held_out, seed=seed)
+    trainer.add_callback(ProgressCallback(learner, held_out, items, config.measure, every=every, seed=seed, folder=folder))
+
+
+def save_optimizer(trainer: Any, path: Path) -> None:
+    """The optimiser's state per parameter, as safetensors."""
+    from safetensors.torch import save_file
+
+    state = trainer.optimizer.state_dict()["state"]
+    save_file({f"{number}.{name}": value.contiguous() for number, own in state.items() for name, value in own.items()}, path)
+
+
+def load_optimizer(trainer: Any, path: Path) -> None:
+    """A new optimiser with the state that `save_optimizer` wrote; its learning rate is the trainer's own."""
+    from safetensors.torch import load_file
+
+    optimizer = trainer.create_optimizer()
+    state: dict[int, dict[str, Any]] = {}
+    for name, value in load_file(path).items():
+        number, _, part = name.partition(".")
+        state.setdefault(int(number), {})[part] = value
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
 def _pairs(train: Corpus) -> Any:

@@ -1,0 +1,231 @@
+"""Plans of several stages in trials: borders, what is kept over them, shared stages, resuming, rehearsal, and the arms."""
+
+import dataclasses
+import hashlib
+import json
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig
+from mixwright.corpus import Corpus
+from mixwright.errors import InputError
+from mixwright.learner.tiny import build_tiny
+from mixwright.plan.validate import validate_plan
+from mixwright.records import Example, Measurement, Plan, Stage, TrialResult
+from mixwright.runs import RunFolder, read_measurements, write_plan
+from mixwright.trial.arm_roles import branch_of, left_out
+from mixwright.trial.jobs import Trial
+from mixwright.trial.stage import run_trial
+from mixwright.trial.stages import permuted_order, rehearsed, success_of
+
+STEPS = 90
+CONFIG = RunConfig(
+    CorpusConfig("unused"),
+    ModelConfig(width=32, depth=1, heads=2, vocabulary=264),
+    MeasureConfig(items=24, samples=1, max_new_tokens=2),
+    train=TrainConfig("sft", 2 * STEPS, 16, learning_rate=8e-3, canary_every=0, settings={"max_length": 32}),
+    trial=TrialConfig(("steered",), seeds=1, workers=1, progress_every=0),
+)
+
+
+def digits() -> Corpus:
+    """Task `first` asks for the first digit of three, `last` for the last one, `none` for a letter that is always `x`."""
+    rng, rows = random.Random(3), []
+    for task, place in (("first", 0), ("last", 2), ("none", None)):
+        for number in range(140):
+            value = f"{rng.randrange(1000):03d}"
+            answer, split = "x" if place is None else value[place], "eval" if number >= 116 else "train"
+            prompt = f"{task[0]} {value} = "
+            rows.append(Example(f"{task}{number}", task, prompt, target=answer, answer=answer, split=split))
+    return Corpus.from_examples(rows)
+
+
+def staged(*tasks: str, **border: object) -> Plan:
+    return Plan("by hand", tuple(Stage(f"{task} alone", "sft", STEPS, {task: 1.0}, **border) for task in tasks))  # type: ignore[arg-type]
+
+
+def prepared(folder: Path, plan: Plan) -> RunFolder:
+    run, corpus = RunFolder(folder), digits()
+    corpus.save(run.corpus)
+    write_plan(run.plan, plan)
+    base = run.path / "bases" / "base-0"
+    build_tiny([f"{row.prompt}{row.target}" for row in corpus], CONFIG.model, seed=0).save(base)
+    return run
+
+
+def jobs_of(run: RunFolder, plan: Plan, arm: str = "steered", config: RunConfig = CONFIG) -> Trial:
+    trial = Trial(run, config, plan, Corpus.load(run.corpus), [str(run.path / "bases" / "base-0")], progress=lambda *_: None)
+    trial.measure()
+    trial.train(trial.arm_jobs([arm]))
+    return trial
+
+
+def digests(folder: Path) -> dict[str, str]:
+    files = sorted(path for path in folder.rglob("*") if path.suffix in (".safetensors", ".jsonl", ".parquet"))
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def test_a_trial_trains_every_stage_and_compares_with_all_tasks_together(tmp_path: Path) -> None:
+    plan = staged("first", "last")
+    run = prepared(tmp_path, plan)
+    result: TrialResult = run_trial(run, CONFIG, [run.path / "bases" / "base-0"], progress=lambda *_: None)
+    assert result.references == ("frozen", "joint")
+    branch = run.branch("steered", 0)
+    lines = [json.loads(line) for line in (branch / "steps.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == list(range(2 * STEPS)), "steps are counted on over the border"
+    drawn = [set(line["losses"]) for line in lines]
+    assert set.union(*drawn[:STEPS]) == {"first"}
+    assert set.union(*drawn[STEPS:]) == {"last"}
+    own = [
+        success_of(read_measurements(branch / "stages" / name / "measured.parquet"), "greedy")
+        for name in ("1-first alone", "2-last alone")
+    ]
+    assert own[0]["first"][0] > 0.8, "the first stage teaches its task"
+    assert own[1]["last"][0] > 0.8
+    assert own[1]["first"][0] < own[0]["first"][0], "and the second overwrites it"
+    assert own[1]["last"] == success_of(read_measurements(branch / "after.parquet"), "greedy")["last"]
+    assert not (run.path / "trial" / "stages").exists(), "what branches shared goes when the trial is done"
+
+
+def test_an_interrupted_branch_goes_on_at_the_border_to_the_byte(tmp_path: Path) -> None:
+    plan = staged("first", "last", kept=("optimizer",))
+    run = prepared(tmp_path, plan)
+    jobs_of(run, plan)
+    branch, kept = run.branch("steered", 0), run.path / "trial" / "stages"
+    whole = digests(branch)
+    done = sorted(kept.iterdir(), key=lambda place: place.stat().st_mtime_ns)
+    assert len(done) == 2
+    before = digests(done[0])
+    shutil.rmtree(branch)
+    shutil.rmtree(done[1])
+    jobs_of(run, plan)
+    assert digests(branch) == whole
+    assert digests(done[0]) == before
+    assert len(list(kept.iterdir())) == 2
+
+
+def test_branches_share_the_stages_that_they_begin_with(tmp_path: Path) -> None:
+    run = prepared(tmp_path, staged("first", "last"))
+    jobs_of(run, staged("first", "last"))
+    kept = run.path / "trial" / "stages"
+    jobs_of(run, staged("first", "none"))
+    assert len(list(kept.iterdir())) == 3
+    jobs_of(run, staged("last", "first"))
+    assert len(list(kept.iterdir())) == 5
+
+
+def test_an_optimiser_that_is_kept_changes_the_stage_after_the_border_alone(tmp_path: Path) -> None:
+    found = {}
+    for name, border in (("new", {}), ("kept", {"kept": ("optimizer",)})):
+        run = prepared(tmp_path / name, staged("first", "last"))
+        jobs_of(run, staged("first", "last", **border))
+        found[name] = [digests(run.branch("steered", 0) / "stages" / place) for place in ("1-first alone", "2-last alone")]
+    assert found["new"][0]["steps.jsonl"] == found["kept"][0]["steps.jsonl"]
+    assert found["new"][1]["steps.jsonl"] != found["kept"][1]["steps.jsonl"]
+
+
+def test_sft_and_then_grpo(tmp_path: Path) -> None:
+    plan = Plan(
+        "by hand",
+        (
+            Stage("imitate", "sft", 30, {"first": 1.0}, learning_rate=8e-3),
+            Stage("practise", "grpo", 2, {"first": 1.0}),
+        ),
+    )
+    train = TrainConfig("grpo", 32, 4, learning_rate=1e-4, generations=4, canary_every=0)
+    config = dataclasses.replace(CONFIG, train=train)
+    run = prepared(tmp_path, plan)
+    jobs_of(run, plan, config=config)
+    branch = run.branch("steered", 0)
+    lines = [json.loads(line) for line in (branch / "steps.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == list(range(32))
+    assert json.loads((branch / "branch.json").read_text())["objective"] == "grpo"
+    measured = sum(
+        row.n
+        for row in read_measurements(branch / "stages/1-imitate/measured.parquet")
+        if row.probe == "competence" and row.example and row.name in ("greedy", "pass@1")
+    )
+    assert json.loads((branch / "proof.json").read_text())["rollouts"] == 2 * 4 * 4 + measured
+
+
+def measured(task: str, right: int, of: int) -> list[Measurement]:
+    rows = []
+    for number in range(of):
+        value = float(number < right)
+        for name in ("greedy", "greedy.swapped", "pass@1", "pass@1.swapped"):
+            rows.append(Measurement("competence", task, name, value, value, value, 1, "share", example=f"{task}{number}"))
+    return rows
+
+
+def test_what_fell_below_what_was_expected_is_rehearsed() -> None:
+    first = Stage("a", "sft", 5, {"a": 1.0}, expected={"a": 0.8, "b": 0.3})
+    second = Stage("b", "sft", 5, {"b": 1.0}, rehearsal=0.1)
+    # 24 of 40 right: .6, standard error .077, so that .8 is 2.6 errors above; 28 of 40: .7, error .072, 1.4 errors.
+    assert rehearsed([first], second, measured("a", 24, 40), "greedy").weights == {"b": 0.9, "a": 0.1}
+    assert rehearsed([first], second, measured("a", 28, 40), "greedy") == second
+    assert rehearsed([first], dataclasses.replace(second, rehearsal=0.0), measured("a", 0, 40), "greedy").weights == {
+        "b": 1.0
+    }
+    assert rehearsed([first], second, measured("b", 0, 40), "greedy") == second, "only tasks of earlier stages"
+    assert success_of(measured("a", 24, 40), "greedy")["a"] == pytest.approx((0.6, (0.6 * 0.4 / 40) ** 0.5))
+
+
+def test_a_task_that_is_rehearsed_is_drawn_and_told(tmp_path: Path) -> None:
+    plan = Plan(
+        "by hand",
+        (
+            Stage("one", "sft", STEPS, {"first": 1.0}, expected={"first": 1.0, "last": 0.0}),
+            Stage("two", "sft", STEPS, {"last": 1.0}, expected={"first": 1.0}),
+            Stage("three", "sft", 20, {"none": 1.0}, rehearsal=0.25),
+        ),
+    )
+    run = prepared(tmp_path, plan)
+    jobs_of(run, plan)
+    branch = run.branch("steered", 0)
+    lines = [json.loads(line) for line in (branch / "steps.jsonl").read_text().splitlines()]
+    assert set.union(*(set(line["losses"]) for line in lines[2 * STEPS :])) == {"none", "first"}
+    told = [json.loads(line) for line in (branch / "decisions.jsonl").read_text().splitlines()]
+    assert [(line["step"], line["new"]) for line in told if line["what"] == "rehearsal"] == [(2 * STEPS, 0.25)]
+
+
+def test_the_arms_of_a_plan_of_several_stages() -> None:
+    corpus = digits()
+    plan = Plan("x", (Stage("a", "sft", 30, {"first": 1.0}), Stage("b", "sft", 10, {"last": 0.5, "none": 0.5})))
+    (joint,) = branch_of("joint", plan, corpus).plan.stages
+    assert (joint.steps, joint.weights) == (40, {"first": 0.75, "last": 0.125, "none": 0.125})
+    mixed = dataclasses.replace(plan, stages=(*plan.stages, Stage("c", "grpo", 5, {"first": 1.0})))
+    assert [stage.steps for stage in branch_of("joint", mixed, corpus).plan.stages] == [40, 5]
+    other = permuted_order(plan, 0)
+    assert [stage.weights for stage in other.stages] == [dict(stage.weights) for stage in reversed(plan.stages)]
+    assert [stage.name for stage in other.stages] == ["a", "b"]
+    assert permuted_order(plan, 5) == permuted_order(plan, 5)
+    config = dataclasses.replace(CONFIG, trial=TrialConfig(("steered",), seeds=4))
+    why = {
+        null: left_out(null, plan, corpus, config, 1, replans=True) for null in ("permuted_order", "replayed", "permuted")
+    }
+    assert why == {
+        "permuted_order": "",
+        "replayed": "the plan has several stages",
+        "permuted": "there are no rewards to permute",
+    }
+    assert left_out("permuted_order", staged("first"), corpus, config, 1, replans=True) == "the plan has one stage"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"kept": ("optimizer", "optimizer")}, "kept"),
+        ({"learning_rate": 0.0}, "learning_rate"),
+        ({"rehearsal": 0.6}, "rehearsal"),
+        ({"expected": {"first": 1.2}}, "expected success"),
+        ({"expected": {"fist": 0.2}}, "first"),
+    ],
+)
+def test_borders_that_make_no_sense_are_refused(change: dict[str, object], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        validate_plan(staged("first", "last", **change), digits().cells())
+    with pytest.raises(InputError, match="different names"):
+        validate_plan(staged("first", "first"), digits().cells())
