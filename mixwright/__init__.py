@@ -80,6 +80,7 @@ PUBLIC = (
     "mixwright.estimates.dependence",
     "mixwright.estimates.intervals",
     "mixwright.estimates.judgement",
+    "mixwright.estimates.orders",
     "mixwright.estimates.outcome",
     # which end of a score to keep, tried with any trainer
     "mixwright.mine.crossover",
@@ -87,12 +88,14 @@ PUBLIC = (
     "mixwright.measure.bursts",
     "mixwright.measure.gradient_sketch",
     "mixwright.measure.probes.formats",
+    "mixwright.measure.row_losses",
     "mixwright.measure.scan",
     "mixwright.measure.scan_passes",
     "mixwright.measure.scan_rows",
     "mixwright.measure.scan_stage",
     "mixwright.measure.sketch_calibration",
     "mixwright.measure.stage",
+    "mixwright.measure.transfers",
     "mixwright.mine.crossover",
     # which of several answers a student can learn from, tried with any trainer
     "mixwright.mine.candidates",

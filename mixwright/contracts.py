@@ -69,6 +69,9 @@ class Probe(ABC):
     Expensive passes (rollouts, log-probabilities) are read from `passes`, which makes each once for all probes.
     """
 
+    ONCE: ClassVar[bool] = False
+    """Whether it is made before a run only, and not after each branch of a trial, where nothing would read it."""
+
     @abstractmethod
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
         """Measurements with unit, interval, n and null. Same rng, same numbers."""

@@ -202,7 +202,7 @@ def competence() -> list[Measurement]:
                     "competence", cell.task, name, value, low, high, 256, "share", cell.level, None, null, "constant"
                 )
             )
-    return rows + retention()
+    return rows + retention() + transfer()
 
 
 def items(gain: float) -> list[Measurement]:
@@ -228,6 +228,23 @@ def retention() -> list[Measurement]:
     burst = {"burst_gain": 0.8, "burst_rows": 240.0, "retained@40": 0.5, "half_life": 40.0}
     losses = {task: row(task, "loss", 2.0, "nats per token") for task in ("add", "count", "spell")}
     return [*losses.values(), *(row("spell", name, value, "as it is") for name, value in burst.items())]
+
+
+def transfer() -> list[Measurement]:
+    """What the transfer probe says: each task learns from its own run, and loses what the next one in the list takes."""
+    tasks, rows = ("add", "count", "spell"), []
+    for first in tasks:
+        rows.append(("success at the start", first, 0.2))
+        for task in tasks:
+            rows.append((f"success after {first}", task, 0.8 if task == first else 0.2))
+        for second in tasks:
+            if second != first:
+                kept = 0.8 if tasks.index(second) < tasks.index(first) else 0.3
+                known = {first: kept, second: 0.8}
+                rows += [(f"success after {first}, then {second}", task, known.get(task, 0.2)) for task in tasks]
+    return [
+        Measurement("transfer", task, name, value, value - 0.05, value + 0.05, 96, "share") for name, task, value in rows
+    ]
 
 
 @cache

@@ -6,7 +6,7 @@ import itertools
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +37,12 @@ class MeasureResult:
     """Completions that were written, greedy and sampled; they are charged."""
     cut: float = 0.0
     """Share of them that were cut at `max_new_tokens`, 0..1."""
+
+
+def afterwards(config: MeasureConfig) -> MeasureConfig:
+    """The settings of a measuring after a run: without probes that are made before it only."""
+    kept = tuple(name for name in config.probes if not catalog.load("probes", name).ONCE)
+    return replace(config, probes=kept)
 
 
 def longest_answer(corpus: Corpus) -> int:

@@ -189,7 +189,7 @@ def _fill(job: BranchJob, folder: Path) -> None:
 def _train_stages(job: BranchJob, config: RunConfig, branch: Branch, corpus: Corpus, folder: Path) -> Learner:
     """Train a plan of several stages; returns the learner after the last."""
     from mixwright.learner.load import load_learner
-    from mixwright.measure.stage import measure_learner
+    from mixwright.measure.stage import afterwards, measure_learner
     from mixwright.trial.stages import permuted_order, train_stages
 
     def load(model: Path | None) -> Learner:
@@ -202,7 +202,7 @@ def _train_stages(job: BranchJob, config: RunConfig, branch: Branch, corpus: Cor
         own = replace(job, seed=job.seed + STAGE_SEED * start.number)
         _train(own, for_stage(config, one.plan.stages[0]), one, corpus, learner, part, start)
         seed = seed_after(config, job.seed)
-        return measure_learner(learner, corpus, config.measure, start=load(None), seed=seed).measurements
+        return measure_learner(learner, corpus, afterwards(config.measure), start=load(None), seed=seed).measurements
 
     if branch.permute_order:
         branch = replace(branch, plan=permuted_order(branch.plan, config.seed + job.seed))
@@ -286,10 +286,10 @@ def _measure(
 ) -> None:
     """Measure after, on the true items; put the base's measurements beside it."""
     from mixwright.learner.load import load_learner
-    from mixwright.measure.stage import measure_learner
+    from mixwright.measure.stage import afterwards, measure_learner
 
     start = load_learner(job.base, adapter=config.model.adapter) if trained else learner
-    found = measure_learner(learner, corpus, config.measure, start=start, seed=seed_after(config, job.seed))
+    found = measure_learner(learner, corpus, afterwards(config.measure), start=start, seed=seed_after(config, job.seed))
     before = read_completion_rows(completions_path(run, job.base_name))
     after = [{**row, "when": "after"} for row in found.completions]
     write_completion_rows(folder / "completions.parquet", [*before, *after])

@@ -1,0 +1,115 @@
+"""Orders of tasks from what short runs did: expected success of an order, the best one, and whether order matters. Pure.
+
+From runs on A, and on A and then B: own[j] is the success of j after its own run; later[i, j] is what a run on j changed in
+the success of i, which was trained before it; earlier[i, j] is what a run on i, before, changed in the success of j. Success
+of j at the end of an order is taken to be own[j], plus earlier[i, j] of all tasks before, plus later[j, k] of all after it:
+effects add up, and do not depend on what came before (the source's assumptions). Which order is best is the linear ordering
+problem of the advantages a[i, j] = later[i, j] + earlier[i, j] - later[j, i] - earlier[j, i].
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+EXHAUSTIVE = 8
+"""Up to so many tasks every order is tried."""
+DRAWS = 400
+"""Matrices that are drawn for the test, and for resamples."""
+
+
+@dataclass(frozen=True)
+class Effects:
+    """What short runs did, with standard errors; K tasks."""
+
+    own: Array
+    """Success of each task after its own run, shape (K,)."""
+    later: Array
+    """[i, j]: change of i, trained first, by a run on j, shape (K, K); the diagonal is 0."""
+    earlier: Array
+    """[i, j]: change of j's success after its own run by a run on i before it, shape (K, K); the diagonal is 0."""
+    errors: Array
+    """Standard error of later[i, j] + earlier[i, j], shape (K, K)."""
+
+    def gains(self) -> Array:
+        """[i, j]: what i before j changes in the sum of both successes, shape (K, K)."""
+        return self.later + self.earlier
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The best order by the effects, and whether it is more than noise."""
+
+    order: tuple[int, ...]
+    """Of tasks."""
+    gain: float
+    """Mean success by it, less that of a random order."""
+    certainty: float
+    """Share of matrices without any effect of order, with these errors, whose best order gains less."""
+    resampled: float
+    """Share of resampled matrices in which it is better than half of the orders."""
+
+
+def expected_success(effects: Effects, order: Sequence[int]) -> Array:
+    """Success of each task after the tasks of `order`, which may be the beginning of an order, shape (K,); NaN elsewhere.
+
+    Values are clipped to 0..1 after all effects were added.
+    """
+    found = np.full(len(effects.own), np.nan)
+    for place, task in enumerate(order):
+        before, after = list(order[:place]), list(order[place + 1 :])
+        found[task] = effects.own[task] + effects.earlier[before, task].sum() + effects.later[task, after].sum()
+    return np.clip(found, 0.0, 1.0)
+
+
+def choose_order(effects: Effects, rng: np.random.Generator) -> Choice:
+    """The best order, with a test against no effect of order: the best of many orders is also better by chance."""
+    count = len(effects.own)
+    orders = _orders(count)
+    advantages = effects.gains() - effects.gains().T
+    order, best = _best(advantages, orders)
+    errors = np.sqrt(effects.errors**2 + effects.errors.T**2)
+    below = resampled = 0
+    for _ in range(DRAWS):
+        noise = np.triu(rng.normal(size=(count, count)) * errors, 1)
+        noise -= noise.T
+        below += _best(noise, orders)[1] < best
+        resampled += _score(advantages + noise, np.array([order]))[0] > 0  # the mean, and the median, of all orders is 0
+    return Choice(order, best / count, below / DRAWS, resampled / DRAWS)
+
+
+def _orders(count: int) -> NDArray[np.int64] | None:
+    """Every order, shape (orders, K); None where they are too many."""
+    return np.array(list(itertools.permutations(range(count)))) if count <= EXHAUSTIVE else None
+
+
+def _score(advantages: Array, orders: NDArray[np.int64]) -> Array:
+    """Half of the sum of advantages of each task over those after it: sum of successes, less that of a random order."""
+    count = orders.shape[1]
+    total = np.zeros(len(orders))
+    for first, second in itertools.combinations(range(count), 2):
+        total += advantages[orders[:, first], orders[:, second]]
+    return total / 2
+
+
+def _best(advantages: Array, orders: NDArray[np.int64] | None) -> tuple[tuple[int, ...], float]:
+    if orders is not None:
+        scores = _score(advantages, orders)
+        place = int(scores.argmax())
+        return tuple(orders[place].tolist()), float(scores[place])
+    order = np.argsort(-advantages.sum(1), kind="stable").tolist()
+    improved = True
+    while improved:
+        improved = False
+        for task in range(len(order)):
+            rest = [each for each in order if each != task]
+            tried = [(*rest[:place], task, *rest[place:]) for place in range(len(order))]
+            scores = _score(advantages, np.array(tried))
+            if scores.max() > _score(advantages, np.array([order]))[0] + 1e-12:
+                order, improved = list(tried[int(scores.argmax())]), True
+    return tuple(order), float(_score(advantages, np.array([order]))[0])

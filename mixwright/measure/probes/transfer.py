@@ -1,0 +1,103 @@
+"""Probe of what training on one task does to the others: short runs task by task, and one after another, on copies.
+
+Each run is supervised, on targets of training rows, with a fresh optimiser. After each, the probe reads greedy success on
+held-out items of every task, and the entropy of what is written. With `pairs` each run goes on with every other task: a task
+that the model does not know yet has nothing to lose at the start, so what the next task does to it shows only then. The
+planner `transfer_order` reads it. It is made before a run, and not after its branches.
+
+Source: single-task runs and backward transfer of 2507.14783, whose equation could not be read; pairs are ours.
+Unit: share of held-out items; nats per token
+Cost: `seeds` times K runs of `steps` steps, K squared with pairs (`rows_trained`), and as many greedy passes over K tasks.
+Blind spot: what supervised steps do, also where the run has rewards; what so few steps do: damage of a long run is larger.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixwright.contracts import Probe
+from mixwright.errors import InputError, within
+from mixwright.estimates.chance import FULL_MARKS
+from mixwright.measure.row_losses import RowLosses, rows_by_task
+from mixwright.measure.transfers import Runs, watch_transfer
+from mixwright.records import Measurement
+
+if TYPE_CHECKING:
+    from mixwright.corpus import Corpus
+    from mixwright.measure.passes import Passes
+
+NEEDS = ("torch", "transformers")
+
+LIMITS = {"learning_rate": (1e-12, 1e3), "items": (2, 1e6), "seeds": (1, 100)}
+LIMITS |= dict.fromkeys(("steps", "batch"), (1, 1e6))
+MOST = 24
+"""Tasks, at most: pairs of more would be more runs than anybody waits for."""
+
+
+class Transfer(Probe):
+    """`success` and `entropy` of every task `at the start`, `after A`, and `after A, then B`.
+
+    Args:
+        steps: of each run; a twentieth to a tenth of those that a task will get.
+        batch: rows per step.
+        learning_rate: that of the run to come.
+        seeds: runs of each kind.
+        pairs: whether each run goes on with every other task.
+        items: held-out items per task.
+    """
+
+    ONCE = True
+
+    def __init__(
+        self,
+        *,
+        steps: int = 30,
+        batch: int = 16,
+        learning_rate: float = 5e-4,
+        seeds: int = 2,
+        pairs: bool = True,
+        items: int = 48,
+    ) -> None:
+        self.steps, self.batch, self.learning_rate = steps, batch, learning_rate
+        self.seeds, self.pairs, self.items = seeds, pairs, items
+        within("measure.options.transfer", {name: value for name, value in vars(self).items() if name in LIMITS}, **LIMITS)
+
+    def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
+        """See the class. Raises InputError where fewer than two tasks have training rows with targets and items to grade."""
+        train = rows_by_task(corpus, "train") or rows_by_task(corpus, None)
+        items: dict[str, list[Any]] = {}
+        for item in passes.items:
+            if len(items.setdefault(item.task, [])) < self.items:
+                items[item.task].append(item)
+        train = {task: rows for task, rows in train.items() if len(items.get(task, ())) > 1}
+        if not 1 < len(train) <= MOST:
+            expected = f"2 to {MOST} tasks with training rows that have targets, and with held-out items to grade"
+            raise InputError(expected, f"{len(train)}", "Leave transfer out of measure.probes.")
+        sizes = Runs(self.steps, self.batch, self.learning_rate, self.seeds, self.pairs)
+        model = copy.deepcopy(passes.learner.model).eval()  # no dropout: runs differ by their rows alone
+        losses = RowLosses(passes.learner, corpus)
+        return watch_transfer(model, losses, lambda branch: _read(passes, items, branch), train, sizes, rng)
+
+
+def _read(passes: Passes, items: Mapping[str, list[Any]], model: Any) -> dict[str, dict[str, NDArray[np.float64]]]:
+    """Greedy success and mean entropy of each item's own answer, under a copy of the model."""
+    learner = copy.copy(passes.learner)
+    learner.model = model
+    found: dict[str, dict[str, NDArray[np.float64]]] = {"success": {}, "entropy": {}}
+    for task, own in items.items():
+        prompts = [item.prompt for item in own]
+        longest, seed = passes.config.max_new_tokens, passes.seed
+        made = [one for (one,) in learner.sample(prompts, count=1, temperature=0.0, max_new_tokens=longest, seed=seed)]
+        right = [passes.grades.grade(item, one.text, cut=not one.finished) for item, one in zip(own, made, strict=True)]
+        found["success"][task] = (np.array(right) >= FULL_MARKS).astype(float)
+        entropy = np.zeros(len(own))
+        for place, table in learner.distributions(prompts, [one.token_ids for one in made]):
+            chance = table.exp()
+            entropy[place] = float(-(chance * table).nan_to_num().sum(-1).mean())
+        found["entropy"][task] = entropy
+    return found

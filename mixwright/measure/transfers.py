@@ -1,0 +1,104 @@
+"""Experiment behind the transfer probe: short runs on one task, and on one task after another, from copies of one model."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+
+from mixwright.estimates.crossed import crossed
+from mixwright.measure.bursts import Losses, train_on
+from mixwright.records import Measurement
+
+Read = Callable[[nn.Module], Mapping[str, Mapping[str, NDArray[np.float64]]]]
+"""(model) -> what is read (success, entropy) -> task -> value of each held-out item, shape (items,)."""
+UNITS = {"success": "share", "entropy": "nats per token"}
+START = "start"
+AFTER = " after "
+THEN = ", then "
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Sizes of the experiment."""
+
+    steps: int
+    """Steps of each run."""
+    batch: int
+    """Rows per step."""
+    learning_rate: float
+    """The run's own."""
+    seeds: int
+    """Runs of each kind, with rows drawn anew."""
+    pairs: bool
+    """Whether each run goes on with every other task."""
+
+
+def watch_transfer(
+    model: nn.Module,
+    losses: Losses,
+    read: Read,
+    train: Mapping[str, NDArray[np.int64]],
+    sizes: Runs,
+    rng: np.random.Generator,
+    told: Callable[[float], None] = lambda share: None,
+) -> list[Measurement]:
+    """What every task's success and entropy are at the start, after a run on each task, and after one on each pair in turn.
+
+    Args:
+        model: copied, never touched.
+        losses: of numbered rows.
+        read: held-out items of a model.
+        train: row numbers per task; each task is trained on alone.
+        sizes: of the experiment.
+        rng: of the rows that are drawn.
+        told: called with the share of the runs that is done.
+    """
+    start = read(model)
+    found: dict[tuple[str, ...], list[Mapping[str, Mapping[str, NDArray[np.float64]]]]] = {(): [start]}
+    pairs = len(train) * (len(train) - 1) if sizes.pairs else 0
+    done, all_runs = 0, sizes.seeds * (len(train) + pairs)
+    for _ in range(sizes.seeds):
+        draws = {task: [rng.choice(rows, sizes.batch) for _ in range(sizes.steps)] for task, rows in train.items()}
+        for path, branch in _branches(model, losses, draws, sizes):
+            found.setdefault(path, []).append(read(branch))
+            done += 1
+            told(done / all_runs)
+    rows = [_row(what, task, path, runs) for path, runs in found.items() for what in start for task in start[what]]
+    trained = float(sizes.batch * sizes.steps * all_runs)
+    return [*rows, Measurement("transfer", "*", "rows_trained", trained, trained, trained, 1, "rows")]
+
+
+def _branches(
+    model: nn.Module, losses: Losses, draws: Mapping[str, Sequence[Any]], sizes: Runs
+) -> Iterator[tuple[tuple[str, ...], nn.Module]]:
+    """A copy after each task's run, and one after each pair in turn."""
+    for first, own in draws.items():
+        branch = copy.deepcopy(model)
+        train_on(branch, losses, own, sizes.learning_rate)
+        yield (first,), branch
+        for second, other in draws.items() if sizes.pairs else ():
+            if second != first:
+                later = copy.deepcopy(branch)
+                train_on(later, losses, other, sizes.learning_rate)
+                yield (first, second), later
+
+
+def _row(what: str, task: str, path: tuple[str, ...], runs: Sequence[Any]) -> Measurement:
+    """The mean over runs and items, with an interval over both."""
+    values = np.stack([run[what][task] for run in runs])
+    estimate = crossed(values, np.zeros(values.shape[1], dtype=np.int64))
+    low, high = max(estimate.low, 0.0), estimate.high if what != "success" else min(estimate.high, 1.0)
+    name = what + (AFTER + THEN.join(path) if path else f" at the {START}")
+    ends = min(low, estimate.value), max(high, estimate.value)
+    return Measurement("transfer", task, name, estimate.value, *ends, values.size, UNITS[what])
+
+
+def success_after(task: str, *path: str) -> tuple[str, str]:
+    """(task, name) of the measurement of a task's success after runs on these tasks; none is the start."""
+    return task, "success" + (AFTER + THEN.join(path) if path else f" at the {START}")
