@@ -231,20 +231,16 @@ def retention() -> list[Measurement]:
 
 
 def transfer() -> list[Measurement]:
-    """What the transfer probe says: each task learns from its own run, and loses what the next one in the list takes."""
+    """What the transfer probe says: each task learns from its own run, and loses to runs on those after it in the list."""
     tasks, rows = ("add", "count", "spell"), []
     for first in tasks:
-        rows.append(("success at the start", first, 0.2))
-        for task in tasks:
-            rows.append((f"success after {first}", task, 0.8 if task == first else 0.2))
+        rows.append((f"success after {first}", first, 0.8))
         for second in tasks:
             if second != first:
-                kept = 0.8 if tasks.index(second) < tasks.index(first) else 0.3
-                known = {first: kept, second: 0.8}
-                rows += [(f"success after {first}, then {second}", task, known.get(task, 0.2)) for task in tasks]
-    return [
-        Measurement("transfer", task, name, value, value - 0.05, value + 0.05, 96, "share") for name, task, value in rows
-    ]
+                lost = -0.5 if tasks.index(second) > tasks.index(first) else 0.0
+                rows += [(f"change by {second}", first, lost), (f"change from {first}", second, 0.0)]
+    unit = "share"
+    return [Measurement("transfer", task, name, value, value - 0.05, value + 0.05, 96, unit) for name, task, value in rows]
 
 
 @cache

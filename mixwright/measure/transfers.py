@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -70,6 +71,7 @@ def watch_transfer(
             done += 1
             told(done / all_runs)
     rows = [_row(what, task, path, runs) for path, runs in found.items() for what in start for task in start[what]]
+    rows += _changes(found, list(train), pairs=sizes.pairs)
     trained = float(sizes.batch * sizes.steps * all_runs)
     return [*rows, Measurement("transfer", "*", "rows_trained", trained, trained, trained, 1, "rows")]
 
@@ -99,6 +101,19 @@ def _row(what: str, task: str, path: tuple[str, ...], runs: Sequence[Any]) -> Me
     return Measurement("transfer", task, name, estimate.value, *ends, values.size, UNITS[what])
 
 
-def success_after(task: str, *path: str) -> tuple[str, str]:
-    """(task, name) of the measurement of a task's success after runs on these tasks; none is the start."""
-    return task, "success" + (AFTER + THEN.join(path) if path else f" at the {START}")
+def _changes(found: Mapping[tuple[str, ...], Sequence[Any]], tasks: Sequence[str], *, pairs: bool) -> list[Measurement]:
+    """Changes of success, paired by item and by run: what a later run did to a task, and what an earlier one did."""
+    rows = []
+    for first, second in itertools.permutations(tasks, 2):
+        after, before = ((first, second), (first,)) if pairs else ((second,), ())
+        rows.append(_change(f"change by {second}", first, found[after], found[before]))
+        if pairs:
+            rows.append(_change(f"change from {first}", second, found[first, second], found[second,]))
+    return rows
+
+
+def _change(name: str, task: str, after: Sequence[Any], before: Sequence[Any]) -> Measurement:
+    read = [np.stack([run["success"][task] for run in runs]) for runs in (after, before)]
+    estimate = crossed(read[0] - read[1], np.zeros(read[0].shape[1], dtype=np.int64))
+    ends, null = (estimate.value, estimate.low, estimate.high), "the same without that run"
+    return Measurement("transfer", task, name, *ends, read[0].size, UNITS["success"], null=0.0, null_of=null)

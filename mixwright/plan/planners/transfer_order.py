@@ -95,38 +95,28 @@ class TransferOrder(Planner):
 
 
 def effects_of(measured: Sequence[Measurement], tasks: Sequence[str]) -> Effects:
-    """What short runs did to tasks of the data. Without pairs, what a run changed from the start stands for `later`.
+    """What short runs did to tasks of the data. Without pairs, `later` is what a run changed from the start.
 
     Raises:
         InputError: a task was not measured after every run.
     """
     rows = {(row.task, row.name): row for row in measured if row.probe == PROBE}
 
-    def read(task: str, *path: str) -> Measurement:
-        name = f"success after {', then '.join(path)}" if path else "success at the start"
+    def read(task: str, name: str) -> Measurement:
         if (task, name) not in rows:
             remedy = "Name transfer in measure.probes, and measure again."
-            raise InputError(
-                f"measurements of the probe transfer for each of {', '.join(tasks)}", f"no {name} of {task}", remedy
-            )
+            raise InputError(f"the probe transfer for each of {', '.join(tasks)}", f"no {name} of {task}", remedy)
         return rows[task, name]
 
-    count = len(tasks)
-    own = np.array([read(task, task).value for task in tasks])
+    count, pairs = len(tasks), any(name.startswith("change from ") for _, name in rows)
+    own = np.array([read(task, f"success after {task}").value for task in tasks])
     later, earlier, errors = np.zeros((3, count, count))
-    pairs = any(", then " in name for _, name in rows)
     for i, first in enumerate(tasks):
         for j, second in enumerate(tasks):
-            if i == j:
-                continue
-            alone = read(first, first), read(second, second)
-            both = (read(first, first, second), read(second, first, second)) if pairs else ()
-            if both:
-                later[i, j], earlier[i, j] = (one.value - base.value for one, base in zip(both, alone, strict=True))
-            else:
-                later[i, j] = read(first, second).value - read(first).value
-            used = (*both, *alone) if both else (read(first, second), read(first))
-            errors[i, j] = sum(((row.high - row.low) / (2 * Z)) ** 2 for row in used) ** 0.5
+            if i != j:
+                used = [read(first, f"change by {second}"), *([read(second, f"change from {first}")] if pairs else [])]
+                later[i, j], earlier[i, j] = used[0].value, used[1].value if pairs else 0.0
+                errors[i, j] = sum(((row.high - row.low) / (2 * Z)) ** 2 for row in used) ** 0.5
     return Effects(own, later, earlier, errors)
 
 

@@ -1,0 +1,242 @@
+"""Benchmark of orders: whether short runs tell in which order tasks are best trained, and whether order matters at all.
+
+Three tasks name one digit of a number; a letter says which task it is. In worlds of one-way damage the rows of the second
+task hold as many rows of the first, and those of the third of both, so that one order loses nothing. In worlds of two-way
+damage no task's rows hold others, so that whichever is last is left; in worlds without damage each task's rows hold some of
+all; in worlds of mutual help all letters ask for the same digit. Every order of three stages is trained from one model,
+orders that begin alike sharing their beginnings, with eight seeds each. Beside them: no training, all tasks together in one
+stage, and all together with a new optimiser at the places of the borders.
+
+Whether order matters is decided by the eight seeds: the order that is best by the other seven is better than the mean of all
+orders by five points or more, with an interval above 0. The planner `transfer_order` has seen none of this, only short runs.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import copy
+import itertools
+import random
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from benchmarks._report import Goal, Result, interval, run
+from mixwright import catalog
+from mixwright.config import ModelConfig, WarmupConfig
+from mixwright.corpus import Corpus
+from mixwright.estimates.intervals import share_interval
+from mixwright.learner.learner import Learner
+from mixwright.learner.tiny import build_tiny
+from mixwright.learner.warmup import warm_up
+from mixwright.measure.bursts import train_on
+from mixwright.measure.row_losses import RowLosses, rows_by_task
+from mixwright.measure.transfers import Runs, watch_transfer
+from mixwright.records import Example, Interval, TrainingSetup, to_data
+from mixwright_lab.workers import spread
+
+TASKS = ("a", "b", "c")
+ONE_WAY, TWO_WAY, NONE, HELP = "one-way damage", "two-way damage", "no damage", "mutual help"
+WORLDS = (*[(ONE_WAY, seed) for seed in range(4)], *[(kind, seed) for kind in (TWO_WAY, NONE, HELP) for seed in range(2)])
+SEEDS = 8
+ROWS, ITEMS, WARM, STEPS, BATCH, RATE = 300, 50, 300, 200, 16, 3e-3
+PROBE = Runs(steps=48, batch=BATCH, learning_rate=RATE, seeds=4, pairs=True)
+MATTERS = 0.05
+PAIRS, SINGLE = "pairs", "single runs"
+JOINT, RESETS, FROZEN = "joint", "joint with resets", "frozen"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One seed of all orders of a world; seed None is the probe."""
+
+    kind: str
+    world: int
+    seed: int | None
+
+
+def rows_of(kind: str, world: int) -> Corpus:
+    """Rows of the three tasks; in worlds of one-way damage the first task is in the rows of the other two."""
+    rng = random.Random(f"orders {kind} {world}")
+    places, ranks = rng.sample(range(3), 3), rng.sample(TASKS, 3)
+    rows: list[Example] = []
+
+    def add(label: str, task: str, split: str, values: Sequence[int]) -> None:
+        place = places[0] if kind == HELP else places[TASKS.index(task)]
+        for value in values:
+            prompt, answer = f"{task} {value:03d} = ", f"{value:03d}"[place]
+            name = f"{len(rows)}"
+            rows.append(Example(name, label, prompt, target=answer, answer=answer, split=split))
+
+    held: dict[str, set[int]] = {}
+    for task in TASKS:
+        values = rng.sample(range(1000), ROWS + ITEMS)
+        held[task] = set(values[ROWS:])
+        add(task, task, "train", values[:ROWS])
+        add(task, task, "eval", values[ROWS:])
+    for label, task in itertools.permutations(TASKS, 2):
+        share = {ONE_WAY: float(ranks.index(task) < ranks.index(label)), NONE: 0.25}.get(kind, 0.0)
+        free = [value for value in range(1000) if value not in held[task]]
+        add(label, task, "train", rng.sample(free, int(share * ROWS)))
+    return Corpus.from_examples(rows)
+
+
+@dataclass
+class Bench:
+    """A world's rows and starting model."""
+
+    corpus: Corpus
+    learner: Learner
+    losses: RowLosses
+    train: Mapping[str, np.ndarray]
+
+    def success(self, model: Any) -> dict[str, np.ndarray]:
+        """Greedy success of each held-out item, per task."""
+        learner, found = copy.copy(self.learner), {}
+        learner.model = model
+        for task in TASKS:
+            items = [row for row in self.corpus.select(split="eval") if row.task == task]
+            prompts = [item.prompt for item in items]
+            made = [one for (one,) in learner.sample(prompts, count=1, temperature=0.0, max_new_tokens=2, seed=0)]
+            found[task] = np.array([float(one.text == item.answer) for one, item in zip(made, items, strict=True)])
+        return found
+
+    def mean(self, model: Any) -> float:
+        """Of tasks."""
+        return float(np.mean([values.mean() for values in self.success(model).values()]))
+
+    def trained(self, model: Any, rows: np.ndarray, steps: int, key: Sequence[int]) -> Any:
+        """A copy after so many steps with a new optimiser."""
+        branch, rng = copy.deepcopy(model), np.random.default_rng(list(key))
+        train_on(branch, self.losses, [rng.choice(rows, BATCH) for _ in range(steps)], RATE)
+        return branch
+
+
+def begun(kind: str, world: int) -> Bench:
+    """The starting model: SFT on a mixture of all rows, not to the end."""
+    corpus = rows_of(kind, world)
+    texts = [f"{row.prompt}{row.target}" for row in corpus]
+    learner = build_tiny(texts, ModelConfig(width=32, depth=2, heads=2, vocabulary=264), seed=world)
+    warm_up(learner, corpus.select(split="train"), WarmupConfig(steps=WARM, batch_size=32, learning_rate=5e-3), seed=world)
+    learner.model.eval()
+    return Bench(corpus, learner, RowLosses(learner, corpus), rows_by_task(corpus, "train"))
+
+
+def try_one(job: Job) -> dict[str, Any]:
+    """Every order of one seed with the arms beside them; or the probe of a world and the plan made from it."""
+    bench, start = begun(job.kind, job.world), time.process_time()
+    if job.seed is None:
+        probes = {name: _planned(bench, replace(PROBE, pairs=name == PAIRS)) for name in (PAIRS, SINGLE)}
+        return {"kind": job.kind, "world": job.world, "seed": None, "probes": probes, "cpu": time.process_time() - start}
+    found, model = {FROZEN: bench.mean(bench.learner.model)}, bench.learner.model
+
+    def grow(branch: Any, done: tuple[str, ...]) -> None:
+        if len(done) == len(TASKS):
+            found["".join(done)] = bench.mean(branch)
+            return
+        for task in TASKS:
+            if task not in done:
+                key = (job.world, job.seed or 0, *map(TASKS.index, (*done, task)))
+                grow(bench.trained(branch, bench.train[task], STEPS, key), (*done, task))
+
+    grow(model, ())
+    everything = np.concatenate(list(bench.train.values()))
+    key = (job.world, job.seed, 99)
+    found[JOINT] = bench.mean(bench.trained(model, everything, len(TASKS) * STEPS, key))
+    for part in range(len(TASKS)):
+        model = bench.trained(model, everything, STEPS, (*key, part))
+    found[RESETS] = bench.mean(model)
+    return {"kind": job.kind, "world": job.world, "seed": job.seed, "success": found, "cpu": time.process_time() - start}
+
+
+def _planned(bench: Bench, sizes: Runs) -> dict[str, Any]:
+    """What the planner makes of the probe, and what it expects of every order."""
+    from mixwright.estimates.orders import expected_success
+    from mixwright.plan.planners.transfer_order import effects_of
+
+    begin = time.process_time()
+    read = lambda model: {"success": bench.success(model)}  # noqa: E731
+    measured = watch_transfer(bench.learner.model, bench.losses, read, bench.train, sizes, np.random.default_rng([SEEDS, 1]))
+    spent = time.process_time() - begin
+    cells = bench.corpus.select(split="train").cells()
+    plan = catalog.create("planners", "transfer_order").plan(cells, measured, TrainingSetup(3 * STEPS, "sft", BATCH))
+    staged = catalog.create("planners", "transfer_order", {"certain": 0.0, "least": 0.0})
+    forced = staged.plan(cells, measured, TrainingSetup(3 * STEPS, "sft", BATCH))
+    effects = effects_of(measured, TASKS)
+    orders = list(itertools.permutations(range(len(TASKS))))
+    expected = {"".join(TASKS[place] for place in order): float(expected_success(effects, order).mean()) for order in orders}
+    order, why = "".join(stage.name for stage in forced.stages), plan.why.get("stages") or plan.why["stages.0.weights"]
+    runs = sizes.seeds * len(TASKS) ** (2 if sizes.pairs else 1)
+    cost = {"cpu": spent, "steps": runs * PROBE.steps, "rollouts": (1 + runs) * ITEMS * len(TASKS)}
+    return {"order": order, "matters": len(plan.stages) > 1, "why": why, "expected": expected, "cost": cost}
+
+
+def world_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """One world: truth by its seeds, and what the planner said by either probe."""
+    (probe,), seeds = [row for row in rows if row["seed"] is None], [row for row in rows if row["seed"] is not None]
+    orders = ["".join(order) for order in itertools.permutations(TASKS)]
+    table = np.array([[row["success"][order] for order in orders] for row in seeds])
+    gains = []
+    for place in range(len(seeds)):
+        others = np.delete(table, place, 0).mean(0)
+        gains.append(float(table[place, others.argmax()] - table[place].mean()))
+    gain, actual = interval(gains), table.mean(0)
+    arms = {arm: interval([row["success"][arm] for row in seeds]) for arm in (FROZEN, JOINT, RESETS)}
+    found = {"kind": probe["kind"], "world": probe["world"], "matters": gain.low > 0 and gain.value >= MATTERS}
+    found |= {"gain of the best order": gain, "mean of all orders": interval(table.mean(1).tolist()), **arms}
+    for name, said in probe["probes"].items():
+        own = table[:, orders.index(said["order"])]
+        beside = {arm: own - np.array([row["success"][arm] for row in seeds]) for arm in arms}
+        beside |= {"reversed": own - table[:, orders.index(said["order"][::-1])], "all orders": own - table.mean(1)}
+        expected = [said["expected"][order] for order in orders]
+        found[name] = {
+            **said,
+            "right": said["matters"] == found["matters"],
+            "spearman": float(spearmanr(expected, actual)[0]),
+            "rank": int((actual > own.mean() + 1e-9).sum()) + 1,
+            "chosen less": {arm: interval(values.tolist()) for arm, values in beside.items()},
+        }
+    return found
+
+
+def measure(quick: bool) -> Result:
+    """All worlds."""
+    worlds, seeds = (WORLDS[3:6:2], 2) if quick else (WORLDS, SEEDS)
+    jobs = [Job(*world, seed) for world in worlds for seed in (None, *range(seeds))]
+    rows = spread(try_one, jobs, say="world and seed")
+    found = [world_of([row for row in rows if (row["kind"], row["world"]) == world]) for world in worlds]
+    words = {name: share_interval(sum(one[name]["right"] for one in found), len(found)) for name in (PAIRS, SINGLE)}
+    ordered = [one for one in found if one["matters"]]
+    ranks = [one[PAIRS]["spearman"] for one in ordered]
+    spearman = interval(ranks) if len(ranks) > 1 else Interval(0, -1, 1, len(ranks))
+    first = share_interval(sum(one[PAIRS]["rank"] == 1 for one in ordered), max(len(ordered), 1))
+    whole = sum(row["cpu"] for row in rows) / 60
+    goals = [
+        Goal("the word on order is right", words[PAIRS], ">= 0.9", words[PAIRS].value >= 0.9),
+        Goal("the word on order is right, by single runs", words[SINGLE], ">= 0.9", words[SINGLE].value >= 0.9),
+        Goal("Spearman of orders as expected, where order matters", spearman, ">= 0.5", spearman.value >= 0.5),
+        Goal("the chosen order is the best, where order matters", first, ">= 0.5", first.value >= 0.5),
+        Goal("CPU minutes", Interval(whole, whole, whole, 1), "<= 120", whole <= 120),
+    ]
+    settings = {"steps of a stage": STEPS, "probe": str(PROBE), "items per task": ITEMS}
+    told = {f"{one['kind']} {one['world']}": plain(one) for one in found}
+    unit = "share of worlds with the right word on order"
+    return Result(words[PAIRS], unit, list(range(seeds)), rows, told, settings, goals=goals)
+
+
+def plain(value: Any) -> Any:
+    """Intervals, at any depth, as JSON values."""
+    if isinstance(value, Interval):
+        return to_data(value)
+    return {name: plain(inner) for name, inner in value.items()} if isinstance(value, Mapping) else value
+
+
+if __name__ == "__main__":
+    run("orders", __doc__, measure)
