@@ -199,7 +199,7 @@ def world_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         found[name] = {
             **said,
             "right": said["matters"] == found["matters"],
-            "spearman": float(spearmanr(expected, actual)[0]),
+            "spearman": float(np.asarray(spearmanr(expected, actual))[0]),
             "rank": int((actual > own.mean() + 1e-9).sum()) + 1,
             "chosen less": {arm: interval(values.tolist()) for arm, values in beside.items()},
         }
