@@ -172,7 +172,7 @@ def _planned(bench: Bench, sizes: Runs) -> dict[str, Any]:
     effects = effects_of(measured, TASKS)
     orders = list(itertools.permutations(range(len(TASKS))))
     expected = {"".join(TASKS[place] for place in order): float(expected_success(effects, order).mean()) for order in orders}
-    order, why = "".join(stage.name for stage in forced.stages), plan.why.get("stages") or plan.why["stages.0.weights"]
+    order, why = "".join(stage.name for stage in forced.stages), plan.why["stages"]
     runs = sizes.seeds * len(TASKS) ** (2 if sizes.pairs else 1)
     cost = {"cpu": spent, "steps": runs * PROBE.steps, "rollouts": (1 + runs) * ITEMS * len(TASKS)}
     return {"order": order, "matters": len(plan.stages) > 1, "why": why, "expected": expected, "cost": cost}

@@ -17,8 +17,8 @@ from mixwright.opening import check_plan, opened, workers
 from mixwright.plan.foreseen import lines_of
 from mixwright.plan.format_forecast import warnings_of
 from mixwright.plan.stage import plan_run
-from mixwright.runs import RunFolder, read_measurements
-from mixwright.trial.arm_roles import arms_in
+from mixwright.runs import RunFolder, read_measurements, read_plan
+from mixwright.trial.arm_roles import arms_in, with_order
 from mixwright.trial.data_rows import data_path
 from mixwright.trial.stage import try_plan
 from mixwright.verdict.stage import render
@@ -53,12 +53,15 @@ def run(config: RunConfig, folder: RunFolder, *, base: Path = Path(), say: Calla
             made = plan_run(config, folder, corpus)
             for line in warnings_of(read_measurements(before), made.forecast):
                 say(f"  formats: {line}")
+            if "stages" in made.why:
+                say(f"  plan: {made.why['stages']}")
             for line in lines_of(made):
                 say(f"  plan: {line}")
         table = [] if config.trial.data is None else [data_path(config.trial.data, folder, base)]
         if stale(result, folder.plan, settings_file(folder), *table):
             check_plan(config, folder, corpus)
-            arms = ", ".join(arms_in(config, corpus, folder, base).first)
+            plan = read_plan(folder.plan)
+            arms = ", ".join(with_order(arms_in(config, corpus, folder, base), plan).first)
             say(f"trial: {arms} on {config.trial.seeds} seeds; nulls only if a lever helps")
             try_plan(config, folder, pool, base=base, say=say)
     return render(folder)

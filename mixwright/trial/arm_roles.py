@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -106,6 +106,14 @@ def arms_of(config: TrialConfig, *, pairs: bool = True, rule: bool = False) -> A
         remedy = f"Add {plan!r} to trial.arms, or take {found['ablation'][0]!r} away."
         raise InputError(f"{plan!r} beside what is compared with it", f"{found['ablation'][0]!r} alone", remedy)
     return Arms(*(tuple(found[role]) for role in ("reference", "lever", "null", "ablation")))
+
+
+def with_order(arms: Arms, plan: Plan) -> Arms:
+    """The arms, with those that a plan of several stages has to be compared with: all tasks together, and other orders."""
+    if len(plan.stages) < 2 or MINED in arms.levers:
+        return arms
+    references, nulls = (dict.fromkeys((*own, one)) for own, one in ((arms.references, JOINT), (arms.nulls, ORDER)))
+    return replace(arms, references=tuple(references), nulls=tuple(nulls))
 
 
 def of_data(arm: str) -> bool:

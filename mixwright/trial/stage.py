@@ -20,8 +20,6 @@ from mixwright.plan.validate import validate_plan
 from mixwright.records import Measurement, Plan, Stage, TrialResult
 from mixwright.runs import RunFolder, read_json, read_plan, write_json
 from mixwright.trial.arm_roles import (
-    JOINT,
-    ORDER,
     Arms,
     Replan,
     arms_in,
@@ -31,6 +29,7 @@ from mixwright.trial.arm_roles import (
     null_name,
     own_nulls,
     the,
+    with_order,
 )
 from mixwright.trial.branch import is_complete, train_branch
 from mixwright.trial.data_rows import DataTable, data_notes, data_path, fitted, read_data, rows_for
@@ -119,7 +118,7 @@ def run_trial(
     plan, corpus = read_plan(run.plan), Corpus.load(run.corpus)
     _check(config, plan, corpus, bases)
     data = data_of(config, run, corpus, plan)
-    arms, notes = _possible(arms_in(config, corpus, run), plan, corpus, data)
+    arms, notes = _possible(with_order(arms_in(config, corpus, run), plan), plan, corpus, data)
     trial = Trial(run, config, plan, corpus, [str(base) for base in bases], pool, progress, data)
     try:
         trial.measure()
@@ -137,12 +136,7 @@ def run_trial(
 
 
 def _possible(arms: Arms, plan: Plan, corpus: Corpus, data: DataTable | None) -> tuple[Arms, list[str]]:
-    """The arms without ablations of what the plan lacks, with those that a plan of several stages has to be compared with,
-    and notes on these and on mined rows.
-    """
-    if len(plan.stages) > 1 and data is None:
-        references, nulls = (dict.fromkeys((*own, one)) for own, one in ((arms.references, JOINT), (arms.nulls, ORDER)))
-        arms = replace(arms, references=tuple(references), nulls=tuple(nulls))
+    """The arms without ablations of what the plan lacks, and notes on these and on mined rows."""
     idle = idle_ablations(arms, plan, corpus)
     notes = [f"The ablation {arm} was left out: the plan does not have that part." for arm in idle]
     kept = replace(arms, ablations=tuple(arm for arm in arms.ablations if arm not in idle))

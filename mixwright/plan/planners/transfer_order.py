@@ -68,7 +68,7 @@ class TransferOrder(Planner):
         share = dict.fromkeys(counts, 1.0) if self.equal else {task: float(count) for task, count in counts.items()}
         stage = Stage("training", training.objective, training.steps, shares(share))
         why = {f"stages.0.weights.{task}": "equal shares" if self.equal else "share of the rows" for task in counts}
-        return Plan("transfer_order", (stage,), why=why | {"stages.0.weights": told, "stages.0.steps": "asked for"})
+        return Plan("transfer_order", (stage,), why=why | {"stages": told, "stages.0.steps": "asked for"})
 
     def _staged(
         self,
