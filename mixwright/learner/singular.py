@@ -60,9 +60,10 @@ class Scaled(nn.Module):
     @torch.no_grad()
     def merged(self) -> nn.Linear | Conv1D:
         """A plain module with the weights U diag(S exp(z)) V^T, of the class that this one was made from."""
-        change = (self.left * (self.values * self.log_scale.expm1())) @ self.right
+        left, right = self.left.double(), self.right.double()  # so that the sum is rounded once
+        change = (left * (self.values * self.log_scale.expm1()).double()) @ right
         change = change.T if self.turned else change
-        weight = nn.Parameter((self.weight.float() + change.float()).to(self.weight.dtype))
+        weight = nn.Parameter((self.weight.double() + change).to(self.weight.dtype))
         inputs, outputs = weight.shape if self.turned else weight.shape[::-1]
         with torch.random.fork_rng(devices=[]):  # the weights that it draws are replaced
             plain = Conv1D(outputs, inputs) if self.turned else nn.Linear(inputs, outputs, bias=False, device="meta")
