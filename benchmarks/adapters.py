@@ -5,10 +5,11 @@ first letter goes to the end), all of it (`full`), by LoRA on every matrix (`lor
 as SVF has (`lora as small`), by SVF (`svf`), or not at all (`frozen`). Arms are compared where each first answers the
 level's share of held-out rows (`LEVEL`), interpolated between measurements; runs that do not reach it are counted.
 
-Dial: the model of `full`, trained on to `TUNED` or for `MOST` steps, mixed with its base over alpha, against the same run stopped early,
-and against fine-tuning with a penalty on KL(model || base), interpolated to the KL of the dial on held-out rows of the
-new skill. Rates were chosen before, on the seeds 1001 and 1002: the lowest that reached the level within 400 steps on both,
-of 1e-4, 3e-4, 1e-3 (`full`), 3e-4, 1e-3, 3e-3 (`lora`), 1e-3, 3e-3, 1e-2 (`lora as small`) and 1e-2, 3e-2, 1e-1 (`svf`).
+Dial: the model of `full`, trained on to `TUNED` or for `MOST` steps, mixed with its base over alpha, against the same run
+stopped early, and against fine-tuning with a penalty on KL(model || base), interpolated to the KL of the dial on held-out
+rows of the new skill. Rates were chosen before, on the seeds 1001 and 1002: the lowest that reached the level within 400
+steps on both, of 1e-4, 3e-4, 1e-3 (`full`), 3e-4, 1e-3, 3e-3 (`lora`), 1e-3, 3e-3, 1e-2 (`lora as small`) and 1e-2, 3e-2,
+1e-1 (`svf`).
 """
 
 from __future__ import annotations

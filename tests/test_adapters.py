@@ -16,6 +16,8 @@ from transformers.pytorch_utils import Conv1D
 from mixwright.catalog import create
 from mixwright.errors import InputError
 from mixwright.learner.adapting import load_adapted, matrices, trained
+from mixwright.learner.learner import Learner
+from mixwright.learner.load import check_checkpoint, load_learner
 from mixwright.learner.singular import Scaled, read_expert, scaled, scales, set_scales, without_adapter
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")  # of trl and transformers themselves
@@ -97,6 +99,17 @@ def test_round_trip_and_merge_on_both_architectures(name: str, make: Any, tmp_pa
     merged.save_pretrained(tmp_path / "merged")
     plain = type(base).from_pretrained(tmp_path / "merged")
     assert (logits(plain) - after).abs().max() <= 1e-5
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_learner_is_loaded_with_a_saved_adapter(name: str, tmp_path: Path) -> None:
+    base, adapter = llama(), create("adapters", name)
+    Learner(base, tiny.tokenizer(), "base").save(tmp_path / "base")
+    model = moved(adapter.wrap(copy.deepcopy(base)))
+    adapter.save(model, tmp_path / "adapter")
+    check_checkpoint(str(tmp_path / "base"), str(tmp_path / "adapter"))
+    loaded = load_learner(str(tmp_path / "base"), adapter=str(tmp_path / "adapter"))
+    assert (logits(loaded.model) - logits(model)).abs().max() <= 1e-5
 
 
 def test_parameters_are_counted_by_hand() -> None:
@@ -211,3 +224,28 @@ def test_svf_in_the_grpo_trainer(tmp_path: Path) -> None:
     changed = {name for name, own in trainer.model.named_parameters() if not torch.equal(own, before[name])}
     assert changed == {name for name in before if name.endswith("log_scale")}
     assert any(float(z.abs().max()) > 1e-3 for z in scales(trainer.model).values())
+
+
+def test_svf_in_the_grpo_trainer_with_a_reference_model_and_a_resume(tmp_path: Path) -> None:
+    """TRL reads the reference from the base's folder; a run that is continued ends where an unbroken one does."""
+    from transformers import AutoModelForCausalLM
+    from trl.trainer.grpo_trainer import GRPOTrainer
+
+    tiny.model().save_pretrained(tmp_path / "base")
+    reward: Any = tiny.vowels
+
+    def trainer(folder: str, **settings: Any) -> Any:
+        model = create("adapters", "svf").wrap(AutoModelForCausalLM.from_pretrained(tmp_path / "base"))
+        config = tiny.grpo_config(tmp_path / folder, **settings, beta=0.1, learning_rate=0.02, lr_scheduler_type="constant")
+        return GRPOTrainer(
+            model, reward_funcs=reward, args=config, train_dataset=tiny.rows(), processing_class=tiny.tokenizer()
+        )
+
+    whole = trainer("whole", max_steps=4)
+    whole.train()
+    assert not any(isinstance(module, Scaled) for module in whole.ref_model.modules())
+    trainer("parts", max_steps=2, save_strategy="steps", save_steps=2).train()
+    again = trainer("parts", max_steps=4)
+    again.train(resume_from_checkpoint=True)
+    for name, z in scales(whole.model).items():
+        torch.testing.assert_close(scales(again.model)[name], z)
