@@ -68,9 +68,13 @@ PUBLIC = (
     "mixwright.final_answer",
     "mixwright.skeleton",
     # models
+    "mixwright.learner.adapting",
+    "mixwright.learner.dial",
     "mixwright.learner.learner",
     "mixwright.learner.load",
+    "mixwright.learner.mixing",
     "mixwright.learner.settings",
+    "mixwright.learner.singular",
     "mixwright.learner.tiny",
     "mixwright.learner.warmup",
     # statistics; each stands alone

@@ -38,6 +38,7 @@ KINDS: dict[str, Kind] = {
         ("columns", "Columns", "mixwright.measure.columns"),
         ("probes", "Probe", "mixwright.measure.probes"),
         ("miners", "Miner", "mixwright.mine.miners"),
+        ("adapters", "Adapter", "mixwright.learner.adapters"),
         ("planners", "Planner", "mixwright.plan.planners"),
         ("exports", "Export", "mixwright.plan.exports"),
         ("mixtures", "Mixture", "mixwright.steer.mixtures"),

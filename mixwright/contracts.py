@@ -109,6 +109,33 @@ class Columns(ABC):
         """Every column of `NAMES`: numbers or texts of shape (rows,), or vectors of shape (rows, dimensions)."""
 
 
+class Adapter(ABC):
+    """Chooses which parameters of a model a trainer trains, in what form they are kept, and how they become plain weights.
+
+    The model is changed in place, global random states are not; each method returns the model to go on with. Options are
+    kept under their own names, so that they can be written beside the weights.
+    """
+
+    @abstractmethod
+    def wrap(self, model: Any) -> Any:
+        """The model with everything else frozen, its output as it was; any trainer of transformers or TRL can train it."""
+
+    @abstractmethod
+    def save(self, model: Any, folder: Path) -> None:
+        """Write what was trained, safetensors, and settings as JSON that name the adapter (`mixwright.learner.adapting`)."""
+
+    @abstractmethod
+    def load(self, model: Any, folder: Path) -> Any:
+        """A fresh base model with what `save` wrote, ready to be read or trained on; the options are those of the folder.
+
+        Raises InputError for a folder that does not fit the model.
+        """
+
+    @abstractmethod
+    def merge(self, model: Any) -> Any:
+        """The wrapped model as one of the base's own class with plain weights, each of which may train; equal outputs."""
+
+
 class Planner(ABC):
     """Pure: same cells, measurements and training, same plan. Options that make no sense are refused when it is made."""
 

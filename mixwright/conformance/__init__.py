@@ -7,6 +7,7 @@ Each raises AssertionError naming the broken promise, and needs the packages tha
 Left out on purpose: whether a plug-in is any good. That is what trials are for.
 """
 
+from mixwright.conformance._adapters import check_adapter
 from mixwright.conformance._promises import check_plugin
 from mixwright.conformance._stages import (
     check_arm,
@@ -30,6 +31,7 @@ from mixwright.conformance._steering import (
 )
 
 __all__ = [
+    "check_adapter",
     "check_arm",
     "check_check",
     "check_column",

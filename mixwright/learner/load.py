@@ -14,6 +14,7 @@ from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from mixwright.errors import InputError, missing_extra, some
+from mixwright.learner.adapting import SETTINGS, load_adapted, read_settings
 from mixwright.learner.batches import silent
 from mixwright.learner.learner import Learner, no_template
 from mixwright.learner.prompt_form import PromptForm
@@ -31,7 +32,7 @@ def load_learner(
 
     Args:
         path: checkpoint folder, PEFT adapter folder (its base is loaded first), or hub name.
-        adapter: folder of a PEFT adapter to put on top.
+        adapter: folder of a PEFT adapter, or of an adapter of the catalogue, to put on top.
         base: model under an adapter folder at `path`, where adapter_config.json names no folder that is here.
         form: how prompts reach the tokenizer; None does as TRL does.
         batch_size: completions that are sampled together; None takes what fits in a bounded number of tokens.
@@ -109,7 +110,15 @@ def check_checkpoint(path: str, adapter: str | None = None, *, chats: bool = Fal
         _check_adapter(Path(adapter))
 
 
+def _is_own(folder: Path) -> bool:
+    """Whether an adapter of the catalogue was saved there that has no PEFT format."""
+    return (folder / SETTINGS).is_file() and not (folder / "adapter_config.json").is_file()
+
+
 def _check_adapter(folder: Path) -> None:
+    if _is_own(folder):
+        read_settings(folder)
+        return
     for name in ("adapter_config.json", "adapter_model.safetensors"):
         if not (folder / name).is_file():
             raise InputError("the folder of a PEFT adapter", f"no {name}", "Correct the path.", file=folder)
@@ -141,6 +150,8 @@ def _read(auto: Any, path: str, **options: Any) -> Any:
 def _with_adapter(model: Any, adapter: str) -> Any:
     folder = Path(adapter)
     _check_adapter(folder)
+    if _is_own(folder):
+        return load_adapted(model, folder)[1]
     from peft import PeftModel
 
     try:

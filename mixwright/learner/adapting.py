@@ -1,0 +1,98 @@
+"""Parts that adapters share: the matrices they act on, the settings beside their weights, and loading one by its folder."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torch import nn
+from transformers.pytorch_utils import Conv1D
+
+from mixwright import catalog
+from mixwright.errors import InputError, some
+from mixwright.runs import write_json
+
+if TYPE_CHECKING:
+    from mixwright.contracts import Adapter
+
+SETTINGS = "adapter.json"
+"""Settings in the folder of an adapter: {"adapter": name in the catalogue, "options": its options}."""
+WEIGHTS = "adapter.safetensors"
+"""Weights in the folder of an adapter, where it has no format of its own."""
+
+MATRICES = (
+    *("q_proj", "k_proj", "v_proj", "o_proj", "out_proj", "qkv_proj", "query_key_value", "Wqkv", "c_attn", "c_proj"),
+    *("gate_proj", "up_proj", "down_proj", "gate_up_proj", "c_fc", "fc1", "fc2"),
+    *("dense", "dense_h_to_4h", "dense_4h_to_h"),
+)
+"""Last names of the attention projections and MLP matrices of Llama, Qwen, Mistral, Gemma, Phi, OPT, NeoX and GPT-2."""
+
+
+def matrices(model: nn.Module, targets: Sequence[str] | None) -> dict[str, Any]:
+    """The plain matrices (`nn.Linear`, `Conv1D`) that an adapter acts on, by their full names, in the model's order.
+
+    Args:
+        model: a causal language model.
+        targets: last parts of their names, such as `down_proj` or `mlp.c_proj`; None for `MATRICES`.
+
+    Raises:
+        InputError: the model has no such matrix, or is adapted already, so that none of them is plain.
+    """
+    wanted = tuple(f".{name}" for name in targets or MATRICES)
+    plain = {name: module for name, module in model.named_modules() if type(module) in (nn.Linear, Conv1D)}
+    found = {name: module for name, module in plain.items() if f".{name}".endswith(wanted)}
+    if not found:
+        there = some(sorted({name.rpartition(".")[2] for name in plain})) if plain else "no plain matrix at all"
+        remedy = "Name targets that the model has; merge another adapter first."
+        raise InputError(f"matrices named {some(targets or MATRICES)}", there, remedy)
+    return found
+
+
+def replace(model: nn.Module, name: str, module: nn.Module) -> None:
+    """Put a module into the place of the one called `name`."""
+    parent, _, last = name.rpartition(".")
+    setattr(model.get_submodule(parent), last, module)
+
+
+def freeze(model: nn.Module) -> None:
+    """No parameter of the model trains."""
+    model.requires_grad_(False)
+
+
+def trained(model: nn.Module) -> int:
+    """Number of parameters that train."""
+    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+
+
+def name_of(adapter: Adapter) -> str:
+    """The name by which the catalogue knows an adapter; that of its module where the catalogue does not."""
+    module = type(adapter).__module__
+    known = {entry.module.partition(":")[0]: entry.name for entry in catalog.listing("adapters").values()}
+    return known.get(module, module.rpartition(".")[2])
+
+
+def write_settings(adapter: Adapter, folder: Path, **more: Any) -> None:
+    """Write the name and the options of an adapter, and what else its `load` reads, into its folder."""
+    write_json(folder / SETTINGS, {"adapter": name_of(adapter), "options": vars(adapter)} | more)
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """What `write_settings` wrote. Raises InputError for a folder without it."""
+    file = folder / SETTINGS
+    found: Any = None
+    with contextlib.suppress(OSError, ValueError):
+        found = json.loads(file.read_text(encoding="utf-8"))
+    if not (isinstance(found, dict) and isinstance(found.get("adapter"), str) and isinstance(found.get("options"), dict)):
+        remedy = "Name a folder that an adapter was saved in."
+        raise InputError("the folder of an adapter", f"no readable {SETTINGS}", remedy, file=file)
+    return found
+
+
+def load_adapted(model: Any, folder: Path) -> tuple[Adapter, Any]:
+    """The adapter that a folder was saved by, and the model with it. Raises InputError as `Adapter.load` does."""
+    settings = read_settings(folder)
+    adapter = catalog.create("adapters", settings["adapter"], settings["options"])
+    return adapter, adapter.load(model, folder)

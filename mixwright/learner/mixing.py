@@ -1,0 +1,143 @@
+"""Mixtures of experts of the adapter `svf`: z = sum of weight x z, and a search of the weights on a few scored items."""
+
+# ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mixwright.errors import InputError
+from mixwright.estimates.intervals import mean_interval
+from mixwright.learner.singular import Scales
+from mixwright.records import Interval
+
+Weights = Float[np.ndarray, " experts"]
+Score = Callable[[Weights], Float[np.ndarray, " items"]]
+"""Scores of the same items, in the same order, of the model with the mixture of these weights; higher is better."""
+
+ONE = 0.95
+"""Share of the weights above which a mixture is one expert."""
+ERRORS = 2.0
+"""Standard errors that a gain has to exceed."""
+FIRST_SPREAD, LEAST_SPREAD = 0.5, 0.05
+"""Standard deviation of the first weights that are drawn; what is added to that of the elite, less with each round."""
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """Weights that were found, and what they are worth."""
+
+    weights: tuple[float, ...]
+    """One per expert, within 0..1; they need not sum to 1."""
+    gain: Interval
+    """Mean over items of the score with the mixture minus that without any expert; items are the unit."""
+    over_single: Interval
+    """The same, minus that of the best single expert."""
+    single: int
+    """Place of that expert."""
+    warnings: tuple[str, ...]
+    """Why the mixture may be worth less than it seems, a sentence each."""
+    evaluated: int
+    """Weights that were scored."""
+
+
+def mixture(experts: Sequence[Scales], weights: Sequence[float]) -> dict[str, Float[Tensor, " values"]]:
+    """The merged expert z = sum_k weight_k z_k, for `mixwright.learner.singular.set_scales`.
+
+    Raises:
+        InputError: experts of different matrices, or not one weight per expert.
+    """
+    if not experts or len(experts) != len(weights):
+        raise InputError("a weight per expert", f"{len(weights)} for {len(experts)}", "Correct the weights.")
+    shapes = [{name: z.shape for name, z in expert.items()} for expert in experts]
+    if any(own != shapes[0] for own in shapes):
+        remedy = "Mix experts of one base with the same targets."
+        raise InputError("experts of the same matrices", "others", remedy)
+    found = {}
+    for name in experts[0]:
+        parts = [float(weight) * expert[name] for expert, weight in zip(experts, weights, strict=True)]
+        found[name] = torch.stack(parts).sum(0)
+    return found
+
+
+def search(
+    score: Score,
+    experts: int,
+    *,
+    population: int = 32,
+    elite: float = 0.2,
+    iterations: int = 20,
+    seed: int = 0,
+    check: Score | None = None,
+) -> Mixed:
+    """Weights within 0..1 by the cross-entropy method: draw, keep the best, draw around them.
+
+    The first draws contain each expert alone and the even mixture, so the weights found score no lower than these on the
+    items of `score`. They were chosen on these items: gains on them are too high, those of `check` are not.
+
+    Args:
+        score: of the items that the weights are chosen on.
+        experts: how many.
+        population: weights drawn per iteration.
+        elite: share of them that the next draws are made around.
+        iterations: rounds.
+        seed: of the draws.
+        check: of other items, which the gains are then measured on.
+
+    Raises:
+        InputError: sizes that make no search.
+    """
+    if experts < 1 or iterations < 1 or not 0 < elite <= 1 or population < experts + 2:
+        got = f"experts {experts}, population {population}, elite {elite:g}, iterations {iterations}"
+        remedy = "Correct these arguments."
+        raise InputError("experts, iterations of at least 1, population of at least experts + 2, elite in 0..1", got, remedy)
+    rng, singles = np.random.default_rng(seed), list(np.eye(experts))
+    best, highest = singles[0], -np.inf
+    centre, spread = np.full(experts, 1 / experts), np.full(experts, FIRST_SPREAD)
+    for place in range(iterations):
+        drawn = np.clip(rng.normal(centre, spread, (population, experts)), 0.0, 1.0)
+        if not place:
+            drawn[: experts + 1] = [*singles, centre]
+        means = np.array([float(np.mean(score(weights))) for weights in drawn])
+        order = np.argsort(-means, kind="stable")
+        if means[order[0]] > highest:
+            best, highest = drawn[order[0]].copy(), float(means[order[0]])
+        kept = drawn[order[: max(2, round(elite * population))]]
+        centre, spread = kept.mean(0), kept.std(0) + LEAST_SPREAD * (1 - (place + 1) / iterations)
+    single = int(np.argmax([np.mean(score(weights)) for weights in singles]))
+    measured = check or score
+    values = [np.asarray(measured(weights), float) for weights in (best, np.zeros(experts), singles[single])]
+    gain, over = (_gain(values[0] - each) for each in values[1:])
+    told = _warnings(best, gain, over, chosen_on_them=check is None)
+    return Mixed(tuple(best.tolist()), gain[0], over[0], single, told, population * iterations)
+
+
+def _gain(changes: Float[np.ndarray, " items"]) -> tuple[Interval, bool]:
+    """Mean over items with its interval, and whether it exceeds `ERRORS` standard errors."""
+    found = mean_interval(changes, bound=float(np.finfo(np.float64).max))
+    error = float(changes.std(ddof=1)) / len(changes) ** 0.5 if len(changes) > 1 else np.inf
+    return found, bool(found.value > ERRORS * error)
+
+
+def _warnings(
+    weights: Weights, gain: tuple[Interval, bool], over: tuple[Interval, bool], *, chosen_on_them: bool
+) -> tuple[str, ...]:
+    """What has to be known of a mixture."""
+    told = []
+    for (found, clear), than in ((gain, "the base without experts"), (over, "the best single expert")):
+        if not clear:
+            told.append(
+                f"The gain over {than} is not above {ERRORS:g} standard errors: {found.value:+.3g} on {found.n} items."
+            )
+    total = float(weights.sum())
+    if total > 0 and len(weights) > 1 and weights.max() / total > ONE:
+        told.append(f"One expert has {weights.max() / total:.0%} of the weight: take it alone.")
+    if chosen_on_them:
+        told.append("The gains are measured on the items that the weights were chosen on, and are too high.")
+    return tuple(told)

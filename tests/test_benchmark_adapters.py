@@ -1,0 +1,45 @@
+"""Parts of the benchmark of adapters, by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from benchmarks import _adapter_task as task
+from benchmarks.adapters import crossing, paired
+
+PLACES = ((0.0, 1.0), (0.6, 0.7), (0.5, 0.5), (0.9, 0.1))
+CURVE = [{"skill": skill, "facts": facts} for skill, facts in PLACES]
+
+
+def test_the_first_crossing_is_interpolated() -> None:
+    """0.6 is reached at the second point, 0.3 half the way to it, 0.7 half the way from the third to the fourth."""
+    assert crossing(CURVE, "skill", 0.6, "facts") == pytest.approx(0.7)
+    assert crossing(CURVE, "skill", 0.3, "facts") == pytest.approx(0.85)
+    assert crossing(CURVE, "skill", 0.7, "facts") == pytest.approx(0.3)
+    assert crossing(CURVE, "skill", 0.0, "facts") == pytest.approx(1.0)
+    assert crossing(CURVE, "skill", 0.95, "facts") is None
+
+
+def test_seeds_that_miss_the_level_are_counted() -> None:
+    found = paired([0.5, None, 0.7], [0.1, 0.2, 0.5])
+    assert found is not None
+    assert (found["censored"], found["difference"]["value"], found["difference"]["n"]) == (1, pytest.approx(0.3), 2)
+    assert paired([0.5, None], [0.1, 0.2]) is None
+
+
+def test_the_divergence_by_hand() -> None:
+    """KL of (3/4, 1/4) from (1/2, 1/2)."""
+    own, base = torch.log(torch.tensor([[[0.75, 0.25]]])), torch.zeros(1, 1, 2)
+    expected = 0.75 * math.log(1.5) + 0.25 * math.log(0.5)
+    assert float(task.divergence(own, base)) == pytest.approx(expected)
+
+
+def test_tasks_share_no_word_between_training_and_held_out_rows() -> None:
+    given = task.tasks(0)
+    assert given == task.tasks(0)
+    assert not {prompt[2:-1] for prompt, _ in given.new} & set(given.words)
+    assert len({prompt for prompt, _ in given.facts}) == task.FACTS
+    assert (task.backward("abc"), task.rotated("abc")) == (("b:abc=", "cba"), ("r:abc=", "bca"))
