@@ -107,6 +107,7 @@ PUBLIC = (
     "mixwright.mine.pairing",
     "mixwright.mine.relevance",
     "mixwright.plan.format_forecast",
+    "mixwright.plan.planners.transfer_order",
     "mixwright.steer.pool",
     "mixwright.steer.ledger",
     "mixwright.steer.prompt_features",

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -120,7 +121,8 @@ def test_what_the_planner_refuses() -> None:
         planned([])
     with pytest.raises(InputError, match="a step for each"):
         TransferOrder().plan(CELLS, rows({}), TrainingSetup(2, "sft", 8))
-    single = [row for row in rows({("a", "b"): -0.2}) if "change from" not in row.name]
+    pairs = [row for row in rows({("a", "b"): -0.2}) if "change from" not in row.name]
+    single = [replace(row, name=row.name.replace("change by", "change at the start by")) for row in pairs]
     assert effects_of(single, TASKS).later[0, 1] == pytest.approx(-0.2)
     assert not effects_of(single, TASKS).earlier.any()
 

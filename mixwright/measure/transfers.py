@@ -102,13 +102,13 @@ def _row(what: str, task: str, path: tuple[str, ...], runs: Sequence[Any]) -> Me
 
 
 def _changes(found: Mapping[tuple[str, ...], Sequence[Any]], tasks: Sequence[str], *, pairs: bool) -> list[Measurement]:
-    """Changes of success, paired by item and by run: what a later run did to a task, and what an earlier one did."""
+    """Changes of success, paired by item and by run: by a run from the start, by a later and an earlier run."""
     rows = []
-    for first, second in itertools.permutations(tasks, 2):
-        after, before = ((first, second), (first,)) if pairs else ((second,), ())
-        rows.append(_change(f"change by {second}", first, found[after], found[before]))
-        if pairs:
-            rows.append(_change(f"change from {first}", second, found[first, second], found[second,]))
+    for task, other in itertools.product(tasks, tasks):
+        rows.append(_change(f"change at the start by {other}", task, found[other,], found[()]))
+        if pairs and task != other:
+            rows.append(_change(f"change by {other}", task, found[task, other], found[task,]))
+            rows.append(_change(f"change from {other}", task, found[other, task], found[task,]))
     return rows
 
 

@@ -114,7 +114,8 @@ def effects_of(measured: Sequence[Measurement], tasks: Sequence[str]) -> Effects
     for i, first in enumerate(tasks):
         for j, second in enumerate(tasks):
             if i != j:
-                used = [read(first, f"change by {second}"), *([read(second, f"change from {first}")] if pairs else [])]
+                used = [read(first, f"change by {second}" if pairs else f"change at the start by {second}")]
+                used += [read(second, f"change from {first}")] if pairs else []
                 later[i, j], earlier[i, j] = used[0].value, used[1].value if pairs else 0.0
                 errors[i, j] = sum(((row.high - row.low) / (2 * Z)) ** 2 for row in used) ** 0.5
     return Effects(own, later, earlier, errors)

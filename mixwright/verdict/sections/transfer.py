@@ -55,8 +55,8 @@ def _started(rows: Rows, task: str, other: str) -> HeatCell | None:
     start, after = rows.get((task, "success at the start")), rows.get((task, f"success after {other}"))
     if start is None or after is None:
         return None
-    known = rows.get((task, f"change by {other}"))  # of single runs; with pairs it is the change after an own run
-    change = None if known is None or (task, f"success after {task}, then {other}") in rows else _interval(known)
+    known = rows.get((task, f"change at the start by {other}"))
+    change = None if known is None else _interval(known)
     return HeatCell(start.value, after.value, _kind(change), change)
 
 
