@@ -173,6 +173,11 @@ class TrainConfig:
     """Steps between canary passes; 0 turns them off."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Any other field of TRL's config, passed through."""
+    adapter: str | None = None
+    """Adapter that every arm trains (`mixwright list adapters`), merged into plain weights at the end; None trains the model
+    as it was loaded. The arms `lora` and `svf` train the plan through theirs, whatever stands here."""
+    adapters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Keyword arguments per adapter, by name, and the learning rate that it takes: `svf: {learning_rate: 1e-2}`."""
 
 
 @dataclass(frozen=True, slots=True)

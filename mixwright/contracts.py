@@ -275,6 +275,8 @@ class Branch:
     simple rule that the miner left beside its table."""
     permute_weights: bool = False
     """Permute the plan's weights among its tasks, by the branch's seed."""
+    adapter: str = ""
+    """Adapter that is trained and merged at the end; empty takes that of the settings."""
     permute_order: bool = False
     """Put the plan's stages in another order, by the branch's seed."""
     replays: bool = False

@@ -34,7 +34,7 @@ PERMUTATION = 5_000_011
 """Added to the branch's seed: order of permuted weights."""
 STAGE_SEED = 9_000_011
 """Times the place of a stage, added to its branch's seed."""
-PLAIN = {"rows": "all", "permute_weights": False, "permute_order": False}
+PLAIN = {"rows": "all", "permute_weights": False, "permute_order": False, "adapter": ""}
 """Fields of a `Branch` that came later, as they were before."""
 
 
@@ -94,9 +94,12 @@ def branch_digest(
     for stage in how["plan"]["stages"]:
         for name in [name for name in BORDER if not stage[name]]:
             del stage[name]
+    train = to_data(config.train)
+    for name in [name for name in ("adapter", "adapters") if not train[name]]:
+        del train[name]
     training = {
         "branch": how,
-        "train": to_data(config.train),
+        "train": train,
         "progress_every": config.trial.progress_every,
         "source": source,
     }
@@ -242,7 +245,7 @@ def _train(
     from mixwright.corpus.shuffled_levels import shuffle_levels
     from mixwright.trial.arm_roles import of_data
     from mixwright.trial.data_rows import enough, fitted, read_data, rows_for
-    from mixwright.trial.training import follow_progress, load_optimizer, make_trainer, save_optimizer
+    from mixwright.trial.training import adapted, follow_progress, load_optimizer, make_trainer, save_optimizer
 
     rows = (shuffle_levels(corpus, config.seed) if branch.shuffle_levels else corpus).select(split="train")
     if branch.rows != "all":
@@ -251,7 +254,8 @@ def _train(
         branch = replace(branch, plan=fitted(branch.plan, rows.cells()))
     if branch.permute_weights:
         branch = replace(branch, plan=permuted_weights(branch.plan, config.seed + job.seed))
-    source = Path(job.source) if branch.replays else None
+    source, adapter = Path(job.source) if branch.replays else None, branch.adapter or config.train.adapter
+    config, wrapped = adapted(learner, adapter, config) if adapter else (config, None)
     try:
         how: dict[str, Any] = {"seed": config.seed + job.seed, "source": source, "whole": of_data(job.arm)}
         trainer = make_trainer(learner, rows, branch, config, folder=folder, **how)
@@ -265,6 +269,9 @@ def _train(
     if start is not None and start.keeps:
         save_optimizer(trainer, folder / "optimizer.safetensors")
     shutil.rmtree(folder / "trainer", ignore_errors=True)
+    if wrapped is not None:
+        wrapped.save(learner.model, folder / "adapter")
+        learner.model = wrapped.merge(learner.model)
     learner.model.eval()
     learner.save(folder / "model")
     del trainer

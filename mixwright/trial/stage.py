@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mixwright import catalog
 from mixwright.config import RunConfig
 from mixwright.corpus.trainable import check_training
 from mixwright.errors import InputError
@@ -226,6 +227,9 @@ def check_trial(config: RunConfig, corpus: Corpus) -> None:
     if len(corpus.select(split="eval")) == 0:
         raise InputError("held-out examples to measure on", "none", "Set corpus.eval or corpus.eval_share.")
     arms = arms_in(config, corpus)
+    for name in (*config.train.adapters, *([config.train.adapter] if config.train.adapter else [])):
+        options = {key: value for key, value in config.train.adapters.get(name, {}).items() if key != "learning_rate"}
+        catalog.create("adapters", name, options)
     tasks = sorted({cell.task for cell in corpus.cells()})
     stage = Stage("training", config.train.objective, 1, {task: 1 / len(tasks) for task in tasks})  # type: ignore[arg-type]
     for arm in arms.first:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mixwright import catalog
 from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.errors import InputError
 from mixwright.learner.settings import cheap_settings
@@ -18,7 +20,7 @@ from mixwright.trainers.rewards import text_of
 
 if TYPE_CHECKING:
     from mixwright.config import RunConfig
-    from mixwright.contracts import Branch
+    from mixwright.contracts import Adapter, Branch
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
 
@@ -91,6 +93,22 @@ def _note_late(trainer: Any, sentence: str) -> None:
     """Say that a grader took too long, to the log and in the branch's decisions."""
     logging.getLogger("mixwright").warning(sentence)
     trainer.steered.note(trainer.state.global_step, "grader too slow", sentence)
+
+
+def adapted(learner: Learner, name: str, config: RunConfig) -> tuple[RunConfig, Adapter]:
+    """Put an adapter on the learner's model; the settings with its learning rate, and the adapter.
+
+    Raises:
+        InputError: an unknown adapter or option, or a model that has an adapter already.
+    """
+    if config.model.adapter is not None:
+        remedy = "Leave model.adapter or the adapter of the training out."
+        raise InputError(f"a model without an adapter, to train {name} on", "model.adapter", remedy)
+    options = dict(config.train.adapters.get(name, {}))
+    rate = options.pop("learning_rate", config.train.learning_rate)
+    adapter = catalog.create("adapters", name, options)
+    learner.model = adapter.wrap(learner.model)
+    return replace(config, train=replace(config.train, learning_rate=rate)), adapter
 
 
 def follow_progress(trainer: Any, learner: Learner, held_out: Corpus, config: RunConfig, folder: Path) -> None:
