@@ -23,11 +23,13 @@ import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.stats import spearmanr
 
+from benchmarks._kept import kept
 from benchmarks._report import Goal, Result, interval, run
 from mixwright import catalog
 from mixwright.config import ModelConfig, WarmupConfig
@@ -156,6 +158,11 @@ def try_one(job: Job) -> dict[str, Any]:
     return {"kind": job.kind, "world": job.world, "seed": job.seed, "success": found, "cpu": time.process_time() - start}
 
 
+def keep_one(job: Job) -> dict[str, Any]:
+    """As `try_one`, or as it was kept."""
+    return kept(Path(__file__), repr(job), lambda: try_one(job))
+
+
 def _planned(bench: Bench, sizes: Runs) -> dict[str, Any]:
     """What the planner makes of the probe, and what it expects of every order."""
     from mixwright.estimates.orders import expected_success
@@ -199,22 +206,29 @@ def world_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         found[name] = {
             **said,
             "right": said["matters"] == found["matters"],
-            "spearman": float(np.asarray(spearmanr(expected, actual))[0]),
+            "spearman": _spearman(expected, actual),
             "rank": int((actual > own.mean() + 1e-9).sum()) + 1,
             "chosen less": {arm: interval(values.tolist()) for arm, values in beside.items()},
         }
     return found
 
 
+def _spearman(expected: Sequence[float], actual: np.ndarray) -> float | None:
+    """None where all orders come to the same."""
+    if np.ptp(expected) < 1e-12 or np.ptp(actual) < 1e-12:
+        return None
+    return float(np.asarray(spearmanr(expected, actual))[0])
+
+
 def measure(quick: bool) -> Result:
     """All worlds."""
     worlds, seeds = (WORLDS[3:6:2], 2) if quick else (WORLDS, SEEDS)
     jobs = [Job(*world, seed) for world in worlds for seed in (None, *range(seeds))]
-    rows = spread(try_one, jobs, say="world and seed")
+    rows = spread(keep_one, jobs, say="world and seed")
     found = [world_of([row for row in rows if (row["kind"], row["world"]) == world]) for world in worlds]
     words = {name: share_interval(sum(one[name]["right"] for one in found), len(found)) for name in (PAIRS, SINGLE)}
     ordered = [one for one in found if one["matters"]]
-    ranks = [one[PAIRS]["spearman"] for one in ordered]
+    ranks = [one[PAIRS]["spearman"] or 0.0 for one in ordered]
     spearman = interval(ranks) if len(ranks) > 1 else Interval(0, -1, 1, len(ranks))
     first = share_interval(sum(one[PAIRS]["rank"] == 1 for one in ordered), max(len(ordered), 1))
     whole = sum(row["cpu"] for row in rows) / 60
