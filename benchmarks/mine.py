@@ -6,8 +6,8 @@ model with the same steps, eight times each. What it says is held against what t
 the trial, mean success over all held-out items, mined against each reference, paired by seed.
 
 `REPEATED` is drawn ten times in its first two cases; the others once. Nothing is chosen on these draws: cases were
-tuned on seeds from 100 on. A draw that is done is kept in `KEPT` by the code of its case, with the commit that it ran on, so
-that a benchmark that was interrupted goes on; remove the folder to draw anew.
+tuned on seeds from 100 on. A draw that is done is kept by the code of its case (`_kept.py`), so that a benchmark that was
+interrupted goes on.
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import hashlib
 import inspect
-import json
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,10 +24,9 @@ from typing import Any
 
 from benchmarks import _cases_frontier, _cases_influence, _cases_pairs, _cases_pruning, _cases_self_edits
 from benchmarks._cases import Case, tried
+from benchmarks._kept import kept
 from benchmarks._report import Goal, Result, run
 from mixwright.estimates.intervals import share_interval
-from mixwright.runs import write_json
-from mixwright_lab.conditions import conditions
 from mixwright_lab.workers import spread
 
 CASES: tuple[Case, ...] = (
@@ -41,8 +38,6 @@ CASES: tuple[Case, ...] = (
 )
 REPEATED, TIMES = "influence", 10
 """Miner whose first two cases are drawn so many times."""
-KEPT = Path(tempfile.gettempdir()) / "mixwright-cases"
-"""Finished draws."""
 
 
 @dataclass(frozen=True)
@@ -57,18 +52,14 @@ class Job:
 def try_one(job: Job) -> dict[str, Any]:
     """One draw, in a folder of its own, or as it was kept."""
     case = CASES[job.case]
-    code = Path(inspect.getfile(case.write)).read_bytes()
-    which = hashlib.sha256(code + case.name.encode()).hexdigest()[:16]
-    kept = KEPT / f"{which}-{job.seed}.json"
-    if kept.is_file():
-        return json.loads(kept.read_text(encoding="utf-8"))
+    return kept(Path(inspect.getfile(case.write)), f"{case.name} {job.seed}", lambda: _drawn(case, job.seed))
+
+
+def _drawn(case: Case, seed: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="mixwright-case-") as folder:
-        told = tried(case, Path(folder), job.seed, Path(folder) / "log.txt")
+        told = tried(case, Path(folder), seed, Path(folder) / "log.txt")
     advice = told["selection"]["advice"]
-    found = {**told, "helps": case.helps, "why": case.why, "recommended": advice in ("train on it", "fewer rows do")}
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    write_json(kept, found | {"commit": conditions()["commit"]})
-    return json.loads(kept.read_text(encoding="utf-8"))
+    return {**told, "helps": case.helps, "why": case.why, "recommended": advice in ("train on it", "fewer rows do")}
 
 
 def measure(quick: bool) -> Result:
