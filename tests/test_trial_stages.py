@@ -79,10 +79,7 @@ def test_a_trial_trains_every_stage_and_compares_with_all_tasks_together(tmp_pat
     drawn = [set(line["losses"]) for line in lines]
     assert set.union(*drawn[:STEPS]) == {"first"}
     assert set.union(*drawn[STEPS:]) == {"last"}
-    own = [
-        success_of(read_measurements(branch / "stages" / name / "measured.parquet"), "greedy")
-        for name in ("1-first alone", "2-last alone")
-    ]
+    own = [success_of(read_measurements(branch / "stages" / name / "measured.parquet"), "greedy") for name in ("1", "2")]
     assert own[0]["first"][0] > 0.8, "the first stage teaches its task"
     assert own[1]["last"][0] > 0.8
     assert own[1]["first"][0] < own[0]["first"][0], "and the second overwrites it"
@@ -122,7 +119,7 @@ def test_an_optimiser_that_is_kept_changes_the_stage_after_the_border_alone(tmp_
     for name, border in (("new", {}), ("kept", {"kept": ("optimizer",)})):
         run = prepared(tmp_path / name, staged("first", "last"))
         jobs_of(run, staged("first", "last", **border))
-        found[name] = [digests(run.branch("steered", 0) / "stages" / place) for place in ("1-first alone", "2-last alone")]
+        found[name] = [digests(run.branch("steered", 0) / "stages" / place) for place in ("1", "2")]
     assert found["new"][0]["steps.jsonl"] == found["kept"][0]["steps.jsonl"]
     assert found["new"][1]["steps.jsonl"] != found["kept"][1]["steps.jsonl"]
 
@@ -145,7 +142,7 @@ def test_sft_and_then_grpo(tmp_path: Path) -> None:
     assert json.loads((branch / "branch.json").read_text())["objective"] == "grpo"
     measured = sum(
         row.n
-        for row in read_measurements(branch / "stages/1-imitate/measured.parquet")
+        for row in read_measurements(branch / "stages/1/measured.parquet")
         if row.probe == "competence" and row.example and row.name in ("greedy", "pass@1")
     )
     assert json.loads((branch / "proof.json").read_text())["rollouts"] == 2 * 4 * 4 + measured
@@ -177,7 +174,7 @@ def test_a_task_that_is_rehearsed_is_drawn_and_told(tmp_path: Path) -> None:
     plan = Plan(
         "by hand",
         (
-            Stage("one", "sft", STEPS, {"first": 1.0}, expected={"first": 1.0, "last": 0.0}),
+            Stage("../one/", "sft", STEPS, {"first": 1.0}, expected={"first": 1.0, "last": 0.0}),
             Stage("two", "sft", STEPS, {"last": 1.0}, expected={"first": 1.0}),
             Stage("three", "sft", 20, {"none": 1.0}, rehearsal=0.25),
         ),

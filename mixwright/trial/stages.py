@@ -142,7 +142,7 @@ def join(stages: Sequence[Stage], done: Sequence[Path], folder: Path) -> None:
     lines: dict[str, list[str]] = {"steps.jsonl": [], "decisions.jsonl": []}
     draws, proof, steps, rollouts = [], {}, 0, 0
     for number, (stage, place) in enumerate(zip(stages, done, strict=True)):
-        own = folder / "stages" / f"{number + 1}-{stage.name}"
+        own = folder / "stages" / str(number + 1)  # names may hold what paths must not
         own.mkdir(parents=True)
         for name in PER_STAGE:
             if (place / name).is_file():

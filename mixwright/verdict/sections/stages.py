@@ -39,9 +39,9 @@ class Stages(Section):
             return []
         column = READINGS[declared].column
         found: dict[str, dict[int, list[float]]] = {}
-        for number, stage in enumerate(plan.stages):
+        for number in range(len(plan.stages)):
             for folder in folders:
-                path = folder / "stages" / f"{number + 1}-{stage.name}" / "measured.parquet"
+                path = folder / "stages" / str(number + 1) / "measured.parquet"
                 if path.is_file():
                     for task, (success, _) in success_of(read_measurements(path), column).items():
                         found.setdefault(task, {}).setdefault(number, []).append(success)
