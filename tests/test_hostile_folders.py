@@ -92,8 +92,11 @@ STAGE = Stage("training", "grpo", 2, {"sum": 1.0})
 @pytest.mark.parametrize(
     ("plan", "told"),
     [
-        (Plan("p", (STAGE, STAGE)), "a plan of one stage"),
-        (Plan("p", (Stage("training", "sft", 2, {"sum": 1.0}),)), "the objective grpo of the settings, got 'sft'"),
+        (Plan("p", (STAGE, STAGE)), "stages with different names"),
+        (
+            Plan("p", (Stage("training", "sft", 2, {"sum": 1.0}),)),
+            "the objective grpo of the settings in the last",
+        ),
         (Plan("p", (Stage("training", "grpo", 0, {"sum": 1.0}),)), "at least 1 step"),
     ],
 )

@@ -33,10 +33,14 @@ def rehearse(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> li
     corpus = known_corpus(config, folder, base=base, whole=True)
     chosen = check_plan(config, folder, corpus)
     pool = corpus_pool(corpus.select(split="train"))
-    count = min(config.train.prompts * chosen.stages[0].steps, REHEARSED)
-    drawn = Counter(pool.tasks[pool.task_of[index]] for index in Engine(chosen, pool, seed=config.seed).draw(count))
-    weights = chosen.stages[0].weights
-    return [(task, f"{weights.get(task, 0):.3f}", drawn[task], count) for task in pool.tasks]
+    rows: list[Sequence[Any]] = []
+    for number, stage in enumerate(chosen.stages):
+        count = min(config.train.prompts * stage.steps, REHEARSED)
+        engine = Engine(chosen, pool, seed=config.seed, stage=number)
+        drawn = Counter(pool.tasks[pool.task_of[index]] for index in engine.draw(count))
+        of = f" in {stage.name}" if len(chosen.stages) > 1 else ""
+        rows += [(f"{task}{of}", f"{stage.weights.get(task, 0):.3f}", drawn[task], count) for task in pool.tasks]
+    return rows
 
 
 def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> list[tuple[str, str]]:
