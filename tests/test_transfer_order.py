@@ -11,7 +11,7 @@ from mixwright.catalog import create
 from mixwright.config import MeasureConfig, ModelConfig, WarmupConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
-from mixwright.estimates.orders import Effects, choose_order, expected_success
+from mixwright.estimates.orders import Effects, certainty_over, choose_order, expected_success
 from mixwright.learner.learner import Learner
 from mixwright.learner.tiny import build_tiny
 from mixwright.learner.warmup import warm_up
@@ -28,9 +28,14 @@ def effects(later: list[list[float]], error: float, earlier: list[list[float]] |
     return Effects(np.full(size, 0.8), np.array(later), none if earlier is None else np.array(earlier), none + error)
 
 
-def rows(later: dict[tuple[str, str], float], error: float = 0.02, own: float = 0.8) -> list[Measurement]:
+def rows(
+    later: dict[tuple[str, str], float], error: float = 0.02, own: float = 0.8, together: float = 0.6
+) -> list[Measurement]:
     """What the probe says: (trained first, by) -> change; no task is helped by an earlier one."""
-    found = [Measurement("transfer", task, f"success after {task}", own, own, own, 100, "share") for task in TASKS]
+    after = {**{(task, task): own for task in TASKS}, **{(task, "all tasks together"): together for task in TASKS}}
+    found = [
+        Measurement("transfer", t, f"success after {run}", own, own, own, 100, "share") for (t, run), own in after.items()
+    ]
 
     def change(task: str, name: str, value: float) -> Measurement:
         return Measurement("transfer", task, name, value, value - 1.96 * error, value + 1.96 * error, 100, "share")
@@ -100,6 +105,22 @@ def test_one_way_damage_gives_stages_in_the_order_that_loses_nothing() -> None:
     assert "+18.3 points" in plan.why["stages"], "half of 1.1 points of success lost, over three tasks"
 
 
+def test_an_order_that_all_tasks_together_equal_is_not_planned() -> None:
+    """The order b, c, a is expected to end at .8; its errors come to .02 * 3 ** .5 / 3 = .0115."""
+    later = {("a", "b"): -0.4, ("c", "b"): -0.4, ("a", "c"): -0.3}
+    for together, stages in ((0.6, 3), (0.77, 3), (0.79, 1), (0.8, 1), (1.0, 1)):
+        plan = planned(rows(later, together=together))
+        assert len(plan.stages) == stages, together
+    assert "though orders differ" in planned(rows(later, together=1.0)).why["stages"]
+    assert "no order is shown" in planned(rows({})).why["stages"]
+    expected, better = certainty_over(effects([[0, 0], [-0.2, 0]], 0.03), (1, 0), 0.65, 0.04)
+    assert expected == pytest.approx(0.7)  # .8 and .8 - .2
+    assert better == pytest.approx(0.8798, abs=1e-3)  # .05 / (.015 ** 2 + .04 ** 2) ** .5 = 1.170
+    old = [row for row in rows(later) if "together" not in row.name]
+    with pytest.raises(InputError, match="a run of the probe"):
+        planned(old)
+
+
 @pytest.mark.parametrize(
     "measured",
     [
@@ -162,6 +183,12 @@ def test_the_probe_sees_damage_where_there_is_some_and_leaves_the_model_alone() 
     assert found["a", "success after a, then c"].value == pytest.approx(
         found["a", "success after a"].value + found["a", "change by c"].value
     )
-    assert found["*", "rows_trained"].value == 2 * 9 * 60 * 16
+    assert found["*", "rows_trained"].value == 2 * (9 + 3) * 60 * 16
+    together = [found[task, "success after all tasks together"] for task in TASKS]
+    assert all(row.value > found[row.task, "success at the start"].value + 0.1 for row in together)
+    assert together[0].value > found["a", "success after a, then c"].value + 0.3, "rows of all tasks hold those of a"
+    assert found["c", "change at the start by all tasks together"].value == pytest.approx(
+        together[2].value - found["c", "success at the start"].value
+    )
     assert 0 <= found["a", "entropy after b"].value < 2
     assert afterwards(MeasureConfig(probes=("competence", "transfer"))).probes == ("competence",)

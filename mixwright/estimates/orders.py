@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm
 
 Array = NDArray[np.float64]
 EXHAUSTIVE = 8
@@ -81,6 +82,21 @@ def choose_order(effects: Effects, rng: np.random.Generator) -> Choice:
         below += _best(noise, orders)[1] < best
         resampled += _score(advantages + noise, np.array([order]))[0] > 0  # the mean, and the median, of all orders is 0
     return Choice(order, best / count, below / DRAWS, resampled / DRAWS)
+
+
+def certainty_over(effects: Effects, order: Sequence[int], mean: float, error: float) -> tuple[float, float]:
+    """Expected mean success after an order, and the probability that it is above that of another way of training.
+
+    Args:
+        effects: of short runs.
+        order: of all tasks.
+        mean: mean success of the other way.
+        error: standard error of the difference, without that of the effects between tasks.
+    """
+    expected = float(expected_success(effects, order).mean())
+    pairs = sum(float(effects.errors[one, other]) ** 2 for one, other in itertools.combinations(order, 2))
+    spread = float(np.sqrt(pairs / len(order) ** 2 + error**2))
+    return expected, float(norm.cdf((expected - mean) / max(spread, 1e-12)))
 
 
 def _orders(count: int) -> NDArray[np.int64] | None:

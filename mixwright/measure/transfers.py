@@ -1,4 +1,4 @@
-"""Experiment behind the transfer probe: short runs on one task, and on one task after another, from copies of one model."""
+"""Experiment behind the transfer probe: short runs on one task, on one after another, and on all, from copies of a model."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ UNITS = {"success": "share", "entropy": "nats per token"}
 START = "start"
 AFTER = " after "
 THEN = ", then "
+TOGETHER = "all tasks together"
+"""Name of the run that has the rows of all single runs in one shuffled sequence, and their steps."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ def watch_transfer(
     rng: np.random.Generator,
     told: Callable[[float], None] = lambda share: None,
 ) -> list[Measurement]:
-    """What every task's success and entropy are at the start, after a run on each task, and after one on each pair in turn.
+    """What every task's success and entropy are at the start, and after runs on each task, each pair in turn, and all tasks.
 
     Args:
         model: copied, never touched.
@@ -63,12 +65,12 @@ def watch_transfer(
     start = read(model)
     found: dict[tuple[str, ...], list[Mapping[str, Mapping[str, NDArray[np.float64]]]]] = {(): [start]}
     pairs = len(train) * (len(train) - 1) if sizes.pairs else 0
-    done, all_runs = 0, sizes.seeds * (len(train) + pairs)
+    done, all_runs = 0, sizes.seeds * (2 * len(train) + pairs)
     for _ in range(sizes.seeds):
         draws = {task: [rng.choice(rows, sizes.batch) for _ in range(sizes.steps)] for task, rows in train.items()}
         for path, branch in _branches(model, losses, draws, sizes):
             found.setdefault(path, []).append(read(branch))
-            done += 1
+            done += len(train) if path == (TOGETHER,) else 1
             told(done / all_runs)
     rows = [_row(what, task, path, runs) for path, runs in found.items() for what in start for task in start[what]]
     rows += _changes(found, list(train), pairs=sizes.pairs)
@@ -79,7 +81,7 @@ def watch_transfer(
 def _branches(
     model: nn.Module, losses: Losses, draws: Mapping[str, Sequence[Any]], sizes: Runs
 ) -> Iterator[tuple[tuple[str, ...], nn.Module]]:
-    """A copy after each task's run, and one after each pair in turn."""
+    """A copy after each task's run, one after each pair in turn, and one after all tasks together."""
     for first, own in draws.items():
         branch = copy.deepcopy(model)
         train_on(branch, losses, own, sizes.learning_rate)
@@ -89,6 +91,11 @@ def _branches(
                 later = copy.deepcopy(branch)
                 train_on(later, losses, other, sizes.learning_rate)
                 yield (first, second), later
+    rows = np.concatenate([rows for own in draws.values() for rows in own])
+    branch = copy.deepcopy(model)
+    mixed = np.random.default_rng(rows).permutation(rows)
+    train_on(branch, losses, mixed.reshape(-1, sizes.batch), sizes.learning_rate)
+    yield (TOGETHER,), branch
 
 
 def _row(what: str, task: str, path: tuple[str, ...], runs: Sequence[Any]) -> Measurement:
@@ -104,9 +111,9 @@ def _row(what: str, task: str, path: tuple[str, ...], runs: Sequence[Any]) -> Me
 def _changes(found: Mapping[tuple[str, ...], Sequence[Any]], tasks: Sequence[str], *, pairs: bool) -> list[Measurement]:
     """Changes of success, paired by item and by run: by a run from the start, by a later and an earlier run."""
     rows = []
-    for task, other in itertools.product(tasks, tasks):
+    for task, other in itertools.product(tasks, (*tasks, TOGETHER)):
         rows.append(_change(f"change at the start by {other}", task, found[other,], found[()]))
-        if pairs and task != other:
+        if pairs and other not in (task, TOGETHER):
             rows.append(_change(f"change by {other}", task, found[task, other], found[task,]))
             rows.append(_change(f"change from {other}", task, found[other, task], found[task,]))
     return rows

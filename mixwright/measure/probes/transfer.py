@@ -1,13 +1,14 @@
-"""Probe of what training on one task does to the others: short runs task by task, and one after another, on copies.
+"""Probe of what training on one task does to the others: short runs task by task, one after another, and on all at once.
 
 Each run is supervised, on targets of training rows, with a fresh optimiser. After each, the probe reads greedy success on
 held-out items of every task, and the entropy of what is written. With `pairs` each run goes on with every other task: a task
-that the model does not know yet has nothing to lose at the start, so what the next task does to it shows only then. The
+that the model does not know yet has nothing to lose at the start, so what the next task does to it shows only then. A run
+on all tasks together has the rows and steps of all single runs. All are on copies, with the adapter that is asked for. The
 planner `transfer_order` reads it. It is made before a run, and not after its branches.
 
 Source: single-task runs and backward transfer of 2507.14783, whose equation could not be read; pairs are ours.
 Unit: share of held-out items; nats per token
-Cost: `seeds` times K runs of `steps` steps, K squared with pairs (`rows_trained`), and as many greedy passes over K tasks.
+Cost: `seeds` times 2 K runs of `steps` steps, K squared and K more with pairs (`rows_trained`); a greedy pass after each.
 Blind spot: what supervised steps do, also where the run has rewards; what so few steps do: damage of a long run is larger.
 """
 
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mixwright.catalog import create
 from mixwright.contracts import Probe
 from mixwright.errors import InputError, within
 from mixwright.estimates.chance import FULL_MARKS
@@ -49,6 +51,7 @@ class Transfer(Probe):
         seeds: runs of each kind.
         pairs: whether each run goes on with every other task.
         items: held-out items per task.
+        adapter: which parameters are trained, as `train.adapter`.
     """
 
     ONCE = True
@@ -62,9 +65,10 @@ class Transfer(Probe):
         seeds: int = 2,
         pairs: bool = True,
         items: int = 48,
+        adapter: str = "full",
     ) -> None:
         self.steps, self.batch, self.learning_rate = steps, batch, learning_rate
-        self.seeds, self.pairs, self.items = seeds, pairs, items
+        self.seeds, self.pairs, self.items, self.adapter = seeds, pairs, items, adapter
         within("measure.options.transfer", {name: value for name, value in vars(self).items() if name in LIMITS}, **LIMITS)
 
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
@@ -79,7 +83,8 @@ class Transfer(Probe):
             expected = f"2 to {MOST} tasks with training rows that have targets, and with held-out items to grade"
             raise InputError(expected, f"{len(train)}", "Leave transfer out of measure.probes.")
         sizes = Runs(self.steps, self.batch, self.learning_rate, self.seeds, self.pairs)
-        model = copy.deepcopy(passes.learner.model).eval()  # no dropout: runs differ by their rows alone
+        adapter = create("adapters", self.adapter)
+        model = adapter.wrap(copy.deepcopy(passes.learner.model)).eval()  # no dropout: runs differ by their rows alone
         losses = RowLosses(passes.learner, corpus)
         return watch_transfer(model, losses, lambda branch: _read(passes, items, branch), train, sizes, rng)
 

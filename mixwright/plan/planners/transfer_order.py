@@ -1,10 +1,11 @@
 """Planner that trains tasks one after another, in the order that loses least by a transfer probe, or all together.
 
 The order is the best of all (of a local search beyond eight tasks) by what short runs on one task did to the others, added
-up (`mixwright/estimates/orders.py`). Where its gain over random orders could be noise of the probe (certainty below
-`certain`), or is below `least`, the plan is one stage with all tasks: as far as can be seen, order does not matter. Each
-stage carries the success that is expected after it. A trial compares with `joint`, with `uniform`, which has the same
-borders, and, where the plan helps, with the same stages in random orders.
+up (`mixwright/estimates/orders.py`). The plan has stages where two things are certain (`certain`) and worth it (`least`):
+that this order is better than random ones, and that it is better than all tasks together, which the probe trained for as
+many steps. Else the plan is one stage with all tasks. Each stage carries the success that is expected after it. A trial
+compares with `joint`, with `uniform`, which has the same borders, and, where the plan helps, with the same stages in random
+orders.
 
 Source: backward-transfer order of 2507.14783 (not accepted at ICLR 2026; from short runs to long ones is an assumption).
 Unit: share of steps; success, 0..1.
@@ -21,11 +22,11 @@ import numpy as np
 from mixwright.contracts import Planner
 from mixwright.errors import InputError, within
 from mixwright.estimates.intervals import Z
-from mixwright.estimates.orders import Choice, Effects, choose_order, expected_success
+from mixwright.estimates.orders import Choice, Effects, certainty_over, choose_order, expected_success
 from mixwright.plan.baseline import shares, task_counts
 from mixwright.records import Cell, Measurement, Plan, Stage, TrainingSetup
 
-PROBE = "transfer"
+PROBE, TOGETHER = "transfer", "all tasks together"
 SEED = 11
 """Of the draws of the test: a planner is pure."""
 
@@ -34,8 +35,8 @@ class TransferOrder(Planner):
     """Stages by transfer.
 
     Args:
-        certain: certainty, 0..1, below which all tasks are trained together.
-        least: mean success over that of a random order, below which they are, too.
+        certain: certainty, 0..1, below which all tasks are trained together; of either comparison.
+        least: mean success over that of a random order, and over all tasks together, below which they are, too.
         equal: whether stages have equal steps; else steps follow the rows of each task.
         rehearsal: share of a stage's draws for earlier tasks that were measured below what was expected, 0..0.5.
     """
@@ -60,9 +61,19 @@ class TransferOrder(Planner):
             f"certainty {choice.certainty:.0%} that this is no noise of the probe, better than half of the orders in "
             f"{choice.resampled:.0%} of resamples"
         )
+        mean, error = _together(competence, tasks)
+        expected, better = certainty_over(effects, choice.order, mean, error)
+        beside = (
+            f"{told}; success {expected:.2f} is expected after it, all tasks together had {mean:.2f} after as many steps "
+            f"(certainty {better:.0%} that the order is better)"
+        )
         if choice.certainty < self.certain or choice.gain < self.least:
-            return self._joint(counts, training, f"joint is as good, as far as can be seen; the best order would be {told}")
-        return self._staged(counts, training, effects, choice, tasks, told)
+            head = "all tasks together, because no order is shown to be better than others; the best would be"
+        elif better < self.certain or expected - mean < self.least:
+            head = "all tasks together, which are as good, as far as can be seen, though orders differ; the best is"
+        else:
+            return self._staged(counts, training, effects, choice, tasks, beside)
+        return self._joint(counts, training, f"{head} {beside}")
 
     def _joint(self, counts: Mapping[str, int], training: TrainingSetup, told: str) -> Plan:
         share = dict.fromkeys(counts, 1.0) if self.equal else {task: float(count) for task, count in counts.items()}
@@ -119,6 +130,22 @@ def effects_of(measured: Sequence[Measurement], tasks: Sequence[str]) -> Effects
                 later[i, j], earlier[i, j] = used[0].value, used[1].value if pairs else 0.0
                 errors[i, j] = sum(((row.high - row.low) / (2 * Z)) ** 2 for row in used) ** 0.5
     return Effects(own, later, earlier, errors)
+
+
+def _together(measured: Sequence[Measurement], tasks: Sequence[str]) -> tuple[float, float]:
+    """Mean success after all tasks together, and the standard error of it and of the successes after own runs.
+
+    Raises:
+        InputError: the probe had no such run.
+    """
+    rows = {(row.task, row.name): row for row in measured if row.probe == PROBE}
+    name = f"success after {TOGETHER}"
+    if (tasks[0], name) not in rows:
+        remedy = "Measure again: the probe of an earlier version had no such run."
+        raise InputError(f"a run of the probe transfer on {TOGETHER}", "none", remedy)
+    used = [(rows[task, name], rows[task, f"success after {task}"]) for task in tasks]
+    squares = [((row.high - row.low) / (2 * Z)) ** 2 for pair in used for row in pair]
+    return float(np.mean([joint.value for joint, _ in used])), float(np.sqrt(sum(squares))) / len(tasks)
 
 
 def _split(steps: int, sizes: np.ndarray) -> np.ndarray:

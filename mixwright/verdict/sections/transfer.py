@@ -37,8 +37,9 @@ class Transfer(Section):
         tasks = sorted({task for task, name in rows if name == "success at the start"})
         if not tasks:
             return []
-        columns = tuple(f"after {task}" for task in tasks)
-        first = [(task, tuple(_started(rows, task, other) for other in tasks)) for task in tasks]
+        runs = [*tasks, "all tasks together"]
+        columns = tuple(f"after {run}" for run in runs)
+        first = [(task, tuple(_started(rows, task, run) for run in runs)) for task in tasks]
         blocks: list[Block] = [
             Paragraph(ABOUT),
             HeatMap("Success at the start and after a short run", columns, tuple(first)),
