@@ -1,4 +1,4 @@
-"""Experiment behind the transfer probe: short runs on one task, on one after another, and on all, from copies of a model."""
+"""Experiment behind the transfer probe: short runs on one task, on two in turn, and on all, from copies of a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""World of four tasks in one vocabulary: adding, sorting, choosing any larger digit, and recalling what a pair stands for.
+"""World of four tasks in one vocabulary: adding, sorting, choosing any larger digit, and recalling a digit of a pair.
 
 The first word of a prompt names the task, four digits follow. Adding and sorting have one right answer, which is worked out;
 choosing accepts every digit of the prompt that is larger than the first one; recalling is a table from the first two digits
