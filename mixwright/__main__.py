@@ -20,6 +20,7 @@ import typer
 from mixwright import __version__
 from mixwright.cli import output
 from mixwright.cli.concluding import FOUND, conclude, stricter
+from mixwright.cli.dialling import dial
 from mixwright.cli.options import (
     COLUMNS_HELP,
     DATA_HELP,
@@ -326,6 +327,9 @@ def run(
         return
     page = pipeline.run(settings, place, base=source.parent, say=lambda line: output.say(one_line(line)))
     conclude(place, page)
+
+
+app.command()(dial)
 
 
 @app.command()

@@ -83,6 +83,10 @@ class WarmupConfig:
     are new to the model when the run begins. None takes the run's training split itself."""
 
 
+ADAPTER_FILES = ("adapter_config.json", "adapter.json")
+"""Settings in the folder of an adapter: PEFT's, or those of an adapter of the catalogue."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
     """The model that is trained."""
@@ -90,7 +94,7 @@ class ModelConfig:
     path: Place = "tiny:"
     """Checkpoint folder or hub name, or `tiny:` for a small Llama built here."""
     adapter: Place | None = None
-    """PEFT adapter folder to load on top; None loads none."""
+    """Adapter folder (PEFT, or of the catalogue) to load on top; None loads none."""
     width: Annotated[Count, Wide] = 64
     """Hidden size of a tiny model; a multiple of twice `heads`."""
     depth: Annotated[Count, _most(256, "no model has more layers")] = 4

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mixwright import catalog
+from mixwright.config import ADAPTER_FILES
 from mixwright.corpus.trainable import NEEDED, check_training, has_pairs
 from mixwright.errors import InputError, missing_extra, unknown_name
 from mixwright.estimates.readings import GRADED, Outcome, outcome_of
@@ -127,13 +128,14 @@ def check_model(model: ModelConfig) -> None:
         raise InputError("a checkpoint folder, a hub name, or tiny:", repr(model.path), "Correct model.path.")
     if model.path.startswith((".", "/", "~")) and not folder.is_dir():
         raise InputError("the folder of a model", f"{model.path!r}, which does not exist", "Correct model.path.")
-    if folder.is_dir() and not any((folder / name).is_file() for name in ("config.json", "adapter_config.json")):
+    if folder.is_dir() and not any((folder / name).is_file() for name in ("config.json", *ADAPTER_FILES)):
         raise InputError("the folder of a model", f"{model.path!r} without config.json", "Correct model.path.")
     if model.adapter is not None and not model.adapter.strip():
         remedy = "Name it (--adapter, model.adapter), or leave it out."
-        raise InputError("the folder of a PEFT adapter", "an empty name", remedy)
-    if model.adapter is not None and not (Path(model.adapter) / "adapter_config.json").is_file():
-        raise InputError("the folder of a PEFT adapter", "no adapter_config.json", "Correct the path.", file=model.adapter)
+        raise InputError("the folder of an adapter", "an empty name", remedy)
+    if model.adapter is not None and not any((Path(model.adapter) / name).is_file() for name in ADAPTER_FILES):
+        got = f"no {' and no '.join(ADAPTER_FILES)}"
+        raise InputError("the folder of an adapter", got, "Correct the path.", file=model.adapter)
     if model.path == "tiny:" and model.width % (2 * model.heads):
         got = f"width {model.width}, heads {model.heads}"
         raise InputError("a width that is an even multiple of the heads", got, "Correct model.width or model.heads.")

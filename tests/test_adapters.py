@@ -14,11 +14,13 @@ from transformers import GPT2Config, GPT2LMHeadModel
 from transformers.pytorch_utils import Conv1D
 
 from mixwright.catalog import create
+from mixwright.config import ModelConfig
 from mixwright.errors import InputError
 from mixwright.learner.adapting import load_adapted, matrices, trained
 from mixwright.learner.learner import Learner
 from mixwright.learner.load import check_checkpoint, load_learner
 from mixwright.learner.singular import Scaled, read_expert, scaled, scales, set_scales, without_adapter
+from mixwright.preflight import check_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")  # of trl and transformers themselves
 IDS = torch.tensor([[3, 4, 5, 6, 7], [8, 7, 6, 5, 4]])
@@ -110,6 +112,22 @@ def test_a_learner_is_loaded_with_a_saved_adapter(name: str, tmp_path: Path) -> 
     check_checkpoint(str(tmp_path / "base"), str(tmp_path / "adapter"))
     loaded = load_learner(str(tmp_path / "base"), adapter=str(tmp_path / "adapter"))
     assert (logits(loaded.model) - logits(model)).abs().max() <= 1e-5
+
+
+def test_an_expert_stands_for_a_checkpoint_where_its_base_is_known(tmp_path: Path) -> None:
+    Learner(llama(), tiny.tokenizer(), "base").save(tmp_path / "base")
+    adapter, base = create("adapters", "svf"), load_learner(str(tmp_path / "base"))
+    model = moved(adapter.wrap(copy.deepcopy(base.model)))
+    adapter.save(model, tmp_path / "expert")
+    check_model(ModelConfig(str(tmp_path / "expert")))
+    check_model(ModelConfig(str(tmp_path / "base"), str(tmp_path / "expert")))
+    check_checkpoint(str(tmp_path / "expert"))
+    assert (logits(load_learner(str(tmp_path / "expert")).model) - logits(model)).abs().max() <= 1e-5
+    (tmp_path / "base").rename(tmp_path / "moved")
+    again = load_learner(str(tmp_path / "expert"), base=str(tmp_path / "moved"))  # as `verdict moved expert` does
+    assert (logits(again.model) - logits(model)).abs().max() <= 1e-5
+    with pytest.raises(InputError, match="the folder of a"):
+        check_model(ModelConfig(str(tmp_path / "moved"), str(tmp_path / "nothing")))
 
 
 def test_parameters_are_counted_by_hand() -> None:

@@ -43,6 +43,7 @@ FLAGS = {
     "trial": "RUN.YAML --data --folder",
     "verdict": flags("RUN|BEFORE AFTER", "--cannot-tell --decoding --each --folder --full --gate --protect"),
     "run": "RUN.YAML|TRAIN --dry-run --eval --folder --init --model --objective --output",
+    "dial": flags("BASE TUNED", "--alpha --budget --json --keep"),
     "replicates": "RUN|SCORES --json --target",
     "list": "KIND --json",
     "explain": "NAME",

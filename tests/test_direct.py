@@ -125,7 +125,7 @@ WRONG = {
     ),
     "an empty adapter": (
         ("measure", "now", "--corpus", "a.jsonl", "--adapter", ""),
-        "error: expected the folder of a PEFT adapter, got an empty name. Name it (--adapter",
+        "error: expected the folder of an adapter, got an empty name. Name it (--adapter",
     ),
     "columns that nobody knows": (
         ("measure", "now", "--corpus", "odd.jsonl"),

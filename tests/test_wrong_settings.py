@@ -32,7 +32,7 @@ WRONG = {
     "corpus: {train: a.jsonl}\ntrain: {settings: {seed: 2020-01-01}}\n": "train.settings",
     "corpus: {train: a.jsonl}\nmodel: {path: .}\n": "without config.json",
     "corpus: {train: a.jsonl}\nmodel: {path: 'tiny:3M'}\n": "tiny:3M",
-    "corpus: {train: a.jsonl}\nmodel: {adapter: nowhere}\n": "nowhere: expected the folder of a PEFT adapter",
+    "corpus: {train: a.jsonl}\nmodel: {adapter: nowhere}\n": "nowhere: expected the folder of an adapter",
     "corpus: {train: a.jsonl}\nmodel: {heads: 3}\n": "heads 3",
     "corpus: {train: a.jsonl}\nmodel: {vocabulary: 64}\n": "model.vocabulary",
     # what used to be refused after the folder was made, some of it after minutes of warm-up and measuring

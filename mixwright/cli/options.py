@@ -35,7 +35,7 @@ ITEMS_HELP = (
 TOKENS_HELP = "Longest completion, tokens. Default: from the longest answer, its grader and the model's context."
 BATCH_HELP = "Completions that are generated together. Default: what fits in 16,384 tokens."
 ADAPTER_HELP = (
-    "PEFT adapter to put on the checkpoint (on both of verdict); one that stands alone may be the checkpoint itself."
+    "Adapter (PEFT, svf) to put on the checkpoint (on both of verdict); one that stands alone may be the checkpoint itself."
 )
 CHAT_HELP = "Put prompts through the tokenizer's chat template, or not. Default: chat messages yes, plain text no."
 COMMAND = "--corpus FILE"

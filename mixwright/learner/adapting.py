@@ -12,14 +12,15 @@ from torch import nn
 from transformers.pytorch_utils import Conv1D
 
 from mixwright import catalog
+from mixwright.config import ADAPTER_FILES
 from mixwright.errors import InputError, some
 from mixwright.runs import write_json
 
 if TYPE_CHECKING:
     from mixwright.contracts import Adapter
 
-SETTINGS = "adapter.json"
-"""Settings in the folder of an adapter: {"adapter": name in the catalogue, "options": its options}."""
+SETTINGS = ADAPTER_FILES[1]
+"""Settings in the folder of an adapter: {"adapter": name in the catalogue, "options": its options, "base": its base}."""
 WEIGHTS = "adapter.safetensors"
 """Weights in the folder of an adapter, where it has no format of its own."""
 
@@ -74,9 +75,10 @@ def name_of(adapter: Adapter) -> str:
     return known.get(module, module.rpartition(".")[2])
 
 
-def write_settings(adapter: Adapter, folder: Path, **more: Any) -> None:
-    """Write the name and the options of an adapter, and what else its `load` reads, into its folder."""
-    write_json(folder / SETTINGS, {"adapter": name_of(adapter), "options": vars(adapter)} | more)
+def write_settings(adapter: Adapter, model: nn.Module, folder: Path, **more: Any) -> None:
+    """Write the name and the options of an adapter, its base's name, and what else its `load` reads, into its folder."""
+    base = getattr(getattr(model, "config", None), "_name_or_path", "")
+    write_json(folder / SETTINGS, {"adapter": name_of(adapter), "options": vars(adapter), "base": base} | more)
 
 
 def read_settings(folder: Path) -> dict[str, Any]:

@@ -173,7 +173,14 @@ def _normal(scores: Logits, mixed: Logits) -> Logits:
 def complete(
     learner: Learner, prompts: Sequence[Any], max_new_tokens: int, dial: LogitsProcessor | None = None
 ) -> list[str]:
-    """Greedy completions by `generate`, in the order of the prompts.
+    """Greedy completions by `generate`, in the order of the prompts; arguments as for `written`."""
+    return [text for text, _ in written(learner, prompts, max_new_tokens, dial)]
+
+
+def written(
+    learner: Learner, prompts: Sequence[Any], max_new_tokens: int, dial: LogitsProcessor | None = None
+) -> list[tuple[str, bool]]:
+    """Greedy completions by `generate`, in the order of the prompts, and whether each ended itself.
 
     Args:
         learner: the model that writes.
@@ -181,16 +188,16 @@ def complete(
         max_new_tokens: longest completion, end token included.
         dial: put on its logits; None for the model as it is.
     """
-    encoded, found = [learner.encode(prompt) for prompt in prompts], [""] * len(prompts)
-    pad = learner.tokenizer.pad_token_id
+    encoded, found = [learner.encode(prompt) for prompt in prompts], [("", False)] * len(prompts)
+    pad, ends = learner.tokenizer.pad_token_id, learner.end_ids
     options: dict[str, Any] = {"do_sample": False, "max_new_tokens": max_new_tokens, "pad_token_id": pad}
-    options |= {"eos_token_id": sorted(learner.end_ids), "logits_processor": LogitsProcessorList([dial] if dial else [])}
+    options |= {"eos_token_id": sorted(ends), "logits_processor": LogitsProcessorList([dial] if dial else [])}
     for batch in token_batches([len(ids) + max_new_tokens for ids in encoded], logits_limit(learner.model)):
         ids, mask = (part.to(learner.device) for part in left_padded([encoded[place] for place in batch], pad))
         with quiet(learner.model):
             rows = learner.model.generate(input_ids=ids, attention_mask=mask, **options)
         for place, row in zip(batch, rows[:, ids.shape[1] :].tolist(), strict=True):
-            found[place] = learner.tokenizer.decode(row, skip_special_tokens=True)
+            found[place] = learner.tokenizer.decode(row, skip_special_tokens=True), not ends.isdisjoint(row)
     return found
 
 

@@ -13,6 +13,7 @@ import torch
 from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
+from mixwright.config import ADAPTER_FILES
 from mixwright.errors import InputError, missing_extra, some
 from mixwright.learner.adapting import SETTINGS, load_adapted, read_settings
 from mixwright.learner.batches import silent
@@ -31,9 +32,9 @@ def load_learner(
     """A causal language model with its tokenizer, on the accelerator if there is one, else on the CPU in float32.
 
     Args:
-        path: checkpoint folder, PEFT adapter folder (its base is loaded first), or hub name.
+        path: checkpoint folder, adapter folder (its base is loaded first), or hub name.
         adapter: folder of a PEFT adapter, or of an adapter of the catalogue, to put on top.
-        base: model under an adapter folder at `path`, where adapter_config.json names no folder that is here.
+        base: model under an adapter folder at `path`, where its settings name no folder that is here.
         form: how prompts reach the tokenizer; None does as TRL does.
         batch_size: completions that are sampled together; None takes what fits in a bounded number of tokens.
 
@@ -46,7 +47,7 @@ def load_learner(
     if local and not folder.is_dir():
         raise InputError("the folder of a model", f"{path!r}, which is none", "Correct the path.")
     if folder.is_dir() and not (folder / "config.json").is_file():
-        if adapter is None and (folder / "adapter_config.json").is_file():
+        if adapter is None and _is_adapter(folder):
             return load_learner(adapter_base(folder, base), adapter=path, form=form, batch_size=batch_size)
         raise InputError(
             "the folder of a model (config.json, *.safetensors, tokenizer files)",
@@ -81,8 +82,7 @@ def load_reader(path: str) -> Learner:
     Raises InputError as `load_learner` does.
     """
     folder = Path(path)
-    base = folder.is_dir() and not (folder / "config.json").is_file() and (folder / "adapter_config.json").is_file()
-    path = adapter_base(folder) if base else path
+    path = adapter_base(folder) if _is_adapter(folder) else path
     return Learner(SimpleNamespace(config=_read(AutoConfig, path)), _read(AutoTokenizer, path), path)
 
 
@@ -110,9 +110,14 @@ def check_checkpoint(path: str, adapter: str | None = None, *, chats: bool = Fal
         _check_adapter(Path(adapter))
 
 
+def _is_adapter(folder: Path) -> bool:
+    """Whether an adapter was saved there, and no model."""
+    return not (folder / "config.json").is_file() and any((folder / name).is_file() for name in ADAPTER_FILES)
+
+
 def _is_own(folder: Path) -> bool:
     """Whether an adapter of the catalogue was saved there that has no PEFT format."""
-    return (folder / SETTINGS).is_file() and not (folder / "adapter_config.json").is_file()
+    return (folder / SETTINGS).is_file() and not (folder / ADAPTER_FILES[0]).is_file()
 
 
 def _check_adapter(folder: Path) -> None:
@@ -162,22 +167,23 @@ def _with_adapter(model: Any, adapter: str) -> Any:
 
 
 def _base_of(folder: Path) -> str:
-    file = folder / "adapter_config.json"
+    own = _is_own(folder)
+    name, file = "base" if own else "base_model_name_or_path", folder / ADAPTER_FILES[own]
     try:
-        base = json.loads(file.read_text(encoding="utf-8")).get("base_model_name_or_path")
+        base = json.loads(file.read_text(encoding="utf-8")).get(name)
     except (json.JSONDecodeError, UnicodeDecodeError, AttributeError):
         base = None
     if not isinstance(base, str) or not base or Path(base) == folder:
         remedy = "Give the base model as path and this folder as adapter."
-        raise InputError("base_model_name_or_path", repr(base), remedy, file=file)
+        raise InputError(name, repr(base), remedy, file=file)
     return base
 
 
 def adapter_base(folder: Path, otherwise: str | None = None) -> str:
-    """The model that an adapter belongs to: what its adapter_config.json names, when that is a folder here or no other model
-    is known; else `otherwise`. Raises InputError when neither is there.
+    """The model that an adapter belongs to: what its settings name, when that is a folder here or no other model is known;
+    else `otherwise`. Raises InputError when neither is there.
     """
-    if otherwise is None or (Path(otherwise) / "adapter_config.json").is_file():
+    if otherwise is None or _is_adapter(Path(otherwise)):
         return _base_of(folder)
     try:
         named = _base_of(folder)

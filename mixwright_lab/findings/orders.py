@@ -70,9 +70,9 @@ class Orders(Finding):
     )
     FEATURES = ("planners/transfer_order", "probes/transfer")
     REMARKS = (
-        "Single runs tell which orders are better, even runs of a quarter of the steps (rank correlation .60), and the order "
-        "chosen by them is .03 above the start where the mean of orders is .05 below it. All tasks at once are as good or "
-        "better. Entropy falls on every task; the open one has no judge here, and no reward for being different."
+        "Single runs tell which orders are better, even runs of a quarter of the steps (rank correlation .60). The order "
+        "that they choose ends 3 points above the start, the mean of orders 5 points below it. All tasks at once are as "
+        "good or better. Entropy falls on every task; the open one has no judge here, and no reward for being different."
     )
     NOISE = (JOINT,)
     SCALES: ClassVar[Mapping[str, Settings]] = {

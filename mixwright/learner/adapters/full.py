@@ -32,7 +32,7 @@ class Full(Adapter):
 
         folder.mkdir(parents=True, exist_ok=True)
         save_model(model, str(folder / WEIGHTS))
-        write_settings(self, folder)
+        write_settings(self, model, folder)
 
     def load(self, model: Any, folder: Path) -> Any:
         """The model with the saved weights."""

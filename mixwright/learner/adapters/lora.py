@@ -58,7 +58,7 @@ class LoRA(Adapter):
 
         folder.mkdir(parents=True, exist_ok=True)
         model.save_pretrained(str(folder))
-        write_settings(self, folder)
+        write_settings(self, model, folder)
 
     def load(self, model: Any, folder: Path) -> Any:
         """The model inside PEFT's, with the saved weights."""

@@ -51,7 +51,9 @@ class SVF(Adapter):
 
         folder.mkdir(parents=True, exist_ok=True)
         save_file(scales(model), folder / WEIGHTS)
-        write_settings(self, folder, sums={name: float(module.values.sum()) for name, module in scaled(model).items()})
+        write_settings(
+            self, model, folder, sums={name: float(module.values.sum()) for name, module in scaled(model).items()}
+        )
 
     def load(self, model: Any, folder: Path) -> Any:
         """The model with the saved z. Raises InputError for a base with other matrices or other singular values."""

@@ -1,0 +1,153 @@
+"""Skill and kept knowledge over the strength of a dial between a checkpoint and its tuned model: `mixwright dial`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mixwright.cli import output
+from mixwright.cli.options import COMMAND, Measuring, with_measuring
+from mixwright.errors import InputError, unknown_name
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from mixwright.cli.direct import Ready
+    from mixwright.learner.dial import Sweep
+    from mixwright.records import Example
+
+ALPHAS = (0.25, 0.5, 0.75, 1.0)
+MOST_ALPHA = 4.0
+ITEMS = 100
+"""Items per task and level that are written at each strength, where nothing else is asked for."""
+KEEP_HELP = "Task whose success must not be lost; repeatable. All other tasks are the skill that was tuned for."
+ALPHA_HELP = "Strength to try: 0 is the base, 1 the tuned model; repeatable. Default: .25, .5, .75, 1."
+BUDGET_HELP = "Largest loss of success on the kept tasks that is accepted, 0..1."
+
+
+@with_measuring
+def dial(
+    base: Annotated[str, typer.Argument(help="Checkpoint before it was tuned.")],
+    tuned: Annotated[str, typer.Argument(help="Checkpoint or adapter folder after it.")],
+    asked: Measuring,
+    keep: Annotated[list[str] | None, typer.Option(help=KEEP_HELP)] = None,
+    alpha: Annotated[list[float] | None, typer.Option(help=ALPHA_HELP)] = None,
+    budget: Annotated[float, typer.Option(min=0.0, max=1.0, help=BUDGET_HELP)] = 0.02,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")] = False,
+) -> None:
+    """Mix base and tuned model while they write: skill and loss by strength, and the largest strength within a budget."""
+    found, counts = swept(base, tuned, asked, keep or (), alpha or ALPHAS, budget, say=output.say)
+    if as_json:
+        output.out_json({"settings": found.settings, "chosen": found.chosen, "budget": found.budget, "items": counts})
+        return
+    rows = [(f"{each.alpha:g}", _share(each.skill), _share(each.loss)) for each in found.settings]
+    output.out_rows(("alpha", "success on what was tuned for", "success lost on what is kept"), rows)
+    output.out(told(found, counts))
+
+
+def swept(
+    base: str,
+    tuned: str,
+    asked: Measuring,
+    keep: Sequence[str],
+    alphas: Sequence[float],
+    budget: float,
+    *,
+    say: Callable[[str], None],
+) -> tuple[Sweep, dict[str, int]]:
+    """Greedy success of all items at every strength, and how many items are tuned for and kept.
+
+    Args:
+        base: checkpoint folder or hub name.
+        tuned: the same model, tuned: a checkpoint or the folder of an adapter.
+        asked: what is measured, and how.
+        keep: tasks whose success must not be lost.
+        alphas: strengths, each above 0.
+        budget: largest loss that is accepted, 0..1.
+        say: told what is done.
+
+    Raises:
+        InputError: a model, an option or the data cannot be used, or the models have other vocabularies.
+    """
+    from mixwright.cli.direct import prepare, rows_of
+    from mixwright.config import MeasureConfig
+    from mixwright.learner.dial import sweep
+    from mixwright.measure.passes import Passes
+
+    _check(asked, alphas)
+    measure = MeasureConfig(items=asked.items or ITEMS, decoding="greedy")
+    ready = prepare((base, tuned), asked, rows_of(asked, say), measure, say)
+    passes = Passes(ready.learners[0], None, ready.config.measure, ready.corpus)
+    kept, skill = _parted(passes.items, keep)
+    say(f"dial: {len(skill)} items of what was tuned for, {len(kept)} of what is kept, at {len({0.0, *alphas})} strengths")
+    success = _success(ready, passes)
+    found = sweep(alphas, lambda a: success(skill, a), lambda a: success(kept, a), budget=budget)
+    return found, {"tuned for": len(skill), "kept": len(kept)}
+
+
+def told(found: Sweep, counts: dict[str, int]) -> str:
+    """What to do, one sentence, and what it does not say."""
+    last = "These items chose the strength: measure it on others. Any strength but 0 and 1 reads two models for each token."
+    if found.chosen is None:
+        return (
+            f"No strength is shown to lose less than {found.budget:.0%} of success on {counts['kept']} kept items: "
+            f"take the base, accept a larger --budget, or add items. {last}"
+        )
+    chosen = next(each for each in found.settings if each.alpha == found.chosen)
+    return (
+        f"The largest strength within the budget of {found.budget:.0%} is {found.chosen:g}: success "
+        f"{_share(chosen.skill)} on what was tuned for, {_share(chosen.loss)} lost of what is kept. {last}"
+    )
+
+
+def _share(interval: Any) -> str:
+    return f"{100 * interval.value:.1f} % [{100 * interval.low:.1f}, {100 * interval.high:.1f}]"
+
+
+def _check(asked: Measuring, alphas: Sequence[float]) -> None:
+    if asked.corpus is None:
+        raise InputError(COMMAND, "nothing", "Name the examples that the strengths are compared on.")
+    wrong = [each for each in alphas if not 0 < each <= MOST_ALPHA]
+    if wrong:
+        raise InputError(f"--alpha above 0, {MOST_ALPHA:g} at most", f"{wrong[0]:g}", "Correct it; 0 is always among them.")
+    unused = [name for name in asked.given() if name in ("--samples", "--temperature")]
+    if unused or asked.greedy is False:
+        raise InputError(
+            "greedy decoding", ", ".join([*unused, "--sampled"][:1]), "Leave it out: the dial is read greedily."
+        )
+
+
+def _parted(items: Sequence[Example], keep: Sequence[str]) -> tuple[list[Example], list[Example]]:
+    """Items of the tasks that are kept, and all others. Raises InputError where either is empty."""
+    tasks = sorted({item.task for item in items})
+    for name in keep:
+        if name not in tasks:
+            raise unknown_name("task of the items (--keep)", name, tasks)
+    kept, skill = ([item for item in items if (item.task in keep) == inside] for inside in (True, False))
+    if not kept or not skill:
+        got = "all of them" if kept else "none"
+        raise InputError(f"--keep with some of the tasks {', '.join(tasks)}", got, "Name what must not be lost.")
+    return kept, skill
+
+
+def _success(ready: Ready, passes: Any) -> Callable[[Sequence[Example], float], np.ndarray]:
+    """(items, alpha) -> 1 for every item that is answered, else 0. Raises InputError for models of other vocabularies."""
+    import numpy as np
+
+    from mixwright.estimates.chance import FULL_MARKS
+    from mixwright.learner.dial import Dial, Reader, written
+
+    start, end = ready.learners
+    if start.tokenizer.get_vocab() != end.tokenizer.get_vocab():
+        raise InputError("two checkpoints of one vocabulary", "others", "Mix models that share a tokenizer.")
+    mix, longest = Dial(0.0, tuned=Reader(end), pad=start.tokenizer.pad_token_id), ready.config.measure.max_new_tokens
+
+    def success(items: Sequence[Example], alpha: float) -> np.ndarray:
+        mix.alpha = alpha
+        made = written(start, [item.prompt for item in items], longest, mix)
+        grades = [passes.grades.grade(one, text, cut=not done) for one, (text, done) in zip(items, made, strict=True)]
+        return (np.array(grades) >= FULL_MARKS).astype(float)
+
+    return success
