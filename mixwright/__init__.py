@@ -73,6 +73,7 @@ PUBLIC = (
     "mixwright.learner.learner",
     "mixwright.learner.load",
     "mixwright.learner.mixing",
+    "mixwright.learner.routing",
     "mixwright.learner.settings",
     "mixwright.learner.singular",
     "mixwright.learner.tiny",

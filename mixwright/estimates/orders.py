@@ -12,10 +12,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 Array = NDArray[np.float64]
 EXHAUSTIVE = 8
@@ -96,7 +96,7 @@ def certainty_over(effects: Effects, order: Sequence[int], mean: float, error: f
     expected = float(expected_success(effects, order).mean())
     pairs = sum(float(effects.errors[one, other]) ** 2 for one, other in itertools.combinations(order, 2))
     spread = float(np.sqrt(pairs / len(order) ** 2 + error**2))
-    return expected, float(norm.cdf((expected - mean) / max(spread, 1e-12)))
+    return expected, NormalDist().cdf((expected - mean) / max(spread, 1e-12))
 
 
 def _orders(count: int) -> NDArray[np.int64] | None:

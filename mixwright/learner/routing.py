@@ -1,0 +1,171 @@
+"""Routing of prompts to experts of the adapter `svf`: by asking the model, or by a classifier of hidden states.
+
+An expert per task is of use only where it is known which task a prompt is of. Both ways read a prompt once, without an
+expert, before it is answered with one, as the two passes of https://arxiv.org/abs/2501.06252. `Classifier.accuracy`
+says how often it is right on prompts that were left out; below the share of the commonest expert it is worth nothing.
+"""
+
+# ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from mixwright.errors import InputError
+from mixwright.estimates.intervals import share_interval
+from mixwright.learner.batches import left_padded, logits_limit, quiet, token_batches
+from mixwright.learner.singular import Scales, scaled, scales, set_scales, without_adapter
+from mixwright.records import Interval
+
+if TYPE_CHECKING:
+    from mixwright.learner.learner import Learner
+    from mixwright.records import Text
+
+States = Float[np.ndarray, "prompts width"]
+Centres = Float[np.ndarray, "experts width"]
+QUESTION = "\nThe text above is one of: {names}. It is"
+"""What is put after a prompt to ask which expert it is for; a name is its answer."""
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """Nearest mean of hidden states, each feature in units of its spread within experts."""
+
+    centres: Centres
+    """One row per expert, in units of `spread`."""
+    spread: Float[np.ndarray, " width"]
+    """Standard deviation within experts."""
+    accuracy: Interval
+    """Share of the prompts that were given whose expert is named without them (each left out in turn)."""
+    commonest: float
+    """Share of the commonest expert: what naming it always would get."""
+
+    def route(self, learner: Learner, prompts: Sequence[Text]) -> list[int]:
+        """Place of the expert of each prompt."""
+        return _nearest(hidden_states(learner, prompts) / self.spread, self.centres)
+
+
+def fit_classifier(learner: Learner, prompts: Sequence[Sequence[Text]]) -> Classifier:
+    """A classifier from some prompts of each expert.
+
+    Args:
+        learner: read without its expert.
+        prompts: of each expert, two or more.
+
+    Raises:
+        InputError: fewer than two experts, or an expert with fewer than two prompts.
+    """
+    counts = [len(own) for own in prompts]
+    if len(counts) < 2 or min(counts) < 2:
+        raise InputError("two experts or more, with two prompts or more each", f"{counts} prompts", "Give more of them.")
+    states = hidden_states(learner, [prompt for own in prompts for prompt in own])
+    labels = np.repeat(np.arange(len(counts)), counts)
+    found = _fitted(states, labels)
+    right = 0
+    for place in range(len(states)):
+        others = np.arange(len(states)) != place
+        centres, spread = _fitted(states[others], labels[others])
+        right += _nearest(states[place : place + 1] / spread, centres) == [labels[place]]
+    return Classifier(*found, share_interval(right, len(states)), max(counts) / len(states))
+
+
+def ask(learner: Learner, prompts: Sequence[Text], names: Sequence[str], question: str = QUESTION) -> list[int]:
+    """Place of the name that the model, read without its expert, finds likeliest after a prompt and a question.
+
+    A name's log-probability is that of its tokens after the question, less that after the question alone, so that a name is
+    not chosen because it is common or short.
+
+    Args:
+        learner: asked without its expert.
+        prompts: plain text, or chat messages, of which the last one's text gets the question.
+        names: of the experts, in words that the model knows.
+        question: put after the prompt; `{names}` stands for all of them.
+    """
+    asked = question.format(names=", ".join(names))
+    texts = [_extended(prompt, asked) for prompt in prompts]
+    answers = [learner.tokenizer(f" {name}", add_special_tokens=False)["input_ids"] for name in names]
+    with _as_base(learner):
+        table = np.array([[sum(found) for found in learner.logprobs(texts, [answer] * len(texts))] for answer in answers])
+        alone = np.array([[sum(learner.logprobs([asked], [answer])[0])] for answer in answers])
+    return (table - alone).argmax(0).tolist()
+
+
+def answered(
+    learner: Learner,
+    experts: Sequence[Scales],
+    prompts: Sequence[Text],
+    routes: Sequence[int],
+    write: Callable[[Sequence[Text]], Sequence[Any]],
+) -> list[Any]:
+    """What `write` gives for each prompt with its expert, in the order of the prompts; scales are then as they were.
+
+    Args:
+        learner: a model with scales (the adapter `svf`).
+        experts: by place.
+        prompts: to be answered.
+        routes: place of each prompt's expert; -1 for the base.
+        write: called once per expert with its prompts, while the expert is on; one result per prompt.
+
+    Raises:
+        InputError: a route to no expert, or experts of other matrices.
+    """
+    if len(routes) != len(prompts) or any(not -1 <= route < len(experts) for route in routes):
+        got = f"{len(routes)} for {len(prompts)} prompts, up to {max(routes, default=-1)}"
+        raise InputError(f"a route per prompt, of -1 to {len(experts) - 1}", got, "Correct the routes.")
+    before, found = scales(learner.model), [None] * len(prompts)
+    try:
+        for route in sorted(set(routes)):
+            own = [place for place, each in enumerate(routes) if each == route]
+            zero = {name: torch.zeros_like(z) for name, z in before.items()}
+            set_scales(learner.model, zero if route < 0 else experts[route])
+            for place, made in zip(own, write([prompts[place] for place in own]), strict=True):
+                found[place] = made
+    finally:
+        set_scales(learner.model, before)
+    return found
+
+
+def hidden_states(learner: Learner, prompts: Sequence[Text]) -> States:
+    """Mean of the last hidden states over each prompt's tokens, without an expert, float64."""
+    encoded = [learner.encode(prompt) for prompt in prompts]
+    found: list[np.ndarray] = [np.zeros(0)] * len(prompts)
+    for batch in token_batches([len(ids) for ids in encoded], logits_limit(learner.model)):
+        ids, mask = left_padded([encoded[place] for place in batch], learner.tokenizer.pad_token_id or 0)
+        ids, mask = ids.to(learner.device), mask.to(learner.device)
+        with quiet(learner.model), _as_base(learner):
+            last = learner.model(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states[-1]
+        means = (last.double() * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
+        for place, row in zip(batch, means.cpu().numpy(), strict=True):
+            found[place] = row
+    return np.stack(found)
+
+
+def _as_base(learner: Learner) -> Any:
+    """The model without its expert; as it is where it has none."""
+    has = scaled(learner.model) or hasattr(learner.model, "disable_adapter")
+    return without_adapter(learner.model) if has else contextlib.nullcontext()
+
+
+def _extended(prompt: Text, words: str) -> Text:
+    if isinstance(prompt, str):
+        return prompt + words
+    *before, last = [dict(message) for message in prompt]
+    return (*before, {**last, "content": f"{last['content']}{words}"})
+
+
+def _fitted(states: States, labels: np.ndarray) -> tuple[Centres, Float[np.ndarray, " width"]]:
+    """Means of the experts, and the spread within them; the former in units of the latter."""
+    centres = np.stack([states[labels == label].mean(0) for label in np.unique(labels)])
+    spread = np.sqrt(((states - centres[labels]) ** 2).mean(0)) + 1e-6
+    return centres / spread, spread
+
+
+def _nearest(states: States, centres: Centres) -> list[int]:
+    return ((states[:, None] - centres) ** 2).sum(-1).argmin(1).tolist()
