@@ -94,7 +94,7 @@ def _branches(
     rows = np.concatenate([rows for own in draws.values() for rows in own])
     branch = copy.deepcopy(model)
     mixed = np.random.default_rng(rows).permutation(rows)
-    train_on(branch, losses, mixed.reshape(-1, sizes.batch), sizes.learning_rate)
+    train_on(branch, losses, list(mixed.reshape(-1, sizes.batch)), sizes.learning_rate)
     yield (TOGETHER,), branch
 
 
