@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from mixwright.records import Measurement
 from mixwright.runs import RunFolder, read_json, write_json, write_measurements
 from mixwright.trial.arm_roles import arms_of
 from mixwright.trial.judging import proof_of
-from mixwright.trial.seed_rows import BranchInfo, branch_rows, reached, read_branch
+from mixwright.trial.seed_rows import BranchInfo, branch_rows, reached, read_branch, target_tokens
 from mixwright.trial.summary import summarise
 
 ITEMS = {("gcd", 1.0): 60, ("gcd", 2.0): 60, ("sum", 2.0): 40, ("sum", 9.0): 40}
@@ -135,6 +136,16 @@ def test_the_reference_is_not_charged_for_measuring_it_does_not_use(tmp_path):
     write_branch(run, "uniform", 0, measurements(0.4), EARLY)
     values = {row.name: row.value for row in branch_rows(read_branch(run.branch("uniform", 0)), "greedy", 0.1)}
     assert values["rollouts_to_target"] == values["training_rollouts_to_target"] == 84
+
+
+def test_target_tokens_are_those_of_all_stages(tmp_path):
+    run = RunFolder(tmp_path)
+    write_branch(run, "uniform", 0, measurements(0.4), EARLY)
+    branch = read_branch(run.branch("uniform", 0))
+    assert target_tokens(branch) is None, "GRPO reads no target"
+    sft, dpo = {"losses": {"sum@1": [2.0, 30], "gcd@1": [1.0, 12]}}, {"pairs": 4, "tokens": 50}
+    assert target_tokens(replace(branch, steps=[*branch.steps, sft, sft, dpo])) == 2 * 42 + 50
+    assert target_tokens(replace(branch, info=replace(branch.info, objective="dpo"), steps=[sft, dpo])) == 92
 
 
 def test_the_frozen_model_costs_its_measuring_and_has_no_mechanism(tmp_path):

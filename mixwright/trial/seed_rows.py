@@ -164,13 +164,15 @@ def watched(branch: BranchFiles) -> dict[str, int]:
 def target_tokens(branch: BranchFiles) -> int | None:
     """Target tokens that the branch was trained on, end tokens included; of DPO those of both answers.
 
-    None for GRPO, where nothing was trained, and where an earlier version did not count them.
+    Stages of any objective count: those of SFT and DPO their targets, those of GRPO nothing. None where no target was read,
+    and where an earlier version did not count them.
     """
-    if branch.info.objective == "sft":
-        counts = [tokens for line in branch.steps for _, tokens in line.get("losses", {}).values()]
-    else:
-        counts = [line["tokens"] for line in branch.steps if "tokens" in line]
-    return sum(counts) if counts and branch.info.objective != "grpo" else None
+    counts = [
+        sum(tokens for _, tokens in line["losses"].values()) if "losses" in line else line["tokens"]
+        for line in branch.steps
+        if "losses" in line or "tokens" in line
+    ]
+    return sum(counts) if counts else None
 
 
 def branch_rows(branch: BranchFiles, decoding: Outcome, gain: float, protected: Collection[Item] = ()) -> list[SeedRow]:

@@ -177,7 +177,7 @@ def data_of(config: RunConfig, run: RunFolder, corpus: Corpus, plan: Plan) -> Da
         branch = branch_of(arm, plan, corpus)
         rows = rows_for(branch.rows, corpus, data, config.seed)
         if branch.trains:
-            check_training(branch.plan.stages[0].objective, rows)
+            _check_rows(branch.plan, rows)
         fitted(plan, rows.cells())
     return data
 
@@ -206,6 +206,11 @@ def check_tried(config: RunConfig, plan: Plan, corpus: Corpus) -> None:
     if (other := plan.stages[-1].objective) != config.train.objective:
         remedy = "Correct it, or change train.objective in the settings of a new run."
         raise InputError(f"the objective {config.train.objective} of the settings in the last stage", repr(other), remedy)
+    if config.trial.data is None:  # else arms train on other rows, which `data_of` checks
+        _check_rows(plan, corpus)
+
+
+def _check_rows(plan: Plan, corpus: Corpus) -> None:
     for objective in dict.fromkeys(stage.objective for stage in plan.stages):
         check_training(objective, corpus.select(split="train"))
 
