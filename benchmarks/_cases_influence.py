@@ -19,7 +19,7 @@ from typing import Any
 from benchmarks._cases import Case
 from mixwright.runs import yaml_text
 
-HELD_OUT = 300
+HELD_OUT = 100
 Row = Callable[[str, bool], str]
 """A number, and whether it follows the trusted convention -> the digit."""
 

@@ -117,7 +117,7 @@ class Orders(Finding):
     PLOTS = (
         Plot(
             "Success over all tasks",
-            "0 before, 1 reverse, 2 mean of orders, 3 chosen, 4 best of all, 5 joint, 6 joint with new optimisers",
+            "before; reverse, mean, chosen, best order; joint, reset",
             "success, sampled",
             (Curve("mean of four tasks", tuple((float(place), *one) for place, one in enumerate(PLACES))),),
         ),
