@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -91,7 +92,7 @@ def loss_at(path: Sequence[tuple[float, float]], gain: float) -> dict[str, float
         The loss, that of the last look where the gain is never reached; 1 or 0 for whether it is.
     """
     name = "lost by others at equal gain"
-    for (gain_before, lost_before), (gain_after, lost_after) in zip(path, path[1:], strict=False):
+    for (gain_before, lost_before), (gain_after, lost_after) in itertools.pairwise(path):
         if gain_after >= gain:
             share = (gain - gain_before) / (gain_after - gain_before)
             return {name: lost_before + share * (lost_after - lost_before), "reached": 1.0}
@@ -99,7 +100,7 @@ def loss_at(path: Sequence[tuple[float, float]], gain: float) -> dict[str, float
 
 
 def mixtures(base: GPT, experts: Sequence[GPT], svf: bool, test: Rows, seed: int, rounds: int) -> dict[str, float]:
-    """Success on the mixed task with single experts, their mean, their sum, and mixtures that a search finds on few examples.
+    """Success on the mixed task with single experts, their mean, their sum, and mixtures found on few examples.
 
     Args:
         base: of all experts.

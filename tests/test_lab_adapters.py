@@ -9,6 +9,7 @@ import torch
 from mixwright.errors import InputError
 from mixwright.learner.mixing import mixture
 from mixwright.learner.singular import scales, set_scales
+from mixwright_lab.experts import loss_at, mixtures, rows_of, success, trained
 from mixwright_lab.training.adapted import MATRICES, adapted, changes, moved
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.worlds.chain import OPERATIONS, in_eval
@@ -120,3 +121,40 @@ def test_scales_of_experts_add_up_where_their_changes_multiply(base):
     factors = torch.stack([scales(model)[name] for model in pair]).sum(0).exp()
     wanted = torch.linalg.svdvals(base.get_submodule(name).weight.double()) * factors
     np.testing.assert_allclose(sorted(values.detach()), sorted(wanted.detach()), rtol=1e-3)
+
+
+def test_the_loss_of_others_is_read_where_the_gain_is_first_reached():
+    path = [(0.0, 0.0), (0.02, 0.1), (0.06, 0.3), (0.01, 0.9)]
+    assert loss_at(path, 0.05) == pytest.approx({"lost by others at equal gain": 0.1 + 0.75 * 0.2, "reached": 1.0})
+    assert loss_at(path, 0.5) == {"lost by others at equal gain": 0.9, "reached": 0.0}
+
+
+def test_success_is_the_probability_of_the_whole_right_response(base):
+    rows = rows_of(2, 7, 3, "eval")
+    found, spoken = success(base, rows), language()
+    for place in range(3):
+        prompt, response = (part[place] for part in rows)
+        chance = 1.0
+        for step, token in enumerate(response.tolist()):
+            logits, _ = base(torch.cat((prompt, response[:step]))[None])
+            chance *= float(logits[0, -1].detach().softmax(-1)[token])
+        assert found[place] == pytest.approx(chance, rel=1e-4)
+        assert int(response[-1]) == spoken.index["."]
+
+
+def test_experts_that_learnt_nothing_mix_to_the_base(base):
+    test = rows_of(MIXED, 0, 8, "eval")
+    for name, svf in (("svf", True), ("lora", False)):
+        found = mixtures(base, [adapted(base, name, {})] * 3, svf, test, seed=0, rounds=1)
+        told = [value for key, value in found.items() if "weights" not in key]
+        assert told == pytest.approx([float(success(base, test).mean())] * len(told), rel=1e-4)
+        assert any("shuffled" in key for key in found) is svf
+
+
+@pytest.mark.parametrize("sft", [True, False])
+def test_training_an_expert_changes_its_scales_alone(base, sft):
+    looks: list[int] = []
+    model = trained(adapted(base, "svf", {}), 0, sft, 2, 1e-2, 0, lambda step, _: looks.append(step))
+    assert looks == [1, 2]
+    assert any(float(z.abs().max()) > 0 for z in scales(model).values())
+    torch.testing.assert_close(model.tokens.weight, base.tokens.weight, rtol=0, atol=0)

@@ -1,4 +1,4 @@
-"""World of chains of four operations, modulo 16, in three families that share no operation, and a fourth task that mixes them.
+"""World of chains of four operations, modulo 16: three families that share no operation, and a task that mixes them.
 
 A student of one family gets better at its operations alone; whoever is to solve the mixed task needs those of all three. So
 students can be mixed on a task that none of them was trained on, and each can be asked what the others know.
