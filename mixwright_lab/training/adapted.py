@@ -41,13 +41,11 @@ def adapted(base: GPT, adapter: str, options: Mapping[str, Any]) -> GPT:
 def changes(base: GPT, model: GPT) -> dict[str, Float[Tensor, "outputs inputs"]]:
     """What a model adds to each of the base's `MATRICES`, whatever adapter it has; its biases are left out."""
     found = {}
-    for number, block in enumerate(base.blocks):
-        for last in MATRICES:
-            weight, name = block.get_submodule(last).weight, f"blocks.{number}.{last}"
-            module = model.get_submodule(name)
-            rows = torch.cat((torch.eye(weight.shape[1]), torch.zeros(1, weight.shape[1])))
-            read = module(rows)
-            found[name] = (read[:-1] - read[-1]).T - weight
+    for name in (f"blocks.{number}.{last}" for number in range(len(base.blocks)) for last in MATRICES):
+        weight = _weight(base, name)
+        rows = torch.cat((torch.eye(weight.shape[1]), torch.zeros(1, weight.shape[1])))
+        read = model.get_submodule(name)(rows)
+        found[name] = (read[:-1] - read[-1]).T - weight
     return found
 
 
@@ -56,5 +54,9 @@ def moved(base: GPT, experts: Sequence[Changes], weights: Sequence[float], model
     """Give a plain copy of a base its weights plus the weighted sum of the changes; returns that copy."""
     for name in experts[0]:
         parts = [float(weight) * expert[name] for expert, weight in zip(experts, weights, strict=True)]
-        model.get_submodule(name).weight.copy_(base.get_submodule(name).weight + torch.stack(parts).sum(0))
+        _weight(model, name).copy_(_weight(base, name) + torch.stack(parts).sum(0))
     return model
+
+
+def _weight(model: GPT, name: str) -> Float[Tensor, "outputs inputs"]:
+    return model.get_parameter(f"{name}.weight")
