@@ -1,0 +1,89 @@
+"""What sums of models know of facts and skills, and readings of fine-tuning at the skill or the KL of another arm."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+
+from mixwright_lab.training.gpt import GPT
+from mixwright_lab.training.mixed import Rows, Sum, divergence, greedy
+from mixwright_lab.worlds.facts_and_skills import FACTS, LONG, SHORT, SKILLS, FactsAndSkills, said
+
+POOL = 1000
+"""Rows of each skill that tuning draws from."""
+Found = Mapping[str, float]
+
+
+class Readings:
+    """Skill, facts and KL of any sum of models, on the held-out rows of a seed.
+
+    Args:
+        seed: of the facts, and of the problems.
+        tested: held-out problems of each skill.
+        base: the KL is to this one.
+    """
+
+    def __init__(self, seed: int, tested: int, base: GPT) -> None:
+        world, self.base = FactsAndSkills(seed=seed), base
+        facts = [world.make(place, 1.0, "eval") for place in range(FACTS)]
+        skills = [world.make(1000 * seed + place, level, "eval") for level in SKILLS for place in range(tested)]
+        self.prompts = [base.language.encode_prompts([str(row.prompt) for row in rows]) for rows in (facts, skills)]
+        self.answers = [[str(row.answer) for row in rows] for rows in (facts, skills)]
+        self.targets = base.language.encode_responses([said(answer, SHORT) for answer in self.answers[1]])
+
+    def __call__(self, parts: Sum) -> dict[str, float]:
+        """Facts in any form, and where a form is begun for the model; skills in the short form; KL in nats per token."""
+        forms = {"facts": (), "facts, long form": LONG, "facts, short form": SHORT}
+        found = {name: float(np.mean(self._right(parts, 0, form))) for name, form in forms.items()}
+        solved = np.split(np.array(self._right(parts, 1, (), (SHORT,)), dtype=float), len(SKILLS))
+        found |= {f"skill {level:g}": float(own.mean()) for level, own in zip(SKILLS, solved, strict=True)}
+        with torch.no_grad():
+            found["KL"] = float(divergence(parts, self.base, (self.prompts[1], self.targets)))
+        return found | {"skill": float(np.mean(solved)), "any form": float(np.mean(self._right(parts, 1, ())))}
+
+    def swept(self, ways: Mapping[float, Sum]) -> dict[str, float]:
+        """The same at each weight, by names such as "facts, 0.4"."""
+        return {f"{name}, {alpha}": value for alpha, parts in ways.items() for name, value in self(parts).items()}
+
+    def _right(
+        self, parts: Sum, which: int, begun: Sequence[str], forms: Sequence[Sequence[str]] = (LONG, SHORT)
+    ) -> list[bool]:
+        """Whether each answer is given in one of the forms, the response being made to begin with these words."""
+        spoken = self.base.language
+        made = greedy(parts, self.prompts[which], [spoken.index[word] for word in begun]).tolist()
+        wanted = [{said(answer, tuple(form)) for form in forms} for answer in self.answers[which]]
+        return [spoken.decode(row) in own for row, own in zip(made, wanted, strict=True)]
+
+
+def short_rows(model: GPT, seed: int) -> Rows:
+    """Training rows of the skills in the short form."""
+    world, spoken = FactsAndSkills(), model.language
+    rows = [world.make(100_000 * seed + place, level, "train") for level in SKILLS for place in range(POOL)]
+    prompts = spoken.encode_prompts([str(row.prompt) for row in rows])
+    return prompts, spoken.encode_responses([said(str(row.answer), SHORT) for row in rows])
+
+
+def first_at(path: Sequence[Found], skill: float) -> dict[str, float]:
+    """Readings where a training first has that skill, linear between two looks; its last ones where it never has."""
+    for before, after in itertools.pairwise(path):
+        if after["skill"] >= skill:
+            rise = after["skill"] - before["skill"]
+            return _blend(before, after, min(max((skill - before["skill"]) / rise, 0.0), 1.0) if rise > 0 else 1.0)
+    return dict(path[-1])
+
+
+def between(found: Sequence[Found], name: str, wanted: float) -> dict[str, float]:
+    """Readings at a value of one of them, linear between the two neighbours of it; the nearest where it is outside."""
+    ordered = sorted(found, key=lambda each: each[name])
+    for before, after in itertools.pairwise(ordered):
+        if before[name] <= wanted <= after[name]:
+            span = after[name] - before[name]
+            return _blend(before, after, (wanted - before[name]) / span if span else 0.0)
+    return dict(min(ordered, key=lambda each: abs(each[name] - wanted)))
+
+
+def _blend(before: Found, after: Found, share: float) -> dict[str, float]:
+    return {name: (1 - share) * before[name] + share * after[name] for name in before}
