@@ -74,8 +74,8 @@ class Adapters(Finding):
     )
     FEATURES = ("adapters/lora", "adapters/svf")
     REMARKS = (
-        "A LoRA of as many parameters costs others more than SVF, but training all weights costs them less at the same gain, "
-        "so that few parameters are not what protects. By policy gradient LoRA of rank 4 gains three times as much as SVF. "
+        "A LoRA of as many parameters costs others more than SVF, but training all weights costs them less at the same "
+        "gain, so that few parameters are not what protects. By policy gradient LoRA of rank 4 gains three times as much as SVF. "
         "The mixture beats the base by 1.5 points; the plain mean of three fully trained experts beats it by 5."
     )
     NOISE = ("SVF, SFT",)
