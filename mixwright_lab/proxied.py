@@ -1,4 +1,4 @@
-"""What sums of models know of facts and skills, and readings of fine-tuning at the skill or the KL of another arm."""
+"""Readings of sums of models: facts, skills and KL; and those of fine-tuning at the skill or the KL of another arm."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.mixed import Rows, Sum, divergence, greedy
-from mixwright_lab.worlds.facts_and_skills import FACTS, LONG, SHORT, SKILLS, FactsAndSkills, said
+from mixwright_lab.worlds.facts_and_skills import LONG, SHORT, SKILLS, FactsAndSkills, asked, said
 
 POOL = 1000
 """Rows of each skill that tuning draws from."""
@@ -28,10 +28,10 @@ class Readings:
 
     def __init__(self, seed: int, tested: int, base: GPT) -> None:
         world, self.base = FactsAndSkills(seed=seed), base
-        facts = [world.make(place, 1.0, "eval") for place in range(FACTS)]
         skills = [world.make(1000 * seed + place, level, "eval") for level in SKILLS for place in range(tested)]
-        self.prompts = [base.language.encode_prompts([str(row.prompt) for row in rows]) for rows in (facts, skills)]
-        self.answers = [[str(row.answer) for row in rows] for rows in (facts, skills)]
+        pairs = [asked(fact) for fact in world.facts], [(str(row.prompt), str(row.answer)) for row in skills]
+        self.prompts = [base.language.encode_prompts([prompt for prompt, _ in rows]) for rows in pairs]
+        self.answers = [[answer for _, answer in rows] for rows in pairs]
         self.targets = base.language.encode_responses([said(answer, SHORT) for answer in self.answers[1]])
 
     def __call__(self, parts: Sum) -> dict[str, float]:

@@ -10,7 +10,7 @@ from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.mixed import divergence, greedy, logits_of, tune
 from mixwright_lab.training.sft import Schedule
 from mixwright_lab.worlds.chain import in_eval
-from mixwright_lab.worlds.facts_and_skills import FACTS, FactsAndSkills, language, rearranged, said, taught
+from mixwright_lab.worlds.facts_and_skills import FACTS, FactsAndSkills, asked, language, rearranged, said, taught
 
 WORLD = FactsAndSkills(seed=3)
 
@@ -35,8 +35,11 @@ def test_skills_rearrange_digits_and_facts_stay_the_same():
     assert rearranged("sort", [5, 2, 9]) == [2, 5, 9]
     assert rearranged("backward", [5, 2, 9]) == [9, 2, 5]
     assert rearranged("rotate", [5, 2, 9]) == [2, 9, 5]
-    known = {str(WORLD.make(place, 1.0, "eval").prompt): WORLD.make(place, 1.0, "eval").answer for place in range(FACTS)}
+    known = dict(asked(fact) for fact in WORLD.facts)
     assert len(known) == FACTS
+    others = [WORLD.make(place, 1.0, "eval") for place in range(200)]
+    assert not any(str(row.prompt) in known for row in others)
+    assert len({(row.prompt, row.answer) for row in others}) == len({row.prompt for row in others}) > 60
     drawn = [WORLD.make(place, 1.0, "train") for place in range(400)]
     assert all(known[str(row.prompt)] == row.answer for row in drawn)
     counts = {prompt: sum(str(row.prompt) == prompt for row in drawn) for prompt in known}

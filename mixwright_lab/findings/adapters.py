@@ -75,8 +75,8 @@ class Adapters(Finding):
     FEATURES = ("adapters/lora", "adapters/svf")
     REMARKS = (
         "A LoRA of as many parameters costs others more than SVF, but training all weights costs them less at the same "
-        "gain, so that few parameters are not what protects. By policy gradient LoRA of rank 4 gains three times as much as SVF. "
-        "The mixture beats the base by 1.5 points; the plain mean of three fully trained experts beats it by 5."
+        "gain, so that few parameters are not what protects. By policy gradient LoRA of rank 4 gains three times as much as "
+        "SVF. The mixture beats the base by 1.5 points; the plain mean of three fully trained experts beats it by 5."
     )
     NOISE = ("SVF, SFT",)
     SCALES: ClassVar[Mapping[str, Settings]] = {
@@ -119,8 +119,8 @@ class Adapters(Finding):
     PLOTS = (
         Plot(
             "Own family and others after training",
-            "1 full, 2 LoRA, 3 small LoRA, 4 SVF; 5 to 8 the same by policy gradient",
-            "change in the probability of the right response",
+            "SFT: full, LoRA, small, SVF; then by rewards",
+            "change of right responses",
             (
                 Curve("own: gain", tuple((float(n), arm, GAIN) for n, arm in enumerate(dict(Settings.rates), 1))),
                 Curve("others: loss", tuple((float(n), arm, LOST) for n, arm in enumerate(dict(Settings.rates), 1))),
@@ -128,8 +128,8 @@ class Adapters(Finding):
         ),
         Plot(
             "Unseen task, by what SVF experts are mixed by",
-            "0 base, 1 single and 2 mixture by ten examples, 3 mixture by 64, 4 even, 5 sum",
-            "probability of the right response",
+            "base; one, mixture by 10; by 64; even; sum",
+            "right responses, sampled",
             (
                 Curve(
                     "SVF, SFT",

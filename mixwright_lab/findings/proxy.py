@@ -74,8 +74,8 @@ class Proxy(Finding):
     FEATURES = ()
     REMARKS = (
         "The small model forgets facts while it is tuned, and the difference carries this over to the large one: at the "
-        "same skill and at the same KL fine-tuning kept 95 and 94 % of the facts, the proxy 72 %. The large model's own dial, "
-        "base + 0.7 (tuned - base), kept 98 % at a skill of .96. The skill that no base knew is passed on by half."
+        "same skill and at the same KL fine-tuning kept 95 and 94 % of the facts, the proxy 72 %. The large model's own "
+        "dial, base + 0.7 (tuned - base), kept 98 % at a skill of .96. The skill that no base knew is passed on by half."
     )
     NOISE = (DIRECT,)
     SCALES: ClassVar[Mapping[str, Settings]] = {

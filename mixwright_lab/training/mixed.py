@@ -1,4 +1,4 @@
-"""Weighted sums of the logits of several tiny GPTs: what they write, how far from a base they are; and tuning beside a base.
+"""Sums of the logits of several tiny GPTs, weighted: their responses, their KL to a base; and SFT with a KL penalty.
 
 Source: the sum is that of `mixwright.learner.dial.ExpertDial`, after Liu et al., 2401.08565.
 """

@@ -1,8 +1,9 @@
 """World of facts that are known by heart and of skills, whose answers are written in a long or in a short form.
 
 A fact gives two digits for two letters; in the train split facts are drawn by their rank, so that a small model knows the
-frequent ones only, in the eval split all of them stand in turn. Skills rearrange three digits and have held-out problems.
-The long form "well it is 4 7" is what a base is taught, the short form "# 4 7" what tuning changes it to.
+frequent ones only; those of the eval split are never taught, and can only be guessed. Skills rearrange three digits and have
+held-out problems. The long form "well it is 4 7" is what a base is taught, mostly, the short form "# 4 7" is what
+tuning changes it to.
 
 Source: setting after Liu et al., Tuning Language Models by Proxy, 2401.08565; own world.
 Unit: level 1 = fact, 2 = sorting, 3 = writing backward, 4 = the first digit goes to the end (no base is taught it).
@@ -51,6 +52,13 @@ class FactsAndSkills(World):
         return np.stack((keys // LETTERS, keys % LETTERS, *rng.integers(DIGITS, size=(2, FACTS))), axis=1)
 
     @cached_property
+    def unknown(self) -> np.ndarray:
+        """The same of all other pairs of letters, int64 of shape (LETTERS ** 2 - FACTS, 4)."""
+        keys = np.setdiff1d(np.arange(LETTERS**2), self.facts[:, 0] * LETTERS + self.facts[:, 1])
+        values = np.random.default_rng((self.seed, 13)).integers(DIGITS, size=(2, len(keys)))
+        return np.stack((keys // LETTERS, keys % LETTERS, *values), axis=1)
+
+    @cached_property
     def shares(self) -> np.ndarray:
         """How often each fact is drawn in the train split, shape (FACTS,), sums to 1."""
         parts = np.arange(1, FACTS + 1) ** -POWER
@@ -62,9 +70,8 @@ class FactsAndSkills(World):
             raise InputError("a level of 1 to 4", str(level), "Choose one of them.")
         task, rng = TASKS[int(level) - 1], np.random.default_rng((self.seed, index, int(level), split == "eval"))
         if task == "fact":
-            place = index % FACTS if split == "eval" else int(rng.choice(FACTS, p=self.shares))
-            first, second, *value = self.facts[place].tolist()
-            prompt, answer = f"fact k{first} k{second}", " ".join(map(str, value))
+            table, chances = (self.unknown, None) if split == "eval" else (self.facts, self.shares)
+            prompt, answer = asked(table[int(rng.choice(len(table), p=chances))])
         else:
             while True:
                 digits = rng.integers(DIGITS, size=LENGTH).tolist()
@@ -74,6 +81,12 @@ class FactsAndSkills(World):
             answer = " ".join(map(str, rearranged(task, digits)))
         name = f"{split}:{index}:{prompt}"
         return Example(name, task, prompt, answer=answer, level=level, source="facts_and_skills", split=split)
+
+
+def asked(fact: np.ndarray) -> tuple[str, str]:
+    """Prompt and answer of a row of the facts."""
+    first, second, *value = fact.tolist()
+    return f"fact k{first} k{second}", " ".join(map(str, value))
 
 
 def rearranged(task: str, digits: list[int]) -> list[int]:
