@@ -66,7 +66,7 @@ def watch(trainer: Any) -> list[tuple[list[Any], list[Any], list[Any], torch.Ten
 def check(name: str, folder: Path) -> None:
     """Train under a setting on all processes; rewards true, refusals exactly 0, all processes alike."""
     setting = divided(TABLE[name])
-    trainer = build(SteeredGRPOTrainer, folder, setting, steering=Steering(PLAN, canary_every=1))
+    trainer = build(SteeredGRPOTrainer, folder, setting, steering=Steering(PLAN, canary_every=1, reward_range=(-10, 10)))
     seen = script(trainer, lambda groups: [Action("refuse", groups[0].example, None, "test")])
     found = watch(trainer)
     trainer.train()
