@@ -54,6 +54,8 @@ class Choice:
     """Share of matrices without any effect of order, with these errors, whose best order gains less."""
     resampled: float
     """Share of resampled matrices in which it is better than half of the orders."""
+    optimism: float
+    """Mean success by which the best order of a resampled matrix is overrated, because it was chosen by that matrix."""
 
 
 def expected_success(effects: Effects, order: Sequence[int]) -> Array:
@@ -75,27 +77,31 @@ def choose_order(effects: Effects, rng: np.random.Generator) -> Choice:
     advantages = effects.gains() - effects.gains().T
     order, best = _best(advantages, orders)
     errors = np.sqrt(effects.errors**2 + effects.errors.T**2)
-    below = resampled = 0
+    below, resampled, over = 0, 0, 0.0
     for _ in range(DRAWS):
         noise = np.triu(rng.normal(size=(count, count)) * errors, 1)
         noise -= noise.T
         below += _best(noise, orders)[1] < best
         resampled += _score(advantages + noise, np.array([order]))[0] > 0  # the mean, and the median, of all orders is 0
-    return Choice(order, best / count, below / DRAWS, resampled / DRAWS)
+        again, reached = _best(advantages + noise, orders)
+        over += reached - _score(advantages, np.array([again]))[0]
+    return Choice(order, best / count, below / DRAWS, resampled / DRAWS, max(over, 0.0) / DRAWS / count)
 
 
-def certainty_over(effects: Effects, order: Sequence[int], mean: float, error: float) -> tuple[float, float]:
-    """Expected mean success after an order, and the probability that it is above that of another way of training.
+def certainty_over(effects: Effects, choice: Choice, mean: float, error: float) -> tuple[float, float]:
+    """Expected mean success after the chosen order, and the probability that it is above that of another way of training.
+
+    The expectation is that of the effects less what choosing the best order by them overrates.
 
     Args:
         effects: of short runs.
-        order: of all tasks.
+        choice: by these effects.
         mean: mean success of the other way.
         error: standard error of the difference, without that of the effects between tasks.
     """
-    expected = float(expected_success(effects, order).mean())
-    pairs = sum(float(effects.errors[one, other]) ** 2 for one, other in itertools.combinations(order, 2))
-    spread = float(np.sqrt(pairs / len(order) ** 2 + error**2))
+    expected = float(expected_success(effects, choice.order).mean()) - choice.optimism
+    pairs = sum(float(effects.errors[one, other]) ** 2 for one, other in itertools.combinations(choice.order, 2))
+    spread = float(np.sqrt(pairs / len(choice.order) ** 2 + error**2))
     return expected, NormalDist().cdf((expected - mean) / max(spread, 1e-12))
 
 

@@ -62,7 +62,7 @@ class TransferOrder(Planner):
             f"{choice.resampled:.0%} of resamples"
         )
         mean, error = _together(competence, tasks)
-        expected, better = certainty_over(effects, choice.order, mean, error)
+        expected, better = certainty_over(effects, choice, mean, error)
         beside = (
             f"{told}; success {expected:.2f} is expected after it, all tasks together had {mean:.2f} after as many steps "
             f"(certainty {better:.0%} that the order is better)"
