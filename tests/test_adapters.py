@@ -267,3 +267,12 @@ def test_svf_in_the_grpo_trainer_with_a_reference_model_and_a_resume(tmp_path: P
     again.train(resume_from_checkpoint=True)
     for name, z in scales(whole.model).items():
         torch.testing.assert_close(scales(again.model)[name], z)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "{", '{"adapter": 3}', "[]"], ids=["nested", "torn", "no name", "a list"])
+def test_hostile_settings_of_an_adapter_are_refused_by_name(text: str, tmp_path: Path) -> None:
+    (tmp_path / "adapter.json").write_text(text)
+    with pytest.raises(InputError, match="the folder of an adapter"):
+        load_adapted(nn.Linear(1, 1), tmp_path)
+    with pytest.raises(InputError, match="Give the base model as path"):
+        load_learner(str(tmp_path))

@@ -85,7 +85,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
     """What `write_settings` wrote. Raises InputError for a folder without it."""
     file = folder / SETTINGS
     found: Any = None
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, RecursionError):  # nested a thousandfold
         found = json.loads(file.read_text(encoding="utf-8"))
     if not (isinstance(found, dict) and isinstance(found.get("adapter"), str) and isinstance(found.get("options"), dict)):
         remedy = "Name a folder that an adapter was saved in."

@@ -171,7 +171,7 @@ def _base_of(folder: Path) -> str:
     name, file = "base" if own else "base_model_name_or_path", folder / ADAPTER_FILES[own]
     try:
         base = json.loads(file.read_text(encoding="utf-8")).get(name)
-    except (json.JSONDecodeError, UnicodeDecodeError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         base = None
     if not isinstance(base, str) or not base or Path(base) == folder:
         remedy = "Give the base model as path and this folder as adapter."

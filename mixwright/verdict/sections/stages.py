@@ -8,15 +8,14 @@ Blind spot: a mean over seeds and items without an interval; the effects of the 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from mixwright.contracts import Section
 from mixwright.estimates.readings import GRADED, READINGS
-from mixwright.runs import RunFolder, read_measurements
+from mixwright.runs import RunFolder, read_json, read_measurements
 from mixwright.trial.stages import success_of
 from mixwright.verdict.blocks import Block, Paragraph, Table
 from mixwright.verdict.evidence import arms, decoding_of, lead, plan_of
@@ -67,7 +66,7 @@ def _rehearsals(folders: Sequence[Path]) -> list[Block]:
     count: dict[str, int] = {}
     for folder in folders:
         for path in sorted((folder / "stages").glob("*/stage.json")):
-            for task in json.loads(path.read_text(encoding="utf-8"))["rehearses"]:
+            for task in read_json(path, dict[str, Any]).get("rehearses", []):
                 count[task] = count.get(task, 0) + 1
     if not count:
         return []
