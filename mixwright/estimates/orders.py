@@ -99,7 +99,7 @@ def certainty_over(effects: Effects, choice: Choice, mean: float, error: float) 
         mean: mean success of the other way.
         error: standard error of the difference, without that of the effects between tasks.
     """
-    expected = float(expected_success(effects, choice.order).mean()) - choice.optimism
+    expected = max(float(expected_success(effects, choice.order).mean()) - choice.optimism, 0.0)
     pairs = sum(float(effects.errors[one, other]) ** 2 for one, other in itertools.combinations(choice.order, 2))
     spread = float(np.sqrt(pairs / len(choice.order) ** 2 + error**2))
     return expected, NormalDist().cdf((expected - mean) / max(spread, 1e-12))
