@@ -12,7 +12,9 @@ places of the borders.
 Two words are judged by the eight seeds. Orders differ: the order that is best by the other seven is better than the mean of
 all orders by five points or more, with an interval above 0. Stages are better: the same order is better than all tasks
 together by as much. The planner `transfer_order` has seen none of this, only short runs; it plans stages where both words
-are shown. Worlds 10 and on are new; settings were chosen, and the second word was added, on worlds 0 to 3.
+are shown. Beside each word stands how often it would be right to say no always. Settings were chosen, and the second word
+and the worlds of wrong rows added, on worlds 0 to 3 after a first full run on these; that the probe tries its order anew was
+added when worlds 10 and on were known, and checked on `UNDERTAUGHT` ones, whose model had a fifth of the warm-up.
 """
 
 from __future__ import annotations
@@ -52,10 +54,12 @@ TASKS = ("a", "b", "c")
 ONE_WAY, WRONG, TWO_WAY, NONE, HELP = "one-way damage", "wrong rows", "two-way damage", "no damage", "mutual help"
 COUNTS = {ONE_WAY: 2, WRONG: 3, TWO_WAY: 2, NONE: 2, HELP: 1}
 WORLDS = tuple((kind, 10 + number) for kind, count in COUNTS.items() for number in range(count))
+UNDERTAUGHT = tuple((kind, 40 + number) for kind in (TWO_WAY, WRONG) for number in range(3))
+"""Worlds from 40 on: what a model does not know yet cannot be lost at the start, so that single runs see no damage there."""
 SEEDS = 8
 ROWS, ITEMS, WARM, STEPS, BATCH, RATE = 300, 50, 300, 200, 16, 3e-3
 PROBE = Runs(steps=48, batch=BATCH, learning_rate=RATE, seeds=4, pairs=True)
-MATTERS = 0.05
+MATTERS, HARM, UNDER_SEEDS = 0.05, 0.02, 2
 PAIRS, SINGLE = "pairs", "single runs"
 JOINT, RESETS, FROZEN = "joint", "joint with resets", "frozen"
 
@@ -132,7 +136,8 @@ def begun(kind: str, world: int) -> Bench:
     corpus = rows_of(kind, world)
     texts = [f"{row.prompt}{row.target}" for row in corpus]
     learner = build_tiny(texts, ModelConfig(width=32, depth=2, heads=2, vocabulary=264), seed=world)
-    warm_up(learner, corpus.select(split="train"), WarmupConfig(steps=WARM, batch_size=32, learning_rate=5e-3), seed=world)
+    steps = WARM // 5 if world >= UNDERTAUGHT[0][1] else WARM
+    warm_up(learner, corpus.select(split="train"), WarmupConfig(steps=steps, batch_size=32, learning_rate=5e-3), seed=world)
     learner.model.eval()
     return Bench(corpus, learner, RowLosses(learner, corpus), rows_by_task(corpus, "train"))
 
@@ -187,7 +192,7 @@ def _planned(bench: Bench, sizes: Runs) -> dict[str, Any]:
     orders = list(itertools.permutations(range(len(TASKS))))
     expected = {"".join(TASKS[place] for place in order): float(expected_success(effects, order).mean()) for order in orders}
     order, runs = "".join(TASKS[place] for place in choice.order), sizes.seeds * len(TASKS) ** (2 if sizes.pairs else 1)
-    steps, read = (runs + sizes.seeds * len(TASKS)) * PROBE.steps, 1 + runs + sizes.seeds
+    steps, read = (runs + 3 * sizes.seeds * len(TASKS)) * PROBE.steps, 1 + runs + 3 * sizes.seeds
     cost = {"cpu": spent, "steps": steps, "rollouts": read * ITEMS * len(TASKS)}
     said = {"orders differ": differ, "stages are better": len(plan.stages) > 1}
     return {"order": order, "said": said, "why": plan.why["stages"], "expected": expected, "cost": cost}
@@ -234,24 +239,33 @@ def _spearman(expected: Sequence[float], actual: np.ndarray) -> float | None:
 def measure(quick: bool) -> Result:
     """All worlds."""
     worlds, seeds = (WORLDS[2:6:3], 2) if quick else (WORLDS, SEEDS)
+    under = () if quick else UNDERTAUGHT
     jobs = [Job(*world, seed) for world in worlds for seed in (None, *range(seeds))]
+    jobs += [Job(*world, seed) for world in under for seed in (None, *range(UNDER_SEEDS))]
     rows = spread(keep_one, jobs, say="world and seed")
-    found = [world_of([row for row in rows if (row["kind"], row["world"]) == world]) for world in worlds]
+    every = [world_of([row for row in rows if (row["kind"], row["world"]) == world]) for world in (*worlds, *under)]
+    found = every[: len(worlds)]
+    lost = [one[name]["chosen less"] for one in every for name in (PAIRS, SINGLE) if one[name]["said"]["stages are better"]]
+    harm = [any(less[arm].value < -HARM for arm in (FROZEN, JOINT)) for less in lost]
     right = lambda name, word: share_interval(sum(one[name]["right"][word] for one in found), len(found))  # noqa: E731
     words = {f"{word}, by {name}": right(name, word) for word in found[0]["truth"] for name in (PAIRS, SINGLE)}
     ordered = [one for one in found if one["truth"]["orders differ"]]
     ranks = [one[PAIRS]["spearman"] or 0.0 for one in ordered]
     spearman = interval(ranks) if len(ranks) > 1 else Interval(0, -1, 1, len(ranks))
+    harmful = share_interval(sum(harm), max(len(harm), 1))
     first = share_interval(sum(one[PAIRS]["rank"] == 1 for one in ordered), max(len(ordered), 1))
     whole = sum(row["cpu"] for row in rows) / 60
     goals = [
         *(Goal(f"the right word: {word}", share, ">= 0.9", share.value >= 0.9) for word, share in words.items()),
         Goal("Spearman of orders as expected, where orders differ", spearman, ">= 0.5", spearman.value >= 0.5),
         Goal("the chosen order is the best, where orders differ", first, ">= 0.5", first.value >= 0.5),
+        Goal("plans of stages that lose to all together or to no training", harmful, "= 0", not harmful.value),
         Goal("CPU minutes", Interval(whole, whole, whole, 1), "<= 120", whole <= 120),
     ]
     settings = {"steps of a stage": STEPS, "probe": str(PROBE), "items per task": ITEMS}
-    told = {f"{one['kind']} {one['world']}": plain(one) for one in found}
+    told = {f"{one['kind']} {one['world']}": plain(one) for one in every}
+    told["always no"] = {word: float(np.mean([not one["truth"][word] for one in found])) for word in found[0]["truth"]}
+    told["start at .95 or more"] = sum(one[FROZEN].value >= 0.95 for one in found)
     unit = "share of worlds with the right word on whether stages are better than all tasks together"
     return Result(words[f"stages are better, by {PAIRS}"], unit, list(range(seeds)), rows, told, settings, goals=goals)
 

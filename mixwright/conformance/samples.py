@@ -239,6 +239,8 @@ def transfer() -> list[Measurement]:
             if second != first:
                 lost = -0.5 if tasks.index(second) > tasks.index(first) else 0.0
                 rows += [(f"change by {second}", first, lost), (f"change from {first}", second, 0.0)]
+    rows += [("place in the best order", task, 3.0 - place) for place, task in enumerate(tasks)]
+    rows += [("the best order less all tasks together", "*", 0.2)]
     unit = "share"
     return [Measurement("transfer", task, name, value, value - 0.05, value + 0.05, 96, unit) for name, task, value in rows]
 

@@ -12,12 +12,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mixwright.errors import InputError
+from mixwright.estimates.intervals import Z
+from mixwright.records import Measurement
+
 Array = NDArray[np.float64]
+TRANSFER = "transfer"
+"""The probe that the effects are read from."""
+PLACE, OVER = "place in the best order", "the best order less all tasks together"
+"""Its measurements of the order that it tried anew: of each task, and over all."""
 EXHAUSTIVE = 8
 """Up to so many tasks every order is tried."""
 DRAWS = 400
@@ -54,8 +61,6 @@ class Choice:
     """Share of matrices without any effect of order, with these errors, whose best order gains less."""
     resampled: float
     """Share of resampled matrices in which it is better than half of the orders."""
-    optimism: float
-    """Mean success by which the best order of a resampled matrix is overrated, because it was chosen by that matrix."""
 
 
 def expected_success(effects: Effects, order: Sequence[int]) -> Array:
@@ -77,32 +82,46 @@ def choose_order(effects: Effects, rng: np.random.Generator) -> Choice:
     advantages = effects.gains() - effects.gains().T
     order, best = _best(advantages, orders)
     errors = np.sqrt(effects.errors**2 + effects.errors.T**2)
-    below, resampled, over = 0, 0, 0.0
+    below = resampled = 0
     for _ in range(DRAWS):
         noise = np.triu(rng.normal(size=(count, count)) * errors, 1)
         noise -= noise.T
         below += _best(noise, orders)[1] < best
         resampled += _score(advantages + noise, np.array([order]))[0] > 0  # the mean, and the median, of all orders is 0
-        again, reached = _best(advantages + noise, orders)
-        over += reached - _score(advantages, np.array([again]))[0]
-    return Choice(order, best / count, below / DRAWS, resampled / DRAWS, max(over, 0.0) / DRAWS / count)
+    return Choice(order, best / count, below / DRAWS, resampled / DRAWS)
 
 
-def certainty_over(effects: Effects, choice: Choice, mean: float, error: float) -> tuple[float, float]:
-    """Expected mean success after the chosen order, and the probability that it is above that of another way of training.
+def best_order(effects: Effects) -> tuple[int, ...]:
+    """The order of tasks with most expected success."""
+    gains = effects.gains()
+    return _best(gains - gains.T, _orders(len(effects.own)))[0]
 
-    The expectation is that of the effects less what choosing the best order by them overrates.
 
-    Args:
-        effects: of short runs.
-        choice: by these effects.
-        mean: mean success of the other way.
-        error: standard error of the difference, without that of the effects between tasks.
+def effects_of(measured: Sequence[Measurement], tasks: Sequence[str]) -> Effects:
+    """What short runs did to tasks of the data. Without pairs, `later` is what a run changed from the start.
+
+    Raises:
+        InputError: a task was not measured after every run.
     """
-    expected = max(float(expected_success(effects, choice.order).mean()) - choice.optimism, 0.0)
-    pairs = sum(float(effects.errors[one, other]) ** 2 for one, other in itertools.combinations(choice.order, 2))
-    spread = float(np.sqrt(pairs / len(choice.order) ** 2 + error**2))
-    return expected, NormalDist().cdf((expected - mean) / max(spread, 1e-12))
+    rows = {(row.task, row.name): row for row in measured if row.probe == TRANSFER}
+
+    def read(task: str, name: str) -> Measurement:
+        if (task, name) not in rows:
+            remedy = "Name transfer in measure.probes, and measure again."
+            raise InputError(f"the probe transfer for each of {', '.join(tasks)}", f"no {name} of {task}", remedy)
+        return rows[task, name]
+
+    count, pairs = len(tasks), any(name.startswith("change from ") for _, name in rows)
+    own = np.array([read(task, f"success after {task}").value for task in tasks])
+    later, earlier, errors = np.zeros((3, count, count))
+    for i, first in enumerate(tasks):
+        for j, second in enumerate(tasks):
+            if i != j:
+                used = [read(first, f"change by {second}" if pairs else f"change at the start by {second}")]
+                used += [read(second, f"change from {first}")] if pairs else []
+                later[i, j], earlier[i, j] = used[0].value, used[1].value if pairs else 0.0
+                errors[i, j] = sum(((row.high - row.low) / (2 * Z)) ** 2 for row in used) ** 0.5
+    return Effects(own, later, earlier, errors)
 
 
 def _orders(count: int) -> NDArray[np.int64] | None:

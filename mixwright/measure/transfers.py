@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from mixwright.estimates.crossed import crossed
+from mixwright.estimates.orders import OVER, PLACE, best_order, effects_of
 from mixwright.measure.bursts import Losses, train_on
 from mixwright.records import Measurement
 
@@ -22,6 +23,9 @@ UNITS = {"success": "share", "entropy": "nats per token"}
 START = "start"
 AFTER = " after "
 THEN = ", then "
+Draws = Mapping[str, Sequence[NDArray[np.int64]]]
+"""Row numbers of each step, per task."""
+BEST = "the best order"
 TOGETHER = "all tasks together"
 """Name of the run that has the rows of all single runs in one shuffled sequence, and their steps."""
 
@@ -51,7 +55,8 @@ def watch_transfer(
     rng: np.random.Generator,
     told: Callable[[float], None] = lambda share: None,
 ) -> list[Measurement]:
-    """What every task's success and entropy are at the start, and after runs on each task, each pair in turn, and all tasks.
+    """What every task's success and entropy are at the start, and after runs on each task, each pair in turn, all tasks, and
+    the best order by these.
 
     Args:
         model: copied, never touched.
@@ -65,22 +70,22 @@ def watch_transfer(
     start = read(model)
     found: dict[tuple[str, ...], list[Mapping[str, Mapping[str, NDArray[np.float64]]]]] = {(): [start]}
     pairs = len(train) * (len(train) - 1) if sizes.pairs else 0
-    done, all_runs = 0, sizes.seeds * (2 * len(train) + pairs)
+    done, all_runs = 0, sizes.seeds * (4 * len(train) + pairs)
     for _ in range(sizes.seeds):
-        draws = {task: [rng.choice(rows, sizes.batch) for _ in range(sizes.steps)] for task, rows in train.items()}
+        draws = _drawn(train, sizes, rng)
         for path, branch in _branches(model, losses, draws, sizes):
             found.setdefault(path, []).append(read(branch))
             done += len(train) if path == (TOGETHER,) else 1
             told(done / all_runs)
     rows = [_row(what, task, path, runs) for path, runs in found.items() for what in start for task in start[what]]
     rows += _changes(found, list(train), pairs=sizes.pairs)
+    rows += _try_best(model, losses, read, train, sizes, rng, rows)
+    told(1.0)
     trained = float(sizes.batch * sizes.steps * all_runs)
     return [*rows, Measurement("transfer", "*", "rows_trained", trained, trained, trained, 1, "rows")]
 
 
-def _branches(
-    model: nn.Module, losses: Losses, draws: Mapping[str, Sequence[Any]], sizes: Runs
-) -> Iterator[tuple[tuple[str, ...], nn.Module]]:
+def _branches(model: nn.Module, losses: Losses, draws: Draws, sizes: Runs) -> Iterator[tuple[tuple[str, ...], nn.Module]]:
     """A copy after each task's run, one after each pair in turn, and one after all tasks together."""
     for first, own in draws.items():
         branch = copy.deepcopy(model)
@@ -91,11 +96,55 @@ def _branches(
                 later = copy.deepcopy(branch)
                 train_on(later, losses, other, sizes.learning_rate)
                 yield (first, second), later
+    yield (TOGETHER,), _together(model, losses, draws, sizes)
+
+
+def _drawn(train: Mapping[str, NDArray[np.int64]], sizes: Runs, rng: np.random.Generator) -> Draws:
+    return {task: [rng.choice(rows, sizes.batch) for _ in range(sizes.steps)] for task, rows in train.items()}
+
+
+def _together(model: nn.Module, losses: Losses, draws: Draws, sizes: Runs) -> nn.Module:
+    """A copy after the rows of all tasks in one shuffled sequence."""
     rows = np.concatenate([rows for own in draws.values() for rows in own])
     branch = copy.deepcopy(model)
     mixed = np.random.default_rng(rows).permutation(rows)
     train_on(branch, losses, list(mixed.reshape(-1, sizes.batch)), sizes.learning_rate)
-    yield (TOGETHER,), branch
+    return branch
+
+
+def _try_best(
+    model: nn.Module,
+    losses: Losses,
+    read: Read,
+    train: Mapping[str, NDArray[np.int64]],
+    sizes: Runs,
+    rng: np.random.Generator,
+    measured: Sequence[Measurement],
+) -> list[Measurement]:
+    """The order that is best by the runs so far, tried with rows drawn anew beside all tasks together.
+
+    The best of many orders by noisy effects is overrated, and effects do not just add up: what it was chosen by does not
+    tell whether it is better than all tasks together.
+    """
+    tasks = list(train)
+    order = best_order(effects_of(measured, tasks))
+    ordered, beside = [], []
+    for _ in range(sizes.seeds):
+        draws, branch = _drawn(train, sizes, rng), copy.deepcopy(model)
+        for place in order:
+            train_on(branch, losses, draws[tasks[place]], sizes.learning_rate)
+        ordered.append(read(branch))
+        beside.append(read(_together(model, losses, draws, sizes)))
+    rows = [_row("success", task, (BEST,), ordered) for task in tasks]
+    for number, place in enumerate(order, 1):
+        rows.append(Measurement("transfer", tasks[place], PLACE, number, number, number, 1, "place"))
+    first, second = (
+        np.stack([np.concatenate([run["success"][task] for task in tasks]) for run in runs]) for runs in (ordered, beside)
+    )
+    items = np.array([len(ordered[0]["success"][task]) for task in tasks])
+    found = crossed(first - second, np.repeat(np.arange(len(tasks)), items), np.repeat(1 / items / len(tasks), items))
+    ends, null = (found.value, found.low, found.high), "all tasks together"
+    return [*rows, Measurement("transfer", "*", OVER, *ends, first.size, UNITS["success"], null=0.0, null_of=null)]
 
 
 def _row(what: str, task: str, path: tuple[str, ...], runs: Sequence[Any]) -> Measurement:

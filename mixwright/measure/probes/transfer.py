@@ -3,12 +3,13 @@
 Each run is supervised, on targets of training rows, with a fresh optimiser. After each, the probe reads greedy success on
 held-out items of every task, and the entropy of what is written. With `pairs` each run goes on with every other task: a task
 that the model does not know yet has nothing to lose at the start, so what the next task does to it shows only then. A run
-on all tasks together has the rows and steps of all single runs. All are on copies, with the adapter that is asked for. The
-planner `transfer_order` reads it. It is made before a run, and not after its branches.
+on all tasks together has the rows and steps of all single runs. At last the order that is best by these runs is tried beside
+all tasks together, with rows drawn anew, once per seed. All are on copies, with the adapter that is asked for. The planner
+`transfer_order` reads it. It is made before a run, and not after its branches.
 
 Source: single-task runs and backward transfer of 2507.14783, whose equation could not be read; pairs are ours.
 Unit: share of held-out items; nats per token
-Cost: `seeds` times 2 K runs of `steps` steps, K squared and K more with pairs (`rows_trained`); a greedy pass after each.
+Cost: `seeds` times 4 K runs of `steps` steps, K (K - 1) more with pairs (`rows_trained`); a greedy pass after each.
 Blind spot: what supervised steps do, also where the run has rewards; what so few steps do: damage of a long run is larger.
 """
 
