@@ -119,7 +119,7 @@ def dial(learner: Learner, tuned: Learner, given: task.Tasks, *, quick: bool) ->
         forced = float(task.right(mixed, ids).mean())
         kl = float(task.divergence(mixed, base))
         curve.append({"alpha": each.alpha, "skill": each.skill.value, "facts": kept - each.loss.value, "kl": kl})
-        curve[-1] |= {"skill by forced reading": forced}
+        curve[-1] |= {"skill by forced reading": forced, "old": float(answered(given.old, each.alpha).mean())}
     chosen = next((each for each in read.settings if each.alpha == read.chosen), None)
     return {
         "curve": curve,
@@ -149,7 +149,7 @@ def penalised(learner: Learner, given: task.Tasks, seed: int, penalty: float, *,
     ids = task.encoded(learner, given.new)
     with torch.no_grad():
         kl = task.divergence(task.answer_logits(out.model, ids), task.answer_logits(learner.model, ids))
-    return {"penalty": penalty, "kl": float(kl)} | {name: out.curve[-1][name] for name in ("skill", "facts")}
+    return {"penalty": penalty, "kl": float(kl)} | {name: out.curve[-1][name] for name in ("skill", "facts", "old")}
 
 
 def crossing(points: Sequence[Mapping[str, float]], name: str, level: float, wanted: str) -> float | None:
@@ -175,11 +175,12 @@ def mean_of(values: Sequence[float | None]) -> dict[str, Any] | None:
 
 
 def arm_figures(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Of each arm at the level: steps, seconds, facts, and skill and forgetting per parameter and per second."""
+    """Of each arm at the level: steps, seconds, facts, old skill, and skill and forgetting per parameter and per second."""
     found: dict[str, Any] = {"frozen": {name: mean_of([row["frozen"][name] for row in rows]) for name in rows[0]["frozen"]}}
     for name in ARMS:
         count = rows[0]["arms"][name]["parameters"]
-        own: dict[str, list[float | None]] = {key: at_level(rows, name, key) for key in ("step", "seconds", "facts", "nats")}
+        read = ("step", "seconds", "facts", "old", "nats")
+        own: dict[str, list[float | None]] = {key: at_level(rows, name, key) for key in read}
         own["facts lost"] = [None if kept is None else row["frozen"]["facts"] - kept for kept, row in zip_facts(own, rows)]
         gained = [None if kept is None else LEVEL - row["frozen"]["skill"] for kept, row in zip_facts(own, rows)]
         for label, values in (("skill gained", gained), ("facts lost", own["facts lost"])):
@@ -206,7 +207,8 @@ def dial_figures(rows: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], lis
     dialled = [crossing(row["dial"]["curve"], "skill", LEVEL, "facts") for row in rows]
     stopped = at_level(rows, "full", "facts")
     far = [crossing(row["dial"]["curve"], "skill", LEVEL, "kl") for row in rows]
-    leashed: dict[str, list[float | None]] = {"skill": [], "facts": []}
+    old = [crossing(row["dial"]["curve"], "skill", LEVEL, "old") for row in rows]
+    leashed: dict[str, list[float | None]] = {"skill": [], "facts": [], "old": []}
     for row, kl in zip(rows, far, strict=True):
         points = sorted(row["penalised"], key=lambda each: each["kl"])
         inside = kl is not None and points[0]["kl"] <= kl <= points[-1]["kl"]
@@ -220,11 +222,14 @@ def dial_figures(rows: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], lis
         "KL of the dial at the level, nats per token": mean_of(far),
         "at the KL of the dial, penalised": {name: mean_of(values) for name, values in leashed.items()},
         "facts, dial minus penalised at equal KL": paired(dialled, leashed["facts"]),
+        "old skill at the level": mean_of(old),
+        "old skill, dial minus stopped early": paired(old, at_level(rows, "full", "old")),
+        "old skill, dial minus penalised at equal KL": paired(old, leashed["old"]),
         "skill, dial minus penalised at equal KL": paired([LEVEL] * len(rows), leashed["skill"]),
         "facts at the end of training": mean_of([row["arms"]["full"]["curve"][-1]["facts"] for row in rows]),
         "curve": [
             {"alpha": points[0]["alpha"]}
-            | {name: mean_of([each[name] for each in points]) for name in ("skill", "facts", "kl")}
+            | {name: mean_of([each[name] for each in points]) for name in ("skill", "facts", "old", "kl")}
             for points in zip(*curves, strict=True)
         ],
         "skill at the chosen alpha": mean_of([row["dial"]["skill at the chosen alpha"] for row in rows]),
@@ -235,12 +240,6 @@ def dial_figures(rows: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], lis
     }
     both = zip(dialled, stopped, strict=True)
     return figures, [one - other for one, other in both if one is not None and other is not None]
-
-
-def over_seeds(points: Sequence[Mapping[str, float]]) -> dict[str, Any]:
-    """One alpha: means over seeds."""
-    means = {name: mean_of([each[name] for each in points]) for name in ("skill", "facts", "kl")}
-    return {"alpha": points[0]["alpha"]} | means
 
 
 def largest(rows: Sequence[Mapping[str, Any]], name: str) -> Interval:
@@ -257,7 +256,7 @@ def measure(quick: bool) -> Result:
     pairs = (("svf", "full"), ("svf", "lora as small"), ("lora", "full"), ("svf", "lora"))
     contrasts = {
         f"{name}, {one} minus {other}": paired(at_level(rows, one, name), at_level(rows, other, name))
-        for name in ("facts", "nats", "step")
+        for name in ("facts", "old", "nats", "step")
         for one, other in pairs
     }
     value = interval(differences) if len(differences) > 1 else Interval(0.0, -1.0, 1.0, len(differences))
