@@ -39,7 +39,7 @@ class Families(World):
         number = int(level)
         rng = np.random.default_rng((index, number, split == "eval", LENGTH))
         while True:
-            families = rng.permutation((0, 1, 2, rng.integers(3))) if number == MIXED else np.full(LENGTH, number - 1)
+            families = rng.permutation((0, 1, 2, int(rng.integers(3)))) if number == MIXED else np.full(LENGTH, number - 1)
             chosen = [str(rng.choice(FAMILIES[family])) for family in families]
             prompt = " ".join((str(rng.integers(MODULUS)), *chosen))
             if in_eval(prompt) == (split == "eval"):
