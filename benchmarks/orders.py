@@ -13,8 +13,10 @@ Two words are judged by the eight seeds. Orders differ: the order that is best b
 all orders by five points or more, with an interval above 0. Stages are better: the same order is better than all tasks
 together by as much. The planner `transfer_order` has seen none of this, only short runs; it plans stages where both words
 are shown. Beside each word stands how often it would be right to say no always. Settings were chosen, and the second word
-and the worlds of wrong rows added, on worlds 0 to 3 after a first full run on these; that the probe tries its order anew was
-added when worlds 10 and on were known, and checked on `UNDERTAUGHT` ones, whose model had a fifth of the warm-up.
+and the worlds of wrong rows added, on worlds 0 to 3 after a first full run on these. That the probe tries its order anew was
+added when worlds from 10 on were known; that it does so for twice as long, where orders differ only, was chosen on worlds 0
+to 3 when too few gains had been seen in those from 10 on. Worlds from 20 on were made after that, and decide. The
+`UNDERTAUGHT` ones, whose model had a fifth of the warm-up, show harm.
 """
 
 from __future__ import annotations
@@ -53,7 +55,11 @@ from mixwright_lab.workers import spread
 TASKS = ("a", "b", "c")
 ONE_WAY, WRONG, TWO_WAY, NONE, HELP = "one-way damage", "wrong rows", "two-way damage", "no damage", "mutual help"
 COUNTS = {ONE_WAY: 2, WRONG: 3, TWO_WAY: 2, NONE: 2, HELP: 1}
-WORLDS = tuple((kind, 10 + number) for kind, count in COUNTS.items() for number in range(count))
+WORLDS = tuple((kind, first + number) for first in (20, 10) for kind, count in COUNTS.items() for number in range(count))
+"""Those from 20 on were made after the last rule was chosen; those from 10 on were known."""
+FRESH = 10
+"""Worlds, the first, that decide."""
+NEW = "new worlds"
 UNDERTAUGHT = tuple((kind, 40 + number) for kind in (TWO_WAY, WRONG) for number in range(3))
 """Worlds from 40 on: what a model does not know yet cannot be lost at the start, so that single runs see no damage there."""
 SEEDS = 8
@@ -180,20 +186,26 @@ def _planned(bench: Bench, sizes: Runs) -> dict[str, Any]:
     from mixwright.plan.planners.transfer_order import effects_of
 
     begin = time.process_time()
-    read = lambda model: {"success": bench.success(model)}  # noqa: E731
+    reads = 0
+
+    def read(model: Any) -> dict[str, dict[str, np.ndarray]]:
+        nonlocal reads
+        reads += 1
+        return {"success": bench.success(model)}
+
     measured = watch_transfer(bench.learner.model, bench.losses, read, bench.train, sizes, np.random.default_rng([SEEDS, 1]))
     spent = time.process_time() - begin
     cells = bench.corpus.select(split="train").cells()
     planner = catalog.create("planners", "transfer_order")
     plan = planner.plan(cells, measured, TrainingSetup(3 * STEPS, "sft", BATCH))
     effects = effects_of(measured, TASKS)
-    choice = choose_order(effects, np.random.default_rng(0))
+    choice = choose_order(effects)
     differ = choice.certainty >= planner.certain and choice.gain >= planner.least
     orders = list(itertools.permutations(range(len(TASKS))))
     expected = {"".join(TASKS[place] for place in order): float(expected_success(effects, order).mean()) for order in orders}
-    order, runs = "".join(TASKS[place] for place in choice.order), sizes.seeds * len(TASKS) ** (2 if sizes.pairs else 1)
-    steps, read = (runs + 3 * sizes.seeds * len(TASKS)) * PROBE.steps, 1 + runs + 3 * sizes.seeds
-    cost = {"cpu": spent, "steps": steps, "rollouts": read * ITEMS * len(TASKS)}
+    order = "".join(TASKS[place] for place in choice.order)
+    (steps,) = (row.value / BATCH for row in measured if row.name == "rows_trained")
+    cost = {"cpu": spent, "steps": steps, "rollouts": reads * ITEMS * len(TASKS)}
     said = {"orders differ": differ, "stages are better": len(plan.stages) > 1}
     return {"order": order, "said": said, "why": plan.why["stages"], "expected": expected, "cost": cost}
 
@@ -223,6 +235,7 @@ def world_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             **said,
             "right": {word: said["said"][word] == truth[word] for word in truth},
             "spearman": _spearman(expected, actual),
+            "planned less joint": float((own - joint).mean()) if said["said"]["stages are better"] else 0.0,
             "rank": int((actual > own.mean() + 1e-9).sum()) + 1,
             "chosen less": {arm: interval(values.tolist()) for arm, values in beside.items()},
         }
@@ -244,30 +257,43 @@ def measure(quick: bool) -> Result:
     jobs += [Job(*world, seed) for world in under for seed in (None, *range(UNDER_SEEDS))]
     rows = spread(keep_one, jobs, say="world and seed")
     every = [world_of([row for row in rows if (row["kind"], row["world"]) == world]) for world in (*worlds, *under)]
-    found = every[: len(worlds)]
+    found, fresh = every[: len(worlds)], every[:FRESH]
     lost = [one[name]["chosen less"] for one in every for name in (PAIRS, SINGLE) if one[name]["said"]["stages are better"]]
     harm = [any(less[arm].value < -HARM for arm in (FROZEN, JOINT)) for less in lost]
-    right = lambda name, word: share_interval(sum(one[name]["right"][word] for one in found), len(found))  # noqa: E731
-    words = {f"{word}, by {name}": right(name, word) for word in found[0]["truth"] for name in (PAIRS, SINGLE)}
+    words = right_words({NEW: fresh, "worlds known before": found[FRESH:]})
     ordered = [one for one in found if one["truth"]["orders differ"]]
     ranks = [one[PAIRS]["spearman"] or 0.0 for one in ordered]
     spearman = interval(ranks) if len(ranks) > 1 else Interval(0, -1, 1, len(ranks))
     harmful = share_interval(sum(harm), max(len(harm), 1))
     first = share_interval(sum(one[PAIRS]["rank"] == 1 for one in ordered), max(len(ordered), 1))
+    followed = interval([one[PAIRS]["planned less joint"] for one in fresh])
     whole = sum(row["cpu"] for row in rows) / 60
     goals = [
         *(Goal(f"the right word: {word}", share, ">= 0.9", share.value >= 0.9) for word, share in words.items()),
         Goal("Spearman of orders as expected, where orders differ", spearman, ">= 0.5", spearman.value >= 0.5),
         Goal("the chosen order is the best, where orders differ", first, ">= 0.5", first.value >= 0.5),
         Goal("plans of stages that lose to all together or to no training", harmful, "= 0", not harmful.value),
+        Goal(f"success by the plan less all tasks together, {NEW}", followed, "> 0", followed.value > 0),
         Goal("CPU minutes", Interval(whole, whole, whole, 1), "<= 120", whole <= 120),
     ]
     settings = {"steps of a stage": STEPS, "probe": str(PROBE), "items per task": ITEMS}
     told = {f"{one['kind']} {one['world']}": plain(one) for one in every}
-    told["always no"] = {word: float(np.mean([not one["truth"][word] for one in found])) for word in found[0]["truth"]}
-    told["start at .95 or more"] = sum(one[FROZEN].value >= 0.95 for one in found)
+    told["always no"] = {word: float(np.mean([not one["truth"][word] for one in fresh])) for word in found[0]["truth"]}
+    told["start at .95 or more"] = sum(one[FROZEN].value >= 0.95 for one in fresh)
     unit = "share of worlds with the right word on whether stages are better than all tasks together"
-    return Result(words[f"stages are better, by {PAIRS}"], unit, list(range(seeds)), rows, told, settings, goals=goals)
+    return Result(
+        words[f"stages are better, by {PAIRS}, {NEW}"], unit, list(range(seeds)), rows, told, settings, goals=goals
+    )
+
+
+def right_words(groups: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Interval]:
+    """Shares of worlds with the right word: of each word, by each probe, in each group of worlds that is not empty."""
+    return {
+        f"{word}, by {name}, {of}": share_interval(sum(one[name]["right"][word] for one in group), len(group))
+        for of, group in groups.items()
+        for name in (PAIRS, SINGLE)
+        for word in (group[0]["truth"] if group else ())
+    }
 
 
 def plain(value: Any) -> Any:

@@ -24,11 +24,13 @@ Array = NDArray[np.float64]
 TRANSFER = "transfer"
 """The probe that the effects are read from."""
 PLACE, OVER = "place in the best order", "the best order less all tasks together"
-"""Its measurements of the order that it tried anew: of each task, and over all."""
+"""Its measurements of the best order: of each task; and, where that order was tried anew, over all."""
 EXHAUSTIVE = 8
 """Up to so many tasks every order is tried."""
-DRAWS = 400
-"""Matrices that are drawn for the test, and for resamples."""
+DRAWS, SEED = 400, 11
+"""Matrices that are drawn for the test, and for resamples; where no other is given, their seed."""
+CERTAIN, LEAST = 0.9, 0.02
+"""Certainty that orders differ, and mean success over a random order, from which on an order is worth trying."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,12 @@ def expected_success(effects: Effects, order: Sequence[int]) -> Array:
     return np.clip(found, 0.0, 1.0)
 
 
-def choose_order(effects: Effects, rng: np.random.Generator) -> Choice:
-    """The best order, with a test against no effect of order: the best of many orders is also better by chance."""
+def choose_order(effects: Effects, rng: np.random.Generator | None = None) -> Choice:
+    """The best order, with a test against no effect of order: the best of many orders is also better by chance.
+
+    Without `rng` the draws are always the same, so that the probe and the planner come to the same choice.
+    """
+    rng = np.random.default_rng(SEED) if rng is None else rng
     count = len(effects.own)
     orders = _orders(count)
     advantages = effects.gains() - effects.gains().T
@@ -89,12 +95,6 @@ def choose_order(effects: Effects, rng: np.random.Generator) -> Choice:
         below += _best(noise, orders)[1] < best
         resampled += _score(advantages + noise, np.array([order]))[0] > 0  # the mean, and the median, of all orders is 0
     return Choice(order, best / count, below / DRAWS, resampled / DRAWS)
-
-
-def best_order(effects: Effects) -> tuple[int, ...]:
-    """The order of tasks with most expected success."""
-    gains = effects.gains()
-    return _best(gains - gains.T, _orders(len(effects.own)))[0]
 
 
 def effects_of(measured: Sequence[Measurement], tasks: Sequence[str]) -> Effects:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from mixwright.estimates.crossed import crossed
-from mixwright.estimates.orders import OVER, PLACE, best_order, effects_of
+from mixwright.estimates.orders import CERTAIN, LEAST, OVER, PLACE, choose_order, effects_of
 from mixwright.measure.bursts import Losses, train_on
 from mixwright.records import Measurement
 
@@ -44,6 +44,8 @@ class Runs:
     """Runs of each kind, with rows drawn anew."""
     pairs: bool
     """Whether each run goes on with every other task."""
+    tried: int = 2
+    """Times `steps` that each task of the best order gets where that is tried anew, where orders are shown to differ."""
 
 
 def watch_transfer(
@@ -55,8 +57,8 @@ def watch_transfer(
     rng: np.random.Generator,
     told: Callable[[float], None] = lambda share: None,
 ) -> list[Measurement]:
-    """What every task's success and entropy are at the start, and after runs on each task, each pair in turn, all tasks, and
-    the best order by these.
+    """What every task's success and entropy are at the start, and after runs on each task, each pair in turn, and all tasks;
+    and after the best order by these, where orders are shown to differ.
 
     Args:
         model: copied, never touched.
@@ -70,16 +72,23 @@ def watch_transfer(
     start = read(model)
     found: dict[tuple[str, ...], list[Mapping[str, Mapping[str, NDArray[np.float64]]]]] = {(): [start]}
     pairs = len(train) * (len(train) - 1) if sizes.pairs else 0
-    done, all_runs = 0, sizes.seeds * (4 * len(train) + pairs)
+    done, all_runs = 0, sizes.seeds * (2 * len(train) + pairs)
+    to_try = 2 * sizes.seeds * sizes.tried * len(train)
     for _ in range(sizes.seeds):
         draws = _drawn(train, sizes, rng)
         for path, branch in _branches(model, losses, draws, sizes):
             found.setdefault(path, []).append(read(branch))
             done += len(train) if path == (TOGETHER,) else 1
-            told(done / all_runs)
+            told(done / (all_runs + to_try))
     rows = [_row(what, task, path, runs) for path, runs in found.items() for what in start for task in start[what]]
     rows += _changes(found, list(train), pairs=sizes.pairs)
-    rows += _try_best(model, losses, read, train, sizes, rng, rows)
+    choice = choose_order(effects_of(rows, list(train)))
+    order = [list(train)[place] for place in choice.order]
+    for number, task in enumerate(order, 1):
+        rows.append(Measurement("transfer", task, PLACE, number, number, number, 1, "place"))
+    if choice.certainty >= CERTAIN and choice.gain >= LEAST:
+        rows += _try_order(order, model, losses, read, train, replace(sizes, steps=sizes.tried * sizes.steps), rng)
+        all_runs += to_try
     told(1.0)
     trained = float(sizes.batch * sizes.steps * all_runs)
     return [*rows, Measurement("transfer", "*", "rows_trained", trained, trained, trained, 1, "rows")]
@@ -112,39 +121,38 @@ def _together(model: nn.Module, losses: Losses, draws: Draws, sizes: Runs) -> nn
     return branch
 
 
-def _try_best(
+def _try_order(
+    order: Sequence[str],
     model: nn.Module,
     losses: Losses,
     read: Read,
     train: Mapping[str, NDArray[np.int64]],
     sizes: Runs,
     rng: np.random.Generator,
-    measured: Sequence[Measurement],
 ) -> list[Measurement]:
-    """The order that is best by the runs so far, tried with rows drawn anew beside all tasks together.
+    """Success after that order, with rows drawn anew, beside all tasks together, in runs of `sizes.steps` per task.
 
     The best of many orders by noisy effects is overrated, and effects do not just add up: what it was chosen by does not
     tell whether it is better than all tasks together.
     """
-    tasks = list(train)
-    order = best_order(effects_of(measured, tasks))
     ordered, beside = [], []
     for _ in range(sizes.seeds):
         draws, branch = _drawn(train, sizes, rng), copy.deepcopy(model)
-        for place in order:
-            train_on(branch, losses, draws[tasks[place]], sizes.learning_rate)
+        for task in order:
+            train_on(branch, losses, draws[task], sizes.learning_rate)
         ordered.append(read(branch))
         beside.append(read(_together(model, losses, draws, sizes)))
-    rows = [_row("success", task, (BEST,), ordered) for task in tasks]
-    for number, place in enumerate(order, 1):
-        rows.append(Measurement("transfer", tasks[place], PLACE, number, number, number, 1, "place"))
+    tasks = list(train)
     first, second = (
         np.stack([np.concatenate([run["success"][task] for task in tasks]) for run in runs]) for runs in (ordered, beside)
     )
     items = np.array([len(ordered[0]["success"][task]) for task in tasks])
     found = crossed(first - second, np.repeat(np.arange(len(tasks)), items), np.repeat(1 / items / len(tasks), items))
-    ends, null = (found.value, found.low, found.high), "all tasks together"
-    return [*rows, Measurement("transfer", "*", OVER, *ends, first.size, UNITS["success"], null=0.0, null_of=null)]
+    over = (found.value, found.low, found.high, first.size, UNITS["success"])
+    return [
+        *(_row("success", task, (BEST,), ordered) for task in tasks),
+        Measurement("transfer", "*", OVER, *over, null=0.0, null_of=TOGETHER),
+    ]
 
 
 def _row(what: str, task: str, path: tuple[str, ...], runs: Sequence[Any]) -> Measurement:

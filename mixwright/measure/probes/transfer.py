@@ -3,13 +3,14 @@
 Each run is supervised, on targets of training rows, with a fresh optimiser. After each, the probe reads greedy success on
 held-out items of every task, and the entropy of what is written. With `pairs` each run goes on with every other task: a task
 that the model does not know yet has nothing to lose at the start, so what the next task does to it shows only then. A run
-on all tasks together has the rows and steps of all single runs. At last the order that is best by these runs is tried beside
-all tasks together, with rows drawn anew, once per seed. All are on copies, with the adapter that is asked for. The planner
-`transfer_order` reads it. It is made before a run, and not after its branches.
+on all tasks together has the rows and steps of all single runs. Where orders differ for certain by these runs, the best one
+is tried beside all tasks together, for `tried` times as long, with rows drawn anew, once per seed. All are on copies, with
+the adapter that is asked for. The planner `transfer_order` reads it. It is made before a run, and not after its branches.
 
 Source: single-task runs and backward transfer of 2507.14783, whose equation could not be read; pairs are ours.
 Unit: share of held-out items; nats per token
-Cost: `seeds` times 4 K runs of `steps` steps, K (K - 1) more with pairs (`rows_trained`); a greedy pass after each.
+Cost: `seeds` times 2 K runs of `steps` steps, K (K - 1) more with pairs, and 2 K `tried` more where orders differ
+    (`rows_trained`); a greedy pass after each.
 Blind spot: what supervised steps do, also where the run has rewards; what so few steps do: damage of a long run is larger.
 """
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 NEEDS = ("torch", "transformers")
 
-LIMITS = {"learning_rate": (1e-12, 1e3), "items": (2, 1e6), "seeds": (1, 100)}
+LIMITS = {"learning_rate": (1e-12, 1e3), "items": (2, 1e6), "seeds": (1, 100), "tried": (1, 100)}
 LIMITS |= dict.fromkeys(("steps", "batch"), (1, 1e6))
 MOST = 24
 """Tasks, at most: pairs of more would be more runs than anybody waits for."""
@@ -51,6 +52,7 @@ class Transfer(Probe):
         learning_rate: that of the run to come.
         seeds: runs of each kind.
         pairs: whether each run goes on with every other task.
+        tried: times `steps` that each task gets where the best order is tried beside all tasks together.
         items: held-out items per task.
         adapter: which parameters are trained, as `train.adapter`.
     """
@@ -65,11 +67,12 @@ class Transfer(Probe):
         learning_rate: float = 5e-4,
         seeds: int = 2,
         pairs: bool = True,
+        tried: int = 2,
         items: int = 48,
         adapter: str = "full",
     ) -> None:
         self.steps, self.batch, self.learning_rate = steps, batch, learning_rate
-        self.seeds, self.pairs, self.items, self.adapter = seeds, pairs, items, adapter
+        self.seeds, self.pairs, self.tried, self.items, self.adapter = seeds, pairs, tried, items, adapter
         within("measure.options.transfer", {name: value for name, value in vars(self).items() if name in LIMITS}, **LIMITS)
 
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
@@ -83,7 +86,7 @@ class Transfer(Probe):
         if not 1 < len(train) <= MOST:
             expected = f"2 to {MOST} tasks with training rows that have targets, and with held-out items to grade"
             raise InputError(expected, f"{len(train)}", "Leave transfer out of measure.probes.")
-        sizes = Runs(self.steps, self.batch, self.learning_rate, self.seeds, self.pairs)
+        sizes = Runs(self.steps, self.batch, self.learning_rate, self.seeds, self.pairs, self.tried)
         adapter = create("adapters", self.adapter)
         model = adapter.wrap(copy.deepcopy(passes.learner.model)).eval()  # no dropout: runs differ by their rows alone
         losses = RowLosses(passes.learner, corpus)

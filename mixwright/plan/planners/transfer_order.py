@@ -3,9 +3,9 @@
 The order is the best of all (of a local search beyond eight tasks) by what short runs on one task did to the others, added
 up (`mixwright/estimates/orders.py`). The plan has stages where two things are shown and worth it (`least`): by the effects,
 with a certainty of `certain`, that this order is better than random ones; and that it ended better than all tasks together,
-with an interval above 0, when the probe tried both with rows drawn anew. Else the plan is one stage with all tasks. Each
-stage carries the success that is expected after it. A trial compares with `joint`, with `uniform`, which has the same
-borders, and, where the plan helps, with the same stages in random orders.
+with an interval above 0, when the probe tried both for longer with rows drawn anew, as it does where orders differ. Else the
+plan is one stage with all tasks. Each stage carries the success that is expected after it. A trial compares with `joint`,
+with `uniform`, which has the same borders, and, where the plan helps, with the same stages in random orders.
 
 Source: backward-transfer order of 2507.14783 (not accepted at ICLR 2026; from short runs to long ones is an assumption).
 Unit: share of steps; success, 0..1.
@@ -21,21 +21,29 @@ import numpy as np
 
 from mixwright.contracts import Planner
 from mixwright.errors import InputError, within
-from mixwright.estimates.orders import OVER, PLACE, TRANSFER, Effects, choose_order, effects_of, expected_success
+from mixwright.estimates.orders import (
+    CERTAIN,
+    LEAST,
+    OVER,
+    PLACE,
+    TRANSFER,
+    Effects,
+    choose_order,
+    effects_of,
+    expected_success,
+)
 from mixwright.plan.baseline import shares, task_counts
 from mixwright.records import Cell, Measurement, Plan, Stage, TrainingSetup
 
 OVER_ALL = "*"
 """Task of measurements over all tasks."""
-SEED = 11
-"""Of the draws of the test: a planner is pure."""
 
 
 class TransferOrder(Planner):
     """Stages by transfer.
 
     Args:
-        certain: certainty, 0..1, that orders differ, below which all tasks are trained together.
+        certain: certainty, 0..1, that orders differ, below which all tasks are trained together; the probe tries from .9 on.
         least: mean success over that of a random order, and over all tasks together, below which they are, too.
         equal: whether stages have equal steps; else steps follow the rows of each task.
         rehearsal: share of a stage's draws for earlier tasks that were measured below what was expected, 0..0.5.
@@ -43,7 +51,9 @@ class TransferOrder(Planner):
 
     EVIDENCE = (TRANSFER,)
 
-    def __init__(self, *, certain: float = 0.9, least: float = 0.02, equal: bool = True, rehearsal: float = 0.0) -> None:
+    def __init__(
+        self, *, certain: float = CERTAIN, least: float = LEAST, equal: bool = True, rehearsal: float = 0.0
+    ) -> None:
         self.certain, self.least, self.equal, self.rehearsal = certain, least, equal, rehearsal
         within("plan.options", vars(self), certain=(0, 1), least=(0, 1), rehearsal=(0, 0.5))
 
@@ -54,18 +64,21 @@ class TransferOrder(Planner):
         if training.steps < len(tasks):
             raise InputError(f"at least a step for each of {len(tasks)} tasks", f"{training.steps}", "Raise train.steps.")
         effects = effects_of(competence, tasks)
+        choice = choose_order(effects)
         names, over = _tried(competence, tasks)
         order = [tasks.index(name) for name in names]
-        choice = choose_order(effects, np.random.default_rng(SEED))
+        beside = "not tried beside all tasks together"
+        if over:
+            points = f"{100 * over.value:+.1f} points [{100 * over.low:+.1f}, {100 * over.high:+.1f}]"
+            beside = f"tried with other rows it ended {points} from all tasks together after as many steps"
         told = (
             f"{' then '.join(names)}: {100 * choice.gain:+.1f} points of mean success over a random order by short runs; "
             f"certainty {choice.certainty:.0%} that this is no noise of the probe, better than half of the orders in "
-            f"{choice.resampled:.0%} of resamples; tried with other rows it ended {100 * over.value:+.1f} points "
-            f"[{100 * over.low:+.1f}, {100 * over.high:+.1f}] from all tasks together after as many steps"
+            f"{choice.resampled:.0%} of resamples; {beside}"
         )
         if choice.certainty < self.certain or choice.gain < self.least:
             head = "all tasks together, because no order is shown to be better than others; the best would be"
-        elif over.low <= 0 or over.value < self.least:
+        elif over is None or over.low <= 0 or over.value < self.least:
             head = "all tasks together, because no order is shown to be better than that, though orders differ; the best is"
         else:
             return self._staged(counts, training, effects, order, tasks, told)
@@ -101,14 +114,17 @@ class TransferOrder(Planner):
         return Plan("transfer_order", tuple(stages), why=why)
 
 
-def _tried(measured: Sequence[Measurement], tasks: Sequence[str]) -> tuple[list[str], Measurement]:
-    """The order that the probe tried, and what it was above all tasks together. Raises InputError where it tried none."""
+def _tried(measured: Sequence[Measurement], tasks: Sequence[str]) -> tuple[list[str], Measurement | None]:
+    """The order that the probe found best, and what it was above all tasks together; None where it was not tried.
+
+    Raises:
+        InputError: the probe named no order of these tasks.
+    """
     rows = {(row.task, row.name): row for row in measured if row.probe == TRANSFER}
-    lacking = [name for name in ((OVER_ALL, OVER), *((task, PLACE) for task in tasks)) if name not in rows]
-    if lacking:
-        remedy = "Measure again: the probe of an earlier version, or of other tasks, did not try an order."
-        raise InputError(f"the probe transfer with an order of {', '.join(tasks)}", f"no {lacking[0][1]}", remedy)
-    return sorted(tasks, key=lambda task: rows[task, PLACE].value), rows[OVER_ALL, OVER]
+    if any((task, PLACE) not in rows for task in tasks):
+        remedy = "Measure again: the probe of an earlier version, or of other tasks, chose no order."
+        raise InputError(f"the probe transfer with an order of {', '.join(tasks)}", f"no {PLACE}", remedy)
+    return sorted(tasks, key=lambda task: rows[task, PLACE].value), rows.get((OVER_ALL, OVER))
 
 
 def _split(steps: int, sizes: np.ndarray) -> np.ndarray:
