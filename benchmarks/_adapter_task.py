@@ -93,11 +93,12 @@ def nats(model: Any, ids: Tensor) -> float:
         return float(loss_of(answer_logits(model, ids), ids))
 
 
-def batches(seed: int, sets: list[Tensor]) -> Iterator[Tensor]:
-    """Batches with an even share of each set."""
+def batches(seed: int, sets: list[Tensor], rows_of: list[int] | None = None) -> Iterator[Tensor]:
+    """Batches with so many rows of each set, or an even share."""
     rng = np.random.default_rng((seed, 2))
+    counts = rows_of or [BATCH // len(sets)] * len(sets)
     while True:
-        yield torch.cat([rows[rng.integers(len(rows), size=BATCH // len(sets))] for rows in sets])
+        yield torch.cat([rows[rng.integers(len(rows), size=count)] for rows, count in zip(sets, counts, strict=True)])
 
 
 def base_of(seed: int, given: Tasks, steps: int = BASE_STEPS) -> Learner:
@@ -128,6 +129,16 @@ def divergence(logits: Tensor, base: Tensor) -> Tensor:
     return (own.exp() * (own - base.log_softmax(-1))).sum(-1).mean()
 
 
+def draws_of(learner: Learner, given: Tasks, seed: int, rehearsed: float) -> Iterator[Tensor]:
+    """Batches of the new skill, with that share of facts and training rows of the old skill, half of it each."""
+    sets = [encoded(learner, [rotated(word) for word in given.words])]
+    if not rehearsed:
+        return batches(seed + 1, sets)
+    sets += [encoded(learner, given.facts), encoded(learner, [backward(word) for word in given.words])]
+    again = round(rehearsed * BATCH / 2)
+    return batches(seed + 1, sets, [BATCH - 2 * again, again, again])
+
+
 @dataclass(frozen=True)
 class Trained:
     """A training of the new skill."""
@@ -148,8 +159,9 @@ def train(
     *,
     until: float = 2.0,
     penalty: float = 0.0,
+    rehearsed: float = 0.0,
 ) -> Trained:
-    """Train a copy on the new skill alone, measuring as it goes.
+    """Train a copy on the new skill, measuring as it goes.
 
     Args:
         learner: the base; only read.
@@ -160,13 +172,14 @@ def train(
         seed: of the draws.
         until: skill at which it stops.
         penalty: coefficient of KL(model || base) on the training rows.
+        rehearsed: share of each batch that is facts and rows of the old skill.
     """
     model = wrap(copy.deepcopy(learner.model))
     held = {"skill": given.new, "facts": given.facts, "old": given.old}
     rows_of: Mapping[str, Tensor] = {name: encoded(learner, pairs) for name, pairs in held.items()}
     free = [own for own in model.parameters() if own.requires_grad]
     optimiser = torch.optim.AdamW(free, lr=rate, betas=(0.9, 0.99), weight_decay=0.0)
-    draws = batches(seed + 1, [encoded(learner, [rotated(word) for word in given.words])])
+    draws = draws_of(learner, given, seed, rehearsed)
     curve: list[dict[str, float]] = []
     seconds = 0.0
     for step in range(steps + 1):

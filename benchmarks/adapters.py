@@ -2,8 +2,10 @@
 
 A model of 0.11 million parameters knows 96 facts and writes words backward; then it is trained on a new skill alone (the
 first letter goes to the end), all of it (`full`), by LoRA on every matrix (`lora`), by LoRA with about as many parameters
-as SVF has (`lora as small`), by SVF (`svf`), or not at all (`frozen`). Arms are compared where each first answers the
-level's share of held-out rows (`LEVEL`), interpolated between measurements; runs that do not reach it are counted.
+as SVF has (`lora as small`), by SVF (`svf`), or not at all (`frozen`). Beside them stands the simple rule of who still has
+the old rows: a quarter of each batch is facts and rows of the old skill (`full, rehearsing`). Arms are compared where each
+first answers the level's share of held-out rows (`LEVEL`), interpolated between measurements; runs that do not reach it are
+counted.
 
 Dial: the model of `full`, trained on to `TUNED` or for `MOST` steps, mixed with its base over alpha, against the same run
 stopped early, and against fine-tuning with a penalty on KL(model || base), interpolated to the KL of the dial on held-out
@@ -39,11 +41,14 @@ from mixwright_lab.workers import spread
 SEEDS = tuple(range(0, 8 * 37, 37))
 LEVEL, TUNED, MOST = 0.8, 0.97, 500
 SMALL = {"rank": 1, "targets": ["q_proj", "v_proj", "down_proj"]}
+REHEARSING, REHEARSED = "full, rehearsing", 0.25
+"""The arm of old rows, at the rate of `full`, and their share."""
 ARMS: Mapping[str, tuple[str, Mapping[str, Any], float]] = {
     "full": ("full", {}, 1e-4),
     "lora": ("lora", {"rank": 8}, 3e-4),
     "lora as small": ("lora", SMALL, 1e-2),
     "svf": ("svf", {}, 3e-2),
+    REHEARSING: ("full", {}, 1e-4),
 }
 """Arm -> adapter, options, learning rate."""
 ALPHAS = tuple(round(0.1 * place, 1) for place in range(1, 11))
@@ -65,7 +70,9 @@ def try_one(job: tuple[int, bool]) -> dict[str, Any]:
         made.wrap(copy.deepcopy(learner.model))
         wrapped = time.process_time() - begun
         tuned = name == "full"
-        out = task.train(learner, given, made.wrap, rate, 40 if quick else MOST, seed, until=TUNED if tuned else LEVEL)
+        again = REHEARSED if name == REHEARSING else 0.0
+        steps, until = 40 if quick else MOST, TUNED if tuned else LEVEL
+        out = task.train(learner, given, made.wrap, rate, steps, seed, until=until, rehearsed=again)
         found["arms"][name] = {"parameters": out.parameters, "wrapping": wrapped, "curve": out.curve}
         if tuned:
             found["dial"] = dial(learner, Learner(copy.deepcopy(out.model), learner.tokenizer, "tuned"), given, quick=quick)
@@ -222,6 +229,8 @@ def dial_figures(rows: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], lis
         "KL of the dial at the level, nats per token": mean_of(far),
         "at the KL of the dial, penalised": {name: mean_of(values) for name, values in leashed.items()},
         "facts, dial minus penalised at equal KL": paired(dialled, leashed["facts"]),
+        "facts, dial minus rehearsing": paired(dialled, at_level(rows, REHEARSING, "facts")),
+        "old skill, dial minus rehearsing": paired(old, at_level(rows, REHEARSING, "old")),
         "old skill at the level": mean_of(old),
         "old skill, dial minus stopped early": paired(old, at_level(rows, "full", "old")),
         "old skill, dial minus penalised at equal KL": paired(old, leashed["old"]),
@@ -253,7 +262,7 @@ def measure(quick: bool) -> Result:
     seeds: Sequence[int] = SEEDS[:2] if quick else SEEDS
     rows = spread(try_one, [(seed, quick) for seed in seeds], say="seed")
     figures, differences = dial_figures(rows)
-    pairs = (("svf", "full"), ("svf", "lora as small"), ("lora", "full"), ("svf", "lora"))
+    pairs = (("svf", "full"), ("svf", "lora as small"), ("lora", "full"), ("svf", "lora"), (REHEARSING, "full"))
     contrasts = {
         f"{name}, {one} minus {other}": paired(at_level(rows, one, name), at_level(rows, other, name))
         for name in ("facts", "old", "nats", "step")
