@@ -71,6 +71,8 @@ class Probe(ABC):
 
     ONCE: ClassVar[bool] = False
     """Whether it is made before a run only, and not after each branch of a trial, where nothing would read it."""
+    TRAINS: ClassVar[bool] = False
+    """Whether it trains copies of the model, so that its cost does not follow the items: a dry run leaves it out."""
 
     @abstractmethod
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:

@@ -14,9 +14,10 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from mixwright import catalog
 from mixwright.config import RunConfig
 from mixwright.corpus.trainable import has_pairs
-from mixwright.errors import InputError
+from mixwright.errors import InputError, some
 from mixwright.learner.bases import TINY
 from mixwright.records import Plan, Stage, from_data
 from mixwright.runs import RunFolder
@@ -121,7 +122,7 @@ def _measuring(config: RunConfig, corpus: Corpus, learner: Learner) -> tuple[flo
     from mixwright.measure.stage import measure_learner
 
     held_out = corpus.select(split="eval")
-    probes = tuple(name for name in config.measure.probes if name != "retention")  # it trains, whatever the items
+    probes = tuple(name for name in config.measure.probes if name not in _training_probes(config))
     ids, began, each = [example.id for example in held_out], perf_counter(), 0.0
     count = 2
     while True:
@@ -133,6 +134,11 @@ def _measuring(config: RunConfig, corpus: Corpus, learner: Learner) -> tuple[flo
         if count >= min(ITEMS, len(ids)) or now - began + each * ITEMS > SECONDS:
             return each, len(own)
         count = ITEMS
+
+
+def _training_probes(config: RunConfig) -> tuple[str, ...]:
+    """Probes that train copies of the model: what they cost, and need, does not follow from a few items."""
+    return tuple(name for name in config.measure.probes if catalog.load("probes", name).TRAINS)
 
 
 def _training(config: RunConfig, corpus: Corpus, learner: Learner, scratch: Path) -> tuple[float, int]:
@@ -214,7 +220,9 @@ def told(parts: Sequence[tuple[str, float]], config: RunConfig, timing: Timing) 
     shown = [f"{name} {about(value)}" for name, value in parts]
     shape = f"({len(arms.first)} arms x {config.trial.seeds} seeds)"
     whole = about(sum(value for _, value in parts))
+    probes = _training_probes(config)
+    left_out = f"nulls and what the probe{'s' * (len(probes) > 1)} {some(probes)} will train" if probes else "nulls"
     return (
-        f"about {whole} minutes: {', '.join(shown)} {shape}, without nulls. Timed here, in one process: {timing.items} "
+        f"about {whole} minutes: {', '.join(shown)} {shape}, without {left_out}. Timed here, in one process: {timing.items} "
         f"items at {timing.item:.2g} s each and {timing.steps} training steps at {timing.step:.2g} s each"
     )

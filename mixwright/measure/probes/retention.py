@@ -53,6 +53,8 @@ class Retention(Probe):
         items: held-out rows per task.
     """
 
+    TRAINS = True
+
     def __init__(
         self,
         *,

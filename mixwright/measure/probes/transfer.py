@@ -58,6 +58,7 @@ class Transfer(Probe):
     """
 
     ONCE = True
+    TRAINS = True
 
     def __init__(
         self,
