@@ -32,6 +32,7 @@ WRONG = {
     "a value in column 'question', got null": {"question": None, "answer": "4"},
     r"corpus\.columns: {knobs: \"\"}": {"prompt": "p", "knobs": {"a": "b"}},
     "rename the column .*{level": {"prompt": "p", "level": "high"},
+    "a task of another name": {"prompt": "p", "task": "*"},
 }
 
 

@@ -190,6 +190,21 @@ def test_the_best_order_is_tried_longer_where_orders_differ_and_only_there(confl
     assert len(planned(found).stages) == (3 if conflict else 1)
 
 
+@pytest.mark.parametrize("name", ["all tasks together", "the best order", "a, then b"])
+def test_a_task_that_measurements_would_be_mistaken_for_is_refused(name: str) -> None:
+    rows = [
+        Example(f"{task} {number}", task, f"{task} {number} = ", target="1", answer="1", split=("train", "eval")[number % 2])
+        for task in (name, "other")
+        for number in range(20)
+    ]
+    corpus = Corpus.from_examples(rows)
+    size = ModelConfig(width=16, depth=1, heads=1, vocabulary=264)
+    learner = build_tiny([row.prompt for row in corpus], size, seed=0)
+    config = MeasureConfig(items=10, samples=1, max_new_tokens=2, probes=("transfer",))
+    with pytest.raises(InputError, match=f"got '{name}'. Rename"):
+        measure_learner(learner, corpus, config, seed=0)
+
+
 def taught() -> tuple[Learner, Corpus]:
     """A model that knows three tasks on one digit each; rows of `b` hold those of `a`, and those of `c` hold neither."""
     rng, found = random.Random(1), []

@@ -71,6 +71,8 @@ def example_of(row: Any, place: Place, config: CorpusConfig, split: str, done: C
     used = {theirs for ours, theirs in found.items()}
     extra = {name: value for name, value in row.items() if name not in used and value is not None}
     task = _word(values.get("task", config.task), "task", place)
+    if task == "*":
+        raise place.error("a task of another name", "'*', which stands for all tasks in tables", "Rename it.")
     empty = [theirs for ours, theirs in found.items() if ours in ("prompt", "messages", "text") and row[theirs] is None]
     done = Counter() if done is None else done
     texts = _texts(values, extra, row, empty, place, done)

@@ -28,7 +28,7 @@ from mixwright.contracts import Probe
 from mixwright.errors import InputError, within
 from mixwright.estimates.chance import FULL_MARKS
 from mixwright.measure.row_losses import RowLosses, rows_by_task
-from mixwright.measure.transfers import Runs, watch_transfer
+from mixwright.measure.transfers import BEST, THEN, TOGETHER, Runs, watch_transfer
 from mixwright.records import Measurement
 
 if TYPE_CHECKING:
@@ -77,13 +77,19 @@ class Transfer(Probe):
         within("measure.options.transfer", {name: value for name, value in vars(self).items() if name in LIMITS}, **LIMITS)
 
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
-        """See the class. Raises InputError where fewer than two tasks have training rows with targets and items to grade."""
+        """See the class. Raises InputError where fewer than two tasks have training rows with targets and items to grade.
+
+        Names of tasks that its measurements would be mistaken for are refused, too.
+        """
         train = rows_by_task(corpus, "train") or rows_by_task(corpus, None)
         items: dict[str, list[Any]] = {}
         for item in passes.items:
             if len(items.setdefault(item.task, [])) < self.items:
                 items[item.task].append(item)
         train = {task: rows for task, rows in train.items() if len(items.get(task, ())) > 1}
+        if mistaken := [task for task in train if task in (TOGETHER, BEST, "*") or THEN in task]:
+            expected = f"tasks of other names than '{TOGETHER}', '{BEST}' and '*', and without '{THEN}' in them"
+            raise InputError(expected, repr(mistaken[0]), "Rename the task, or leave transfer out of measure.probes.")
         if not 1 < len(train) <= MOST:
             expected = f"2 to {MOST} tasks with training rows that have targets, and with held-out items to grade"
             raise InputError(expected, f"{len(train)}", "Leave transfer out of measure.probes.")
