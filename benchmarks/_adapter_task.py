@@ -41,6 +41,10 @@ class Tasks:
     words: list[str]
     """Of both skills' training rows."""
 
+    def held(self) -> dict[str, Pairs]:
+        """What is measured as a training goes on."""
+        return {"skill": self.new, "facts": self.facts, "old": self.old}
+
 
 def tasks(seed: int) -> Tasks:
     """The tasks of a seed."""
@@ -141,45 +145,41 @@ def draws_of(learner: Learner, given: Tasks, seed: int, rehearsed: float) -> Ite
 
 @dataclass(frozen=True)
 class Trained:
-    """A training of the new skill."""
+    """A model, and how it got there."""
 
     model: Any
     curve: list[dict[str, float]]
-    """Step, CPU seconds of the steps alone, skill, facts, old skill, and nats of the facts, every `EVERY` steps."""
+    """Step, CPU seconds of the steps alone, share of each held row's set, nats of the facts, every `EVERY` steps."""
     parameters: int
 
 
 def train(
     learner: Learner,
-    given: Tasks,
+    held: Mapping[str, Pairs],
+    draws: Iterator[Tensor],
     wrap: Callable[[Any], Any],
     rate: float,
     steps: int,
-    seed: int,
     *,
     until: float = 2.0,
     penalty: float = 0.0,
-    rehearsed: float = 0.0,
 ) -> Trained:
-    """Train a copy on the new skill, measuring as it goes.
+    """Train a copy, measuring as it goes.
 
     Args:
         learner: the base; only read.
-        given: the tasks.
+        held: rows that are measured; `skill` is what is learnt, and `facts` what is known.
+        draws: batches of token ids.
         wrap: an adapter's.
         rate: of AdamW; constant after 20 steps.
         steps: at most.
-        seed: of the draws.
         until: skill at which it stops.
         penalty: coefficient of KL(model || base) on the training rows.
-        rehearsed: share of each batch that is facts and rows of the old skill.
     """
     model = wrap(copy.deepcopy(learner.model))
-    held = {"skill": given.new, "facts": given.facts, "old": given.old}
     rows_of: Mapping[str, Tensor] = {name: encoded(learner, pairs) for name, pairs in held.items()}
     free = [own for own in model.parameters() if own.requires_grad]
     optimiser = torch.optim.AdamW(free, lr=rate, betas=(0.9, 0.99), weight_decay=0.0)
-    draws = draws_of(learner, given, seed, rehearsed)
     curve: list[dict[str, float]] = []
     seconds = 0.0
     for step in range(steps + 1):

@@ -72,7 +72,8 @@ def try_one(job: tuple[int, bool]) -> dict[str, Any]:
         tuned = name == "full"
         again = REHEARSED if name == REHEARSING else 0.0
         steps, until = 40 if quick else MOST, TUNED if tuned else LEVEL
-        out = task.train(learner, given, made.wrap, rate, steps, seed, until=until, rehearsed=again)
+        draws = task.draws_of(learner, given, seed, again)
+        out = task.train(learner, given.held(), draws, made.wrap, rate, steps, until=until)
         found["arms"][name] = {"parameters": out.parameters, "wrapping": wrapped, "curve": out.curve}
         if tuned:
             found["dial"] = dial(learner, Learner(copy.deepcopy(out.model), learner.tokenizer, "tuned"), given, quick=quick)
@@ -83,8 +84,7 @@ def try_one(job: tuple[int, bool]) -> dict[str, Any]:
 
 def frozen(learner: Learner, given: task.Tasks) -> dict[str, float]:
     """What the base does."""
-    rows = {"skill": given.new, "facts": given.facts, "old": given.old}
-    found = {name: task.known(learner.model, task.encoded(learner, pairs)) for name, pairs in rows.items()}
+    found = {name: task.known(learner.model, task.encoded(learner, pairs)) for name, pairs in given.held().items()}
     return found | {"nats": task.nats(learner.model, task.encoded(learner, given.facts))}
 
 
@@ -152,7 +152,8 @@ def penalised(learner: Learner, given: task.Tasks, seed: int, penalty: float, *,
     """All of the model trained with a penalty on KL to the base, and how far it went."""
     _, _, rate = ARMS["full"]
     steps = 20 if quick else PENALISED_STEPS
-    out = task.train(learner, given, create("adapters", "full").wrap, rate, steps, seed, penalty=penalty)
+    draws, wrap = task.draws_of(learner, given, seed, 0.0), create("adapters", "full").wrap
+    out = task.train(learner, given.held(), draws, wrap, rate, steps, penalty=penalty)
     ids = task.encoded(learner, given.new)
     with torch.no_grad():
         kl = task.divergence(task.answer_logits(out.model, ids), task.answer_logits(learner.model, ids))
