@@ -12,6 +12,7 @@
 .PHONY: demo announce check test lab oldest slow mutants tree clean
 .NOTPARALLEL:
 SHELL := /bin/bash
+unexport PYTHONDONTWRITEBYTECODE  # without bytecode each of hundreds of processes would compile torch and TRL anew: twice the time
 
 VENV := .venv
 BIN := $(VENV)/bin
