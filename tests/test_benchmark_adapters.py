@@ -9,6 +9,7 @@ import torch
 
 from benchmarks import _adapter_task as task
 from benchmarks.adapters import crossing, paired
+from benchmarks.routing import contrast, new_skill, rows_of
 
 PLACES = ((0.0, 1.0), (0.6, 0.7), (0.5, 0.5), (0.9, 0.1))
 CURVE = [{"skill": skill, "facts": facts} for skill, facts in PLACES]
@@ -43,3 +44,25 @@ def test_tasks_share_no_word_between_training_and_held_out_rows() -> None:
     assert not {prompt[2:-1] for prompt, _ in given.new} & set(given.words)
     assert len({prompt for prompt, _ in given.facts}) == task.FACTS
     assert (task.backward("abc"), task.rotated("abc")) == (("b:abc=", "cba"), ("r:abc=", "bca"))
+
+
+def test_skills_of_the_routing_benchmark_by_hand() -> None:
+    assert [new_skill(number, "marked", "abc") for number in range(3)] == [
+        ("r:abc=", "bca"),
+        ("s:abc=", "bac"),
+        ("m:abc=", "aba"),
+    ]
+    assert new_skill(1, "unmarked", "abc") == ("x:abc=", "bac")
+
+
+def test_a_word_has_one_skill_where_skills_share_their_mark() -> None:
+    words = [f"{letter}bc" for letter in "abcdefghijklmnopqrstuvwxyz"]
+    prompts = [[prompt for prompt, _ in own] for own in rows_of("unmarked", words)]
+    assert [own[0][2] for own in prompts] == ["a", "j", "s"]
+    assert sorted(prompt for own in prompts for prompt in own) == [f"x:{word}=" for word in words]
+    assert [len(own) for own in rows_of("marked", words)] == [26, 26, 26]
+
+
+def test_arms_are_compared_over_all_five_tasks() -> None:
+    rows = [{"success": {"a": [1.0, 0, 0, 0, 0], "b": [0.0, 0, 0, 1, 1]}}, {"success": {"a": [1.0] * 5, "b": [0.0] * 5}}]
+    assert contrast(rows, "a", "b").value == pytest.approx((-0.2 + 1.0) / 2)
