@@ -331,10 +331,11 @@ def test_rows_with_right_labels_beat_as_many_random_ones_and_all(tried: tuple[Ru
     ]
     lines = told(result)
     assert lines[0].startswith(f"Train on clean ({result.selection.rows} of {ROWS} rows): success +")
-    assert "target tokens" in lines[1]
+    assert lines[1].startswith("Held-out loss")
+    assert "target tokens" in lines[2]
     # 40 steps of 16 rows, a digit and an end token each
     assert {*result.selection.trained_on.values()} == {2 * STEPS * BATCH}
-    assert f"15 trainings, {15 * STEPS} steps, {15 * 2 * STEPS * BATCH:,} target tokens" in lines[2]
+    assert f"15 trainings, {15 * STEPS} steps, {15 * 2 * STEPS * BATCH:,} target tokens" in lines[3]
     losses = {
         effect.against: effect.difference for effect in result.effects if (effect.arm, effect.name) == ("mined", "loss")
     }

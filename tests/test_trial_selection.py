@@ -89,6 +89,35 @@ def test_few_seeds_say_nothing_and_the_price_is_told() -> None:
     ]
 
 
+def test_success_of_nobody_compares_no_rows_and_the_loss_is_told() -> None:
+    def nothing_right(loss: float, seed: int) -> ItemScores:
+        items: list[Item] = [("t", None, str(n)) for n in range(20)]
+        zero = dict.fromkeys(items, 0.0)
+        losses = dict.fromkeys(items, loss + 0.01 * seed)
+        return ItemScores({"greedy": zero, "greedy.swapped": zero, "pass@1": zero, "pass@1.swapped": zero, "loss": losses})
+
+    nats = {"frozen": 3.0, "all": 2.0, "random_like": 2.25, "mined": 2.5}
+    table = {arm: {seed: nothing_right(loss, seed) for seed in range(5)} for arm, loss in nats.items()}
+    findings = Findings(table, [], {}, "greedy", 0.05)
+    found = contrasts(findings, [("mined", arm) for arm in AGAINST])
+    costs = {"all": 10.0, "mined": 9.0}
+    selection = advise("best", found, rows=5, of=100, made=False, costs=costs, price="3 trainings", answered=False)
+    assert selection.advice == "cannot tell"
+    assert selection.advice not in RECOMMENDED
+    assert selection.sentence == (
+        "Cannot tell whether best (5 of 100 rows) is worth it: no arm has any of the 20 held-out items right, so success "
+        "does not compare rows."
+    )
+    effects = tuple(effect for contrast in found for effect in effects_of(findings, contrast))
+    empty = dict.fromkeys(("arms", "references", "nulls", "seeds", "judgements", "rows"), ())
+    result = TrialResult(**empty, effects=effects, rollouts={}, target={}, selection=selection)  # type: ignore[arg-type]
+    line = told(result)[1]
+    assert line.startswith("Held-out loss, nats per token, lower is better: -0.5 [")
+    assert "+0.5 [" in line
+    assert "+0.25 [" in line
+    assert line.endswith("against random_like.")
+
+
 def two_tasks(success: float, loss: float) -> ItemScores:
     items: list[Item] = [(task, None, f"{task}{n}") for task in "ab" for n in range(20)]
     right = {item: float(int(item[2][1:]) < round(success * 20)) for item in items}

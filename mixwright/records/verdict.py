@@ -9,7 +9,7 @@ from typing import Any, Literal
 ChangeWord = Literal["improves", "worsens", "commonest", "less dependent", "sharper", "no change", "cannot tell"]
 LeverWord = Literal["helps", "harms", "no change", "cannot tell"]
 ClaimKind = Literal["learnt", "damaged", "commonest", "less dependent", "sharper", "unchanged", "cannot tell"]
-SelectionAdvice = Literal["train on it", "fewer rows do", "keep all rows", "not recommended", "too few seeds"]
+SelectionAdvice = Literal["train on it", "fewer rows do", "keep all rows", "not recommended", "too few seeds", "cannot tell"]
 Proof = Literal["not tried", "beats its nulls", "does not beat its nulls"]
 
 

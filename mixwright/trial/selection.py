@@ -24,6 +24,7 @@ def advise(
     costs: Mapping[str, float],
     price: str,
     rule: str = "",
+    answered: bool = True,
 ) -> Selection:
     """What to do with mined rows: the first rule that holds decides.
 
@@ -36,18 +37,18 @@ def advise(
         costs: arm -> what a branch was trained on: target tokens (SFT, DPO) or rollouts (GRPO), mean over seeds.
         price: of the trial, in words.
         rule: what the arm `simple_rule` trains on, in words that follow "against".
+        answered: whether any arm has any held-out item right; success of none compares no rows.
     """
     by = {contrast.against: contrast for contrast in found}
     chance = by.get(RANDOM)
-    advice, why = _decided(by, made=made, rule=rule)
+    advice, why = _decided(by, made=made, rule=rule, answered=answered)
     what = f"{rows:,} new rows" if made else f"{rows:,} of {of:,} rows"
     head = {
         "train on it": f"Train on {name} ({what})",
         "fewer rows do": f"{name} ({what}) does as well as all rows",
         "keep all rows": f"Keep all rows, not {name} ({what})",
         "not recommended": f"Not recommended: {name} ({what})",
-        "too few seeds": f"Cannot tell whether {name} ({what}) is worth it",
-    }[advice]
+    }.get(advice, f"Cannot tell whether {name} ({what}) is worth it")
     close = None if chance is None else chance.change.success
     return Selection(
         name=name,
@@ -62,7 +63,7 @@ def advise(
     )
 
 
-def _decided(by: Mapping[str, Contrast], *, made: bool, rule: str) -> tuple[SelectionAdvice, str]:
+def _decided(by: Mapping[str, Contrast], *, made: bool, rule: str, answered: bool) -> tuple[SelectionAdvice, str]:
     """The advice, and why; `by`: the reference of a contrast -> the contrast with it."""
     chance, untrained, whole, right = (by.get(arm) for arm in (RANDOM, the("untrained"), "all", RIGHT))
     if chance is None or untrained is None or (whole is None and right is None):
@@ -72,6 +73,8 @@ def _decided(by: Mapping[str, Contrast], *, made: bool, rule: str) -> tuple[Sele
     gain = f"{better} {change_told(moved, outcome)} against {'random' if made else 'as many random'} rows"
     if moved.seeds < FEWEST_SEEDS:
         return "too few seeds", f"{moved.seeds} of {FEWEST_SEEDS} seeds that a word takes at least ({gain})"
+    if not answered:
+        return "cannot tell", f"no arm has any of the {moved.items:,} held-out items right, so success does not compare rows"
     if moved.low <= 0 <= moved.high:
         return "not recommended", f"{gain}: the interval includes 0, so it is not shown that it matters which rows are taken"
     if moved.high < 0:
@@ -120,4 +123,17 @@ def told(result: TrialResult) -> list[str]:
     if kept is not None and result.decoding in GRADED:
         ends = ", ".join(f"{100 * end:+.1f}" for end in (kept.low, kept.high))
         lines.append(f"Of what was mastered or is protected: {100 * kept.value:+.1f} points [{ends}] against not training.")
+    lines += _losses(result)
     return [*lines, f"Trained on, {unit} of a branch: {costs}.", f"What this answer cost: {found.price}."]
+
+
+def _losses(result: TrialResult) -> list[str]:
+    """Held-out loss of mined rows beside that of every reference, where it was measured and is not the outcome itself."""
+    reading = READINGS["loss"]
+    if READINGS[result.decoding] is reading:
+        return []
+    found = {
+        effect.against: effect.difference for effect in result.effects if (effect.arm, effect.name) == (MINED, reading.name)
+    }
+    moved = [f"{own.value:+.3g} [{own.low:+.3g}, {own.high:+.3g}] against {arm}" for arm, own in found.items()]
+    return [f"Held-out {reading.name}, {reading.unit}, lower is better: {', '.join(moved)}."] if moved else []

@@ -11,7 +11,7 @@ from mixwright.config import RunConfig
 from mixwright.estimates.judgement import FEWEST_SEEDS
 from mixwright.estimates.outcome import item_scores
 from mixwright.estimates.protected import protected_items
-from mixwright.estimates.readings import Outcome, outcome_of
+from mixwright.estimates.readings import GRADED, READINGS, Outcome, outcome_of
 from mixwright.records import Effect, Judgement, Selection, TrialResult
 from mixwright.runs import RunFolder
 from mixwright.trial.arm_roles import MINED, RANDOM, Arms, of_data, the
@@ -93,12 +93,17 @@ def summarise(
         decoding=findings.decoding,
         margin=config.trial.margin,
         notes=(*_notes(config, findings, bases, effects), *notes),
-        selection=None if data is None else _advised(data, own, branches, config, sum(rollouts.values())),
+        selection=None if data is None else _advised(data, own, branches, config, rollouts, findings),
     )
 
 
 def _advised(
-    data: Mined, own: Sequence[Contrast], branches: Sequence[BranchFiles], config: RunConfig, rollouts: int
+    data: Mined,
+    own: Sequence[Contrast],
+    branches: Sequence[BranchFiles],
+    config: RunConfig,
+    charged: Mapping[str, int],
+    findings: Findings,
 ) -> Selection:
     """The advice on mined rows, with what each arm was trained on and what the answer cost."""
     trained = [branch for branch in branches if branch.info.trained]
@@ -109,10 +114,14 @@ def _advised(
     unit = "rollouts" if config.train.objective == "grpo" else "target tokens"
     steps, whole = sum(len(branch.steps) for branch in trained), sum(costs.values()) * config.trial.seeds
     price = f"{len(trained)} trainings, {steps:,} steps, {whole:,.0f} {unit}"
+    rollouts = sum(charged.values())
     price += f", {rollouts:,} rollouts to measure" if rollouts and unit != "rollouts" else ""
     price += f"; mining: {data.price}" if data.price else ""
     rows: dict[str, Any] = {"rows": data.rows, "of": data.of, "made": data.made}
-    return advise(data.name, own, **rows, costs=costs, price=price, rule=data.rule)
+    column = READINGS[findings.decoding].column
+    every = [scores.scores.get(column, {}) for of_arm in findings.scores.values() for scores in of_arm.values()]
+    answered = findings.decoding not in GRADED or any(value > 0 for scores in every for value in scores.values())
+    return advise(data.name, own, **rows, costs=costs, price=price, rule=data.rule, answered=answered)
 
 
 def _findings(config: RunConfig, names: Sequence[str], branches: Sequence[BranchFiles]) -> Findings:

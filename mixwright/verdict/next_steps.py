@@ -96,6 +96,10 @@ def _of_mined(again: str, run: RunFolder, found: Selection) -> Code:
     """What to do with mined rows that were tried."""
     if found.advice in ("train on it", "fewer rows do"):
         return Code("Train on these rows", str(run.path / "mine" / f"{found.name}.parquet"))
+    if found.advice == "cannot tell":
+        return Code(
+            "Take a starting model that has some held-out items right, more steps, or easier items, and try again", again
+        )
     words = shlex.split(again)
     if words[1:2] == ["mine"]:
         command = with_option(again, "--miner", "MINER")
