@@ -7,8 +7,8 @@ and all tasks together contradict each other. In worlds of two-way damage no tas
 last is left; in worlds without damage each task's rows hold some of all; in worlds of mutual help all letters ask for the
 same digit. Every order of three stages is trained from one model, orders that begin alike sharing their beginnings, with
 eight seeds each. Beside them: no training, all tasks together in one stage, all together with a new optimiser at the
-places of the borders, and one task alone for as many steps, the one whose run is best after as many steps as a run of the
-probe has, by the other seeds: in worlds of wrong rows one task's rows are all right, so that what helps is a choice of data.
+places of the borders, and one task alone for as many steps, the one whose short runs, as many and as long as the probe's,
+end best: in worlds of wrong rows one task's rows are all right, so that what helps is a choice of data.
 
 Two words are judged by the eight seeds. Orders differ: the order that is best by the other seven is better than the mean of
 all orders by five points or more, with an interval above 0. Stages are better: the same order is better than all tasks
@@ -177,31 +177,28 @@ def try_one(job: Job) -> dict[str, Any]:
     return {"kind": job.kind, "world": job.world, "seed": job.seed, "success": found, "cpu": time.process_time() - start}
 
 
-def alone_of(job: Job) -> dict[str, Any]:
-    """Success of all tasks after each task alone: after as many steps as a run of the probe, and after all steps."""
-    bench, start, found = begun(job.kind, job.world), time.process_time(), {}
-    for place, task in enumerate(TASKS):
-        key = (job.world, job.seed or 0, 77, place)
-        short, whole = (
-            bench.trained(bench.learner.model, bench.train[task], n, key) for n in (PROBE.steps, len(TASKS) * STEPS)
-        )
-        found[task] = {"short": bench.mean(short), "whole": bench.mean(whole)}
-    return {"alone": found, "cpu": time.process_time() - start}
-
-
 def keep_one(job: Job) -> dict[str, Any]:
-    """As `try_one` and `alone_of`, or as they were kept."""
-    found = kept(Path(__file__), repr(job), lambda: try_one(job))
-    if job.seed is None:
-        return found
-    alone = kept(Path(__file__), f"alone {job!r}", lambda: alone_of(job))
-    return found | {"alone": alone["alone"], "cpu": found["cpu"] + alone["cpu"], "commit, alone": alone["commit"]}
+    """As `try_one`, or as it was kept."""
+    return kept(Path(__file__), repr(job), lambda: try_one(job))
 
 
-def alone(seeds: Sequence[Mapping[str, Any]]) -> np.ndarray:
-    """Success of each seed after the task alone that is best by the short runs of the other seeds."""
-    short, whole = (np.array([[row["alone"][task][part] for task in TASKS] for row in seeds]) for part in ("short", "whole"))
-    return np.array([whole[place, np.delete(short, place, 0).mean(0).argmax()] for place in range(len(seeds))])
+def alone_of(job: Job) -> dict[str, Any]:
+    """The task whose short runs end best, mean of as many as the probe has, and success after it alone with every seed."""
+    bench, start = begun(job.kind, job.world), time.process_time()
+
+    def ended(task: str, steps: int, seed: int, part: int) -> float:
+        key = (job.world, seed, part, TASKS.index(task))
+        return bench.mean(bench.trained(bench.learner.model, bench.train[task], steps, key))
+
+    short = {task: float(np.mean([ended(task, PROBE.steps, seed, 76) for seed in range(PROBE.seeds)])) for task in TASKS}
+    task = max(short, key=lambda name: short[name])
+    success = [ended(task, len(TASKS) * STEPS, seed, 77) for seed in range(SEEDS)]
+    return {"short": short, "task": task, "success": success, "cpu": time.process_time() - start}
+
+
+def keep_alone(job: Job) -> dict[str, Any]:
+    """As `alone_of`, or as it was kept."""
+    return kept(Path(__file__), f"alone {job!r}", lambda: alone_of(job))
 
 
 def _planned(bench: Bench, sizes: Runs) -> dict[str, Any]:
@@ -234,8 +231,13 @@ def _planned(bench: Bench, sizes: Runs) -> dict[str, Any]:
     return {"order": order, "said": said, "why": plan.why["stages"], "expected": expected, "cost": cost}
 
 
-def world_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """One world: truth by its seeds, and what the planner said by either probe."""
+def world_of(rows: Sequence[Mapping[str, Any]], alone: Sequence[float]) -> dict[str, Any]:
+    """One world: truth by its seeds, and what the planner said by either probe.
+
+    Args:
+        rows: of the world: its probe's, and one per seed.
+        alone: success of each seed after one task alone.
+    """
     (probe,), seeds = [row for row in rows if row["seed"] is None], [row for row in rows if row["seed"] is not None]
     orders = ["".join(order) for order in itertools.permutations(TASKS)]
     table = np.array([[row["success"][order] for order in orders] for row in seeds])
@@ -247,7 +249,7 @@ def world_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "stages are better": interval((best - joint).tolist()),
     }
     arms = {arm: interval([row["success"][arm] for row in seeds]) for arm in (FROZEN, JOINT, RESETS)}
-    single = alone(seeds)
+    single = np.array(alone[: len(seeds)])
     arms[ALONE] = interval(single.tolist())
     truth = {word: gain.low > 0 and gain.value >= MATTERS for word, gain in gains.items()}
     found = {"kind": probe["kind"], "world": probe["world"], "truth": truth, "the best order less": gains}
@@ -287,7 +289,10 @@ def measure(quick: bool) -> Result:
     jobs = [Job(*world, seed) for world in worlds for seed in (None, *range(seeds))]
     jobs += [Job(*world, seed) for world in under for seed in (None, *range(UNDER_SEEDS))]
     rows = spread(keep_one, jobs, say="world and seed")
-    every = [world_of([row for row in rows if (row["kind"], row["world"]) == world]) for world in (*worlds, *under)]
+    both = (*worlds, *under)
+    singles = spread(keep_alone, [Job(*world, None) for world in both], say="world of one task alone")
+    own = [[row for row in rows if (row["kind"], row["world"]) == world] for world in both]
+    every = [world_of(part, single["success"]) for part, single in zip(own, singles, strict=True)]
     found, fresh = every[: len(worlds)], every[:FRESH]
     lost = [one[name]["chosen less"] for one in every for name in (PAIRS, SINGLE) if one[name]["said"]["stages are better"]]
     harm = [any(less[arm].value < -HARM for arm in (FROZEN, JOINT)) for less in lost]
@@ -301,7 +306,7 @@ def measure(quick: bool) -> Result:
     wrong = [one for one in found if one["kind"] == WRONG]
     repaired = interval([one[PAIRS]["planned less one task alone"] for one in wrong]) if len(wrong) > 1 else beside
     followed = interval([one[PAIRS]["planned less joint"] for one in fresh])
-    whole = sum(row["cpu"] for row in rows) / 60
+    whole = sum(row["cpu"] for row in (*rows, *singles)) / 60
     goals = [
         *(Goal(f"the right word: {word}", share, ">= 0.9", share.value >= 0.9) for word, share in words.items()),
         Goal("Spearman of orders as expected, where orders differ", spearman, ">= 0.5", spearman.value >= 0.5),
@@ -314,6 +319,7 @@ def measure(quick: bool) -> Result:
     ]
     settings = {"steps of a stage": STEPS, "probe": str(PROBE), "items per task": ITEMS}
     told = {f"{one['kind']} {one['world']}": plain(one) for one in every}
+    told["one task alone"] = {f"{kind} {world}": single for (kind, world), single in zip(both, singles, strict=True)}
     told["always no"] = {word: float(np.mean([not one["truth"][word] for one in fresh])) for word in found[0]["truth"]}
     told["start at .95 or more"] = sum(one[FROZEN].value >= 0.95 for one in fresh)
     unit = "share of worlds with the right word on whether stages are better than all tasks together"
