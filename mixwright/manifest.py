@@ -88,6 +88,8 @@ def _finished(folder: RunFolder, section: str) -> str:
     planned = [path for path in (folder.plan, *(place for _, _, place in folder.branches())) if path.exists()]
     measured = sorted((folder.path / "measure").glob("*.parquet"))
     bases = sorted((folder.path / "bases").glob("base-*"))
+    if section == "mine":  # a table is mined anew each time, and branches name the table that they trained on
+        return ""
     used = {"plan": [], "train": [], "measure": measured}.get(section, [*measured, *bases])
     found = next((path for path in (*planned, *used)), None)
     return str(found.relative_to(folder.path)) if found else ""

@@ -64,6 +64,8 @@ TRIALS = [
         "no answer was right before or after; check the grader.",
         "plain",
     ),
+    (trial(answered=False), "none right", "by the declared decoding, only samples were.", "plain"),
+    (trial(answered=False, selection=REFUSED), "mined rows", "the interval includes 0.", "plain"),
     (
         trial(HELPS, seeds=1, word="helps"),
         "too few seeds",
@@ -191,6 +193,7 @@ PAIRS = [
         "no answer was right before or after; check the grader.",
         "plain",
     ),
+    (pair(answered=False), "none right", "by the declared decoding, only samples were.", "plain"),
     (
         pair(word="improves", gate="passed", damaged=(lost("gcd"),)),
         "do not ship",

@@ -74,7 +74,7 @@ def mine_folder(
     elif tried:
         _try(settings, run, base, miner)
     else:
-        output.say(f"  Worth more than as many random rows? Not known yet: mixwright trial RUN.YAML --data {miner}")
+        output.say("  Worth more than as many random rows? Not known yet: give the command again with --try.")
 
 
 def _check_export(export: str | None, folder: Path | None) -> None:

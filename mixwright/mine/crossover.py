@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from mixwright.estimates.crossed import Estimate, crossed
 from mixwright.estimates.intervals import LEVEL, holm
+from mixwright.workers.progress import report
 
 End = Literal["hard", "easy", "random"]
 Word = Literal["hard", "easy", "keep all"]
@@ -142,7 +143,7 @@ def crossover(
     weights = 1 / np.bincount(items)[items]
     weights = weights / weights.sum()
     whole = len(seeds) * (3 * len(fractions) + 1)
-    found = []
+    found, error = [], _reported(train, whole)
     for kept in fractions:
         errors: dict[End, NDArray[np.float64]] = {}
         for end in ENDS:
@@ -150,10 +151,24 @@ def crossover(
                 kept_rows(score, groups, kept, end, np.random.default_rng([seed, 1]), random_share=random_share)
                 for seed in seeds
             ]
-            errors[end] = np.array([train(rows, seed) for rows, seed in zip(chosen, seeds, strict=True)])
+            errors[end] = np.array([error(rows, seed) for rows, seed in zip(chosen, seeds, strict=True)])
         gains = {e: crossed(errors["random"] - errors[e], items, weights, counted=counted) for e in ENDS[:2]}
         adjusted = dict(zip(gains, holm([gain.p for gain in gains.values()]), strict=True))
         means = {end: float((values @ weights).mean()) for end, values in errors.items()}
         found.append(Fraction(kept, means, gains, adjusted))
-    everything = np.mean([train(np.arange(len(score)), seed) @ weights for seed in seeds])
+    everything = np.mean([error(np.arange(len(score)), seed) @ weights for seed in seeds])
     return Crossover(tuple(found), float(everything), whole)
+
+
+def _reported(train: Train, whole: int) -> Train:
+    """The same proxy, which says how many of so many trainings are done."""
+    ended = 0
+
+    def one(rows: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
+        nonlocal ended
+        values = train(rows, seed)
+        ended += 1
+        report(ended / whole)
+        return values
+
+    return one

@@ -12,7 +12,7 @@ from mixwright.estimates.cell_states import FEWEST_ITEMS
 from mixwright.estimates.judgement import FEWEST_SEEDS, MARGIN, change_word
 from mixwright.estimates.outcome import change
 from mixwright.estimates.power import seeds_for
-from mixwright.estimates.readings import GRADED, READINGS
+from mixwright.estimates.readings import GRADED, READINGS, Outcome
 from mixwright.measure.notes import CUT
 from mixwright.records import Claim, Observation, RunManifest, TrialResult
 from mixwright.runs import RunFolder, read_json, read_list
@@ -70,6 +70,7 @@ def _trial(run: RunFolder, result: TrialResult) -> TrialSeen:
     return TrialSeen(
         seeds=len(result.seeds),
         right=not known or result.decoding not in GRADED or any_right(known.values()),
+        answered=not known or result.decoding not in GRADED or any_right(known.values(), (result.decoding,)),
         trained=trained,
         contrasts=_contrasts(run, result),
         damaged={arm: _damaged([claim for claim in claims if claim.arm == arm]) for arm in trained},
@@ -96,14 +97,14 @@ def _damaged(claims: Sequence[Claim]) -> tuple[Claim, ...]:
     return tuple(claim for claim in claims if claim.kind == "damaged")
 
 
-def any_right(sides: Iterable[Sides]) -> bool:
-    """Whether any answer was right, before or after, greedy or sampled."""
+def any_right(sides: Iterable[Sides], names: Sequence[Outcome] = GRADED) -> bool:
+    """Whether any answer was right, before or after, by any of these decodings."""
     return any(
         value > 0
         for both in sides
         for side in both
         for scores in side
-        for name in GRADED
+        for name in names
         for value in scores.scores.get(READINGS[name].column, {}).values()
     )
 
@@ -156,6 +157,7 @@ def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
     needed = (gate.needed if gate else None) or more
     return PairSeen(
         right=decoding not in GRADED or any_right([sides]),
+        answered=decoding not in GRADED or any_right([sides], (decoding,)),
         word=change_word(moved),
         difference=cut(moved.success, READINGS[decoding].unit),
         detectable=size,

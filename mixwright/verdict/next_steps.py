@@ -24,6 +24,7 @@ AGAIN = "mixwright run run.yaml"
 """Where nobody noted how the run was started."""
 MORE_ROWS = "FILE_WITH_MORE_ROWS"
 COMPARE = "mixwright verdict BEFORE AFTER --corpus FILE"
+FLOOR = "Take a starting model that has some held-out items right, more steps, or easier items, and try again"
 STAGES = ("measure", "plan", "steer", "trial")
 """Commands of a single stage."""
 HARMED = ("stop", "do not train", "no gain", "not this plan")
@@ -84,6 +85,7 @@ def _of_trial(advice: Advice, again: str, plan: str, needed: int | None) -> Code
         ),
         "keep uniform": ("Leave your TRL trainer as it is", "steering=None"),
         "check the grader": ("See which graders there are, and name another one in the settings", "mixwright list graders"),
+        "none right": (FLOOR, again),
         "missing": ("Add what is missing to trial.arms in the settings, and go on", again),
         "too few seeds": (f"Write trial.seeds: {needed or 8} into the settings, and go on", again),
     }
@@ -97,9 +99,7 @@ def _of_mined(again: str, run: RunFolder, found: Selection) -> Code:
     if found.advice in ("train on it", "fewer rows do"):
         return Code("Train on these rows", str(run.path / "mine" / f"{found.name}.parquet"))
     if found.advice == "cannot tell":
-        return Code(
-            "Take a starting model that has some held-out items right, more steps, or easier items, and try again", again
-        )
+        return Code(FLOOR, again)
     words = shlex.split(again)
     if words[1:2] == ["mine"]:
         command = with_option(again, "--miner", "MINER")
@@ -142,7 +142,7 @@ def with_option(command: str, name: str, value: str) -> str:
 def _of_comparison(advice: Advice, again: str, seen: PairSeen, settings: Mapping[str, Any]) -> list[Code]:
     """What to do after comparing two checkpoints; first of all to let completions end, where nothing can be told."""
     steps, room = [], settings.get("max_new_tokens")
-    if advice in ("cannot tell", "check the grader") and seen.cut >= MUCH and isinstance(room, int):
+    if advice in ("cannot tell", "check the grader", "none right") and seen.cut >= MUCH and isinstance(room, int):
         again = with_option(again, "--max-new-tokens", str(2 * room))
         asked = (
             f"Raise --max-new-tokens: {percent(seen.cut)} of completions were cut at {room:,} tokens and graded as they are"
@@ -168,6 +168,7 @@ def _of_pair(advice: Advice, again: str, needed: int | None, *, graded: bool) ->
         "may replace": ("Ask the same of every later checkpoint", f"{again} --gate"),
         "do not ship": ("Read all of what was lost", f"{again} --full"),
         "check the grader": ("See which graders there are, and name another one", "mixwright list graders"),
+        "none right": ("Compare checkpoints that have some items right, or take easier items", again),
         "cannot tell": ("Measure more items", with_option(again, "--items", str(needed)) if needed else again),
     }
     return Code(*told[advice])

@@ -22,9 +22,10 @@ from mixwright.verdict.text import count, level, points
 FROZEN, UNIFORM, EQUAL, PLAN = "frozen", "uniform", "equal_shares", "steered"
 """References that a trial has by default, and the arm that trains the plan as it stands."""
 Advice = Literal[
-    "check the grader", "too few seeds", "stop", "do not train", "mined rows", "train", "train with losses", "equal shares",
-    "keep uniform", "no gain", "not this plan", "missing", "do not ship", "ship", "may replace", "cannot tell",
+    "check the grader", "none right", "too few seeds", "stop", "do not train", "mined rows", "train", "train with losses",
+    "equal shares", "keep uniform", "no gain", "not this plan", "missing", "do not ship", "ship", "may replace", "cannot tell",
 ]  # fmt: skip
+NONE_RIGHT = "Cannot tell: no answer was right before or after by the declared decoding, only samples were."
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,8 @@ class TrialSeen:
     """Rows drawn in them, repeats included."""
     rows: int = 0
     """Training rows that there are."""
+    answered: bool = True
+    """Whether any answer of any arm was right under the declared decoding."""
     selection: Selection | None = None
     """Of a trial over data, what it says of the mined rows."""
 
@@ -157,6 +160,8 @@ class PairSeen:
     """Whether a lower value of the outcome is better."""
     graded: bool = True
     """Whether answers were graded; else nothing says whether they are right."""
+    answered: bool = True
+    """Whether any answer was right under the declared decoding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +203,7 @@ def _uniform_is_best(seen: TrialSeen) -> bool:
 
 TRIAL: tuple[tuple[Advice, Callable[[TrialSeen], bool]], ...] = (
     ("check the grader", lambda seen: not seen.right),
+    ("none right", lambda seen: not seen.answered and seen.selection is None),
     ("too few seeds", lambda seen: seen.seeds < FEWEST_SEEDS),
     ("stop", lambda seen: bool(seen.damaged_everywhere())),
     ("do not train", lambda seen: _every(seen, lambda arm: _worsens(seen, arm, FROZEN))),
@@ -214,6 +220,7 @@ TRIAL: tuple[tuple[Advice, Callable[[TrialSeen], bool]], ...] = (
 """Rules for a trial, in order."""
 PAIR: tuple[tuple[Advice, Callable[[PairSeen], bool]], ...] = (
     ("check the grader", lambda seen: not seen.right),
+    ("none right", lambda seen: not seen.answered),
     ("do not ship", lambda seen: bool(seen.damaged) or seen.gate == "damaged" or seen.word == "worsens"),
     ("do not ship", lambda seen: seen.word in ("commonest", "less dependent")),
     ("ship", lambda seen: seen.graded and seen.word == "improves" and (seen.gate == "passed" or not seen.protected)),
@@ -243,6 +250,7 @@ def _of_trial(advice: Advice, seen: TrialSeen) -> str:
     harm = f"a higher {seen.outcome}" if seen.lower else "a loss"
     told = {
         "check the grader": "Cannot tell: no answer was right before or after; check the grader.",
+        "none right": NONE_RIGHT,
         "too few seeds": f"Cannot tell: {count(seen.seeds, 'seed')}, and nothing is judged with fewer than {FEWEST_SEEDS}; "
         f"take {seen.needed or 8} seeds.",
         "stop": f"Stop: {are(tasks)} being damaged by every arm ({listed(seen.trained)}).",
@@ -328,6 +336,7 @@ def _of_pair(advice: Advice, seen: PairSeen) -> str:
     safe = "a loss on what was mastered is excluded" if seen.protected else "nothing was mastered before that could be lost"
     told = {
         "check the grader": "Cannot tell: no answer was right before or after; check the grader.",
+        "none right": NONE_RIGHT,
         "ship": f"Ship {name}: {moved}, and {safe}.",
         "may replace": f"{name} may be shipped, for no gain that is shown: {safe}."
         if seen.graded

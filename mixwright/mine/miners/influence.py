@@ -79,7 +79,7 @@ class Influence(Miner):
         told = f"the {len(shots)} shots, training rows of the targets"
         notes = [f"Compared with {told}; " + ("they are kept, too." if self.targets else "they are not chosen themselves.")]
         if self.by == "gradients":
-            notes.append("Without a warm-up gradients were level with random rows in the source: scan a model that had one.")
+            notes.append("Gradients of a model without a warm-up on such rows chose no better than chance (2402.04333).")
         harmful = self._harmful(corpus, scan, rows, pool, guarded)
         alone = _first(rows, self.targets, len(rows.ids)).tolist() if set(self.targets) < set(rows.by_task()) else []
         rule = tuple(MinedRow(rows.ids[at], 1.0, "a row of the targets") for at in alone)
