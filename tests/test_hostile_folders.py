@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from cli_call import Call, sums, write
 
 from mixwright.cli.dry_run import rehearse
-from mixwright.config import CorpusConfig, RunConfig
+from mixwright.config import CorpusConfig, MineConfig, RunConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.errors import InputError
 from mixwright.manifest import changed_settings
@@ -124,6 +125,8 @@ def test_a_grader_that_changed_makes_other_data(tmp_path: Path, monkeypatch: pyt
         before = corpus.digest()
     run.plan.touch()
     assert not changed_settings(config, run, Path())
+    other = dataclasses.replace(config, mine=MineConfig({"pruning": {"steps": 10}}))
+    assert changed_settings(other, run, Path()) == {"mine"}, "nothing rests on how a miner is set: its table is made anew"
     code.write_text("def right(completion, answer, **row):\n    return 1.0\n", encoding="utf-8")
     assert read_corpus(config.corpus).digest() != before
     with pytest.raises(InputError, match="grader my_grader:right, which changed since"):

@@ -17,6 +17,7 @@ from mixwright.mine.crossover import Crossover, crossover, kept_rows
 from mixwright.mine.proxies import held_back
 from mixwright.mine.scores import disputed, forgetting, groups_of, prototype_distance
 from mixwright.records import Example
+from mixwright.workers.progress import heard_by
 
 SCORE = np.arange(40.0)
 GROUPS = np.repeat([0, 1], 20)
@@ -29,6 +30,14 @@ def test_each_group_keeps_its_share_of_the_end() -> None:
     assert kept_rows(SCORE, GROUPS, 0.01, "hard", rng).tolist() == [19, 39]
     chance = kept_rows(SCORE, GROUPS, 0.5, "random", rng)
     assert [int((chance < 20).sum()), len(chance)] == [10, 20]
+
+
+def test_every_training_of_the_test_is_reported() -> None:
+    shares: list[float] = []
+    with heard_by(shares.append):
+        found = crossover(SCORE, GROUPS, lambda rows, seed: np.zeros(4), [0, 0, 1, 1], fractions=(0.5, 0.2), seeds=(0, 1))
+    assert shares == pytest.approx([(number + 1) / 14 for number in range(14)])
+    assert found.trainings == 14
 
 
 def test_a_share_at_random_leaves_the_rest_to_the_end() -> None:

@@ -23,7 +23,8 @@ FROZEN, UNIFORM, EQUAL, PLAN = "frozen", "uniform", "equal_shares", "steered"
 """References that a trial has by default, and the arm that trains the plan as it stands."""
 Advice = Literal[
     "check the grader", "none right", "too few seeds", "stop", "do not train", "mined rows", "train", "train with losses",
-    "equal shares", "keep uniform", "no gain", "not this plan", "missing", "do not ship", "ship", "may replace", "cannot tell",
+    "equal shares", "keep uniform", "no gain", "not this plan", "missing", "do not ship", "ship", "may replace",
+    "cannot tell",
 ]  # fmt: skip
 NONE_RIGHT = "Cannot tell: no answer was right before or after by the declared decoding, only samples were."
 
