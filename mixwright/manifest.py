@@ -101,7 +101,11 @@ def file_digests(config: RunConfig, base: Path) -> dict[str, str]:
     from mixwright.corpus.reading import files_of
 
     found = {}
-    for name, source in (("train", config.corpus.train), ("eval", config.corpus.eval)):
+    for name, source in (
+        ("train", config.corpus.train),
+        ("eval", config.corpus.eval),
+        ("rehearse", config.corpus.rehearse),
+    ):
         if source is None or source.startswith(GENERATED):
             continue
         if (base / source).is_file():
@@ -147,7 +151,7 @@ def run_settings(config: RunConfig, resolved: Mapping[str, Any]) -> dict[str, An
         "temperature": train.temperature,
         "steps": train.steps,
         "prompts_per_step": train.prompts,
-        "planner": config.plan.planner,
+        "planner": config.planner,
         **to_data(train.settings),
         **resolved,
     }

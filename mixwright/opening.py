@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mixwright.corpus.trainable import check_training
 from mixwright.errors import InputError
 from mixwright.manifest import changed_settings, run_settings, write_manifest, write_settings
+from mixwright.mine.job import rehearsed
 from mixwright.preflight import check_rows, check_settings, check_warmup
 from mixwright.records import Plan, to_data
 from mixwright.runs import RunFolder, read_plan
@@ -97,7 +98,7 @@ def check_plan(config: RunConfig, folder: RunFolder, corpus: Corpus) -> Plan:
 
     plan = read_plan(folder.plan)
     try:
-        check_tried(config, plan, corpus)
+        check_tried(config, plan, rehearsed(folder, corpus))
     except InputError as error:
         raise error.at(folder.plan) from None
     return plan

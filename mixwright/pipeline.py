@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from mixwright.audit.stage import audit_run, complaints
 from mixwright.manifest import settings_file
 from mixwright.measure.bases import measure_bases
+from mixwright.mine.job import rehearse_run, rehearsed
 from mixwright.opening import check_plan, opened, workers
 from mixwright.plan.foreseen import lines_of
 from mixwright.plan.format_forecast import warnings_of
@@ -48,6 +49,8 @@ def run(config: RunConfig, folder: RunFolder, *, base: Path = Path(), say: Calla
         if stale(before, folder.corpus / "rows.parquet"):
             say("measure: what the model can do now")
             measure_bases(config, folder, pool, base=base, say=say)
+        rehearse_run(config, folder, pool, corpus, say=say)
+        corpus = rehearsed(folder, corpus)
         if stale(folder.plan, before):
             say("plan: weights, band and levers")
             made = plan_run(config, folder, corpus)

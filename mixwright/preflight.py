@@ -12,7 +12,9 @@ from mixwright.config import ADAPTER_FILES
 from mixwright.corpus.trainable import NEEDED, check_training, has_pairs
 from mixwright.errors import InputError, missing_extra, unknown_name
 from mixwright.estimates.readings import GRADED, Outcome, outcome_of
+from mixwright.learner.sources import is_gguf
 from mixwright.learner.warmup_rows import warmup_rows, warmup_shares
+from mixwright.mine.own_answers import check_rehearsal
 from mixwright.plan.overrides import check_asked
 from mixwright.records import to_data
 from mixwright.trial.seed_rows import COMPETENCE
@@ -32,13 +34,14 @@ def check_settings(config: RunConfig, corpus: Corpus) -> None:
     """
     names = {
         "probes": config.measure.probes,
-        "planners": (config.plan.planner,),
+        "planners": (config.planner,),
         "arms": (*config.trial.arms, *config.trial.nulls),
     }
     for kind, wanted in names.items():
         for name in wanted:
             catalog.known(kind, name)
-    catalog.create("planners", config.plan.planner, dict(config.plan.options))
+    catalog.create("planners", config.planner, dict(config.plan.options))
+    check_planner(config.planner, config.train.objective)
     if (other := config.plan.options.get("objective", config.train.objective)) != config.train.objective:
         expected = f"the objective {config.train.objective} in plan.options too"
         raise InputError(expected, repr(other), "Set train.objective alone.")
@@ -59,6 +62,15 @@ def check_settings(config: RunConfig, corpus: Corpus) -> None:
     check_model(config.model)
 
 
+def check_planner(name: str, objective: str) -> None:
+    """Whether a planner can plan for an objective. Raises InputError."""
+    can = catalog.load("planners", name).OBJECTIVES
+    if objective not in can:
+        fitting = [other for other in catalog.listing("planners") if objective in catalog.load("planners", other).OBJECTIVES]
+        remedy = f"Leave plan.planner out, or take one of: {', '.join(sorted(fitting))}."
+        raise InputError(f"a planner for {objective} (plan.planner)", f"{name}, which plans for {', '.join(can)}", remedy)
+
+
 def check_rows(config: RunConfig, corpus: Corpus) -> None:
     """Whether the rows are such that they can be trained on, measured and planned for. Raises InputError."""
     from mixwright.corpus.rows import pc
@@ -67,19 +79,20 @@ def check_rows(config: RunConfig, corpus: Corpus) -> None:
     train = table.filter(pc.equal(table["split"], "train"))
     if config.trial.data is None or config.train.objective != "dpo" or has_pairs(corpus):  # else mined pairs are tried
         check_training(config.train.objective, corpus)
+    check_rehearsal(config.train.objective, corpus)
     outcome = outcome_of(config.measure.probes, config.measure.decoding)
     graded = check_items(corpus) if outcome in GRADED else _check_ungraded(outcome, corpus)
-    evidence = catalog.load("planners", config.plan.planner).EVIDENCE
+    evidence = catalog.load("planners", config.planner).EVIDENCE
     for probe in evidence:
         if probe not in config.measure.probes:
             remedy = f"Add {probe} to measure.probes, or plan with a baseline: plan.planner: proportional."
-            raise InputError(f"the probe {probe}, which the planner {config.plan.planner} reads", "none", remedy)
+            raise InputError(f"the probe {probe}, which the planner {config.planner} reads", "none", remedy)
     lacking = sorted(set(pc.unique(train["task"]).to_pylist()) - graded) if COMPETENCE in evidence else []
     if lacking:
         got = f"none of {', '.join(map(repr, lacking[:3]))}{f' and {len(lacking) - 3} more' if len(lacking) > 3 else ''}"
         remedy = "Hold rows of it out (corpus.eval_share, corpus.eval), leave the task out, or plan with a baseline: "
         remedy += "plan.planner: proportional."
-        expected = f"held-out rows with answers of every training task, which the planner {config.plan.planner} reads"
+        expected = f"held-out rows with answers of every training task, which the planner {config.planner} reads"
         raise InputError(expected, got, remedy)
 
 
@@ -123,12 +136,12 @@ def _check_plain(config: RunConfig) -> None:
 
 def check_model(model: ModelConfig) -> None:
     """Whether the model can be there, as far as that is known without loading it. Raises InputError."""
-    folder = Path(model.path)
+    folder, gguf = Path(model.path), is_gguf(model.path)
     if model.path.startswith("tiny:") and model.path != "tiny:":
         raise InputError("a checkpoint folder, a hub name, or tiny:", repr(model.path), "Correct model.path.")
-    if model.path.startswith((".", "/", "~")) and not folder.is_dir():
+    if model.path.startswith((".", "/", "~")) and not folder.is_dir() and not gguf:
         raise InputError("the folder of a model", f"{model.path!r}, which does not exist", "Correct model.path.")
-    if folder.is_dir() and not any((folder / name).is_file() for name in ("config.json", *ADAPTER_FILES)):
+    if folder.is_dir() and not gguf and not any((folder / name).is_file() for name in ("config.json", *ADAPTER_FILES)):
         raise InputError("the folder of a model", f"{model.path!r} without config.json", "Correct model.path.")
     if model.adapter is not None and not model.adapter.strip():
         remedy = "Name it (--adapter, model.adapter), or leave it out."

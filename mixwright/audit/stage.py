@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 SAID = 200
 """Characters of one part of a line."""
+LEAKS = "contamination"
+"""Check that also looks for held-out items among the rows to rehearse."""
 COMPLAINTS = 200
 """Lines about the data; what is beyond is counted."""
 _FIRST = {"error": 0, "warning": 1, "info": 2}
@@ -27,9 +29,13 @@ def run_audit(corpus: Corpus, names: Sequence[str] | None = None) -> list[Observ
     Raises:
         InputError: unknown check (with the nearest names).
     """
-    checks = [create("checks", name) for name in (listing("checks") if names is None else names)]
+    checks = {name: create("checks", name) for name in (listing("checks") if names is None else names)}
+    own = corpus.without_rehearsal()
     noted = [Observation("columns", None, "info", 1, 1, f"{note}.", "") for note in (corpus.notes if names is None else ())]
-    seen = [*noted, *(observation for check in checks for observation in check.check(corpus))]
+    seen = [
+        *noted,
+        *(observation for name, check in checks.items() for observation in check.check(corpus if name == LEAKS else own)),
+    ]
     return sorted(seen, key=lambda observation: _FIRST[observation.severity])
 
 

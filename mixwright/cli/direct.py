@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.corpus.graded import Graded
     from mixwright.learner.learner import Learner
+    from mixwright.learner.prompt_form import PromptForm
     from mixwright.measure.stage import MeasureResult
 
 Say = Callable[[str], None]
@@ -44,13 +45,14 @@ class Ready:
     """Whether completions are written and graded; else probabilities of the rows' own targets or pairs are read."""
 
 
-def rows_of(asked: Measuring, say: Say, *, ungraded: bool = False) -> Graded:
+def rows_of(asked: Measuring, say: Say, *, ungraded: bool = False, rehearse: str | None = None) -> Graded:
     """The rows of --corpus and --eval with a grader for each task, and how they were read; says what was taken and why.
 
     Args:
         asked: the options.
         say: told what was taken.
         ungraded: rows of which nothing can be graded are taken, too.
+        rehearse: rows of what the model can do already.
 
     Raises:
         InputError: they cannot be read, or nothing of them can be graded.
@@ -63,6 +65,7 @@ def rows_of(asked: Measuring, say: Say, *, ungraded: bool = False) -> Graded:
     config = CorpusConfig(
         asked.corpus,
         asked.held_out,
+        rehearse,
         eval_share=0.0,
         columns=columns_of(asked.column),
         task=asked.task or "all",
@@ -184,42 +187,93 @@ def measure(model: str, asked: Measuring, folder: Path | None, *, say: Say) -> t
     return _measure(model, asked, folder, (), say)
 
 
-def plan(
-    model: str, asked: Measuring, planner: str | None, objective: str | None, steps: int | None, *, say: Say
-) -> tuple[RunConfig, Corpus, Plan]:
-    """Measure one checkpoint and plan from it; writes nothing. None takes the default of run.yaml.
+@dataclass(frozen=True, slots=True)
+class Planning:
+    """How a checkpoint's plan is made, as the command line says; None takes the default of run.yaml."""
 
-    Returns the settings, the rows that were measured, and the plan.
+    planner: str | None = None
+    """Name of the planner."""
+    objective: str | None = None
+    """grpo, sft or dpo."""
+    steps: int | None = None
+    """Optimiser steps."""
+    batch: int | None = None
+    """Rows, pairs or prompts per step."""
+    keep: tuple[str, ...] = ()
+    """Tasks that count as known."""
+    rehearse: str | None = None
+    """Rows of what the model can do already."""
+
+    def settings(self, config: RunConfig) -> RunConfig:
+        """The settings with what was asked for. Raises InputError for what makes no sense together."""
+        chosen = {"objective": self.objective, "steps": self.steps, "prompts": self.batch}
+        train = replace(TrainConfig(), **{name: value for name, value in chosen.items() if value is not None})
+        made = replace(config, plan=PlanConfig(self.planner), train=train)
+        if not self.keep:
+            return made
+        if made.planner != "rehearsal":
+            raise InputError("--keep for SFT or DPO", f"--keep with the planner {made.planner}", "Leave it out.")
+        return replace(made, plan=replace(made.plan, options={"keep": list(self.keep)}))
+
+
+def plan(model: str, asked: Measuring, wanted: Planning, *, say: Say) -> tuple[RunConfig, Corpus, Plan, PromptForm]:
+    """Measure one checkpoint and plan from it; writes nothing.
+
+    Returns the settings, the rows that are planned for with those to rehearse, the plan, and the form of prompts.
 
     Raises:
         InputError: as `prepare` does, or for the planner, the objective or what the planner lacks.
     """
     from mixwright import catalog
-    from mixwright.corpus.trainable import NEEDED
+    from mixwright.corpus.trainable import NEEDED, check_training
+    from mixwright.mine.own_answers import check_rehearsal
     from mixwright.plan.stage import make_plan
+    from mixwright.preflight import check_planner
 
-    settings = PlanConfig(planner) if planner else PlanConfig()
-    chosen = {"objective": objective, "steps": steps}
-    train = replace(TrainConfig(), **{name: value for name, value in chosen.items() if value is not None})
-    if train.objective not in NEEDED:
+    config = wanted.settings(RunConfig(CorpusConfig("none")))
+    objective = config.train.objective
+    if objective not in NEEDED:
         raise InputError("--objective grpo, sft or dpo", repr(objective), "Correct it.")
-    evidence = catalog.load("planners", settings.planner).EVIDENCE
-    ready, found = _measure(model, asked, None, evidence, say, trained=train.objective)
-    config = replace(ready.config, plan=settings, train=train)
-    return config, ready.corpus, make_plan(config, ready.corpus, found.measurements)
+    check_planner(config.planner, objective)
+    catalog.create("planners", config.planner, dict(config.plan.options))
+    evidence = catalog.load("planners", config.planner).EVIDENCE
+    rows = rows_of(asked, say, ungraded=objective != "grpo", rehearse=wanted.rehearse)
+    whole = rows.whole or rows.corpus
+    check_training(objective, whole, "--objective")
+    check_rehearsal(objective, whole)
+    if rows.probe is None:
+        ready, found = _measure(model, asked, None, evidence, say, rows)
+        learner, measured = ready.learners[0], found.measurements
+        config = replace(ready.config, plan=config.plan, train=config.train)
+    else:
+        say("measure: no answer can be graded, so no success is measured, and the plan is made from the rows alone")
+        learner, measured = _load(model, asked, None), ()
+        config = replace(config, corpus=rows.config, model=ModelConfig(model, asked.adapter))
+    corpus = _with_own_answers(whole, learner, say)
+    return config, corpus, make_plan(config, corpus, measured), learner.form
+
+
+def _with_own_answers(corpus: Corpus, learner: Learner, say: Say) -> Corpus:
+    """The corpus with its rows to rehearse ready to be trained on; says what was left out and answered."""
+    from mixwright.corpus.corpus import REHEARSE
+    from mixwright.mine.own_answers import rehearsal_rows
+
+    if not len(corpus.select(split=REHEARSE)):
+        return corpus
+    found = rehearsal_rows(corpus, lambda: learner)
+    for note in found.notes:
+        say(one_line(f"rehearse: {note}"))
+    return corpus.with_rehearsal(found.rows)
 
 
 def _measure(
-    model: str, asked: Measuring, folder: Path | None, evidence: Sequence[str], say: Say, trained: str | None = None
+    model: str, asked: Measuring, folder: Path | None, evidence: Sequence[str], say: Say, rows: Graded | None = None
 ) -> tuple[Ready, MeasureResult]:
-    """`evidence`: probes that are wanted beside the default ones; `trained`: objective that the rows must do for."""
-    from mixwright.corpus.trainable import check_training
+    """`evidence`: probes that are wanted beside the default ones; `rows`: those of --corpus, where they are read already."""
     from mixwright.measure.notes import notes_on
 
     _check_new(folder)
-    rows = rows_of(asked, say)
-    if trained is not None:
-        check_training(trained, rows.corpus, "--objective")
+    rows = rows_of(asked, say) if rows is None else rows
     held_out = rows.corpus.select(split="eval")
     cells = len((held_out if len(held_out) else rows.corpus).cells())
     plain = MeasureConfig(items=asked.items or max(CELL_ITEMS, math.ceil(ITEMS / cells)))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mixwright.catalog import listing
 from mixwright.errors import some
 from mixwright.estimates.readings import GRADED, outcome_of
+from mixwright.mine.job import rehearsed
 from mixwright.opening import check_plan, known_corpus, start, workers
 from mixwright.records import Task, to_data
 
@@ -32,7 +33,8 @@ def rehearse(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> li
 
     corpus = known_corpus(config, folder, base=base, whole=True)
     chosen = check_plan(config, folder, corpus)
-    pool = corpus_pool(corpus.select(split="train"))
+    wanted = {task for stage in chosen.stages for task in stage.rehearse}
+    pool = corpus_pool(rehearsed(folder, corpus).training(wanted))
     rows: list[Sequence[Any]] = []
     for number, stage in enumerate(chosen.stages):
         count = min(config.train.prompts * stage.steps, REHEARSED)
@@ -77,7 +79,7 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
         ("measure", measured),
         (
             "plan",
-            f"planner {config.plan.planner}, {steps.steps} steps of {size}{asked}",
+            f"planner {config.planner}, {steps.steps} steps of {size}{asked}",
         ),
         (
             "trial",

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mixwright.catalog import create, listing
 from mixwright.errors import InputError, unknown_name
+from mixwright.learner.prompt_form import PromptForm
 from mixwright.plan.mix import Mix, Part, part_name
 from mixwright.runs import write_json
 from mixwright.steer.engine import Engine
@@ -19,7 +20,7 @@ from mixwright.steer.pool import Pool, corpus_pool
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
-    from mixwright.records import Plan, Stage
+    from mixwright.records import Example, Plan, Stage
 
 DRAWS = 100_000
 """Draws that tell the shares of levels, and rows that an export orders at most."""
@@ -47,24 +48,33 @@ def plug_in(name: str) -> str:
 
 
 def export_plan(
-    plan: Plan, corpus: Corpus, name: str, folder: Path, *, batch: int, group: int | None = None, seed: int = 0
+    plan: Plan,
+    corpus: Corpus,
+    name: str,
+    folder: Path,
+    *,
+    batch: int,
+    group: int | None = None,
+    seed: int = 0,
+    form: PromptForm | None = None,
 ) -> list[str]:
     """Write the plan for a trainer and say what was written; the folder appears whole or not at all.
 
     Args:
         plan: of one stage.
-        corpus: with its training rows; held-out rows are never exported.
+        corpus: with its training rows, and the rows to rehearse that the plan draws; held-out rows are never exported.
         name: of an export (`mixwright list exports`), `-` or `_` inside.
         folder: made anew; an earlier export there is replaced, anything else refused.
         batch: prompts, rows or pairs per optimiser step.
         group: completions per prompt in GRPO, where it is known.
         seed: of the draws and of the order of rows in a file.
+        form: how prompts reach the model: through its chat template they are written as messages; None leaves them.
 
     Raises:
         InputError: an unknown format, a plan that does not fit the rows, or a folder with something else in it.
     """
     name = plug_in(name)
-    mix = mix_of(plan, corpus, batch=batch, group=group, seed=seed)
+    mix = mix_of(plan, corpus, batch=batch, group=group, seed=seed, form=form)
     if folder.exists() and not (folder / MARK).exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(
             "a new folder, or one with an earlier export", "other files", "Name another one: --export-to.", file=folder
@@ -82,11 +92,20 @@ def export_plan(
     return [*mix.notes, *said]
 
 
-def mix_of(plan: Plan, corpus: Corpus, *, batch: int, group: int | None = None, seed: int = 0) -> Mix:
+def mix_of(
+    plan: Plan,
+    corpus: Corpus,
+    *,
+    batch: int,
+    group: int | None = None,
+    seed: int = 0,
+    form: PromptForm | None = None,
+) -> Mix:
     """The plan's weights, as the engine has them before it has seen anything. Raises InputError as `export_plan` does."""
     if len(plan.stages) != 1:
         raise InputError("a plan of one stage, for now", f"{len(plan.stages)}", "Leave the stage that is to be exported.")
-    stage, train = plan.stages[0], corpus.select(split="train")
+    stage = plan.stages[0]
+    train = formed(corpus.training(stage.rehearse), form or PromptForm())
     pool = corpus_pool(train)
     watching = replace(stage, gates=(), controllers=(), monitors=())  # they hold rows back to watch them
     engine = Engine(replace(plan, stages=(watching,)), pool, seed=seed)
@@ -103,6 +122,21 @@ def mix_of(plan: Plan, corpus: Corpus, *, batch: int, group: int | None = None, 
     group = group if stage.objective == "grpo" else None
     notes = _notes(plan, pool, shares, order, batch)
     return Mix(stage.objective, train, tuple(parts), order, batch, stage.steps, notes, group)
+
+
+def formed(corpus: Corpus, form: PromptForm) -> Corpus:
+    """The rows as messages where the model is measured through its chat template, or as plain text where it is not."""
+    if form.template is None and form.system is None:
+        return corpus
+    from mixwright.corpus import Corpus
+
+    def changed(row: Example) -> Example:
+        texts = {name: getattr(row, name) for name in ("target", "chosen", "rejected")}
+        made = {name: form.answer_to(row.prompt, text) for name, text in texts.items() if text is not None}
+        return replace(row, prompt=form.of(row.prompt), **made) if row.prompt else row
+
+    graders = {task.name: task.grader for task in corpus.tasks.values()}
+    return Corpus.from_examples(map(changed, corpus), graders)
 
 
 def _shares(stage: Stage, pool: Pool, wanted: dict[str, float], drawn: NDArray[np.int64]) -> NDArray[np.float64]:

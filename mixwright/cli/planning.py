@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mixwright.cli import output
 from mixwright.cli.export import export_plan
@@ -12,16 +11,22 @@ from mixwright.cli.options import Measuring
 from mixwright.errors import InputError, one_line
 
 if TYPE_CHECKING:
+    from mixwright.cli.direct import Planning
     from mixwright.config import RunConfig
     from mixwright.corpus import Corpus
+    from mixwright.learner.prompt_form import PromptForm
     from mixwright.records import Plan
     from mixwright.runs import RunFolder
+
+
+TOLD = 12
+"""Tasks whose share is told in the terminal."""
 
 
 def plan_checkpoint(
     model: str,
     asked: Measuring,
-    settings: Mapping[str, Any],
+    wanted: Planning,
     output_file: Path | None,
     export: str | None,
     export_to: Path | None,
@@ -31,7 +36,7 @@ def plan_checkpoint(
     Args:
         model: folder or hub name.
         asked: what it is measured on, and how.
-        settings: planner, objective and steps; None for a default.
+        wanted: planner, objective, steps, and what is to be kept.
         output_file: where the plan is written.
         export: format of another trainer, too.
         export_to: folder of that.
@@ -45,8 +50,8 @@ def plan_checkpoint(
 
     if output_file is not None:
         _check_output(output_file)
-    config, corpus, made = direct.plan(model, asked, **settings, say=output.say)
-    for line in lines_of(made):
+    config, corpus, made, form = direct.plan(model, asked, wanted, say=output.say)
+    for line in [*reasons_of(made), *lines_of(made)]:
         output.say(one_line(f"plan: {line}"))
     if output_file is None:
         output.out_yaml(made)
@@ -55,7 +60,7 @@ def plan_checkpoint(
         output.out(str(output_file))
     if export is not None:
         place = export_to or Path("export") / export
-        _export(config, corpus, made, export, place)
+        _export(config, corpus, made, export, place, form)
         (output.say if output_file is None else output.out)(str(place))
 
 
@@ -76,28 +81,58 @@ def plan_folder(
     config: RunConfig, run: RunFolder, base: Path, export: str | None, export_to: Path | None, *, dry_run: bool
 ) -> None:
     """Plan from what a run folder holds; a dry run prints it and writes nothing. Raises InputError as `opened` does."""
-    from mixwright.opening import check_plan, known_corpus, opened
+    from mixwright.mine.job import rehearse_run, rehearsed
+    from mixwright.opening import check_plan, known_corpus, opened, workers
     from mixwright.plan.foreseen import lines_of
     from mixwright.plan.stage import make_plan, plan_run
     from mixwright.runs import read_measurements
 
     if dry_run:
-        corpus = known_corpus(config, run, base=base, trains=True)
+        corpus = rehearsed(run, known_corpus(config, run, base=base, trains=True))
         output.out_yaml(make_plan(config, corpus, read_measurements(run.measurements("before"))))
         return
     with opened(config, run, base=base, trains=True, after=run.measurements("before")) as corpus:
         if export is None or not run.plan.exists():  # what was edited by hand is exported as it stands
-            for line in lines_of(plan_run(config, run, corpus)):
+            with workers(config) as pool:
+                rehearse_run(config, run, pool, corpus, say=output.say)
+            made = plan_run(config, run, rehearsed(run, corpus))
+            for line in [*reasons_of(made), *lines_of(made)]:
                 output.say(one_line(f"plan: {line}"))
         output.out(str(run.plan))
         if export is not None:
             place = export_to or run.path / "export" / export
-            _export(config, corpus, check_plan(config, run, corpus), export, place)
+            _export(config, rehearsed(run, corpus), check_plan(config, run, corpus), export, place)
             output.out(str(place))
 
 
-def _export(config: RunConfig, corpus: Corpus, plan: Plan, export: str, place: Path) -> None:
-    for line in export_plan(
-        plan, corpus, export, place, batch=config.train.prompts, group=config.train.generations, seed=config.seed
-    ):
+def reasons_of(plan: Plan) -> list[str]:
+    """What a plan for SFT or DPO does and why, a line for the whole and one for each task; nothing of other plans."""
+    stage = plan.stages[0]
+    if plan.planner != "rehearsal":
+        return []
+    tasks = [(task, weight, plan.why.get(f"stages.0.weights.{task}", "")) for task, weight in stage.weights.items()]
+    lines = [f"{task}: {weight:.1%} of the draws; {reason}" for task, weight, reason in tasks[:TOLD]]
+    more = [f"and {len(tasks) - TOLD} more tasks: see why in the plan"] if len(tasks) > TOLD else []
+    return [plan.why["stages.0.weights"], *lines, *more]
+
+
+def form_of(config: RunConfig) -> PromptForm:
+    """The form in which prompts of a run reach its model, as far as its tokenizer can be read here."""
+    from mixwright.learner.prompt_form import PromptForm
+
+    form = PromptForm(config.model.chat_template, config.model.system)
+    if form.template is not None or config.model.path == "tiny:":
+        return form
+    try:
+        from mixwright.learner.load import load_reader
+
+        return form.known(load_reader(config.model.path).tokenizer.chat_template)
+    except (ImportError, InputError):  # no torch here, or the model is elsewhere
+        return form
+
+
+def _export(config: RunConfig, corpus: Corpus, plan: Plan, export: str, place: Path, form: PromptForm | None = None) -> None:
+    batch, group = config.train.prompts, config.train.generations
+    form = form or form_of(config)
+    for line in export_plan(plan, corpus, export, place, batch=batch, group=group, seed=config.seed, form=form):
         output.say(one_line(line))

@@ -18,7 +18,7 @@ from mixwright.conformance._promises import check_plugin, docstring, require, ro
 from mixwright.contracts import Role
 from mixwright.errors import InputError
 from mixwright.measure.scan_rows import Pass
-from mixwright.records import Example, Measurement, Observation, TrainingSetup
+from mixwright.records import Example, Measurement, Objective, Observation, TrainingSetup
 
 if TYPE_CHECKING:
     from mixwright.contracts import Arm, Check, Columns, Export, Finding, Grader, Miner, Planner, Probe, Section, World
@@ -158,6 +158,7 @@ def check_miner(cls: type[Miner], learner: Learner, place: Path) -> None:
     miner, corpus = check_plugin(cls), samples.minable()
     scan = samples.scan(corpus, place, miner.COLUMNS)
     train = {example.id for example in corpus if example.split == "train"}
+    known = {split: {row.id for row in corpus if row.split == split} for split in ("train", "rehearse")}
     found, before = [], _model_state(learner.model)
     for _ in range(2):
         with same_randomness():
@@ -171,14 +172,19 @@ def check_miner(cls: type[Miner], learner: Learner, place: Path) -> None:
     require(all(row.weight > 0 and row.reason for row in (*mined.rows, *mined.harmful)), "a weight and a reason per row")
     for example in mined.made:
         require({"parents", "provenance"} <= set(example.extra), "new rows name their parents and how they were made")
-        require(set(example.extra["parents"]) <= train and example.split == "train", "parents are training rows")
+        require(set(example.extra["parents"]) <= known[example.split], "parents are training rows, or rows to rehearse")
     require(bool(mine(miner, cls.__name__, corpus, scan, learner if miner.MODEL else None).counts), "the stage takes it")
 
 
 def check_planner(cls: type[Planner]) -> None:
     """Pure; weights are shares of known tasks, each with its why; the plan comes back from YAML unchanged."""
-    planner = check_plugin(cls)
-    cells, competence, training = samples.cells(), samples.competence(), TrainingSetup(10)
+    for objective in cls.OBJECTIVES:
+        _check_planned(cls, check_plugin(cls), objective)
+
+
+def _check_planned(cls: type[Planner], planner: Planner, objective: Objective) -> None:
+    """The promise of a planner for one of its objectives."""
+    cells, competence, training = samples.cells(), samples.competence(), TrainingSetup(10, objective)
     given = copy.deepcopy((cells, competence))
     with same_randomness():
         plan = planner.plan(cells, competence, training)
@@ -186,7 +192,7 @@ def check_planner(cls: type[Planner]) -> None:
     require(cls().plan(cells, competence, training) == plan, "same input, same plan")
     valid_plan(plan, {cell.task for cell in cells})
     require(sum(stage.steps for stage in plan.stages) == 10, "the stages have the steps asked for, together")
-    require({stage.objective for stage in plan.stages} == {"grpo"}, "the stages have the objective asked for")
+    require({stage.objective for stage in plan.stages} == {objective}, "the stages have the objective asked for")
     for place, stage in enumerate(plan.stages):
         for task in stage.weights:
             require(f"stages.{place}.weights.{task}" in plan.why, f"the weight of {task} has its why")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,14 @@ def find_cells(corpus: GradedRows) -> tuple[Cell, ...]:
             error = (chance.high - chance.low) / 2
             cells.append(Cell(task, level, len(members), chance.value, chance.rule, error))
     return tuple(sorted(cells, key=lambda cell: cell.key))
+
+
+def with_rehearsal_counts(cells: Sequence[Cell], rows: pa.Table) -> tuple[Cell, ...]:
+    """Cells with the rows to rehearse of each counted; a cell that has no others is added, without a chance level."""
+    counts = Counter(zip(rows["task"].to_pylist(), rows["level"].to_pylist(), strict=True))
+    found = [replace(cell, rehearsal=counts.pop((cell.task, cell.level), 0)) for cell in cells]
+    found += [Cell(task, level, 0, rehearsal=count) for (task, level), count in counts.items()]
+    return tuple(sorted(found, key=lambda cell: cell.key))
 
 
 def check_keys(cells: Iterable[tuple[str, float | None]]) -> None:

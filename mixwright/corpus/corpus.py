@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mixwright.config import CorpusConfig
-from mixwright.corpus.cells import find_cells, rows_by
+from mixwright.corpus.cells import find_cells, rows_by, with_rehearsal_counts
 from mixwright.corpus.columns import check_mapping, example_of
 from mixwright.corpus.derived import told
 from mixwright.corpus.identity import gather
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Corpus", "plain", "read_corpus", "read_source", "texts"]
 
+REHEARSE = "rehearse"
+"""Split of the rows of `corpus.rehearse`, which only a plan that names their task draws."""
 GENERATED = "reasoning-gym:"
 """How sources begin that are generated and not read."""
 CHECKED = 200
@@ -139,6 +141,38 @@ class Corpus:
             self._cells = find_cells(self)
         return self._cells
 
+    def plan_cells(self) -> tuple[Cell, ...]:
+        """The cells with the rows to rehearse of each counted, those among them that have no training rows, too."""
+        return with_rehearsal_counts(self.cells(), self.select(split=REHEARSE).table)
+
+    def training(self, rehearse: Collection[str] = ()) -> Corpus:
+        """Training rows, and the rows to rehearse of these tasks."""
+        train = self.select(split="train")
+        if not rehearse:
+            return train
+        kept = self.select(split=REHEARSE, tasks=rehearse)
+        graders = {task.name: task.grader for task in self.tasks.values()}
+        table = store([*train.table.to_batches(), *kept.table.to_batches()])
+        place = SCHEMA.get_field_index("split")
+        table = table.set_column(place, SCHEMA.field("split"), pa.array(["train"] * len(table), pa.string()))
+        return Corpus(table, graders, notes=self.notes, folder=self._folder)
+
+    def without_rehearsal(self) -> Corpus:
+        """The corpus without its rows to rehearse; itself where it has none."""
+        kept = pc.not_equal(self.table["split"], REHEARSE)
+        if not len(self) or pc.all(kept).as_py():
+            return self
+        graders = {task.name: task.grader for task in self.tasks.values()}
+        return Corpus(self.table.filter(kept), graders, notes=self.notes, folder=self._folder)
+
+    def with_rehearsal(self, rows: Iterable[Example]) -> Corpus:
+        """The corpus with these rows as its rows to rehearse, in place of those that it was read with."""
+        kept = self.without_rehearsal().table
+        added = gather(replace(row, split=REHEARSE) for row in rows)
+        graders = {task.name: task.grader for task in self.tasks.values()}
+        table = store([*kept.to_batches(), *added.to_batches()])
+        return Corpus(table, graders, notes=self.notes, folder=self._folder)
+
     def digest(self) -> str:
         """SHA-256 of rows, graders and their code, in hex; the same wherever rows were read from and however chunked."""
         codes = {task.grader: code_digest(task.grader) for task in self.tasks.values()}
@@ -210,7 +244,7 @@ class Corpus:
 
 
 def read_corpus(config: CorpusConfig | str | Path, *, base: Path = Path()) -> Corpus:
-    """Both splits in one corpus (column `split`: train, eval).
+    """All rows in one corpus (column `split`: train, eval, and rehearse for those of `config.rehearse`).
 
     Without `config.eval`, prompts are split by their hash, so that no prompt is in both; rows with a `split` column keep it.
 
@@ -227,6 +261,8 @@ def read_corpus(config: CorpusConfig | str | Path, *, base: Path = Path()) -> Co
     parts = [(config.train, "train" if config.eval is not None else "")]
     if config.eval is not None:
         parts.append((config.eval, "eval"))
+    if config.rehearse is not None:
+        parts.append((config.rehearse, REHEARSE))
     examples = (row for source, split in parts for row in _examples(source, split, config, base, notes))
     table = gather(examples, config.eval_share)
     folder = None if config.train.startswith(GENERATED) else folder_of(config.train, base)
@@ -238,7 +274,7 @@ def read_corpus(config: CorpusConfig | str | Path, *, base: Path = Path()) -> Co
     corpus = Corpus(table, dict.fromkeys(names, config.grader) | dict(config.graders), notes=notes, folder=folder)
     for task in corpus.tasks.values():
         corpus.grader(task.name)
-    _check_answers(corpus, apart=config.eval is not None)
+    _check_answers(corpus, apart=config.eval is not None or config.rehearse is not None)
     return corpus
 
 

@@ -32,6 +32,8 @@ class Graded:
     """What was done with columns, and which graders were taken and why; one line each."""
     probe: str | None = None
     """Probe that measures the rows where nothing of them can be graded; None where answers are graded."""
+    whole: Corpus | None = None
+    """All rows, those of tasks that cannot be graded among them; None where `corpus` has them all."""
 
 
 def read_graded(config: CorpusConfig, *, named: bool, base: Path = Path(), ungraded: bool = False) -> Graded:
@@ -62,8 +64,8 @@ def read_graded(config: CorpusConfig, *, named: bool, base: Path = Path(), ungra
         remedy = "Name the answers' column (--column answer=COLUMN) and how they are judged (--grader NAME); what has no "
         remedy += "answers is compared by `mixwright verdict` without --gate, and trained on by `mixwright run`."
         raise InputError("rows with answers that can be graded", "; ".join(notes)[:300] or "none", remedy)
-    corpus = corpus if len(left) == len(corpus.tasks) else corpus.select(tasks=left)
-    return Graded(corpus, chosen, tuple(notes))
+    whole = None if len(left) == len(corpus.tasks) else corpus
+    return Graded(corpus if whole is None else corpus.select(tasks=left), chosen, tuple(notes), whole=whole)
 
 
 def _probe(corpus: Corpus) -> str | None:

@@ -110,7 +110,7 @@ def check_saved(table: pa.Table) -> None:
         raise pa.ArrowInvalid(f"a missing value in column {lacking[0]}")
     if not pc.all(pc.is_finite(table["level"]), min_count=0).as_py():
         raise pa.ArrowInvalid("a level that is not finite")
-    if other := set(pc.unique(table["split"]).to_pylist()) - {"train", "eval"}:
+    if other := set(pc.unique(table["split"]).to_pylist()) - {"train", "eval", "rehearse"}:
         raise pa.ArrowInvalid(f"a split {other.pop()!r:.40}")
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixwright.config import RunConfig
+from mixwright.learner.sources import resolve_model
 from mixwright.learner.warmup_rows import warmup_rows
 from mixwright.records import from_data, to_data
 from mixwright.runs import RunFolder
@@ -40,7 +41,7 @@ class BaseJob:
 def bases_of(config: RunConfig, run: RunFolder) -> list[str]:
     """Checkpoint folders or hub names of the starting models; tiny ones may not be built yet."""
     if config.model.path != TINY:
-        return [config.model.path]
+        return [resolve_model(config.model.path)]
     return [str(run.path / "bases" / f"base-{place}") for place in range(max(1, config.model.bases))]
 
 

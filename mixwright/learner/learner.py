@@ -78,14 +78,14 @@ class Learner:
             tokenizer: its tokenizer.
             name: what messages call it.
             template: handed to the chat template.
-            form: how prompts reach the tokenizer; None does as TRL does.
+            form: how prompts reach the tokenizer; None takes its chat template wherever it has one.
             batch_size: completions that are sampled together; None takes what fits in a bounded number of tokens.
         """
         self.model = model
         self.tokenizer = tokenizer
         self.name = name
         self.template = dict(template or {})
-        self.form = form or PromptForm()
+        self.form = (form or PromptForm()).known(getattr(tokenizer, "chat_template", None))
         self.batch_size = batch_size
         if tokenizer.pad_token_id is None:
             tokenizer.pad_token = tokenizer.eos_token
@@ -104,7 +104,7 @@ class Learner:
 
     def encode(self, prompt: Text) -> list[int]:
         """Token ids of a prompt, as TRL's GRPO makes them: plain text with the tokenizer's own special tokens, chat
-        messages through the chat template with the generation prompt. `form` may turn one into the other before.
+        messages through the chat template with the generation prompt. `form` turns one into the other before.
 
         Raises:
             InputError: chat messages and a tokenizer without a chat template, or one that refuses them.
@@ -127,6 +127,16 @@ class Learner:
             return list(ids)
         start = self.tokenizer.bos_token_id
         return [self.tokenizer.eos_token_id if start is None else start]
+
+    def check_template(self) -> None:
+        """Raises InputError where prompts go through a chat template that does not show them to the model."""
+        if self.form.template is not True:
+            return
+        one, other = (self.encode(({"role": "user", "content": text},)) for text in ("Name a colour.", "Count to 3."))
+        if one == other:
+            expected = f"a chat template of {self.name} that holds the user's message"
+            remedy = "Correct the template, or give plain text: --no-chat-template, model.chat_template: false."
+            raise InputError(expected, "the same tokens for two different messages", remedy)
 
     @property
     def context(self) -> int | None:

@@ -13,12 +13,13 @@ import torch
 from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
-from mixwright.config import ADAPTER_FILES
+from mixwright.config import ADAPTER_FILES, ModelConfig
 from mixwright.errors import InputError, missing_extra, some
 from mixwright.learner.adapting import SETTINGS, load_adapted, read_settings
 from mixwright.learner.batches import silent
 from mixwright.learner.learner import Learner, no_template
 from mixwright.learner.prompt_form import PromptForm
+from mixwright.learner.sources import resolve_model, told_model
 
 
 def load_learner(
@@ -32,16 +33,17 @@ def load_learner(
     """A causal language model with its tokenizer, on the accelerator if there is one, else on the CPU in float32.
 
     Args:
-        path: checkpoint folder, adapter folder (its base is loaded first), or hub name.
+        path: checkpoint folder, adapter folder (its base is loaded first), hub name, GGUF file or folder, or `smollm2`.
         adapter: folder of a PEFT adapter, or of an adapter of the catalogue, to put on top.
         base: model under an adapter folder at `path`, where its settings name no folder that is here.
-        form: how prompts reach the tokenizer; None does as TRL does.
+        form: how prompts reach the tokenizer; None takes its chat template wherever it has one.
         batch_size: completions that are sampled together; None takes what fits in a bounded number of tokens.
 
     Raises:
         InputError: not a causal language model, no safetensors, no tokenizer, it wants its own code, not reachable, or
             weights that are missing or no numbers.
     """
+    path = resolve_model(path)
     folder = Path(path)
     local = path.startswith((".", "/", "~")) or path.count("/") > 1 or folder.is_file()
     if local and not folder.is_dir():
@@ -61,8 +63,28 @@ def load_learner(
     tokenizer = _read(AutoTokenizer, path)
     if adapter is not None:
         model = _with_adapter(model, adapter)
-    name = path if adapter is None else f"{path} + {adapter}"
-    return Learner(model.to(accelerator or "cpu"), tokenizer, name, form=form, batch_size=batch_size)
+    name = told_model(path) if adapter is None else f"{told_model(path)} + {adapter}"
+    learner = Learner(model.to(accelerator or "cpu"), tokenizer, name, form=form, batch_size=batch_size)
+    learner.check_template()
+    return learner
+
+
+def load_base(model: ModelConfig, path: str) -> Learner:
+    """A starting model of a run, or one that was trained from it, with the adapter and the form that the settings name.
+
+    Args:
+        model: the settings.
+        path: as `bases_of` has it, or a folder that was saved since.
+
+    Raises:
+        InputError: as `load_learner`.
+    """
+    return load_learner(path, adapter=model.adapter, form=PromptForm(model.chat_template, model.system))
+
+
+def load_stage(model: ModelConfig, folder: Path) -> Learner:
+    """A model that a stage of training saved, its adapter merged, with the form that the settings name."""
+    return load_learner(str(folder), form=PromptForm(model.chat_template, model.system))
 
 
 def _check_weights(path: str, model: Any, missing: Collection[str]) -> None:
@@ -82,8 +104,8 @@ def load_reader(path: str) -> Learner:
     Raises InputError as `load_learner` does.
     """
     folder = Path(path)
-    path = adapter_base(folder) if _is_adapter(folder) else path
-    return Learner(SimpleNamespace(config=_read(AutoConfig, path)), _read(AutoTokenizer, path), path)
+    path = resolve_model(adapter_base(folder) if _is_adapter(folder) else path)
+    return Learner(SimpleNamespace(config=_read(AutoConfig, path)), _read(AutoTokenizer, path), told_model(path))
 
 
 def check_checkpoint(path: str, adapter: str | None = None, *, chats: bool = False) -> None:
@@ -97,9 +119,10 @@ def check_checkpoint(path: str, adapter: str | None = None, *, chats: bool = Fal
     Raises:
         InputError: no causal language model, no tokenizer, no safetensors, or chats and no chat template.
     """
+    path = resolve_model(path)
     folder = Path(path)
     if folder.is_dir() and not (folder / "config.json").is_file():
-        path, adapter = _base_of(folder), path
+        path, adapter = resolve_model(_base_of(folder)), path
         folder = Path(path)
     _read(AutoConfig, path)
     if _read(AutoTokenizer, path).chat_template is None and chats:

@@ -2,33 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from mixwright.records import Text, plain
+
+TINY_TEMPLATE = (
+    "{% for message in messages %}{{ message['role'] + ': ' + message['content'] }}"
+    "{% if message['role'] == 'assistant' %}{{ eos_token }}{% endif %}{{ '\\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ 'assistant: ' }}{% endif %}"
+)
+"""Of the tiny models that are built here, so that conversational data work with them. They learn from plain strings as these
+stand, so that it is not taken where nobody asks for it."""
+ROLES = {"prompt": "user", "completion": "assistant", "chosen": "assistant", "rejected": "assistant"}
+"""Columns of TRL's data sets -> whose message a plain string in them is."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromptForm:
-    """How a prompt of the data is turned into what the tokenizer reads."""
+    """How a prompt of the data is turned into what the tokenizer reads, and a completion into what is trained on."""
 
     template: bool | None = None
     """True puts plain strings through the chat template, as the user's message; False joins chat messages by newlines; None
-    does as TRL does: messages through the template, strings as they are."""
+    stands for True where the tokenizer has a chat template, and leaves strings as they are where it has none."""
     system: str | None = None
     """System message of every prompt, instead of one that it has; it needs the template."""
+
+    def known(self, chat_template: object) -> PromptForm:
+        """The form with None decided for the chat template of a tokenizer, which may have none."""
+        own = chat_template is not None and chat_template != TINY_TEMPLATE
+        return replace(self, template=True) if self.template is None and own else self
 
     def of(self, prompt: Text) -> Text:
         """The prompt as messages, which go through the chat template, or as a string, which does not."""
         if self.template is False:
             return plain(prompt)
         if isinstance(prompt, str):
-            if self.template is None and self.system is None:
+            if (self.template is None and self.system is None) or not prompt:
                 return prompt
             prompt = ({"role": "user", "content": prompt},)
         if self.system is None:
             return prompt
         return ({"role": "system", "content": self.system}, *(m for m in prompt if m["role"] != "system"))
+
+    def answer_to(self, prompt: Text, answer: Text) -> Text:
+        """What is trained on after a prompt, in the form that the prompt has: the assistant's message, or a string."""
+        if isinstance(self.of(prompt), str):
+            return plain(answer) if self.template is False else answer
+        return ({"role": "assistant", "content": answer},) if isinstance(answer, str) else answer
+
+    def row(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """A row of TRL's columns (prompt, completion, chosen, rejected) in this form; other columns stay as they are."""
+        prompt = row.get("prompt")
+        if not prompt:
+            return dict(row)
+        prompt = prompt if isinstance(prompt, str) else tuple(prompt)
+        made = {name: self.answer_to(prompt, _text(row[name])) for name in ROLES if row.get(name) and name != "prompt"}
+        return {**row, "prompt": _listed(self.of(prompt)), **{name: _listed(text) for name, text in made.items()}}
 
     def told(self, prompts: Iterable[Text]) -> str:
         """What is done with these prompts, for people."""
@@ -36,3 +67,12 @@ class PromptForm:
         words = {frozenset({True}): "plain text", frozenset({False}): "chat template of the tokenizer"}
         told = words.get(frozenset(kinds), "chat messages through the template of the tokenizer, others as plain text")
         return told + (" with a system message of its own" if self.system is not None else "")
+
+
+def _text(value: str | Sequence[Mapping[str, str]]) -> Text:
+    return value if isinstance(value, str) else tuple(value)
+
+
+def _listed(text: Text) -> str | list[dict[str, str]]:
+    """Messages as a list of dicts, as `datasets` holds them."""
+    return text if isinstance(text, str) else [dict(message) for message in text]

@@ -11,6 +11,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from mixwright.errors import InputError
 from mixwright.learner.learner import Learner
+from mixwright.learner.prompt_form import TINY_TEMPLATE
 
 if TYPE_CHECKING:
     from mixwright.config import ModelConfig
@@ -29,13 +30,6 @@ COMMON = 0.02
 
 CONTEXT = 2048
 """Longest sequence; rotary positions cost no parameters."""
-
-CHAT_TEMPLATE = (
-    "{% for message in messages %}{{ message['role'] + ': ' + message['content'] }}"
-    "{% if message['role'] == 'assistant' %}{{ eos_token }}{% endif %}{{ '\\n' }}{% endfor %}"
-    "{% if add_generation_prompt %}{{ 'assistant: ' }}{% endif %}"
-)
-"""So that conversational corpora work with a tiny model."""
 
 
 def build_tiny(corpus_texts: Iterable[str], config: ModelConfig, seed: int) -> Learner:
@@ -100,7 +94,7 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int) -> PreTrainedTokenize
         padding_side="left",
         clean_up_tokenization_spaces=False,
         model_max_length=CONTEXT,
-        chat_template=CHAT_TEMPLATE,
+        chat_template=TINY_TEMPLATE,
         **SPECIAL,
     )
 

@@ -72,11 +72,11 @@ def measure_base(job: MeasureJob) -> float:
     """
     from mixwright.corpus import Corpus
     from mixwright.corpus.shuffled_levels import shuffle_levels
-    from mixwright.learner.load import load_learner
+    from mixwright.learner.load import load_base
     from mixwright.measure.stage import measure_learner
 
     run, config = RunFolder(job.run), from_data(RunConfig, dict(job.config))
-    learner = load_learner(job.base, adapter=config.model.adapter)
+    learner = load_base(config.model, job.base)
     corpus = Corpus.load(run.corpus)
     if job.shuffled:
         corpus = shuffle_levels(corpus, config.seed)

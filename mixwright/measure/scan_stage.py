@@ -17,7 +17,7 @@ from mixwright.config import RunConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.bases import bases_of, build_bases
-from mixwright.learner.load import load_learner
+from mixwright.learner.load import load_base
 from mixwright.measure.bases import base_name
 from mixwright.measure.scan import OWN, SHARD, groups_of, lacking, made_from, part, sampled_rows, scan_folder, write_part
 from mixwright.measure.scan_passes import ScanPasses
@@ -218,7 +218,7 @@ def scan_shards(job: ScanJob) -> tuple[int, int, Counter[str]]:
 def _opened(job: ScanJob) -> tuple[Corpus, RunConfig, Learner, dict[str, Columns]]:
     """What a job works on."""
     config = from_data(RunConfig, dict(job.config))
-    learner = load_learner(job.base, adapter=config.model.adapter)
+    learner = load_base(config.model, job.base)
     return Corpus.load(RunFolder(job.run).corpus), config, learner, groups_of(job.columns)
 
 

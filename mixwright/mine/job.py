@@ -8,18 +8,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixwright.config import RunConfig
+from mixwright.corpus.corpus import REHEARSE
 from mixwright.errors import InputError
 from mixwright.learner.bases import bases_of
 from mixwright.measure.bases import base_name
 from mixwright.measure.scan import Scan
 from mixwright.measure.scan_stage import scan_bases
+from mixwright.mine.own_answers import read_rows, rehearsal_rows, write_rows
 from mixwright.mine.stage import make_miner, mine, write_mined
 from mixwright.records import from_data, to_data
-from mixwright.runs import RunFolder, read_measurements
+from mixwright.runs import RunFolder, read_measurements, write_json
 from mixwright.workers.local import Job, Workers
 
 if TYPE_CHECKING:
     from mixwright.contracts import Miner
+    from mixwright.corpus import Corpus
+
+REHEARSAL = "rehearsal"
+"""Miner whose table a plan's rows to rehearse are drawn from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,51 @@ def mine_run(
     return table_of(folder, name)
 
 
+def rehearse_run(
+    config: RunConfig, folder: RunFolder, pool: Workers, corpus: Corpus, *, say: Callable[[str], None] = lambda _: None
+) -> None:
+    """Write mine/rehearsal.parquet, the rows to rehearse, prompts among them answered by the first starting model.
+
+    Nothing is done where the corpus has none, or where the table is newer than the corpus.
+    """
+    table, rows = table_of(folder, REHEARSAL), folder.corpus / "rows.parquet"
+    if not len(corpus.select(split=REHEARSE)) or (table.exists() and table.stat().st_mtime > rows.stat().st_mtime):
+        return
+    start, options = bases_of(config, folder)[0], options_of(config, REHEARSAL, None)
+    job = MineJob(str(folder.path), start, to_data(config), REHEARSAL, options)
+    (told,) = pool.run([Job("rehearsal", answer_base, job)], title="rehearsal")
+    for note in told:
+        say(f"  {note}")
+
+
+def answer_base(job: MineJob) -> list[str]:
+    """Answer the prompts to rehearse and write the table; returns what was done. Runs in a worker."""
+    from mixwright.corpus import Corpus
+    from mixwright.learner.load import load_base
+
+    run, config = RunFolder(job.run), from_data(RunConfig, dict(job.config))
+    found = rehearsal_rows(Corpus.load(run.corpus), lambda: load_base(config.model, job.base), **job.options)
+    path = table_of(run, job.miner)
+    write_rows(path, found.rows)
+    write_json(path.with_suffix(".json"), found.summary())
+    return list(found.notes)
+
+
+def load_rehearsed(folder: RunFolder) -> Corpus:
+    """The corpus of a run with its rows to rehearse as they are trained on; without any before they were made."""
+    from mixwright.corpus import Corpus
+
+    return rehearsed(folder, Corpus.load(folder.corpus))
+
+
+def rehearsed(folder: RunFolder, corpus: Corpus) -> Corpus:
+    """The corpus with the rows of mine/rehearsal.parquet in place of the rows to rehearse that it was read with."""
+    if not len(corpus.select(split=REHEARSE)):
+        return corpus
+    table = table_of(folder, REHEARSAL)
+    return corpus.with_rehearsal(read_rows(table) if table.is_file() else ())
+
+
 def table_of(folder: RunFolder, name: str) -> Path:
     """Where a miner's table lies."""
     return folder.path / "mine" / f"{name}.parquet"
@@ -87,11 +138,11 @@ def table_of(folder: RunFolder, name: str) -> Path:
 def mine_base(job: MineJob) -> None:
     """Run the miner and write its files. Runs in a worker."""
     from mixwright.corpus import Corpus
-    from mixwright.learner.load import load_learner
+    from mixwright.learner.load import load_base
 
     run, config = RunFolder(job.run), from_data(RunConfig, dict(job.config))
     corpus, made = Corpus.load(run.corpus), make_miner(job.miner, job.options)
-    learner = load_learner(job.base, adapter=config.model.adapter) if made.MODEL else None
+    learner = load_base(config.model, job.base) if made.MODEL else None
     before = run.measurements("before")
     measured = read_measurements(before) if before.is_file() else []
     scan = Scan(run, base_name(job.base))

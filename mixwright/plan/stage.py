@@ -22,13 +22,13 @@ def make_plan(config: RunConfig, corpus: Corpus, competence: Sequence[Measuremen
 
     Args:
         config: the settings; the planner's and those of training are read.
-        corpus: what is to be trained on.
+        corpus: what is to be trained on, with the rows to rehearse that are ready (`with_rehearsal`).
         competence: measurements of the model that training begins with, on `corpus`.
     """
     train = config.train
-    objective, cells = cast("Objective", train.objective), corpus.cells()
+    objective, cells = cast("Objective", train.objective), corpus.plan_cells()
     training = TrainingSetup(train.steps, objective, train.prompts, train.beta > 0, train.generations)
-    made = create("planners", config.plan.planner, dict(config.plan.options)).plan(cells, competence, training)
+    made = create("planners", config.planner, dict(config.plan.options)).plan(cells, competence, training)
     return with_foreseen(with_formats(with_asked(made, config.plan.stage), competence), cells, competence, training)
 
 

@@ -14,7 +14,7 @@ from mixwright.records.serial import from_data
 
 Objective = Literal["sft", "grpo", "dpo"]
 Kept = Literal["optimizer", "reference"]
-BORDER = ("learning_rate", "kept", "expected", "rehearsal")
+BORDER = ("learning_rate", "kept", "expected", "rehearsal", "rehearse")
 """Fields of a stage that say how it is trained and how it begins, which steering does not read."""
 CellState = Literal["unknown", "mastered", "reachable", "hopeless", "lucky"]
 ForeseenWord = Literal["starved", "at risk", "as forecast"]
@@ -213,6 +213,9 @@ class Stage:
     rehearsal: float = 0.0
     """Share of this stage's draws that goes to tasks of earlier stages whose success, measured after the stage before, is
     shown to be below what was expected there, 0..0.5; 0 rehearses nothing."""
+
+    rehearse: tuple[str, ...] = field(default=(), metadata={"unset": "left out"})
+    """Tasks of which rows of `corpus.rehearse` are drawn, too; those of other tasks are not."""
 
     def band_of(self, task: str) -> tuple[float, float]:
         """Success to aim for in a task: (low, high)."""

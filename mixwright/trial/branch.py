@@ -92,7 +92,7 @@ def branch_digest(
     how = {name: value for name, value in to_data(branch).items() if value != PLAIN.get(name)}  # older digests stay
     how["plan"].pop("foreseen", None)  # what is expected of a run decides nothing in it
     for stage in how["plan"]["stages"]:
-        for name in [name for name in BORDER if not stage[name]]:
+        for name in [name for name in BORDER if name in stage and not stage[name]]:
             del stage[name]
     train = to_data(config.train)
     for name in [name for name in ("adapter", "adapters") if not train[name]]:
@@ -109,10 +109,16 @@ def branch_digest(
         "training": training if branch.trains else None,
         "measure": to_data(config.measure),
         "seeds": [config.seed, seed],
-        "inputs": [corpus, base, arm, config.model.adapter],
+        "inputs": [corpus, base, arm, config.model.adapter, *_form(config)],
         "version": mixwright.__version__,
     }
     return hashlib.sha256(json.dumps(used, sort_keys=True).encode()).hexdigest()
+
+
+def _form(config: RunConfig) -> list[Any]:
+    """How prompts reach the model, where the settings say something; digests of earlier runs stay as they are."""
+    asked = (config.model.chat_template, config.model.system)
+    return [list(asked)] if asked != (None, None) else []
 
 
 def permuted_weights(plan: Plan, seed: int) -> Plan:
@@ -173,12 +179,12 @@ def train_branch(job: BranchJob) -> str:
 def _fill(job: BranchJob, folder: Path) -> None:
     """Train, measure, and write everything into `folder`; branch.json comes last."""
     from mixwright.contracts import Branch
-    from mixwright.corpus import Corpus
-    from mixwright.learner.load import load_learner
+    from mixwright.learner.load import load_base
+    from mixwright.mine.job import load_rehearsed
 
     run, config = RunFolder(job.run), from_data(RunConfig, dict(job.config))
-    corpus, branch = Corpus.load(run.corpus), from_data(Branch, dict(job.branch))
-    learner = load_learner(job.base, adapter=config.model.adapter)
+    corpus, branch = load_rehearsed(run), from_data(Branch, dict(job.branch))
+    learner = load_base(config.model, job.base)
     if branch.trains and len(branch.plan.stages) > 1:
         learner = _train_stages(job, config, branch, corpus, folder)
     elif branch.trains:
@@ -191,12 +197,12 @@ def _fill(job: BranchJob, folder: Path) -> None:
 
 def _train_stages(job: BranchJob, config: RunConfig, branch: Branch, corpus: Corpus, folder: Path) -> Learner:
     """Train a plan of several stages; returns the learner after the last."""
-    from mixwright.learner.load import load_learner
+    from mixwright.learner.load import load_base, load_stage
     from mixwright.measure.stage import afterwards, measure_learner
     from mixwright.trial.stages import permuted_order, train_stages
 
     def load(model: Path | None) -> Learner:
-        return load_learner(job.base, adapter=config.model.adapter) if model is None else load_learner(str(model))
+        return load_base(config.model, job.base) if model is None else load_stage(config.model, model)
 
     def train_one(one: Branch, start: StageStart, part: Path) -> Sequence[Measurement]:
         learner = load(start.model)
@@ -247,7 +253,8 @@ def _train(
     from mixwright.trial.data_rows import enough, fitted, read_data, rows_for
     from mixwright.trial.training import adapted, follow_progress, load_optimizer, make_trainer, save_optimizer
 
-    rows = (shuffle_levels(corpus, config.seed) if branch.shuffle_levels else corpus).select(split="train")
+    rows = shuffle_levels(corpus, config.seed) if branch.shuffle_levels else corpus
+    rows = rows.training(branch.plan.stages[0].rehearse)
     if branch.rows != "all":
         rows = rows_for(branch.rows, corpus, read_data(Path(job.data), corpus), config.seed + job.seed)
         rows = enough(rows, config.train.prompts)
@@ -292,10 +299,10 @@ def _measure(
     job: BranchJob, config: RunConfig, learner: Learner, corpus: Corpus, run: RunFolder, folder: Path, *, trained: bool
 ) -> None:
     """Measure after, on the true items; put the base's measurements beside it."""
-    from mixwright.learner.load import load_learner
+    from mixwright.learner.load import load_base
     from mixwright.measure.stage import afterwards, measure_learner
 
-    start = load_learner(job.base, adapter=config.model.adapter) if trained else learner
+    start = load_base(config.model, job.base) if trained else learner
     found = measure_learner(learner, corpus, afterwards(config.measure), start=start, seed=seed_after(config, job.seed))
     before = read_completion_rows(completions_path(run, job.base_name))
     after = [{**row, "when": "after"} for row in found.completions]

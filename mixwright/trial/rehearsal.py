@@ -84,10 +84,10 @@ def rehearse_run(job: RehearsalJob) -> Timing:
 
 def _learner(config: RunConfig, corpus: Corpus, scratch: Path) -> tuple[Learner, float]:
     """The model, a tiny one without most of its warm-up, and seconds of one warm-up step."""
-    from mixwright.learner.load import load_learner
+    from mixwright.learner.load import load_base, load_learner
 
     if config.model.path != TINY:
-        return load_learner(config.model.path, adapter=config.model.adapter), 0.0
+        return load_base(config.model, config.model.path), 0.0
     from mixwright.learner.bases import tokenizer_texts
     from mixwright.learner.tiny import build_tiny
     from mixwright.learner.warmup import warm_up

@@ -16,6 +16,7 @@ from mixwright.errors import InputError
 from mixwright.estimates.readings import outcome_of
 from mixwright.learner.bases import bases_of, build_bases
 from mixwright.measure.bases import base_name, pooled
+from mixwright.mine.job import load_rehearsed
 from mixwright.plan.stage import make_plan
 from mixwright.plan.validate import validate_plan
 from mixwright.records import Measurement, Plan, Stage, TrialResult
@@ -49,7 +50,6 @@ def try_plan(
     config: RunConfig, folder: RunFolder, pool: Workers, *, base: Path = Path(), say: Callable[[str], None] = lambda _: None
 ) -> TrialResult:
     """Train and compare all arms, paired by seed; writes trial/. `say` is told beforehand what the trial can see."""
-    from mixwright.corpus import Corpus
 
     def replan(corpus: Corpus, measured: Sequence[Sequence[Measurement]]) -> Plan:
         return make_plan(config, corpus, pooled(measured))
@@ -57,7 +57,7 @@ def try_plan(
     if config.trial.data is not None:  # refused before models are built
         path = data_path(config.trial.data, folder, base)
         config = replace(config, trial=replace(config.trial, data=str(path)))
-        data_of(config, folder, Corpus.load(folder.corpus), read_plan(folder.plan))
+        data_of(config, folder, load_rehearsed(folder), read_plan(folder.plan))
     build_bases(config, folder, pool, base)
     return run_trial(folder, config, bases_of(config, folder), pool=pool, replan=replan, say=say)
 
@@ -69,11 +69,9 @@ def steer_once(
 
     A trial's result that speaks of another plan's branch is set aside.
     """
-    from mixwright.corpus import Corpus
-
     build_bases(config, folder, pool, base)
     one = replace(config, trial=replace(config.trial, seeds=1))
-    trial = Trial(folder, one, read_plan(folder.plan), Corpus.load(folder.corpus), bases_of(config, folder))
+    trial = Trial(folder, one, read_plan(folder.plan), load_rehearsed(folder), bases_of(config, folder))
     job = trial.arm_jobs([the("plan")])[0]
     of_another = folder.result.exists() and not is_complete(folder.branch(job.arm, job.seed), job.digest)
     log = folder.path / "trial" / "logs" / f"{job.arm}.0.log"
@@ -114,9 +112,7 @@ def run_trial(
         InputError: unknown arm, plan of several stages, no held-out examples, broken files.
         JobFailed: a branch failed; finished ones stay and are taken over next time.
     """
-    from mixwright.corpus import Corpus
-
-    plan, corpus = read_plan(run.plan), Corpus.load(run.corpus)
+    plan, corpus = read_plan(run.plan), load_rehearsed(run)
     _check(config, plan, corpus, bases)
     data = data_of(config, run, corpus, plan)
     arms, notes = _possible(with_order(arms_in(config, corpus, run), plan), plan, corpus, data)
@@ -202,7 +198,7 @@ def _check(config: RunConfig, plan: Plan, corpus: Corpus, bases: Sequence[str | 
 
 def check_tried(config: RunConfig, plan: Plan, corpus: Corpus) -> None:
     """Whether a plan fits the data and the settings that it is to be trained by. Raises InputError."""
-    validate_plan(plan, corpus.cells())
+    validate_plan(plan, corpus.plan_cells())
     if (other := plan.stages[-1].objective) != config.train.objective:
         remedy = "Correct it, or change train.objective in the settings of a new run."
         raise InputError(f"the objective {config.train.objective} of the settings in the last stage", repr(other), remedy)

@@ -67,24 +67,34 @@ def make_trainer(
     shared |= {"dataloader_drop_last": True} if whole and stage.objective != "grpo" else {}
     given: dict[str, Any] = {"model": learner.model, "processing_class": learner.tokenizer, "steering": steering}
     if stage.objective == "grpo":
-        return _grpo_trainer(train, config, _grpo_config(config, shared), given, learner.end_ids)
+        return _grpo_trainer(train, config, _grpo_config(config, shared), given, learner)
     if stage.objective == "sft":
         from mixwright.trainers.sft import SteeredSFTTrainer
 
-        return SteeredSFTTrainer(args=_sft_config(config, shared), train_dataset=train.to_datasets(), **given)
+        return SteeredSFTTrainer(args=_sft_config(config, shared), train_dataset=_rows(train, learner), **given)
     if stage.objective == "dpo":
         from mixwright.trainers.dpo import SteeredDPOTrainer
 
-        return SteeredDPOTrainer(args=_dpo_config(config, shared), train_dataset=_pairs(train), **given)
+        return SteeredDPOTrainer(args=_dpo_config(config, shared), train_dataset=_pairs(train, learner), **given)
     raise InputError("an objective that a trial can train: grpo, sft or dpo", stage.objective, "Change it in the plan.")
 
 
-def _grpo_trainer(train: Corpus, config: RunConfig, args: Any, given: dict[str, Any], ends: Collection[int]) -> Any:
+def _rows(train: Corpus, learner: Learner) -> Any:
+    """The rows as TRL takes them, in the form in which the model is measured: the chat template, or plain text."""
+    found = train.to_datasets()
+    if learner.form.template is None and learner.form.system is None:
+        return found
+    from datasets import Dataset
+
+    return Dataset.from_list([learner.form.row(row) for row in found.to_list()])
+
+
+def _grpo_trainer(train: Corpus, config: RunConfig, args: Any, given: dict[str, Any], learner: Learner) -> Any:
     from mixwright.trainers.grpo import SteeredGRPOTrainer
 
     grades = TimedGrades(train, config.measure.grader_seconds, config.measure.slow_grader)
-    reward = corpus_reward(train, grades, longest=args.max_completion_length, ends=ends)
-    trainer = SteeredGRPOTrainer(args=args, train_dataset=train.to_datasets(), reward_funcs=[reward], **given)
+    reward = corpus_reward(train, grades, longest=args.max_completion_length, ends=learner.end_ids)
+    trainer = SteeredGRPOTrainer(args=args, train_dataset=_rows(train, learner), reward_funcs=[reward], **given)
     grades.tell = functools.partial(_note_late, trainer)
     return trainer
 
@@ -140,9 +150,9 @@ def load_optimizer(trainer: Any, path: Path) -> None:
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
-def _pairs(train: Corpus) -> Any:
+def _pairs(train: Corpus, learner: Learner) -> Any:
     """The rows as TRL's DPO takes them. Raises InputError when one has no chosen or rejected answer."""
-    rows = train.to_datasets()
+    rows = _rows(train, learner)
     for name in ("chosen", "rejected"):
         values = rows[name] if name in rows.column_names else [None] * len(rows)
         missing = [row for row, value in zip(rows["id"], values, strict=True) if value is None]

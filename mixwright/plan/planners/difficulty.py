@@ -46,6 +46,7 @@ class Difficulty(Planner):
         anchor: rehearsal share, the share that mastered tasks get together, 0..0.8.
     """
 
+    OBJECTIVES = ("grpo",)
     EVIDENCE = ("competence",)
 
     def __init__(

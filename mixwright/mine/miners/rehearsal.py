@@ -1,0 +1,55 @@
+"""Miner of rows that keep what the model can do: its own finished answers to prompts without labels.
+
+Answers are made before training, to the prompts of `corpus.rehearse` that have no completion; rows there that have one are
+taken as they are. Prompts that stand in the held-out rows are left out, as the audit finds them. The planner `rehearsal`
+draws the rows that come out.
+
+Source: Self-Distillation Fine-Tuning, Yang et al. 2402.13669, which rewrites all rows in the model's own words; ours keeps
+    the rows and adds own answers. On SmolLM2-135M-Instruct they kept as much as true rows did (docs/log.md).
+Unit: rows.
+Cost: one greedy answer per prompt, and again with twice the room for tasks of which most answers were cut.
+Blind spot: what the model answers wrongly before is rehearsed, too; answers that do not end are left out, so tasks of long
+    answers may get few rows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mixwright.contracts import Miner
+from mixwright.errors import InputError, within
+from mixwright.mine.choosing import train_rows
+from mixwright.mine.own_answers import rehearsal_rows
+from mixwright.records import Mined, MinedRow
+
+if TYPE_CHECKING:
+    from mixwright.corpus import Corpus
+    from mixwright.learner.learner import Learner
+    from mixwright.measure.scan import Scan
+
+
+class Rehearsal(Miner):
+    """Own answers.
+
+    Args:
+        max_new_tokens: longest answer, tokens.
+    """
+
+    MODEL = True
+
+    def __init__(self, *, max_new_tokens: int = 256) -> None:
+        self.max_new_tokens = max_new_tokens
+        within("mine.options.rehearsal", {"max_new_tokens": max_new_tokens}, max_new_tokens=(1, 1e6))
+
+    def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> Mined:
+        """New rows; all training rows where there is nothing to rehearse."""
+        if learner is None:
+            raise InputError("the model that is to be trained", "none", "Give one: it answers the prompts itself.")
+        found = rehearsal_rows(corpus, lambda: learner, max_new_tokens=self.max_new_tokens)
+        if not found.rows:
+            kept = tuple(MinedRow(name, 1.0, "all rows are kept") for name in train_rows(corpus, scan).ids)
+            why = "There are no rows to rehearse (corpus.rehearse). All rows are kept as they stand."
+            return Mined("rehearsal", kept, rollouts=found.rollouts, notes=(*found.notes, why))
+        return Mined("rehearsal", made=found.rows, rollouts=found.rollouts, notes=found.notes)

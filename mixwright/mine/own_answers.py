@@ -1,0 +1,222 @@
+"""Rows to rehearse: those with a completion as they are, prompts without one with the model's own answer.
+
+Answers are greedy and must end by themselves. A task most of whose answers were cut gets twice the room, again and again up
+to a limit: short rooms would keep only the kinds of answers that are short, and those alone would be rehearsed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mixwright.audit.leaks import leaks
+from mixwright.corpus.corpus import REHEARSE
+from mixwright.corpus.identity import gather, prompt_key
+from mixwright.corpus.rows import SCHEMA, decode
+from mixwright.errors import InputError
+from mixwright.records import Example
+from mixwright.runs import write_table
+
+if TYPE_CHECKING:
+    from mixwright.corpus import Corpus
+    from mixwright.learner.learner import Learner
+
+ROOM = 32
+"""Tokens of an answer that are tried first."""
+FINISHED = 0.75
+"""Share of a task's prompts whose answers must have ended before no more room is tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompts:
+    """Rows of `corpus.rehearse` that may be used."""
+
+    ready: tuple[Example, ...]
+    """With a completion."""
+    open: tuple[Example, ...]
+    """Without one."""
+    notes: tuple[str, ...]
+    """What was left out and why, a sentence each."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnAnswers:
+    """What the model answered."""
+
+    rows: tuple[Example, ...]
+    """Finished answers, as completions; `extra` has `parents` and `provenance`."""
+    asked: dict[str, int]
+    """Task -> prompts."""
+    room: dict[str, int]
+    """Task -> tokens that its answers were given in the end."""
+    rollouts: int
+    """Completions that were written."""
+
+    @property
+    def finished(self) -> Counter[str]:
+        """Task -> answers that ended by themselves."""
+        return Counter(row.task for row in self.rows)
+
+    def told(self) -> list[str]:
+        """A sentence per task."""
+        return [
+            f"{task}: the model's own answers to {self.finished[task]} of {asked} prompts ended within {self.room[task]} "
+            f"tokens{'' if self.finished[task] == asked else '; the others are left out'}."
+            for task, asked in sorted(self.asked.items())
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class RehearsalRows:
+    """Rows to rehearse, ready to be trained on."""
+
+    rows: tuple[Example, ...]
+    """With a completion each; `extra` has `parents` and `provenance`."""
+    notes: tuple[str, ...]
+    """What was left out, and what the model answered; a sentence each."""
+    given: int
+    """Rows among them that had a completion."""
+    rollouts: int
+    """Completions that were written, which are charged."""
+    room: dict[str, int]
+    """Task -> tokens that answers were given."""
+
+    def summary(self) -> dict[str, Any]:
+        """Counts, room and notes as JSON values."""
+        tasks = dict(sorted(Counter(row.task for row in self.rows).items()))
+        own = len(self.rows) - self.given
+        counts = {"rows": len(self.rows), "given": self.given, "own answers": own, "rollouts": self.rollouts}
+        return {"miner": "rehearsal", "kind": "new rows", **counts, "tasks": tasks, "room": self.room, "notes": self.notes}
+
+
+def rehearsal_rows(
+    corpus: Corpus,
+    load: Callable[[], Learner],
+    *,
+    max_new_tokens: int = 256,
+    progress: Callable[[float], None] | None = None,
+) -> RehearsalRows:
+    """The rows to rehearse of a corpus; the model is loaded where there are prompts without a completion.
+
+    Args:
+        corpus: with `rehearse` rows, held-out rows and training rows.
+        load: gives the model that is to be trained.
+        max_new_tokens: longest answer.
+        progress: as for `answer_prompts`.
+
+    Raises:
+        InputError: as `answer_prompts`.
+    """
+    prompts = usable_prompts(corpus)
+    if not prompts.open:
+        return RehearsalRows(prompts.ready, prompts.notes, len(prompts.ready), 0, {})
+    made = answer_prompts(load(), prompts.open, max_new_tokens=max_new_tokens, progress=progress)
+    rows, notes = (*prompts.ready, *made.rows), (*prompts.notes, *made.told())
+    return RehearsalRows(rows, notes, len(prompts.ready), made.rollouts, made.room)
+
+
+def write_rows(path: Path, rows: Sequence[Example]) -> None:
+    """Write rows as a table with the columns of a corpus, atomically."""
+    write_table(path, gather(rows))
+
+
+def read_rows(path: Path) -> list[Example]:
+    """Read what `write_rows` wrote. Raises InputError for a file that is broken."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return [decode(row) for row in pq.read_table(path, schema=SCHEMA).to_pylist()]
+    except (OSError, pa.ArrowException) as error:
+        raise InputError("a table of rows", str(error)[:120], "Mine again.", file=path) from None
+
+
+def usable_prompts(corpus: Corpus) -> Prompts:
+    """The rows to rehearse without those that stand in the held-out rows, or that repeat a training row or each other.
+
+    A held-out row is recognised as the audit recognises a leak: the same, nearly the same, or with text around it.
+    """
+    splits, numbers = corpus.table["split"].to_pylist(), []
+    numbers = [number for number, split in enumerate(splits) if split == REHEARSE]
+    if not numbers:
+        return Prompts((), (), ())
+    copied = leaks(corpus).copied if "eval" in splits else None
+    held_out = {prompt_key(row.prompt or row.target or "") for row in corpus.select(split="eval")}
+    train = {prompt_key(row.prompt or row.target or "") for row in corpus.select(split="train")}
+    seen: set[int] = set()
+    kept: list[Example] = []
+    gone: Counter[str] = Counter()
+    for number in numbers:
+        row = corpus[number]
+        key = prompt_key(row.prompt or row.target or "")
+        if key in held_out or (copied is not None and copied[number]):
+            gone["they stand in the held-out rows"] += 1
+        elif key in train or key in seen:
+            gone["they repeat a training row or each other"] += 1
+        else:
+            seen.add(key)
+            kept.append(row)
+    notes = tuple(f"{count} of {len(numbers)} rows to rehearse are left out: {why}." for why, count in sorted(gone.items()))
+    given = {"provenance": "As it was given to rehearse."}
+    ready = tuple(replace(row, extra={**row.extra, "parents": [row.id], **given}) for row in kept if row.target is not None)
+    return Prompts(ready, tuple(row for row in kept if row.target is None), notes)
+
+
+def answer_prompts(
+    learner: Learner,
+    prompts: Sequence[Example],
+    *,
+    max_new_tokens: int = 256,
+    progress: Callable[[float], None] | None = None,
+) -> OwnAnswers:
+    """The model's own greedy answers that ended by themselves, as rows to train on.
+
+    Args:
+        learner: the model that is to be trained, before it is.
+        prompts: rows without completions.
+        max_new_tokens: longest answer, tokens; the room is doubled up to it.
+        progress: called with the share of prompts that are done, 0..1.
+
+    Raises:
+        InputError: prompts longer than the model's context.
+    """
+    asked = Counter(row.task for row in prompts)
+    answers: dict[str, str] = {}
+    room = dict.fromkeys(asked, 0)
+    waiting, rollouts, size = list(prompts), 0, min(ROOM, max_new_tokens)
+    while waiting:
+        texts = learner.sample([row.prompt for row in waiting], count=1, temperature=0, max_new_tokens=size, seed=0)
+        rollouts += len(waiting)
+        room |= dict.fromkeys({row.task for row in waiting}, size)
+        for row, (made,) in zip(waiting, texts, strict=True):
+            if made.finished and made.text.strip():
+                answers[row.id] = made.text.strip()
+        done = Counter(row.task for row in prompts if row.id in answers)
+        if progress:
+            progress(sum(done.values()) / max(len(prompts), 1))
+        if size == max_new_tokens:
+            break
+        size = min(2 * size, max_new_tokens)
+        waiting = [row for row in waiting if row.id not in answers and done[row.task] < FINISHED * asked[row.task]]
+    rows = tuple(_row(row, answers[row.id], learner.name) for row in prompts if row.id in answers)
+    return OwnAnswers(rows, dict(asked), room, rollouts)
+
+
+def _row(prompt: Example, answer: str, model: str) -> Example:
+    extra = {**prompt.extra, "parents": [prompt.id], "provenance": f"Greedy answer of {model} before training."}
+    blank = {"answer": None, "chosen": None, "rejected": None}
+    return replace(prompt, id=f"{prompt.id}:own", target=answer, source="rehearsal", split=REHEARSE, extra=extra, **blank)
+
+
+def check_rehearsal(objective: str, corpus: Corpus) -> None:
+    """Whether an objective can use rows to rehearse. Raises InputError: own answers have no rejected side for DPO."""
+    rows = corpus.select(split=REHEARSE)
+    if len(rows) and objective == "grpo":
+        remedy = "Leave it out: in GRPO a plan rehearses by its weights (plan.options: anchor)."
+        raise InputError("rows to rehearse (corpus.rehearse) for SFT", "the objective grpo", remedy)
+    if len(rows) and objective == "dpo" and rows.table["rejected"].null_count:
+        got = f"{rows.table['rejected'].null_count} of {len(rows)} rows to rehearse without a rejected answer"
+        raise InputError("pairs to rehearse for DPO", got, "Give pairs, or leave corpus.rehearse out.")

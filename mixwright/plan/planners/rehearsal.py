@@ -1,0 +1,176 @@
+"""Planner for SFT and DPO: the user's own shares, and a share of the draws for what the model can do already.
+
+Known tasks are those whose success before is shown to lie above the chance level, those that `keep` names, and those that
+the user gave rows to rehearse of. Each of K known tasks gets max(its own share, share / K), then all are scaled to sum to 1:
+with the default of a third no task falls under three quarters of its own share, and known tasks without training rows get a
+quarter together. No row to rehearse is drawn more than `most` times; what is then missing goes to other known tasks that
+have rows left, and at last back to the new tasks. Training rows of a task come first, then rows of `corpus.rehearse`. Where
+nothing is known, or there is one task, the plan keeps the user's own shares and says why.
+
+Source: rehearsal against forgetting, Scialom et al. 2205.12393; the shares are ours, from SmolLM2-135M-Instruct: a quarter
+    of rows in the old form kept four kinds of short questions that tool calls alone brought to 0 (`make demo`).
+Unit: share of draws.
+Cost: none beyond the measuring before; without it the plan keeps the user's shares.
+Blind spot: knows the model at the start only; a kind that nobody measures is not protected, although rehearsing several
+    kinds kept others that were never rehearsed. One kind alone kept only itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mixwright.contracts import Planner
+from mixwright.errors import InputError
+from mixwright.plan.baseline import shares, task_counts
+from mixwright.plan.known_tasks import shown_above_chance
+from mixwright.records import Cell, Measurement, Objective, Plan, Stage, TrainingSetup
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """One task that the model can do already."""
+
+    because: str
+    """What shows it."""
+    own: float
+    """Its share of the training rows, 0..1."""
+    rows: int
+    """Training rows."""
+    spare: int
+    """Rows of `corpus.rehearse`."""
+
+    def capacity(self, draws: int, most: float) -> float:
+        """Largest share of `draws` that its rows allow at `most` draws each; the user's own share always is."""
+        return max(most * (self.rows + self.spare) / draws, self.own)
+
+    def borrows(self, weight: float, draws: int, most: float) -> bool:
+        """Whether its training rows alone would be drawn too often for this share."""
+        return self.spare > 0 and weight > max(most * self.rows / draws, self.own) + 1e-9
+
+
+class Rehearsal(Planner):
+    """Weights that keep what is known.
+
+    Args:
+        share: what known tasks are worth together, beside 1 for all of the user's rows, before scaling; 1/3 gives a quarter.
+        keep: tasks that count as known, whatever was measured.
+        most: draws of one row to rehearse.
+    """
+
+    OBJECTIVES: ClassVar[tuple[Objective, ...]] = ("sft", "dpo")
+
+    def __init__(self, *, share: float = 1 / 3, keep: Sequence[str] = (), most: float = 4.0) -> None:
+        self.share, self.keep, self.most = share, (keep,) if isinstance(keep, str) else tuple(keep), most
+        if not (0 < share <= 1 and 1 <= most < math.inf):
+            got = f"share {share:g}, most {most:g}"
+            raise InputError("a share above 0 and at most 1, and most of at least 1", got, "Correct plan.options.")
+
+    def plan(self, cells: Sequence[Cell], competence: Sequence[Measurement], training: TrainingSetup) -> Plan:
+        """The plan. Raises InputError without training rows, or for a task of `keep` that nobody has rows or items of."""
+        counts = {task: count for task, count in task_counts(cells).items() if count}
+        own = {task: count / sum(counts.values()) for task, count in counts.items()}
+        spare: dict[str, int] = {}
+        for cell in cells:
+            spare[cell.task] = spare.get(cell.task, 0) + cell.rehearsal
+        seen = shown_above_chance(competence)
+        reasons = {task: because for task, because in seen.items() if because}
+        reasons = {task: "you gave rows to rehearse of it" for task, rows in spare.items() if rows} | reasons
+        reasons = dict.fromkeys(self.keep, "you asked to keep it") | reasons
+        if unknown := [task for task in self.keep if task not in {*own, *seen, *(t for t in spare if spare[t])}]:
+            there = ", ".join(sorted({*own, *seen})) or "none"
+            raise InputError(f"a task that was measured or has rows (keep): {there}", repr(unknown[0]), "Correct its name.")
+        known = {
+            task: _Known(reasons[task], own.get(task, 0.0), counts.get(task, 0), spare.get(task, 0))
+            for task in sorted(reasons)
+        }
+        draws = training.steps * training.batch
+        told = _no_reason(known, own, seen)
+        weights, short = (own, "") if told else self._weights(known, own, draws)
+        found = shares({task: weight for task, weight in sorted(weights.items()) if weight > 0})
+        borrowed = () if told else tuple(t for t in found if t in known and known[t].borrows(found[t], draws, self.most))
+        monitors = ("displacement",) if training.objective == "dpo" else ()
+        stage = Stage("training", training.objective, training.steps, found, monitors=monitors, rehearse=borrowed)
+        why = {
+            f"stages.0.weights.{task}": _why(task, weight, own, known, borrowed, draws) if not told else _own_told(task, own)
+            for task, weight in found.items()
+        }
+        whole = told or f"{_whole(found, known, own)}{short}"
+        return Plan("rehearsal", (stage,), why={"stages.0.weights": whole, **why, "stages.0.steps": "asked for"})
+
+    def _weights(self, known: Mapping[str, _Known], own: Mapping[str, float], draws: int) -> tuple[dict[str, float], str]:
+        """Share of the draws of each task, and a sentence about what the rows do not allow, empty where they allow all."""
+        wanted = {task: max(one.own, self.share / len(known)) for task, one in known.items()}
+        wanted |= {task: share for task, share in own.items() if task not in known}
+        wanted = {task: weight / sum(wanted.values()) for task, weight in wanted.items()}
+        most = {task: one.capacity(draws, self.most) for task, one in known.items()}
+        given = {task: min(wanted[task], most[task]) for task in known}
+        missing = sum(wanted[task] - given[task] for task in known)
+        while missing > 1e-9 and (free := [task for task in known if most[task] - given[task] > 1e-9]):
+            part = min(missing / len(free), *(most[task] - given[task] for task in free))
+            given |= {task: given[task] + part for task in free}
+            missing -= part * len(free)
+        rest = {task: share for task, share in own.items() if task not in known} or dict(own)
+        weights = wanted | given
+        weights |= {task: weights[task] + missing * share / sum(rest.values()) for task, share in rest.items()}
+        if missing <= 5e-4:
+            return weights, ""
+        return weights, (
+            f" The rows to rehearse are too few for {missing:.1%} of the draws at {self.most:g} draws of a row: these go "
+            "back to the other tasks."
+        )
+
+
+def _no_reason(known: Mapping[str, _Known], own: Mapping[str, float], seen: Mapping[str, str]) -> str:
+    """Why the user's own shares stay; empty where there is something to keep beside something else."""
+    if known and len({*known, *own}) > 1:
+        return ""
+    if not seen and not known:
+        return (
+            "The shares are those of your rows: no success was measured of any task, so nothing is known to be lost. Name "
+            "tasks to keep (keep), or give rows of them (--rehearse FILE)."
+        )
+    if len(own) == 1 and not set(known) - set(own):
+        return "The shares are those of your rows: there is one task, and nothing beside it to keep."
+    return (
+        "The shares are those of your rows: no task was shown to be right above its chance level before, so nothing that "
+        "was measured can be lost."
+    )
+
+
+def _own_told(task: str, own: Mapping[str, float]) -> str:
+    return f"its share of your rows, {own[task]:.1%}"
+
+
+def _whole(found: Mapping[str, float], known: Mapping[str, _Known], own: Mapping[str, float]) -> str:
+    """What the plan does, in a sentence or two."""
+    part = sum(weight for task, weight in found.items() if task in known)
+    text = (
+        f"{part:.0%} of the draws keep what the model can do already ({', '.join(t for t in found if t in known) or 'none'})"
+    )
+    before = sum(share for task, share in own.items() if task in known)
+    text += f"; your rows alone would give these tasks {before:.0%}."
+    without = [f"{task} ({one.because})" for task, one in known.items() if task not in found]
+    return text + (f" Not rehearsed, because there are no rows of it: {', '.join(without)}." if without else "")
+
+
+def _why(
+    task: str,
+    weight: float,
+    own: Mapping[str, float],
+    known: Mapping[str, _Known],
+    borrowed: Sequence[str],
+    draws: int,
+) -> str:
+    """Why a task has its share."""
+    if task not in known:
+        return f"{own[task]:.1%} of your rows; the rest of the draws keeps what the model can do already"
+    one = known[task]
+    rows = one.rows + (one.spare if task in borrowed else 0)
+    source = f"{one.rows:,} training rows" if one.rows else ""
+    if task in borrowed:
+        source += f"{' and ' if source else ''}{one.spare:,} rows to rehearse"
+    share = f"{one.own:.1%} of your rows" if one.rows else "none of your rows"
+    return f"kept: {one.because}; {share}; {source}, each drawn about {weight * draws / rows:.1f} times"
