@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from datasets import Dataset
 
 from mixwright.catalog import create
+from mixwright.errors import missing_extra
 from mixwright.records import Example
 
 COPIED = 0.6
@@ -129,8 +130,10 @@ def _take(name: str, block: int, seen: set[str]) -> list[Example]:
 
 def items(key: Key, first: int, seen: set[str]) -> Iterator[Example]:
     """Items of a family and level whose prompts are not among those seen, which they join; it ends after `APART` of them."""
-    import reasoning_gym
-
+    try:
+        import reasoning_gym  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise missing_extra("this benchmark", ["reasoning_gym"], "gym") from None
     family, level = key
     made = reasoning_gym.create_dataset(family, size=APART, seed=first, **_settings(family, level))
     for place in range(APART):

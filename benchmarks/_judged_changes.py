@@ -110,7 +110,7 @@ def intervals(job: tuple[str, int, int, int, int]) -> dict[str, Any]:
 # Words of trials
 
 CELLS = (40, 40, 40, 24, 40, 24, 24, 20, 24, 24, 40, 40, 40, 24, 24, 24, 39)
-"""Held-out items per cell of the demo: 531."""
+"""Held-out items per cell of the trials that are judged: 531."""
 TASKS = (0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 5, 6, 7)
 """Task of each cell: 8."""
 COMMONEST = (0.1, 0.1, 0.1, 0.1, 0.2, 0.15, 0.1, 0.3, 0.2, 0.1, 0.4, 0.6, 0.72, 0.1, 0.2, 0.1, 0.5)
@@ -194,7 +194,7 @@ def unsampled(success: Estimate, swapped: Estimate, dependence: Estimate) -> Cha
 
 
 def words(job: tuple[str, int, int, int]) -> dict[str, Any]:
-    """Trials of the demo's size in which nothing is better: how often something is said to be."""
+    """Trials of 531 items in which nothing is better: how often something is said to be."""
     scene, seeds, times, part = job
     began, rng = time.process_time(), np.random.default_rng([4, list(SCENES).index(scene), seeds, part])
     lever, others = SCENES[scene]

@@ -1,6 +1,6 @@
 """Benchmark of judgements where the truth is known: S, D, kappa, states, chance level, intervals, words and the gate.
 
-Everything is simulated, with numpy alone: fake learners on cells with known answers, trials of the demo's size in which
+Everything is simulated, with numpy alone: fake learners on cells with known answers, trials of 531 held-out items in which
 nothing is better, checkpoints with a known loss. The goals were fixed before; each is printed with what came out.
 
     python -m benchmarks.judgement [--quick]

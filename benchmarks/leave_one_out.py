@@ -1,8 +1,9 @@
 """Benchmark of each part of the plan left out in turn, in real GRPO through TRL: gates, selector, weights and drift.
 
-    refusing  the demo's eight Reasoning Gym families with the demo's plan (selector difficulty, gate too_hard, planned
-              weights), and a ninth task without information: gcd problems whose answers were permuted among the rows.
-              Cells out of reach (lcm, count_primes, base_conversion) and of partial skill (gcd, kappa .1 to .2) are there.
+    refusing  eight Reasoning Gym families (`mixwright_lab/reach.yaml`) with a measured plan (selector difficulty, gate
+              too_hard, planned weights), and a ninth task without information: gcd problems whose answers were permuted
+              among the rows. Cells out of reach (lcm, count_primes, base_conversion) and of partial skill (gcd, kappa
+              .1 to .2) are there.
     eight     the eight families with every lever on (`mixwright_lab/eight.yaml`)
 
 Each is one trial: frozen, uniform, equal shares, the plan, and the plan without each part, paired by seed and by held-out

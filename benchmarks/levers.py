@@ -154,7 +154,7 @@ LEVERS: Sequence[Lever] = (
         "on request",
         "to know what is forgotten between sightings",
     ),
-    Lever("the demo's plan", "nine tasks, TRL", *trl("steered", "refusing"), "demo", ""),
+    Lever("the measured plan", "nine tasks, TRL", *trl("steered", "refusing"), "on request", ""),
     Lever("the same without gates", "nine tasks, TRL", *trl("without_gates", "refusing"), "", ""),
     Lever("the same without selector", "nine tasks, TRL", *trl("without_selector", "refusing"), "", ""),
     Lever("the same with weights by rows", "nine tasks, TRL", *trl("without_weights", "refusing"), "", ""),
@@ -196,7 +196,7 @@ def tasks() -> str:
     arms, cases = ("steered", "uniform", "equal_shares"), ("refusing", "eight")
     found = {case: figures(f"leave_one_out/{case}") for case in cases}
     simple = ("uniform", "equal shares")
-    names = ("nine tasks: the demo's plan", *simple, "eight families: every lever on", *simple)
+    names = ("nine tasks: the measured plan", *simple, "eight families: every lever on", *simple)
     lines = [f"| against not training | {' | '.join(names)} |", "|" + "---|" * 7]
     for task in sorted({task for case in cases for task in found[case]["steered - frozen"]["tasks"]}):
         shown = [found[case][f"{arm} - frozen"]["tasks"].get(task) for case in cases for arm in arms]

@@ -1,6 +1,7 @@
 """What all tests share: one thread, no network, reproducible hypothesis, the command line."""
 
 import gc
+import importlib.util
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,10 @@ settings.load_profile("mixwright")
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     expect(items)
+    if importlib.util.find_spec("reasoning_gym") is None:
+        for item in items:
+            if item.get_closest_marker("gym"):
+                item.add_marker(pytest.mark.skip(reason="no Reasoning Gym (make test GYM=1)"))
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -51,8 +51,9 @@ def stories(seed: int, count: int) -> list[Item]:
     return [(f"Read this and say what it is about: {story(rng)}. Your answer?", story(rng, 1)) for _ in range(count)]
 
 
+@pytest.mark.gym
 def test_neighbouring_seeds_of_reasoning_gym_share_499_of_500() -> None:
-    reasoning_gym = pytest.importorskip("reasoning_gym")
+    import reasoning_gym
 
     def items(seed: int) -> list[Item]:
         return [(row["question"], row["answer"]) for row in reasoning_gym.create_dataset("gcd", seed=seed, size=500)]
@@ -72,9 +73,11 @@ def test_neighbouring_seeds_of_reasoning_gym_share_499_of_500() -> None:
         assert sum(observation.count for observation in seen) == shared <= 3
 
 
+@pytest.mark.gym
 @pytest.mark.parametrize("task", ["spell_backward", "chain_sum"])
 def test_distant_seeds_of_other_tasks_are_no_error(task: str) -> None:
-    reasoning_gym = pytest.importorskip("reasoning_gym")
+    import reasoning_gym
+
     near, here, far = (
         [(row["question"], row["answer"]) for row in reasoning_gym.create_dataset(task, seed=seed, size=300)]
         for seed in (2, 1, 100_000)
@@ -98,8 +101,8 @@ def test_long_templates_in_several_wordings_are_no_leak() -> None:
     assert (leak.severity, leak.count) == ("error", 1)
 
 
+@pytest.mark.gym
 def test_splits_by_hash_share_nothing() -> None:
-    pytest.importorskip("reasoning_gym")
     from mixwright.config import CorpusConfig
     from mixwright.corpus import read_corpus
 

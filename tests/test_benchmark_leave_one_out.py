@@ -1,5 +1,7 @@
 """Leaving parts out through TRL: the task without information is one, and rows hold all that the figures need."""
 
+import json
+import math
 from collections import Counter
 
 import pytest
@@ -10,9 +12,19 @@ from mixwright.corpus import read_corpus
 from mixwright.estimates.outcome import ItemScores
 
 
-def test_answers_of_the_blind_task_are_permuted_and_no_other_row_is_touched(tmp_path):
-    pytest.importorskip("reasoning_gym")
-    own = CorpusConfig(train="reasoning-gym:gcd@0x60", eval="reasoning-gym:gcd@0x20")
+def problems(place, split, first, count):
+    """A file with the greatest common divisors of `count` pairs of numbers."""
+    pairs = [(a, b) for a in range(first, first + 20) for b in range(a + 1, a + 21)][:count]
+    rows = [{"task": "gcd", "level": 0, "prompt": f"gcd of {a} and {b}?", "answer": str(math.gcd(a, b))} for a, b in pairs]
+    path = place / f"{split}-{first}.jsonl"
+    path.write_text("".join(json.dumps(row | {"split": split}) + "\n" for row in rows), encoding="utf-8")
+    return str(path)
+
+
+def test_answers_of_the_blind_task_are_permuted_and_no_other_row_is_touched(tmp_path, monkeypatch):
+    sides = {"train": problems(tmp_path, "train", 30, 320), "eval": problems(tmp_path, "eval", 60, 80)}
+    monkeypatch.setattr(benchmark, "ROWS", sides)
+    own = CorpusConfig(train=problems(tmp_path, "train", 31, 60), eval=problems(tmp_path, "eval", 100, 20))
     made = list(read_corpus(CorpusConfig(train=str(benchmark.with_blind_task(own, tmp_path)))))
     true = {str(e.prompt): e.answer for e in read_corpus(CorpusConfig(**benchmark.ROWS))}
     blind = [e for e in made if e.task == benchmark.BLIND]
@@ -27,8 +39,8 @@ def test_answers_of_the_blind_task_are_permuted_and_no_other_row_is_touched(tmp_
     assert not {str(e.prompt) for e in kept} & {str(e.prompt) for e in blind}
 
 
-def test_settings_ask_for_every_part_in_turn(tmp_path):
-    pytest.importorskip("reasoning_gym")
+def test_settings_ask_for_every_part_in_turn(tmp_path, monkeypatch):
+    monkeypatch.setattr(benchmark, "with_blind_task", lambda corpus, folder: folder / "rows.jsonl")
     for case, (_, seeds, _, parts) in benchmark.CASES.items():
         config = benchmark.settings(case, tmp_path)
         assert config.trial.arms == (*benchmark.REFERENCES, *parts)

@@ -8,8 +8,6 @@ from types import SimpleNamespace
 
 import pytest
 
-pytest.importorskip("reasoning_gym")
-
 from benchmarks import _families as families
 from benchmarks import unlabelled_families as benchmark
 from mixwright.records import Example
@@ -23,6 +21,7 @@ def rows():
     return families.make_rows(SEED, text=False)
 
 
+@pytest.mark.gym
 def test_no_prompt_stands_twice_and_no_set_of_rows_shares_one(monkeypatch):
     few = {key: cell._replace(pool=5, text=min(cell.text, 40)) for key, cell in families.CELLS.items()}
     monkeypatch.setattr(families, "CELLS", few)
@@ -32,6 +31,7 @@ def test_no_prompt_stands_twice_and_no_set_of_rows_shares_one(monkeypatch):
     assert Counter((row.task, row.level) for row in made.text) == {key: cell.text for key, cell in few.items() if cell.text}
 
 
+@pytest.mark.gym
 def test_cells_hold_what_the_table_says(rows):
     assert Counter((row.task, row.level) for row in rows.pool) == {key: cell.pool for key, cell in families.CELLS.items()}
     assert Counter((row.task, row.level) for row in rows.held_out) == dict.fromkeys(families.CELLS, families.HELD_OUT)
@@ -42,6 +42,7 @@ def test_cells_hold_what_the_table_says(rows):
     assert states["reachable"] / states.total() == pytest.approx(0.15, abs=0.05)
 
 
+@pytest.mark.gym
 def test_seeds_share_held_out_items_within_ten_and_nothing_else(rows):
     near, far = families.held_out(SEED - 7), families.held_out(SEED + 3)
     assert [row.prompt for row in near] == [row.prompt for row in rows.held_out]
@@ -53,6 +54,7 @@ def test_seeds_share_held_out_items_within_ten_and_nothing_else(rows):
     assert again == rows
 
 
+@pytest.mark.gym
 def test_rows_show_neither_family_nor_level_and_are_one_cell(rows):
     data = families.dataset(rows.pool, labelled=False)
     assert data.column_names == ["prompt", "answer"]
@@ -64,6 +66,7 @@ def test_rows_show_neither_family_nor_level_and_are_one_cell(rows):
     assert benchmark.steering("uniform", data, "unused", 3) is None
 
 
+@pytest.mark.gym
 def test_what_is_taught_within_reach_is_mostly_the_problem_again(monkeypatch):
     few = {
         key: cell._replace(pool=1, text=200)
@@ -103,8 +106,9 @@ def test_shares_of_draws_by_hand():
     assert families.shares([0, 1, 2, 2], pool) == {"mastered": 0.0, "reachable": 0.25, "beyond": 0.75}
 
 
-def test_contrasts_count_cells_alike_by_hand():
-    items = benchmark.items_of(SEED)
+def test_contrasts_count_cells_alike_by_hand(monkeypatch):
+    items = [(family, float(level), f"{family}@{level}:{place}") for family, level in families.CELLS for place in range(4)]
+    monkeypatch.setattr(benchmark, "items_of", lambda seed: items)
     greedy = {"uniform": 0.0, "predicted": 1.0}
 
     def row(arm, seed):

@@ -15,7 +15,11 @@ from mixwright.conformance import samples
 from mixwright.contracts import Selector
 from mixwright.errors import InputError
 
-EVERY = [(kind, name) for kind in KINDS for name in listing(kind)]
+EVERY = [
+    pytest.param(kind, name, id=f"{kind}.{name}", marks=[pytest.mark.gym] if "reasoning_gym" in entry.needs else [])
+    for kind in KINDS
+    for name, entry in listing(kind).items()
+]
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +31,7 @@ def learner() -> Any:
     return build_tiny(texts, ModelConfig(width=16, depth=1, heads=2, vocabulary=300), seed=0)
 
 
-@pytest.mark.parametrize(("kind", "name"), EVERY, ids=[f"{kind}.{name}" for kind, name in EVERY])
+@pytest.mark.parametrize(("kind", "name"), EVERY)
 def test_it_keeps_its_promises(kind: str, name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     check = getattr(conformance, f"check_{kind.removesuffix('s')}")
     needs = {"learner": lambda: request.getfixturevalue("learner"), "place": lambda: tmp_path}
@@ -38,7 +42,7 @@ def test_every_kind_has_a_check() -> None:
     assert all(hasattr(conformance, f"check_{kind.removesuffix('s')}") for kind in KINDS)
 
 
-@pytest.mark.parametrize(("kind", "name"), EVERY, ids=[f"{kind}.{name}" for kind, name in EVERY])
+@pytest.mark.parametrize(("kind", "name"), EVERY)
 def test_an_unknown_option_is_refused_with_the_known_ones(kind: str, name: str) -> None:
     with pytest.raises(InputError, match="no_such_option"):
         create(kind, name, {"no_such_option": 1})

@@ -103,8 +103,10 @@ JUDGED = [
     ("exact", row("42")),
     ("numeric", row("42")),
     ("choice", row("B", **OPTIONS)),
-    ("reasoning_gym", row("42", reasoning_gym={"task": "chain_sum", "metadata": {}})),
-    ("reasoning_gym", row("2^3", reasoning_gym={"task": "prime_factorization", "metadata": {}})),
+    *(
+        pytest.param("reasoning_gym", row(gold, reasoning_gym={"task": task, "metadata": {}}), marks=pytest.mark.gym)
+        for gold, task in (("42", "chain_sum"), ("2^3", "prime_factorization"))
+    ),
 ]
 
 
@@ -139,16 +141,25 @@ def test_hostile_text_is_wrong_and_cheap(name: str, example: Example) -> None:
     assert max(scores) < 1.0 if name == "reasoning_gym" else scores == [0.0] * len(HOSTILE)
 
 
-def test_every_grader_gives_its_answer_one_and_containing_nothing() -> None:
-    names = list(catalog.listing("graders"))
-    assert names == ["choice", "exact", "final_answer", "numeric", "reasoning_gym"]
-    for name, example in JUDGED:
-        judge = load_grader(name)
-        assert judge.grade(example, example.answer or "") == 1.0
-        if name != "reasoning_gym":
-            assert judge.grade(example, f"The answer is {example.answer}, of course.") == 0.0
+@pytest.mark.parametrize(("name", "example"), JUDGED)
+def test_every_grader_gives_its_answer_one_and_containing_nothing(name: str, example: Example) -> None:
+    judge = load_grader(name)
+    assert judge.grade(example, example.answer or "") == 1.0
+    if name != "reasoning_gym":
+        assert judge.grade(example, f"The answer is {example.answer}, of course.") == 0.0
 
 
+def test_all_graders_are_listed() -> None:
+    assert list(catalog.listing("graders")) == ["choice", "exact", "final_answer", "numeric", "reasoning_gym"]
+
+
+def test_without_reasoning_gym_the_grader_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalog.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"no reasoning_gym. Run: pip install 'mixwright\[gym\]'"):
+        load_grader("reasoning_gym")
+
+
+@pytest.mark.gym
 def test_reasoning_gym_scorer() -> None:
     judge = load_grader("reasoning_gym")
     gcd = row("12", reasoning_gym={"task": "gcd", "metadata": {}})
@@ -160,10 +171,12 @@ def test_reasoning_gym_scorer() -> None:
         judge.grade(row("12", reasoning_gym={"task": "nothing"}), "12")
 
 
-@pytest.mark.parametrize("task", ["countdown", "n_queens", "string_insertion", "polynomial_multiplication", "puzzle24"])
-def test_scorers_that_would_run_the_completion_are_refused(task: str) -> None:
-    with pytest.raises(InputError, match="evaluates it as code"):
-        load_grader("reasoning_gym").grade(row("1", reasoning_gym={"task": task, "metadata": {}}), "1")
+@pytest.mark.gym
+def test_scorers_that_would_run_the_completion_are_refused() -> None:
+    judge = load_grader("reasoning_gym")
+    for task in ("countdown", "n_queens", "string_insertion", "polynomial_multiplication", "puzzle24"):
+        with pytest.raises(InputError, match=f"{task}, whose scorer evaluates it as code"):
+            judge.grade(row("1", reasoning_gym={"task": task, "metadata": {}}), "1")
 
 
 @pytest.fixture

@@ -182,9 +182,9 @@ def maker(task: str, level: int | None) -> Callable[[int], dict[str, Any]]:
         InputError: no such task or level, or Reasoning Gym is not installed.
     """
     try:
-        from reasoning_gym.factory import DATASETS
+        from reasoning_gym.factory import DATASETS  # pyright: ignore[reportMissingImports]
     except ImportError:
-        raise missing_extra("reasoning-gym:", ["reasoning-gym"], "lab") from None
+        raise missing_extra("reasoning-gym:", ["reasoning-gym"], "gym") from None
     if task not in DATASETS or task == "composite":
         raise unknown_name("Reasoning Gym task", task, set(DATASETS) - {"composite"})
     dataset_class, config_class = DATASETS[task]
@@ -211,8 +211,8 @@ def maker(task: str, level: int | None) -> Callable[[int], dict[str, Any]]:
 
 def _configuration(task: str, level: int) -> Any:
     """The configuration of one level without the easier ones, which Reasoning Gym includes unless set otherwise."""
-    from reasoning_gym.coaching.base_curriculum import DefaultCurriculumContext, RangeAttributeMode
-    from reasoning_gym.factory import CURRICULA, create_curriculum
+    from reasoning_gym.coaching.base_curriculum import DefaultCurriculumContext, RangeAttributeMode  # pyright: ignore[reportMissingImports]
+    from reasoning_gym.factory import CURRICULA, create_curriculum  # pyright: ignore[reportMissingImports]
 
     if task not in CURRICULA:
         raise InputError(f"{task} without a level", f"level {level}", f"It has no levels: write {task}xCOUNT.")

@@ -21,7 +21,7 @@ from mixwright.graders._grader import Grader
 from mixwright.records import Example, plain
 
 NEEDS = ("reasoning_gym",)
-EXTRA = "lab"
+EXTRA = "gym"
 
 LONGEST = 4096
 EVALUATES = {"eval", "exec", "compile", "parse_expr", "sympify"}
@@ -55,8 +55,8 @@ class ReasoningGym(Grader):
 
 @functools.cache
 def _scorer(task: str) -> Callable[[str, dict[str, Any]], float]:
-    from reasoning_gym.dataset import ProceduralDataset
-    from reasoning_gym.factory import DATASETS, get_score_answer_fn
+    from reasoning_gym.dataset import ProceduralDataset  # pyright: ignore[reportMissingImports]
+    from reasoning_gym.factory import DATASETS, get_score_answer_fn  # pyright: ignore[reportMissingImports]
 
     if task not in DATASETS:
         raise InputError("a task of Reasoning Gym", repr(task)[:60], "Use another grader.")
