@@ -141,7 +141,7 @@ def test_hostile_text_is_wrong_and_cheap(name: str, example: Example) -> None:
 
 def test_every_grader_gives_its_answer_one_and_containing_nothing() -> None:
     names = list(catalog.listing("graders"))
-    assert names == ["choice", "exact", "final_answer", "numeric", "reasoning_gym"]
+    assert names == ["choice", "exact", "final_answer", "includes", "numeric", "reasoning_gym"]
     for name, example in JUDGED:
         judge = load_grader(name)
         assert judge.grade(example, example.answer or "") == 1.0
