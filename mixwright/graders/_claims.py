@@ -60,7 +60,6 @@ _BACK = re.compile(
 """Behind an answer it takes it back."""
 _LABEL = re.compile(r"^[ \t>]{0,8}(?:[-*+\u2022]|\(?(?:\d{1,2}|[A-Za-z])[.):])[ \t]", re.MULTILINE)
 _INLINE = re.compile(r"(?<!\w)\(?[A-Ea-e1-5]\) ?\S")
-_DATA = re.compile(r"^\s{0,9}(?:[\[{<]|```)|[{}|]|\":|\w\(|=>|;\s{0,4}$|</", re.MULTILINE)
 _SET_OFF = re.compile(r"[\"'`*_\u2018\u2019\u201c\u201d]")
 """Quotes and markup beside a word."""
 _POINTS = re.compile(r"[:=\u2192]|->| [-\u2013\u2014] ")
@@ -78,11 +77,6 @@ def stem(word: str) -> str:
     """Without the ending of a plural or a genitive."""
     word = word.removesuffix("'s")
     return word.removesuffix("s") if len(word) > 3 else word
-
-
-def is_data(text: str) -> bool:
-    """Whether a text holds JSON, code, markup of tags or a table."""
-    return _DATA.search(text) is not None
 
 
 def is_list(text: str) -> bool:

@@ -15,7 +15,7 @@ import re
 import unicodedata
 
 from mixwright.final_answer import own_part
-from mixwright.graders._claims import Asked, Sentence, is_data, is_list, sentence_ends, takes_back, words_in
+from mixwright.graders._claims import Asked, Sentence, is_list, sentence_ends, takes_back, words_in
 from mixwright.graders._grader import Grader
 from mixwright.graders._letters import letter_told
 from mixwright.graders._numbers import states_number
@@ -30,6 +30,7 @@ WORDS = 12
 PROMPT = 8000
 """Characters of a prompt that are read, from its end."""
 _STRUCTURE = re.compile(r"[{}\[\]<>`|\\]|\":")
+_DATA = re.compile(r"^\s{0,9}(?:[\[{<]|```)|[{}|]|\":|\w\(|=>|;\s{0,4}$|</", re.MULTILINE)
 _CUT_AFTER = re.compile(r"[\"'\u2019\u201d)*_` ]{0,4}(?:[.!?;](?:\s|$)|\n|\s*\S+\s+\S+\s)")
 """What has to follow an answer in a text that was cut, so that it is whole and not the first of a list."""
 
@@ -49,6 +50,16 @@ class Includes(Grader):
     def grade_cut(self, example: Example, completion: str) -> float:
         """As `grade`, of what was said before the cut; an answer at the very end may go on and earns nothing."""
         return float(_judged(example, completion, cut=True))
+
+    def reading(self, answer: str) -> str:
+        """One way of writing a gold answer, as `final_answer` has it: `1200` of `1,200`; JSON and code as they are."""
+        structured = _STRUCTURE.search(answer) or "\n" in answer.strip()
+        return answer if structured else FinalAnswer().reading(answer)
+
+
+def is_data(text: str) -> bool:
+    """Whether a text holds JSON, code, markup of tags or a table."""
+    return _DATA.search(text) is not None
 
 
 def _judged(example: Example, completion: str, *, cut: bool) -> bool:
