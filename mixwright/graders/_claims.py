@@ -49,6 +49,8 @@ _UNSURE = _set(
     "possibly doubt false wrong incorrect untrue myth unsure hardly instead rather"
 )
 """Before an answer they deny it or leave it open."""
+_OTHER = _set("former formerly previous previously once almost nearly second third fourth fifth least other another")
+"""Before an answer they make it one to another question, where the prompt does not have them."""
 _DENIES = _set("not wrong incorrect false untrue never")
 _NAMED_OF = _set("city town state country continent island month year planet")
 _BACK = re.compile(
@@ -207,11 +209,20 @@ class Sentence:
                 return True
         return False
 
+    def parallel(self) -> bool:
+        """Whether it says of something else what the prompt asks: `Rome is the capital of Italy`, beside France."""
+        at = next((i for i, word in enumerate(self.words) if word in _BE), 0)
+        sides = self.words[:at], self.words[at + 1 :]
+        asked = all(any(self.asked.alien(word) for word in side) for side in sides)
+        return asked and any(stem(word) in self.asked.known for word in self.words) and not self.mentions()
+
     def _denied(self, start: int, end: int) -> bool:
         before = [word for word in self.words[:start] if word not in self.asked.gold]
         if "but" in before[-4:]:  # `not Lyon but Paris`
             before = before[len(before) - before[::-1].index("but") :]
         if any(word in _UNSURE or word.endswith("n't") for word in before):
+            return True
+        if any(word in _OTHER and word not in self.asked.prompt for word in before):
             return True
         after = self.words[end : end + 4]
         after = after[1:] if after[:1] in (["which"], ["that"]) else after
@@ -287,14 +298,15 @@ class Sentence:
         """Whether the words before `end` are about what the prompt asks, and say no other answer."""
         asked, subject = self.asked, self.words[:end]
         odd = [i for i, word in enumerate(subject) if asked.alien(word)]
-        if len(odd) > (0 if strict else 1):
+        whole = asked.known <= {stem(word) for word in subject}
+        if len(odd) > (0 if strict else 3 if whole else 1):
             return False
         for i in odd:
             before = next((word for word in reversed(subject[:i]) if word not in _ARTICLES), "")
             if before in _INTO or before in _BE or subject[i].endswith("'s") or (i and self.raw[i][0].isupper()):
                 return False
         content = [word for word in subject if word not in _PLAIN or stem(word) in asked.known]
-        return not content or len({stem(word) for word in content} & asked.known) > len(odd)
+        return whole or not content or len({stem(word) for word in content} & asked.known) > len(odd)
 
     def _subject(self, start: int, end: int) -> bool:
         """Whether it is what something is said of: `Paris is the capital of France`, `Shakespeare wrote Hamlet`."""

@@ -39,14 +39,20 @@ def states_number(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
             continue
         if len(sentence.text) > LONGEST:
             return False
-        about = sentence.about or any(abs(n.value) in given for n in numbers_in(sentence.text) if n.value is not None)
+        numbers = numbers_in(sentence.text)
+        used = {abs(number.value) for number in numbers if number.value is not None} & given
         rest = sentence.text[len(sentence.text.rstrip()) :] + text[end:]
-        for number in numbers_in(sentence.text):
-            known, claimed = _known(number, given), _claimed(number, sentence, given)
-            if claimed or not known:
-                whole = not cut or bool(_WHOLE.match(number.after + rest))
-                right = claimed and about and whole and number.clear and number.value == amount
-                right, told = right and not sentence.question and not unit_differs(gold, number.after), text[end:]
+        for place, number in enumerate(numbers):
+            claimed = _claimed(number, sentence, given)
+            if not claimed and _known(number, given):
+                continue
+            if claimed and number.value != amount and 1 < len(given) == len(used - {number.value}):
+                return False  # the very sum, with another result
+            elsewhere = not used and place > 0 and len(given) <= 2
+            whole = not cut or bool(_WHOLE.match(number.after + rest))
+            right = claimed and (sentence.about or bool(used)) and not elsewhere and not sentence.question
+            right = right and whole and number.clear and number.value == amount and not unit_differs(gold, number.after)
+            told = number.after + rest
     return right and not takes_back(told)
 
 

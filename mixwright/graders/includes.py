@@ -100,11 +100,12 @@ def _states(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
         return _yes_or_no(text, gold.casefold(), cut=cut)
     if asked.is_function_word:
         return not cut and words_of(text) == words_of(gold)
-    told, start = 0, 0
+    told, start, others = 0, 0, 0
     for end in sentence_ends(text):
         sentence, after = Sentence(text[start:end], asked), text[end:]
         if not sentence.copied:
-            if sentence.rival():
+            others += sentence.parallel()
+            if sentence.rival() or others > 1:
                 return False
             for place in sentence.mentions():
                 kind = sentence.kind(place)
