@@ -19,7 +19,7 @@ def _set(words: str) -> frozenset[str]:
 
 
 _WORD = re.compile(r"[^\W_]+(?:[-'\u2019.][^\W_]+)*")
-_END = re.compile(r"[.!?]+[\"'\u201d\u2019)*_`]{0,4}(?=\s|$)|[.!?]?\s{0,9}\n")
+_END = re.compile(r"[.!?]{1,6}[\"'\u201d\u2019)*_`]{0,4}(?=\s|$)|[.!?]?\s{0,9}\n")
 _SHORTENED = re.compile(r"\b(?:St|Mr|Mrs|Ms|Dr|Mt|Prof|[A-Z])\Z")
 """Before a full stop it ends no sentence."""
 _BE = _set("is are was were be becomes became equals called named means it's that's")
@@ -30,16 +30,18 @@ _ASKS = _set("where which who whom whose when located continent country year in 
 _ARTICLES = _set("the a an")
 _FUNCTION = _BE | _PLACE | _ARTICLES
 _FUNCTION |= _set(
-    "of to for with and or but as so then thus therefore hence i it its this that these "
-    "those there here my our your which who what where when how because since while also though although if has "
-    "have had do does did will would can should must think let me us not i'm than"
+    "during after before until through throughout around about of to for with and or but as so then thus "
+    "therefore hence i it its this that these those there here my our your which who what where when how "
+    "because since while also though although if has have had do does did will would can should must think let "
+    "me us not i'm than"
 )
 _PLAIN = _FUNCTION | _set(
-    "answer answers antonym correct right final question word words term form name name's number result total called "
-    "known noun verb adjective city country continent capital located situated found state region typically "
-    "usually often commonly simply generally officially formally sometimes most common usual one written write "
-    "spelled sure certainly yes no okay ok great good hello hi thanks thank absolutely course well exactly "
-    "indeed following given above below makes gives equal sum problem math equation solution"
+    "predominantly mainly primarily mostly largely approximately answer answers antonym correct right final "
+    "question word words term form name name's number result total called known noun verb adjective city "
+    "country continent capital located situated found state region typically usually often commonly simply "
+    "generally officially formally sometimes most common usual one written write spelled sure certainly yes no "
+    "okay ok great good hello hi thanks thank absolutely course well exactly indeed following given above below "
+    "makes gives equal sum problem math equation solution"
 )
 _APART = _PLACE | _set("to for with")
 _INTO = _set("of for in")
@@ -52,6 +54,9 @@ _UNSURE = _set(
 _OTHER = _set("former formerly previous previously once almost nearly second third fourth fifth least other another")
 """Before an answer they make it one to another question, where the prompt does not have them."""
 _DENIES = _set("not wrong incorrect false untrue never")
+_NOUNS = (["country"], ["city"], ["state"], ["region"], ["continent"], ["word"])
+_PEOPLE = ("ese", "ian", "an", "n", "ish")
+"""Endings of what is of a country: `Japanese`."""
 _NAMED_OF = _set("city town state country continent island month year planet")
 _BACK = re.compile(
     r"\b(?:wait|sorry|correction|mistaken?|apologi[sz]e|wrong|incorrect|actually|i meant?|rather|instead|kidding"
@@ -115,6 +120,11 @@ class Asked:
     @cached_property
     def known(self) -> Set[str]:
         """Stems of the prompt's words that mean something."""
+        return self.asks | {word + ending for word in self.asks if len(word) > 3 for ending in _PEOPLE}
+
+    @property
+    def asks(self) -> Set[str]:
+        """Stems of the prompt's own words that mean something."""
         return {stem(word) for word in self.prompt if word not in _FUNCTION}
 
     @cached_property
@@ -254,7 +264,8 @@ class Sentence:
         """Whether words right beside it make it another thing: `South America`, `cold water`."""
         if end < len(self.words) and not self.gaps[end].strip():
             word = self.words[end]
-            if word in ("of", "to") or self.asked.alien(word) or (self.raw[end][0].isupper() and word not in _FUNCTION):
+            further = self.raw[end][0].isupper() and word not in _FUNCTION
+            if word in ("of", "to") or self.asked.alien(word) or (further and stem(word) not in self.asked.known):
                 return True
         if start and not self.gaps[start].strip():
             return self.raw[start - 1][0].isupper() and self.asked.alien(self.words[start - 1])
@@ -287,6 +298,11 @@ class Sentence:
             at -= 1
         return False
 
+    def _adjective(self, at: int) -> bool:
+        """Whether it stands as `landlocked` does in `is a landlocked country`."""
+        before = self.words[max(0, at - 2) : at]
+        return len(before) == 2 and before[0] in _BE and before[1] in _ARTICLES and self.words[at + 1 : at + 2] in _NOUNS
+
     def _past(self, at: int) -> bool:
         """Whether a word tells of the past what the prompt asks of now: `Kyoto was the capital`."""
         return self.words[at] in ("was", "were") and "is" in self.asked.prompt
@@ -297,8 +313,8 @@ class Sentence:
     def _about(self, end: int, *, strict: bool) -> bool:
         """Whether the words before `end` are about what the prompt asks, and say no other answer."""
         asked, subject = self.asked, self.words[:end]
-        odd = [i for i, word in enumerate(subject) if asked.alien(word)]
-        whole = asked.known <= {stem(word) for word in subject}
+        odd = [i for i, word in enumerate(subject) if asked.alien(word) and not self._adjective(i)]
+        whole = asked.asks <= {stem(word) for word in subject}
         if len(odd) > (0 if strict else 3 if whole else 1):
             return False
         for i in odd:
@@ -314,6 +330,8 @@ class Sentence:
         rest = self.words[end:]
         if not rest or any(word not in _PLAIN for word in self.words[:start]):
             return False
+        if any(word in _INTO and self.words[i - 1] not in _NAMED_OF for i, word in enumerate(self.words[:start])):
+            return False  # `The capital of Mexico is ...`
         stop = next((i for i in range(end + 1, len(self.words)) if re.search(r"[,;:]", self.gaps[i])), len(self.words))
         claim = self.words[end:stop]
         if self._past(end) or (rest[0] not in _BE and "," not in self.gaps[end] and stem(rest[0]) not in asked.known):

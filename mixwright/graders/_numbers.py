@@ -6,7 +6,7 @@ import re
 from collections.abc import Set
 from fractions import Fraction
 
-from mixwright.graders._claims import Asked, Sentence, sentence_ends, takes_back, words_in
+from mixwright.graders._claims import Asked, Sentence, sentence_ends, stem, takes_back, words_in
 from mixwright.graders._readings import LONGEST, Number, amount_of, numbers_in, unit_differs
 
 _CLAIMS = re.compile(
@@ -66,4 +66,7 @@ def _claimed(number: Number, sentence: Sentence, given: Set[Fraction]) -> bool:
         return True
     if _known(number, given):
         return _STRONG.search(number.before) is not None
+    unit = words_in(number.after)[:1] if not given else []  # `6 sides`, where the prompt asks for sides and has no number
+    if unit and stem(unit[0]) in sentence.asked.known:
+        return True
     return bool(_CLAIMS.search(number.before) or (sentence.asked.places and _YEAR.search(number.before)))
