@@ -150,7 +150,7 @@ def test_every_grader_gives_its_answer_one_and_containing_nothing(name: str, exa
 
 
 def test_all_graders_are_listed() -> None:
-    assert list(catalog.listing("graders")) == ["choice", "exact", "final_answer", "numeric", "reasoning_gym"]
+    assert list(catalog.listing("graders")) == ["choice", "exact", "final_answer", "includes", "numeric", "reasoning_gym"]
 
 
 def test_without_reasoning_gym_the_grader_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:

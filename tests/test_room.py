@@ -184,7 +184,9 @@ def result(cut: float, values: dict[str, float]) -> MeasureResult:
         for task, value in values.items()
         for name in names
     ]
-    shown = [{"task": task, "example": f"{task}-1", "answer": "7", "completion": "it is 7"} for task in values]
+    shown = [
+        {"task": task, "example": f"{task}-1", "prompt": "3 + 4?", "answer": "7", "completion": "it is 7"} for task in values
+    ]
     return MeasureResult(tuple(made), tuple(shown), 100, cut)
 
 

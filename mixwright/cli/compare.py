@@ -69,7 +69,7 @@ def compare(
     found = {"before": measured("measure before", start, ready), "after": measured("measure after", end, ready, start=start)}
     notes = notes_on(found, ready.corpus, ready.config.measure.max_new_tokens)
     tell(notes, say)
-    write_comparison(folder, ready, after, found, notes)
+    write_comparison(folder, ready, after, found, [*ready.notes, *notes])
 
 
 def write_comparison(

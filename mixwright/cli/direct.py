@@ -43,6 +43,8 @@ class Ready:
     """How it is measured, by name, for the manifest."""
     graded: bool = True
     """Whether completions are written and graded; else probabilities of the rows' own targets or pairs are read."""
+    notes: tuple[Observation, ...] = ()
+    """Graders that were changed because of the first model's first completions."""
 
 
 def rows_of(asked: Measuring, say: Say, *, ungraded: bool = False, rehearse: str | None = None) -> Graded:
@@ -109,12 +111,25 @@ def prepare(paths: Sequence[str], asked: Measuring, rows: Graded, measure: Measu
     for path, learner in zip(paths, learners, strict=True):
         if learner.name != path:
             say(f"model: {learner.name}")
+    notes: Sequence[Observation] = ()
     if rows.probe is None:
-        corpus, length = _with_room(learners, corpus, settled, asked, say)
-        config = replace(config, measure=replace(settled, max_new_tokens=length))
+        rows, notes = _with_graders(learners[0], rows, settled, asked, say)
+        corpus, length = _with_room(learners, rows.corpus, settled, asked, say)
+        config = replace(config, corpus=rows.config, measure=replace(settled, max_new_tokens=length))
     form = learners[0].form.told(example.prompt for example in corpus)
     say(f"prompts: {form}")
-    return Ready(config, corpus, learners, _noted(config, rows, asked, form), graded=rows.probe is None)
+    return Ready(config, corpus, learners, _noted(config, rows, asked, form), graded=rows.probe is None, notes=tuple(notes))
+
+
+def _with_graders(
+    before: Learner, rows: Graded, settled: MeasureConfig, asked: Measuring, say: Say
+) -> tuple[Graded, list[Observation]]:
+    """The rows with graders that were chosen by what the first model writes, where none was named; says which and why."""
+    from mixwright.measure.first_answers import with_first_answers
+
+    everywhere, single = graders_of(asked.grader)
+    named = rows.corpus.tasks if everywhere is not None else single
+    return with_first_answers(rows, before, settled, asked=asked.max_new_tokens, named=named, say=say)
 
 
 def _with_room(
@@ -283,6 +298,7 @@ def _measure(
     found = measured("measure", ready.learners[0], ready)
     notes = notes_on({"before": found}, ready.corpus, ready.config.measure.max_new_tokens)
     tell(notes, say)
+    notes = [*ready.notes, *notes]
     if folder is not None:
         _keep(RunFolder(folder), ready, found, notes)
     return ready, found

@@ -83,18 +83,40 @@ def propose(train: str, held_out: str | None, model: str | None, objective: str 
     known = {task: found.grader for task, found in graders.items() if found.grader is not None}
     corpus = read_corpus(dataclasses.replace(named, graders=known)) if known else bare  # so completions become answers
     chosen, why = _objective(corpus, graders, objective)
+    said, read = list[str](), dict[str, str]()
+    if chosen != "dpo" and known and model:
+        corpus, said, read = _with_model(model, corpus, [task for task in graders if task not in known])
+        known = {task: corpus.tasks[task].grader for task in known}
     graded = known if chosen != "dpo" else {}
     config = RunConfig(dataclasses.replace(named, graders=graded), ModelConfig(model) if model else ModelConfig())
     config, comments = _sized(config, corpus if graded else bare, chosen, set(graders) - set(graded))
     counts = some([f"{name} ({task.share:.0%})" for name, task in corpus.tasks.items()])
     tasks = f"{len(corpus.tasks)} {'task' if len(corpus.tasks) == 1 else 'tasks'}"
     rows = [f"Found {len(corpus)} examples of {tasks}: {counts}. {_listed('Columns', taken)}".strip()]
-    notes = [*rows, *(f"Columns: {note}" for note in corpus.notes), f"Objective: {why}"]
+    notes = [*rows, *(f"Columns: {note}" for note in corpus.notes), f"Objective: {why}", *said]
     comments["train.objective"] = why
     if len(corpus.notes):
         comments["corpus.columns"] = " ".join(f"{note.rstrip('.')}." for note in corpus.notes)
-    comments["corpus.graders"] = " ".join(f"{task}: {found.why}." for task, found in list(graders.items())[:8])
+    comments["corpus.graders"] = " ".join(read.get(task, f"{task}: {g.why}.") for task, g in list(graders.items())[:8])
     return Proposal(config, notes, comments)
+
+
+def _with_model(model: str, corpus: Corpus, ungraded: Sequence[str]) -> tuple[Corpus, list[str], dict[str, str]]:
+    """The corpus with graders chosen by the first completions of a model that is here, lines to say, task -> reason."""
+    try:
+        from mixwright.learner.load import load_learner
+        from mixwright.measure.first_answers import read_first_answers
+
+        lines: list[str] = []
+        reasons: dict[str, str] = {}
+        if Path(model).is_dir():  # nothing is downloaded to write settings
+            sizes, learner = dataclasses.replace(MeasureConfig(), items=MOST), load_learner(model)
+            found = read_first_answers(learner, corpus, sizes, named=ungraded, say=lines.append)
+            corpus = corpus.with_graders({one.task: one.grader for one in found})
+            reasons = {one.task: f"{one.task}: {one.reason}." for one in found}
+        return corpus, lines, reasons
+    except (ImportError, InputError):  # no torch here, or a model that the run will refuse
+        return corpus, [], {}
 
 
 def _listed(title: str, parts: Sequence[str]) -> str:
@@ -223,7 +245,7 @@ def _room(config: RunConfig, corpus: Corpus) -> tuple[int, str]:
         return min(room, TINY_ROOM), f"As long as the longest answer; at most {TINY_ROOM} for a tiny model on a CPU."
     if (found := _model_room(config, corpus)) is not None:
         return found
-    if any(task.grader.startswith("final_answer") for task in corpus.tasks.values()):
+    if any(task.grader.startswith(("final_answer", "includes")) for task in corpus.tasks.values()):
         return max(room, SOLUTION), "Room for a worked solution, of which the grader reads the final answer."
     return room, "As long as the longest answer, one token per character at worst; at most 256."
 

@@ -113,6 +113,11 @@ class Corpus:
         graders = {task.name: task.grader for task in self.tasks.values()}
         return Corpus(table, graders, notes=self.notes, folder=self._folder)
 
+    def with_graders(self, graders: Mapping[str, str]) -> Corpus:
+        """The same rows, these tasks judged by other graders."""
+        named = {task.name: task.grader for task in self.tasks.values()} | dict(graders)
+        return Corpus(self.table, named, notes=self.notes, folder=self._folder)
+
     def grader(self, task: str) -> Grader:
         """The grader of a task. Raises InputError when it cannot be loaded or the corpus has no such task."""
         if task not in self._graders:

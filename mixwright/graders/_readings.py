@@ -7,6 +7,7 @@ or says something else about it (`not 4`, `2x`): a text that leaves the choice t
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from fractions import Fraction
 
 LONGEST = 400
@@ -120,6 +121,37 @@ def last_number(sentence: str) -> Fraction | str | None:
     if at == -1 and _BEFORE.search(text[: found[-1].start()]):
         return UNCLEAR
     return number_of(alone)
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number in a sentence."""
+
+    value: Fraction | None
+    """None where it is none, as `1/0`."""
+    before: str
+    """What the sentence says before it."""
+    after: str
+    """What it says behind it."""
+    clear: bool
+    """Not denied, not one of a list, and nothing beside it makes it another: `not 4`, `3 or 4`, `4 million`."""
+
+
+def numbers_in(sentence: str) -> list[Number]:
+    """The numbers of a sentence, in order; without those that an answer is told apart from (`18, not 20`)."""
+    text = REJECTED.sub("", _FRACTION.sub(_slash, plain_math(sentence)))
+    found = list(_NUMBER.finditer(text))
+    edges = [0, *(match.end() for match in found)], [*(match.start() for match in found), len(text)]
+    made = []
+    for i, match in enumerate(found):
+        value, before, after = _value(match), text[: match.start()], text[match.end() :]
+        listed = (i > 0 and _BETWEEN.fullmatch(before[edges[0][i] :])) or (
+            i + 1 < len(found) and _BETWEEN.fullmatch(text[match.end() : edges[1][i + 1]])
+        )
+        denied = _BEFORE.search(before) or re.search(r"\b(?:can)?not\b|n't\b", before)
+        alone = value is not None and number_of(text[match.start() : edges[1][i + 1]]) == value
+        made.append(Number(value, before, after, not (listed or denied) and alone))
+    return made
 
 
 def is_number(text: str) -> bool:

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixwright.config import RunConfig
+from mixwright.errors import one_line
 from mixwright.learner.bases import bases_of, build_bases
-from mixwright.measure.notes import MUCH
-from mixwright.records import Measurement, RunManifest, from_data, to_data
+from mixwright.measure.notes import MUCH, UNREAD, nothing_right, write_notes
+from mixwright.records import Measurement, Observation, RunManifest, from_data, to_data
 from mixwright.runs import RunFolder, read_json, read_measurements, write_measurements, write_table
 from mixwright.workers.local import Job, Workers
 from mixwright.workers.progress import report
@@ -65,10 +66,10 @@ def completions_path(run: RunFolder, name: str) -> Path:
     return run.path / "measure" / f"{name}.completions.parquet"
 
 
-def measure_base(job: MeasureJob) -> float:
+def measure_base(job: MeasureJob) -> tuple[float, list[Observation]]:
     """Measure one base on the held-out items and write measure/<name>.parquet and its completions.
 
-    Returns the share of completions that were cut at `max_new_tokens`.
+    Returns the share of completions that were cut at `max_new_tokens`, and notes on answers that were not read.
     """
     from mixwright.corpus import Corpus
     from mixwright.corpus.shuffled_levels import shuffle_levels
@@ -84,7 +85,7 @@ def measure_base(job: MeasureJob) -> float:
     if not job.shuffled:
         write_completions(completions_path(run, job.name), {"before": found})
     write_measurements(run.measurements(shuffled_name(job.name) if job.shuffled else job.name), found.measurements)
-    return found.cut
+    return found.cut, [] if job.shuffled else [note for note in nothing_right([found], corpus) if note.check == UNREAD]
 
 
 def write_completions(path: Path, found: Mapping[str, MeasureResult]) -> None:
@@ -145,11 +146,18 @@ def measure_bases(
     build_bases(config, folder, pool, base)
     bases, data = bases_of(config, folder), to_data(config)
     jobs = [Job(f"measure {base_name(b)}", measure_base, MeasureJob(str(folder.path), b, base_name(b), data)) for b in bases]
-    for path, cut in zip(bases, pool.run(jobs, title="measure"), strict=True):
+    notes: list[Observation] = []
+    for path, (cut, doubts) in zip(bases, pool.run(jobs, title="measure"), strict=True):
         if cut > MUCH:
             length = config.measure.max_new_tokens
             told = f"{cut:.1%} of completions of {base_name(path)} were cut at {length:,} tokens"
             say(f"  warning: {told}; another length: measure.max_new_tokens")
+        for note in doubts:
+            say(one_line(f"  warning: {note.message}. {note.remedy}"))
+        notes += doubts
+    folder.notes.unlink(missing_ok=True)
+    if notes:
+        write_notes(folder, notes)
     rows = pooled([read_measurements(folder.measurements(base_name(b))) for b in bases])
     write_measurements(folder.measurements("before"), rows)
     return rows

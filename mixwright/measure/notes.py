@@ -6,17 +6,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from mixwright.records import Observation
+from mixwright.corpus.chosen_graders import FirstAnswer, choose_grader
+from mixwright.records import Example, Observation
 from mixwright.runs import RunFolder, write_json
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.measure.stage import MeasureResult
 
-NOTHING_RIGHT, CUT = "nothing right", "cut"
+NOTHING_RIGHT, UNREAD, CUT = "nothing right", "answers not read", "cut"
 """What `Observation.check` of a note says."""
 MUCH = 0.05
 """Share of completions cut from which it is a warning."""
+READ = 400
+"""Completions of a task of which nothing was right that are read for another grader."""
 SHOWN = 80
 """Characters of an answer or a completion that are shown."""
 
@@ -29,7 +32,7 @@ def notes_on(found: Mapping[str, MeasureResult], corpus: Corpus, max_new_tokens:
         corpus: what graders are named in.
         max_new_tokens: where completions were cut.
     """
-    notes = _nothing_right(list(found.values()), corpus)
+    notes = nothing_right(list(found.values()), corpus)
     for when, result in found.items():
         if result.cut > 0:
             side = f" {when}" if len(found) > 1 else ""
@@ -48,8 +51,11 @@ def write_notes(folder: RunFolder, notes: Sequence[Observation]) -> None:
     write_json(folder.notes, list(notes))
 
 
-def _nothing_right(results: Sequence[MeasureResult], corpus: Corpus) -> list[Observation]:
-    """Tasks of which no completion, greedy or sampled, was right in any of the results, each with an example."""
+def nothing_right(results: Sequence[MeasureResult], corpus: Corpus) -> list[Observation]:
+    """Tasks of which no completion, greedy or sampled, was right in any of the results, each with an example.
+
+    Where the answers stand in sentences that another grader reads, that one is named.
+    """
     names = ("greedy", "pass@1")
     rows = [row for result in results for row in result.measurements if row.probe == "competence" and row.name in names]
     items = Counter(row["task"] for row in results[-1].completions)
@@ -59,14 +65,36 @@ def _nothing_right(results: Sequence[MeasureResult], corpus: Corpus) -> list[Obs
     for task in sorted(set(items) - right):
         shown = [row for row in results[-1].completions if row["task"] == task]
         example = next((row for row in shown if row["completion"].strip()), shown[0])
+        given = corpus.tasks[task].grader
+        read = choose_grader(task, given, [one for result in results for one in _answers(result, task)][:READ], named=True)
+        if read.unread:
+            best = read.examples[0]
+            example = {"example": best.example.id, "answer": best.example.answer, "completion": best.completion}
         message = (
             f"no answer of task {task!r} was right{when}, so nothing can be told of it; "
             f"the answers look like {_short(example['answer'])}, the completions look like {_short(example['completion'])}"
         )
-        remedy = f"Check the grader ({corpus.tasks[task].grader}), the prompts and the room for completions."
+        remedy = f"Check the grader ({given}), the prompts and the room for completions."
+        if read.unread:
+            message = f"no answer of task {task!r} was right{when}, but {read.why}"
+            remedy = f"Take {read.remedy}."
         evidence = ({name: example[name] for name in ("example", "answer", "completion")},)
-        notes.append(Observation(NOTHING_RIGHT, task, "warning", items[task], items[task], message, remedy, "", evidence))
+        check = UNREAD if read.unread else NOTHING_RIGHT
+        notes.append(Observation(check, task, "warning", items[task], items[task], message, remedy, "", evidence))
     return notes
+
+
+def _answers(result: MeasureResult, task: str) -> list[FirstAnswer]:
+    """The greedy completions of a task, as they are read for another grader."""
+    rows = [row for row in result.completions if row["task"] == task]
+    return [
+        FirstAnswer(
+            Example(row["example"], task, row["prompt"], answer=row["answer"]),
+            row["completion"],
+            row["example"] in result.cut_examples,
+        )
+        for row in rows
+    ]
 
 
 def _short(text: str) -> str:

@@ -84,7 +84,8 @@ def fitting(
 def room_for(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig, *, trained: bool = False) -> Room:
     """Longest completion that the items which are measured need.
 
-    A grader that reads a final answer (`final_answer`, or a function of the user's) gets room for a worked solution.
+    A grader that reads an answer out of a text (`final_answer`, `includes`, a function of the user's) gets room for a
+    worked solution.
 
     Args:
         learners: the models that are measured, whose tokenizers count; all get the same room.
@@ -125,6 +126,6 @@ def _longest(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig)
 
 
 def _reads(grader: str) -> bool:
-    """Whether a grader may read an answer out of a longer text: `final_answer`, and functions, of which nothing is known."""
+    """Whether a grader may read an answer out of a longer text; of functions nothing is known."""
     name = grader.partition("?")[0]
-    return name == "final_answer" or ":" in name
+    return name in ("final_answer", "includes") or ":" in name

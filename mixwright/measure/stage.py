@@ -37,6 +37,8 @@ class MeasureResult:
     """Completions that were written, greedy and sampled; they are charged."""
     cut: float = 0.0
     """Share of them that were cut at `max_new_tokens`, 0..1."""
+    cut_examples: frozenset[str] = frozenset()
+    """Examples whose greedy completion was cut."""
 
 
 def afterwards(config: MeasureConfig) -> MeasureConfig:
@@ -99,7 +101,8 @@ def measure_learner(
             }
         )
     cut = passes.cut if passes.generated else 0.0
-    return MeasureResult(tuple(measurements), tuple(completions), len(written) * (1 + config.samples), cut)
+    short = frozenset(item.id for item in written if not passes.rollouts[item.id].greedy.finished)
+    return MeasureResult(tuple(measurements), tuple(completions), len(written) * (1 + config.samples), cut, short)
 
 
 def _late(passes: Passes) -> list[Measurement]:

@@ -3,7 +3,8 @@
 Source: measure/notes.json.
 Unit: items, and completions.
 Cost: reads one small file.
-Blind spot: a grader that is wrong only now and then; and runs, whose folders have no such notes.
+Blind spot: a grader that is wrong only now and then; of runs only tasks whose answers stand in sentences that their
+grader does not read.
 """
 
 from __future__ import annotations

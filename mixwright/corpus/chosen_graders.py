@@ -1,0 +1,137 @@
+"""Choice of a task's grader from the completions of a model, beside the one that the form of its answers proposes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mixwright.errors import one_line
+from mixwright.estimates.chance import FULL_MARKS
+from mixwright.graders import load_grader
+from mixwright.graders.includes import is_data
+from mixwright.records import Example, plain
+
+CANDIDATES = ("exact", "numeric", "final_answer", "includes")
+"""Graders that are tried on the completions; all of them give the gold answer 1."""
+SENTENCE = "includes"
+"""The one that reads an answer out of a sentence."""
+FEWEST, SHARE = 3, 0.25
+"""Completions, and share of them, that `includes` has to accept beyond the other grader to be taken."""
+NOTHING = 0.1
+"""Share of completions up to which a grader accepts almost nothing."""
+SHOWN = 3
+"""Completions that are shown."""
+LONGEST = 80
+"""Characters of one that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class FirstAnswer:
+    """What a model wrote for an example."""
+
+    example: Example
+    completion: str
+    cut: bool
+    """Whether it ran into the limit of tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenGrader:
+    """The grader to judge a task by, and what it rests on."""
+
+    task: str
+    grader: str
+    """The one to take."""
+    given: str
+    """The one that the form of the answers proposed, or that the user named."""
+    accepted: Mapping[str, int]
+    """Candidate -> how many completions it gives full marks."""
+    total: int
+    """Completions that were read."""
+    examples: tuple[FirstAnswer, ...]
+    """Up to three that state the answer where `given` accepts nothing of them; else the first ones."""
+    why: str
+    """One sentence."""
+    remedy: str
+    """How to name another grader, on the command line and in run.yaml."""
+    unread: bool
+    """Whether the answers stand in sentences that `given` gives almost nothing for."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether another grader is taken than `given`."""
+        return self.grader != self.given
+
+    @property
+    def reason(self) -> str:
+        """What is taken, and why."""
+        return f"{self.grader}, because {self.why}" if self.changed else self.why
+
+
+def choose_grader(task: str, given: str, answers: Sequence[FirstAnswer], *, named: bool = False) -> ChosenGrader:
+    """The grader for a task: `given`, unless it accepts almost nothing and `includes` clearly more.
+
+    A grader that the user named is never replaced, and none is where the rows' own completions, or their answers, are JSON
+    or code: there a sentence is another form than the one that is trained.
+
+    Args:
+        task: its name.
+        given: the grader proposed, or named by the user.
+        answers: what the model wrote for a few of its examples, all of which have answers.
+        named: whether the user named it.
+    """
+    judges = {name: load_grader(name) for name in CANDIDATES}
+    full = {
+        name: [
+            one
+            for one in answers
+            if (judge.grade_cut if one.cut else judge.grade)(one.example, one.completion) >= FULL_MARKS
+        ]
+        for name, judge in judges.items()
+    }
+    accepted = {name: len(found) for name, found in full.items()}
+    total, more = len(answers), accepted[SENTENCE] - accepted.get(given, 0)
+    comparable = given.partition("?")[0] != SENTENCE and (named or given in CANDIDATES)
+    own_form = any(is_data(plain(one.example.target)) or is_data(one.example.answer or "") for one in answers)
+    clearly = more >= max(FEWEST, SHARE * total) and accepted.get(given, 0) <= NOTHING * total
+    unread = comparable and not own_form and clearly
+    chosen = SENTENCE if unread and not named else given
+    told = [one for one in full[SENTENCE] if one not in full.get(given, [])] if unread else list(answers)
+    return ChosenGrader(
+        task,
+        chosen,
+        given,
+        accepted,
+        total,
+        tuple(told[:SHOWN]),
+        _why(given, accepted, total, told, unread=unread),
+        remedy_of(task, SENTENCE if named else "NAME"),
+        unread,
+    )
+
+
+def remedy_of(task: str, grader: str) -> str:
+    """How a task's grader is named, on the command line and in run.yaml."""
+    return f"--grader {task}={grader}, or in run.yaml corpus.graders: {{{task}: {grader}}}"
+
+
+def shown(text: str) -> str:
+    """The beginning of a completion on one line, quoted."""
+    line = " ".join(one_line(text).split())
+    return repr(line if len(line) <= LONGEST else f"{line[:LONGEST]} ...")
+
+
+def _why(given: str, accepted: Mapping[str, int], total: int, told: Sequence[FirstAnswer], *, unread: bool) -> str:
+    if not total:
+        return f"{given} stays: there was no completion to read"
+    if unread:
+        example = f"{shown(told[0].completion)} for {shown(told[0].example.answer or '')}"
+        counts = f"{SENTENCE} accepts {accepted[SENTENCE]} of {total} completions and {given} {accepted[given]}"
+        return f"{counts}, such as {example}"
+    most = max(accepted.values())
+    if given not in accepted:
+        return f"{given} stays: it was not tried on the completions"
+    if not most:
+        return f"{given} stays: neither it nor another grader accepts any of {total} completions"
+    others = f" and {SENTENCE} {accepted[SENTENCE]}" if given != SENTENCE else ""
+    return f"{given} stays: it accepts {accepted[given]} of {total} completions{others}"

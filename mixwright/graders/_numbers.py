@@ -1,0 +1,72 @@
+r"""Reading of sentences that state a number: `3 plus 4 equals 7.` states 7, for a question about 3 and 4."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+from fractions import Fraction
+
+from mixwright.graders._claims import Asked, Sentence, sentence_ends, stem, takes_back, words_in
+from mixwright.graders._readings import LONGEST, Number, amount_of, numbers_in, unit_differs
+
+_CLAIMS = re.compile(
+    r"(?:=|:|\u2248|\b(?:is|are|was|were|be|equals?|makes?|gives?|gets?|have|has|had|left|answer|becomes|totals?|costs?"
+    r"|total of|(?:is|are|be) (?:equal to|exactly|about|approximately)|(?:equal|up|comes?|amounts?) to))"
+    r"[\s$*_`\"'(\u20ac\u00a3]*\Z",
+    re.IGNORECASE,
+)
+"""What a number follows that is claimed."""
+_STRONG = re.compile(r"(?:=|\b(?:is|equals?|answer|equal to|makes?|gives?)):?[\s$*_`\"'(]*\Z", re.IGNORECASE)
+"""The same where the number stands in the prompt, too."""
+_YEAR = re.compile(r"\bin\s*\Z", re.IGNORECASE)
+_WHOLE = re.compile(r"[\"'\u2019)*_` ]{0,4}(?:[.!?;]\s|\n|\s*[^\W\d]+\W)")
+"""What has to follow a number in a text that was cut."""
+
+
+def states_number(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
+    """Whether the last number of a text that is claimed, or is none of the prompt's, is the gold answer.
+
+    Numbers of the prompt that come again in a sum or an explanation are no claims.
+    """
+    amount, asked = amount_of(gold), Asked(tuple(words_in(gold)), tuple(words_in(prompt)))
+    pieces = [prompt[i : i + LONGEST] for i in range(0, len(prompt), LONGEST)]
+    given = {abs(number.value) for piece in pieces for number in numbers_in(piece) if number.value is not None}
+    right, start, told = False, 0, ""
+    for end in sentence_ends(text):
+        sentence = Sentence(text[start:end], asked)
+        start = end
+        if sentence.copied:
+            continue
+        if len(sentence.text) > LONGEST:
+            return False
+        numbers = numbers_in(sentence.text)
+        used = {abs(number.value) for number in numbers if number.value is not None} & given
+        rest = sentence.text[len(sentence.text.rstrip()) :] + text[end:]
+        for place, number in enumerate(numbers):
+            claimed = _claimed(number, sentence, given)
+            if not claimed and _known(number, given):
+                continue
+            if claimed and number.value != amount and 1 < len(given) == len(used - {number.value}):
+                return False  # the very sum, with another result
+            elsewhere = not used and place > 0 and len(given) <= 2
+            whole = not cut or bool(_WHOLE.match(number.after + rest))
+            right = claimed and (sentence.about or bool(used)) and not elsewhere and not sentence.question
+            right = right and whole and number.clear and number.value == amount and not unit_differs(gold, number.after)
+            told = number.after + rest
+    return right and not takes_back(told)
+
+
+def _known(number: Number, given: Set[Fraction]) -> bool:
+    return number.value is not None and abs(number.value) in given
+
+
+def _claimed(number: Number, sentence: Sentence, given: Set[Fraction]) -> bool:
+    """Whether a number follows words or signs that claim it, or is all that its sentence says."""
+    if not number.before.strip(" $*_`\"'(") and sentence.plain:
+        return True
+    if _known(number, given):
+        return _STRONG.search(number.before) is not None
+    unit = words_in(number.after)[:1] if not given else []  # `6 sides`, where the prompt asks for sides and has no number
+    if unit and stem(unit[0]) in sentence.asked.known:
+        return True
+    return bool(_CLAIMS.search(number.before) or (sentence.asked.places and _YEAR.search(number.before)))

@@ -1,0 +1,129 @@
+r"""Grader for an answer that is stated in a sentence: `The capital of France is Paris.` where the answer is `Paris`.
+
+Source: https://inspect.aisi.org.uk/scorers.html (`includes`; stricter here: the answer has to be what is claimed).
+Unit: 1.0 where the answer is stated, and nothing else is, 0.0 otherwise.
+Cost: a few regular expressions over the first 4,000 characters.
+Blind spot: written for English; numbers in words; a longer name of the same thing (`William Shakespeare` for `Shakespeare`);
+sentences with other words around the answer than the prompt's and plain ones are refused when in doubt; whether a sentence
+that states the right answer is about the right question is told by the prompt's words alone. JSON, code and tables that
+carry the answer in a field (`{"tool": "note", "text": "Paris"}`) earn nothing: that is the form of another task.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from mixwright.final_answer import own_part
+from mixwright.graders._claims import Asked, Sentence, is_list, sentence_ends, takes_back, words_in
+from mixwright.graders._grader import Grader
+from mixwright.graders._letters import letter_told
+from mixwright.graders._numbers import states_number
+from mixwright.graders._readings import LONGEST, amount_of, is_number, words_of
+from mixwright.graders.final_answer import FinalAnswer
+from mixwright.records import Example, plain
+
+READ = 4000
+"""Characters of a completion that are read, from its beginning; behind a longer one nothing is known."""
+WORDS = 12
+"""Words of an answer up to which it is looked for in a sentence; a longer one is compared as a whole."""
+PROMPT = 8000
+"""Characters of a prompt that are read, from its end."""
+_STRUCTURE = re.compile(r"[{}\[\]<>`|\\]|\":")
+_DATA = re.compile(r"^\s{0,9}(?:[\[{<]|```)|[{}|]|\":|\w\(|=>|;\s{0,4}$|</", re.MULTILINE)
+_CUT_AFTER = re.compile(r"[\"'\u2019\u201d)*_` ]{0,4}(?:[.!?;](?:\s|$)|\n|\s*\S+\s+\S+\s)")
+"""What has to follow an answer in a text that was cut, so that it is whole and not the first of a list."""
+
+
+class Includes(Grader):
+    """Right is a completion that states the answer as its own, in whole words or as a whole number, and no other.
+
+    Nothing for an answer that is denied (`not Paris`), one of several (`Paris or Lyon`), part of a longer name, put as a
+    question, taken back, or only repeated from the prompt. Numbers are compared by value, words in any case. Option letters
+    are read as `final_answer` reads them; answers of more than twelve words, JSON and code have to be the whole completion.
+    """
+
+    def grade(self, example: Example, completion: str) -> float:
+        """1.0 when the completion states the answer, else 0.0."""
+        return float(_judged(example, completion, cut=False))
+
+    def grade_cut(self, example: Example, completion: str) -> float:
+        """As `grade`, of what was said before the cut; an answer at the very end may go on and earns nothing."""
+        return float(_judged(example, completion, cut=True))
+
+    def reading(self, answer: str) -> str:
+        """One way of writing a gold answer, as `final_answer` has it: `1200` of `1,200`; JSON and code as they are."""
+        structured = _STRUCTURE.search(answer) or "\n" in answer.strip()
+        return answer if structured else FinalAnswer().reading(answer)
+
+
+def is_data(text: str) -> bool:
+    """Whether a text holds JSON, code, markup of tags or a table."""
+    return _DATA.search(text) is not None
+
+
+def _judged(example: Example, completion: str, *, cut: bool) -> bool:
+    gold, prompt = (example.answer or "").strip(), plain(example.prompt)
+    if not gold or not completion.strip():
+        return False
+    if completion.strip() == gold:
+        return not cut or completion[-1].isspace()
+    if _STRUCTURE.search(gold) or "\n" in gold:
+        return False
+    if letter_told(gold):
+        return bool(_final(example, completion, cut=cut))
+    text = own_part(completion, prompt[-PROMPT:])
+    text = text + "\n" if completion[-1].isspace() else text  # what stands before is whole
+    cut, text = cut or len(text) > READ, text[:READ]
+    if is_data(text) or is_list(text):
+        return False
+    if amount_of(gold) is not None and (is_number(gold) or gold[0].isdigit()):
+        return states_number(text, gold, prompt[-PROMPT:], cut=cut)
+    return _states(text, gold, prompt[-PROMPT:], cut=cut)
+
+
+def _final(example: Example, completion: str, *, cut: bool) -> float:
+    judge = FinalAnswer(last_number=False)
+    return judge.grade_cut(example, completion) if cut else judge.grade(example, completion)
+
+
+def _states(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
+    """Whether one of its sentences states the gold answer, and none denies it or states another."""
+    if gold[0].isupper() and gold.isascii():  # names are often written with or without their accents
+        text, prompt = _unaccented(text), _unaccented(prompt)
+    words = words_in(gold)
+    words = words[1:] if len(words) > 1 and words[0] in ("the", "a", "an") else words
+    if not words or len(words) > WORDS:
+        return not cut and len(text) <= LONGEST and words_of(text) == words_of(gold)
+    asked = Asked(tuple(words), tuple(words_in(prompt)))
+    if gold.casefold() in ("yes", "no"):
+        return _yes_or_no(text, gold.casefold(), cut=cut)
+    if asked.is_function_word:
+        return not cut and words_of(text) == words_of(gold)
+    told, start, others = 0, 0, 0
+    for end in sentence_ends(text):
+        sentence, after = Sentence(text[start:end], asked), text[end:]
+        if not sentence.copied:
+            others += sentence.parallel()
+            if sentence.rival() or others > 1:
+                return False
+            for place in sentence.mentions():
+                kind = sentence.kind(place)
+                behind = sentence.behind(place)
+                if kind == "denied":
+                    return False
+                if kind == "stated" and not (cut and not _CUT_AFTER.match(behind + after)):
+                    told = told or start + len(sentence.text) - len(behind)
+        start = end
+    return told > 0 and not takes_back(text[told:])
+
+
+def _yes_or_no(text: str, gold: str, *, cut: bool) -> bool:
+    """Whether the first word is the answer, and the other one is nowhere."""
+    words = words_in(text)
+    sure = words[0] == gold and ("no" if gold == "yes" else "yes") not in words and not re.match(r"\W*\w+\W*[?/|]", text)
+    return sure and words[1:2] not in (["or"], ["and"]) and not takes_back(text[4:]) and not (cut and len(words) == 1)
+
+
+def _unaccented(text: str) -> str:
+    return "".join(letter for letter in unicodedata.normalize("NFD", text) if not unicodedata.combining(letter))

@@ -1,0 +1,127 @@
+"""First completions of a model, a few of each task, from which the grader of a task is chosen before measuring."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from mixwright.corpus.chosen_graders import ChosenGrader, FirstAnswer, choose_grader, shown
+from mixwright.errors import one_line
+from mixwright.measure.passes import Passes
+from mixwright.measure.room import Room, fitting, room_for
+from mixwright.records import Example, Observation
+
+if TYPE_CHECKING:
+    from mixwright.config import MeasureConfig
+    from mixwright.corpus import Corpus
+    from mixwright.corpus.graded import Graded
+    from mixwright.learner.learner import Learner
+
+COUNT = 12
+"""Items of a task that are answered."""
+CHOSEN = "grader chosen"
+"""What `Observation.check` of a note about a choice says."""
+
+
+def read_first_answers(
+    learner: Learner,
+    corpus: Corpus,
+    config: MeasureConfig,
+    *,
+    asked: int | None = None,
+    named: Collection[str] = (),
+    say: Callable[[str], None],
+) -> list[ChosenGrader]:
+    """Let a model answer a few items of each task greedily, and choose the graders by what it wrote.
+
+    Args:
+        learner: the model before training.
+        corpus: its held-out rows are answered, all of them where there are none; tasks with their proposed graders.
+        config: how items are picked.
+        asked: tokens of a completion that were asked for; None takes what the items need.
+        named: tasks whose grader the user named, which are not looked at.
+        say: is told what it cost, and a line for each task.
+
+    Raises:
+        InputError: most prompts leave no room, or nothing can be graded.
+    """
+    left = [task for task, found in corpus.tasks.items() if found.kind == "verifiable" and task not in named]
+    if not left:
+        return []
+    wanted = corpus.select(tasks=left)
+    fitted, _ = fitting([learner], wanted, config, asked)
+    room = Room(asked, "as asked") if asked is not None else room_for([learner], fitted, config)
+    items = _picked(learner, fitted, replace(config, items=COUNT), room.tokens)
+    began = monotonic()
+    written = learner.sample([i.prompt for i in items], count=1, temperature=0, max_new_tokens=room.tokens, seed=0)
+    made = [FirstAnswer(item, best.text, not best.finished) for item, (best,) in zip(items, written, strict=True)]
+    tokens = sum(len(best.token_ids) for (best,) in written)
+    say(
+        f"graders: chosen by {len(items):,} first completions of {learner.name}, up to {COUNT} of a task "
+        f"({tokens:,} tokens, {monotonic() - began:.0f} s)"
+    )
+    chosen = []
+    for task in left:
+        found = choose_grader(task, corpus.tasks[task].grader, [one for one in made if one.example.task == task])
+        say(told(found))
+        chosen.append(found)
+    return chosen
+
+
+def _picked(learner: Learner, corpus: Corpus, config: MeasureConfig, room: int) -> list[Example]:
+    """At most `COUNT` items of each task, of all its levels; training rows where fewer are held out."""
+    held_out, train = corpus.select(split="eval"), corpus.select(split="train")
+    parts = [Passes(learner, None, config, part).items for part in (held_out, train) if len(part)]
+    found = []
+    for task in corpus.tasks:
+        own = [[item for item in part if item.task == task] for part in parts]
+        few = _spread(own[0], COUNT)
+        for more in own[1:]:
+            fit = [
+                item for item in more if not learner.context or len(learner.encode(item.prompt)) + room <= learner.context
+            ]
+            few = [*few, *_spread(fit, COUNT - len(few))]
+        found += few
+    return found
+
+
+def _spread(items: Sequence[Example], count: int) -> Sequence[Example]:
+    """At most `count` of the items, evenly over the levels that they are sorted by."""
+    return [items[len(items) * place // count] for place in range(count)] if len(items) > count else items
+
+
+def with_first_answers(
+    rows: Graded,
+    learner: Learner,
+    config: MeasureConfig,
+    *,
+    asked: int | None = None,
+    named: Collection[str] = (),
+    say: Callable[[str], None],
+) -> tuple[Graded, list[Observation]]:
+    """The rows with the graders that `read_first_answers` chose, and a note for each one that was changed."""
+    found = read_first_answers(learner, rows.corpus, config, asked=asked, named=named, say=say)
+    graders = {one.task: one.grader for one in found if one.changed}
+    if not graders:
+        return rows, []
+    config_of = replace(rows.config, graders=dict(rows.config.graders) | graders)
+    made = replace(rows, corpus=rows.corpus.with_graders(graders), config=config_of)
+    return made, [note_on(one) for one in found if one.changed]
+
+
+def told(found: ChosenGrader) -> str:
+    """One line: what was chosen for a task, and why."""
+    return one_line(f"grader of {found.task}: {found.reason}; another: {found.remedy}")
+
+
+def note_on(found: ChosenGrader) -> Observation:
+    """The same for the notes on measuring; information where the grader was changed, since it needs no action."""
+    count = found.accepted.get(found.grader, 0)
+    evidence = tuple(
+        {"example": one.example.id, "answer": one.example.answer, "completion": shown(one.completion)}
+        for one in found.examples
+    )
+    message = f"the grader of task {found.task!r} is {found.grader}, because {found.why}"
+    return Observation(CHOSEN, found.task, "info", count, found.total, message, f"Another: {found.remedy}.", "", evidence)

@@ -1,0 +1,110 @@
+"""Plain tables of the demo: questions that anyone can check, and requests that become tool calls."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+
+CAPITALS = (
+    "France: Paris; Germany: Berlin; Portugal: Lisbon; Greece: Athens; Poland: Warsaw; Austria: Vienna; Hungary: Budapest; "
+    "Ireland: Dublin; Norway: Oslo; Sweden: Stockholm; Finland: Helsinki; Denmark: Copenhagen; Iceland: Reykjavik; "
+    "Belgium: Brussels; Russia: Moscow; Ukraine: Kyiv; Romania: Bucharest; Bulgaria: Sofia; Serbia: Belgrade; "
+    "Croatia: Zagreb; Turkey: Ankara; Egypt: Cairo; Kenya: Nairobi; Ghana: Accra; Morocco: Rabat; Tunisia: Tunis; "
+    "Algeria: Algiers; Senegal: Dakar; Japan: Tokyo; China: Beijing; South Korea: Seoul; Thailand: Bangkok; Vietnam: Hanoi; "
+    "Indonesia: Jakarta; Nepal: Kathmandu; Bangladesh: Dhaka; Pakistan: Islamabad; Afghanistan: Kabul; Iran: Tehran; "
+    "Iraq: Baghdad; Syria: Damascus; Lebanon: Beirut; Cuba: Havana; Canada: Ottawa; Peru: Lima; Chile: Santiago; "
+    "Colombia: Bogota; Venezuela: Caracas; Ecuador: Quito; Uruguay: Montevideo; Australia: Canberra; Jamaica: Kingston; "
+    "Italy: Rome; Spain: Madrid; Mongolia: Ulaanbaatar; Cambodia: Phnom Penh"
+)
+OPPOSITES = (
+    "hot: cold; big: small; fast: slow; happy: sad; tall: short; early: late; rich: poor; hard: soft; full: empty; wet: dry; "
+    "loud: quiet; thick: thin; strong: weak; high: low; right: wrong; good: bad; near: far; clean: dirty; heavy: light; "
+    "deep: shallow; wide: narrow; sweet: sour; true: false; alive: dead; up: down; left: right; day: night; black: white; "
+    "love: hate; war: peace; win: lose; buy: sell; push: pull; inside: outside; north: south; east: west; above: below; "
+    "before: after; always: never; laugh: cry; arrive: depart; accept: reject; cheap: expensive; first: last; "
+    "summer: winter; front: back; more: less; easy: difficult"
+)
+PAST_TENSES = (
+    "go: went; run: ran; eat: ate; see: saw; take: took; give: gave; come: came; write: wrote; speak: spoke; drive: drove; "
+    "sing: sang; swim: swam; begin: began; break: broke; choose: chose; fly: flew; know: knew; grow: grew; buy: bought; "
+    "bring: brought; think: thought; teach: taught; catch: caught; sleep: slept; keep: kept; leave: left; feel: felt; "
+    "build: built; send: sent; spend: spent; lose: lost; meet: met; sit: sat; stand: stood; tell: told; sell: sold; "
+    "find: found; hear: heard; make: made; win: won; draw: drew; throw: threw; ride: rode; hide: hid; drink: drank; "
+    "walk: walked; play: played; jump: jumped"
+)
+PLURALS = (
+    "mouse: mice; child: children; foot: feet; tooth: teeth; goose: geese; man: men; woman: women; box: boxes; bus: buses; "
+    "city: cities; baby: babies; leaf: leaves; knife: knives; wolf: wolves; wife: wives; cat: cats; dog: dogs; book: books; "
+    "church: churches; dish: dishes; party: parties; lady: ladies; story: stories; fox: foxes; potato: potatoes; "
+    "tomato: tomatoes; hero: heroes; country: countries; family: families; berry: berries; loaf: loaves; shelf: shelves; "
+    "thief: thieves; window: windows; table: tables; river: rivers"
+)
+ASKED = {
+    "capitals": ("What is the capital of {}?", CAPITALS),
+    "opposites": ("Give me the opposite of the word {}.", OPPOSITES),
+    "past_tenses": ("What is the past tense of the verb {}?", PAST_TENSES),
+    "plurals": ("What is the plural of {}?", PLURALS),
+}
+"""Task -> how it is asked, and what has which answer."""
+SUM = "Give me the sum of {} and {}."
+TIMES = ("6", "7", "8", "9", "10", "11", "noon")
+NAMES = ("Anna", "Ben", "Carla", "David", "Emma", "Felix", "Greta", "Hugo", "Ida", "Jonas", "Karl", "Lena")
+PLACES = ("Oslo", "Lima", "Rome", "Cairo", "Paris", "Delhi", "Perth", "Quito", "Sofia", "Turin")
+ROOMS = ("kitchen", "bedroom", "office", "garage", "hall", "bathroom")
+THINGS = ("buy milk", "water the plants", "pay the rent", "send the letter", "feed the cat", "book a table", "fix the bike")
+DAYS = ("today", "tomorrow", "on Monday", "on Friday", "on Sunday")
+TOOLS: dict[str, tuple[tuple[str, ...], tuple[tuple[str, tuple[str, ...]], ...]]] = {
+    "alarm": (
+        ("Wake me at {time} {day}.", "Set an alarm for {time} {day}.", "I have to get up at {time} {day}.", "Alarm {day}, {time}."),
+        (("time", TIMES), ("day", DAYS)),
+    ),
+    "call": (
+        ("Call {name} {day}.", "Please phone {name} {day}.", "Ring {name} for me {day}.", "I want to talk to {name} {day}."),
+        (("name", NAMES), ("day", DAYS)),
+    ),
+    "weather": (
+        ("Will it rain in {city} {day}?", "Weather for {city} {day}, please.", "How warm is it in {city} {day}?"),
+        (("city", PLACES), ("day", DAYS)),
+    ),
+    "lights": (
+        ("Turn {state} the lights in the {room}.", "Lights {state} in the {room}.", "Please switch the {room} lights {state}."),
+        (("room", ROOMS), ("state", ("on", "off"))),
+    ),
+    "note": (
+        ("Remind me to {text} {day}.", "Do not let me forget to {text} {day}.", "Note: {text} {day}.", "I must {text} {day}."),
+        (("text", THINGS), ("day", DAYS)),
+    ),
+}
+"""Tool -> wordings of a request, and the arguments that it takes, in the order of the call."""
+
+
+def questions(task: str) -> list[tuple[str, str]]:
+    """Every question of a task with its answer, in the order of the table."""
+    if task == "sums":
+        return [(SUM.format(a, b), str(a + b)) for a in range(1, 10) for b in range(1, 10)]
+    form, table = ASKED[task]
+    pairs = (entry.split(": ") for entry in table.split("; "))
+    return [(form.format(asked), answer) for asked, answer in pairs]
+
+
+def requests(rng: random.Random) -> Iterator[tuple[str, str]]:
+    """Requests and their tool calls, each once, tools taking turns, in an order drawn by `rng`; it ends when one tool does."""
+    every = {tool: [(form, *values) for form in forms for values in _values(places)] for tool, (forms, places) in TOOLS.items()}
+    for own in every.values():
+        rng.shuffle(own)
+    while all(every.values()):
+        for tool, own in every.items():
+            form, *values = own.pop()
+            given = dict(zip((name for name, _ in TOOLS[tool][1]), values, strict=True))
+            yield form.format(**given), json.dumps({"tool": tool, **given})
+
+
+def _values(places: tuple[tuple[str, tuple[str, ...]], ...]) -> Iterator[tuple[str, ...]]:
+    """Every combination of the arguments."""
+    if not places:
+        yield ()
+        return
+    for value in places[0][1]:
+        for rest in _values(places[1:]):
+            yield (value, *rest)
