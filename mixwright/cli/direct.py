@@ -97,7 +97,7 @@ def prepare(paths: Sequence[str], asked: Measuring, rows: Graded, measure: Measu
     corpus = rows.corpus
     wanted = {"samples": asked.samples, "temperature": asked.temperature}
     settled = replace(measure, **{name: value for name, value in wanted.items() if value is not None})
-    _check_temperature(settled.temperature)
+    _check_samples(settled)
     config = RunConfig(rows.config, ModelConfig(paths[0], asked.adapter), settled)
     check_settings(config, corpus)
     for path in paths[1:]:
@@ -137,9 +137,13 @@ def _load(path: str, asked: Measuring, base: str | None) -> Learner:
     return load_learner(path, adapter=asked.adapter, base=base, form=form, batch_size=asked.batch_size)
 
 
-def _check_temperature(value: float) -> None:
-    if not 0.01 <= value <= 100:
-        raise InputError("--temperature from 0.01 to 100", f"{value:g}", "For the likeliest answer: --greedy.")
+def _check_samples(measure: MeasureConfig) -> None:
+    if not 0.01 <= measure.temperature <= 100:
+        got = f"{measure.temperature:g}"
+        raise InputError("--temperature from 0.01 to 100", got, "For the likeliest answer: --greedy.")
+    if not measure.samples and measure.decoding == "sampled":
+        remedy = "Leave --sampled out, or ask for at least one sample."
+        raise InputError("samples, which --sampled is judged by", "--samples 0", remedy)
 
 
 def _noted(config: RunConfig, rows: Graded, asked: Measuring, form: str) -> dict[str, Any]:
@@ -148,7 +152,8 @@ def _noted(config: RunConfig, rows: Graded, asked: Measuring, form: str) -> dict
     graders = ", ".join(sorted({task.grader for task in rows.corpus.tasks.values()})) if graded else None
     data = {"corpus": config.corpus.train, "held-out rows": config.corpus.eval, "grader": graders, "probe": rows.probe}
     how = {"prompts": form, "system message": asked.system, "adapter": asked.adapter, "batch size": asked.batch_size}
-    measured = {name: to_data(getattr(config.measure, name)) for name in (MEASURED if graded else ("items",))}
+    names = [name for name in (MEASURED if graded else ("items",)) if name != "temperature" or config.measure.samples]
+    measured = {name: to_data(getattr(config.measure, name)) for name in names}
     return {name: value for name, value in {**data, **measured, **how}.items() if value is not None}
 
 
@@ -198,6 +203,8 @@ def plan(
     from mixwright.corpus.trainable import NEEDED
     from mixwright.plan.stage import make_plan
 
+    if asked.samples == 0:
+        raise InputError("samples, which plans are made from", "--samples 0", "Leave it out, or ask for at least one.")
     settings = PlanConfig(planner) if planner else PlanConfig()
     chosen = {"objective": objective, "steps": steps}
     train = replace(TrainConfig(), **{name: value for name, value in chosen.items() if value is not None})
