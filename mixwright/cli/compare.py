@@ -14,6 +14,7 @@ from mixwright.estimates.readings import GRADED, READINGS, Decoding, outcome_of
 from mixwright.runs import RunFolder, write_measurements
 
 if TYPE_CHECKING:
+    from mixwright.cli.gating import Gating
     from mixwright.corpus import Corpus
     from mixwright.measure.stage import MeasureResult
     from mixwright.records import Cell, Observation
@@ -28,9 +29,8 @@ def compare(
     asked: Measuring,
     folder: RunFolder,
     *,
-    protect: Sequence[str] = (),
+    gating: Gating,
     decoding: Decoding = "greedy",
-    gate: bool = False,
     say: Callable[[str], None],
 ) -> None:
     """Measure both checkpoints on the held-out split (all rows when there is none) and write both tables.
@@ -42,9 +42,8 @@ def compare(
         after: the same, trained further.
         asked: what they are measured on, and how; without `items` what the gate needs.
         folder: where the tables go.
-        protect: tasks and cells that the gate will be asked about; empty where it chooses.
+        gating: what the gate will be asked, which needs answers that can be graded.
         decoding: how the model will be used.
-        gate: whether the gate will be asked, which needs answers that can be graded.
         say: called with what is being done.
 
     Raises:
@@ -53,8 +52,8 @@ def compare(
     from mixwright.measure.notes import notes_on
 
     _check_folder(folder)
-    rows = rows_of(asked, say, ungraded=not gate)
-    wanted = _items(rows.corpus, protect, asked.items)
+    rows = rows_of(asked, say, ungraded=not gating.wanted)
+    wanted = _items(rows.corpus, gating.protect, asked.items, gating.share)
     plain = MeasureConfig(items=wanted, decoding=decoding)
     measure = plain if rows.probe is None else replace(plain, probes=(rows.probe,))
     outcome = outcome_of(measure.probes, decoding) or decoding
@@ -115,9 +114,19 @@ def _check_folder(folder: RunFolder) -> None:
 
 
 def clear(folder: RunFolder) -> None:
-    """Remove what an earlier comparison measured in this folder, and what was said of it."""
+    """Remove what an earlier comparison measured in this folder, and what was asked and said of it."""
+    from mixwright.verdict.gate_asked import asked_file
+
     tables = [folder.measurements(name) for name in ("before", "after")]
-    for path in (*tables, folder.notes, folder.path / "completions.parquet", folder.claims, folder.page, folder.data):
+    for path in (
+        *tables,
+        folder.notes,
+        asked_file(folder),
+        folder.path / "completions.parquet",
+        folder.claims,
+        folder.page,
+        folder.data,
+    ):
         path.unlink(missing_ok=True)
 
 
@@ -127,7 +136,7 @@ def cells_measured(rows: Corpus) -> tuple[Cell, ...]:
     return (held_out if len(held_out) else rows).cells()
 
 
-def _items(rows: Corpus, protect: Sequence[str], items: int | None) -> int:
+def _items(rows: Corpus, protect: Sequence[str], items: int | None, margin: float | None = None) -> int:
     """Items per cell. Raises InputError for a protected name that the corpus does not have."""
     from mixwright.verdict.gate import items_for
 
@@ -137,4 +146,4 @@ def _items(rows: Corpus, protect: Sequence[str], items: int | None) -> int:
         if name not in known:
             raise unknown_name("task or cell of the corpus (--protect)", name, known)
     chosen = [cell for cell in cells if not protect or cell.task in protect or cell.key in protect]
-    return items_for(len(chosen), chosen=bool(protect)) if items is None else items
+    return items_for(len(chosen), chosen=bool(protect), margin=margin) if items is None else items
