@@ -56,6 +56,7 @@ GATE_HELP = (
     "Exit with 0 only when protected cells are shown to have lost less than 5 points on average and less than 15 each, with "
     "3 when something was damaged, and with 4 when the items cannot tell."
 )
+BESIDE_HELP = "Earlier comparison of BEFORE on the same rows: BEFORE is taken over, its AFTER stands beside on the page."
 MARGIN_HELP = (
     "Mean loss, in points, by which the tasks of --protect are judged as one group; else 5 over all and 15 in each of them."
 )
@@ -260,6 +261,7 @@ def verdict(
     after: Annotated[str | None, typer.Argument(metavar="AFTER", help="Checkpoint to compare with BEFORE.")] = None,
     decoding: Annotated[Literal["greedy", "sampled"] | None, typer.Option(help="--greedy or --sampled.")] = None,
     folder: Annotated[Path, typer.Option(help="Where a comparison is written.")] = Path("runs/comparison"),
+    beside: Annotated[Path | None, typer.Option(metavar="FOLDER", help=BESIDE_HELP)] = None,
     gate: Annotated[bool, typer.Option("--gate", help=GATE_HELP)] = False,
     protect: Annotated[list[str] | None, typer.Option(help="Task or cell; default: what was mastered. Repeatable.")] = None,
     each: Annotated[bool, typer.Option("--each", help="Every protected cell must exclude a loss of 5 points.")] = False,
@@ -274,7 +276,7 @@ def verdict(
     from mixwright.cli.judging import judge
 
     gating = Gating(gate, tuple(protect or ()), each, margin, cannot_tell)
-    code = judge(before, after, asked, folder, gating, decoding_of(asked.greedy, decoding), full=full)
+    code = judge(before, after, asked, folder, gating, decoding_of(asked.greedy, decoding), beside=beside, full=full)
     if code:
         raise typer.Exit(code)
 

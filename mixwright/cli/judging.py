@@ -14,7 +14,15 @@ from mixwright.runs import RunFolder
 
 
 def judge(
-    before: str, after: str | None, asked: Measuring, folder: Path, gating: Gating, decoding: Decoding, *, full: bool
+    before: str,
+    after: str | None,
+    asked: Measuring,
+    folder: Path,
+    gating: Gating,
+    decoding: Decoding,
+    *,
+    beside: Path | None = None,
+    full: bool = False,
 ) -> int:
     """Measure where two checkpoints are named, write the page, print its first screen; returns the exit code.
 
@@ -26,13 +34,15 @@ def judge(
     gating.check()
     if asked.corpus is not None and after is None:
         raise InputError("AFTER, the checkpoint to compare with BEFORE", "--corpus without it", "Name both checkpoints.")
+    if beside is not None and after is None:
+        raise InputError("BEFORE AFTER --corpus FILE with --beside", "no AFTER", "Name both checkpoints, or leave it out.")
     run = RunFolder(folder if after else before)
     if after:
         from mixwright.cli.compare import compare
 
         if asked.corpus is None:
             raise InputError("--corpus", "nothing", "Name the examples that both checkpoints are measured on.")
-        compare(before, after, asked, run, gating=gating, decoding=decoding, say=output.say)
+        compare(before, after, asked, run, gating=gating, decoding=decoding, beside=beside, say=output.say)
     else:
         asked.check_alone()
     if not gating.wanted:

@@ -33,7 +33,8 @@ from mixwright.records import cell_key
 from mixwright.runs import RunFolder
 from mixwright.verdict.claims import Cell
 from mixwright.verdict.evidence import comparisons, decoding_of, lead
-from mixwright.verdict.text import between, count, p_told, percent, points
+from mixwright.verdict.text import between as ends_told
+from mixwright.verdict.text import count, p_told, percent, points
 
 MARGIN = 0.05
 """Mean loss over the protected cells that must be excluded, a share; with `each`, of every cell."""
@@ -245,6 +246,13 @@ def of_run(run: RunFolder, names: Sequence[str] = (), *, each: bool = False, mar
         raise InputError(
             "graded answers, by which the gate judges a loss", f"a run of {decoding} alone", remedy, file=run.path
         )
+    return between(sides, decoding, names, each=each, margin=margin)
+
+
+def between(
+    sides: tuple[Side, Side], decoding: Decoding, names: Sequence[str], *, each: bool = False, margin: float | None = None
+) -> GateResult:
+    """The gate over two sides; the arguments as for `of_run`, and it raises the same for a name."""
     if not names:
         return check_mastered(*sides, decoding=decoding, each=each)
     return check(*sides, named(sides[0], names), decoding=decoding, each=each, named=True, margin=margin)
@@ -283,7 +291,9 @@ def lines(result: GateResult, cannot_tell: Literal["fail", "warn"] = "fail") -> 
     told = [*excludable(result), *cells_told(result), *_small(result)]
     if result.dependence is not None and result.dependence.high < 0:
         found = result.dependence
-        told.append(f"answers depend less on their prompts: D {points(found.value)} points {between(found.low, found.high)}")
+        told.append(
+            f"answers depend less on their prompts: D {points(found.value)} points {ends_told(found.low, found.high)}"
+        )
     if not result.cells:
         which = "No cell of enough items" if result.small else "No cell"
         return [
@@ -297,7 +307,7 @@ def lines(result: GateResult, cannot_tell: Literal["fail", "warn"] = "fail") -> 
     mean = result.mean
     about = (
         f"mean over {count(len(result.cells), 'protected cell')} {points(mean.value)} points "
-        f"{between(mean.low, mean.high)}, {count(mean.items, 'item')}"
+        f"{ends_told(mean.low, mean.high)}, {count(mean.items, 'item')}"
     )
     if result.outcome == "passed":
         asked = f"a mean loss of {100 * result.asked:g} points and a loss of {100 * result.limit:g} in any cell are excluded"
@@ -337,7 +347,7 @@ def _cell(cell: CellLoss) -> str:
     if cell.change is None:
         return f"{name}: not measurable, fewer than {FEWEST_ITEMS} items both before and after"
     found = cell.change
-    text = f"{name}: {points(found.value)} points {between(found.low, found.high)}, {count(found.items, 'item')}"
+    text = f"{name}: {points(found.value)} points {ends_told(found.low, found.high)}, {count(found.items, 'item')}"
     if cell.lost:
         return f"{text}; damaged ({p_told(cell.adjusted_p, 'p')} after Holm's correction)"
     return f"{text}; a loss of at most {points(max(-found.low, 0.0)).lstrip('+')} points"
