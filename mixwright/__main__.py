@@ -19,7 +19,7 @@ import typer
 
 from mixwright import __version__
 from mixwright.cli import output
-from mixwright.cli.concluding import FOUND, conclude, stricter
+from mixwright.cli.concluding import FOUND, conclude
 from mixwright.cli.dialling import dial
 from mixwright.cli.options import (
     COLUMNS_HELP,
@@ -55,6 +55,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else 
 GATE_HELP = (
     "Exit with 0 only when protected cells are shown to have lost less than 5 points on average and less than 15 each, with "
     "3 when something was damaged, and with 4 when the items cannot tell."
+)
+BESIDE_HELP = "Earlier comparison of BEFORE on the same rows: BEFORE is taken over, its AFTER stands beside on the page."
+MARGIN_HELP = (
+    "Mean loss, in points, by which the tasks of --protect are judged as one group; else 5 over all and 15 in each of them."
 )
 EXPORT_HELP = (
     "Also write the weights and the order for another trainer: trl, axolotl, llama-factory, verl. A plan.yaml that is there "
@@ -269,41 +273,24 @@ def verdict(
     after: Annotated[str | None, typer.Argument(metavar="AFTER", help="Checkpoint to compare with BEFORE.")] = None,
     decoding: Annotated[Literal["greedy", "sampled"] | None, typer.Option(help="--greedy or --sampled.")] = None,
     folder: Annotated[Path, typer.Option(help="Where a comparison is written.")] = Path("runs/comparison"),
+    beside: Annotated[Path | None, typer.Option(metavar="FOLDER", help=BESIDE_HELP)] = None,
     gate: Annotated[bool, typer.Option("--gate", help=GATE_HELP)] = False,
     protect: Annotated[list[str] | None, typer.Option(help="Task or cell; default: what was mastered. Repeatable.")] = None,
     each: Annotated[bool, typer.Option("--each", help="Every protected cell must exclude a loss of 5 points.")] = False,
+    margin: Annotated[float | None, typer.Option(metavar="POINTS", help=MARGIN_HELP)] = None,
     cannot_tell: Annotated[
         Literal["fail", "warn"], typer.Option(help="Too few items: exit 4, or 0 and a warning. Not measured: 4.")
     ] = "fail",
     full: Annotated[bool, typer.Option("--full", help="Print all of the page, not only its first screen.")] = False,
 ) -> None:
     """Say what was learnt and what was damaged; write the page."""
-    from mixwright.runs import RunFolder
-    from mixwright.verdict.stage import render
+    from mixwright.cli.gating import Gating
+    from mixwright.cli.judging import judge
 
-    if not gate and (protect or each or cannot_tell != "fail"):
-        raise InputError("--gate beside --protect, --each or --cannot-tell", "none", "Add it, or leave those out.")
-    if asked.corpus is not None and after is None:
-        raise InputError("AFTER, the checkpoint to compare with BEFORE", "--corpus without it", "Name both checkpoints.")
-    run = RunFolder(folder if after else before)
-    if after:
-        from mixwright.cli.compare import compare
-
-        if asked.corpus is None:
-            raise InputError("--corpus", "nothing", "Name the examples that both checkpoints are measured on.")
-        declared = decoding_of(asked.greedy, decoding)
-        compare(before, after, asked, run, protect=protect or (), decoding=declared, gate=gate, say=output.say)
-    else:
-        asked.check_alone()
-    if not gate:
-        conclude(run, render(run), full=full)
-    else:
-        from mixwright.verdict.gate import lines, of_run
-
-        result = of_run(run, protect or (), each=each)  # first: a name that is not there is refused before the page
-        conclude(run, render(run), full=full)
-        output.out("\n".join(f"gate: {one_line(line)}" for line in lines(result, cannot_tell)))
-        raise typer.Exit(stricter(run, result, cannot_tell))
+    gating = Gating(gate, tuple(protect or ()), each, margin, cannot_tell)
+    code = judge(before, after, asked, folder, gating, decoding_of(asked.greedy, decoding), beside=beside, full=full)
+    if code:
+        raise typer.Exit(code)
 
 
 @app.command()

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from cli_call import Call, sums, write
 from trainers_tiny import model, tokenizer
 
 from mixwright.records import RunManifest
-from mixwright.runs import RunFolder, read_json
+from mixwright.runs import RunFolder, read_json, read_measurements
+
+
+def pair(names: Sequence[str] = ("before", "after")) -> None:
+    for seed, name in enumerate(names):
+        model(seed).save_pretrained(name)
+        tokenizer().save_pretrained(name)
 
 
 def test_settings_that_nobody_had_are_not_on_the_page(call: Call) -> None:
-    for seed, name in enumerate(("before", "after")):
-        model(seed).save_pretrained(name)
-        tokenizer().save_pretrained(name)
+    pair()
     write("a.jsonl", sums(12))
     code, out, err = call("verdict", "before", "after", "--corpus", "a.jsonl", "--items", "4")
     assert code == 0, err
@@ -29,3 +34,33 @@ def test_settings_that_nobody_had_are_not_on_the_page(call: Call) -> None:
         assert unknown not in noted
     assert "checkpoint after" in page
     assert out.rstrip().endswith("verdict: runs/comparison/verdict.html")
+
+
+def test_greedy_decoding_alone_reads_the_same_and_says_nothing_of_samples(call: Call) -> None:
+    pair()
+    asked = ("verdict", "before", "after", "--corpus", write("a.jsonl", sums(12)), "--max-new-tokens", "4")
+    assert call(*asked, "--samples", "2", "--folder", "both")[0] == 0
+    code, out, err = call(*asked, "--samples", "0", "--folder", "greedy", "--gate", "--protect", "sum", "--full")
+    assert code in (3, 4), err  # models of random weights: nothing passes
+    assert "gate: " in out
+    sampled = {"pass@1", "pass@2", "learnability"}
+    for when in ("before", "after"):
+        every, alone = (read_measurements(RunFolder(name).measurements(when)) for name in ("both", "greedy"))
+        names = {row.name for row in alone}
+        assert {row.probe for row in alone} == {"competence"}
+        assert names == {row.name for row in every if row.probe == "competence"} - sampled - {
+            name for name in (row.name for row in every) if name.startswith("pass@1.")
+        }
+        kept = [row for row in every if row.probe == "competence" and row.name in names and ".permutation" not in row.name]
+        assert [row for row in alone if ".permutation" not in row.name] == kept
+    noted = read_json(RunFolder("greedy").manifest, RunManifest).settings
+    assert (noted["samples"], "temperature" in noted) == (0, False)
+    page = RunFolder("greedy").page.read_text(encoding="utf-8")
+    assert "change of sampled success" not in page
+    assert "change of sampled success" in RunFolder("both").page.read_text(encoding="utf-8")
+    code, _, err = call(*asked, "--samples", "0", "--sampled", "--folder", "none")
+    assert code == 1
+    assert "expected samples, which --sampled is judged by" in err
+    code, _, err = call("plan", "before", "--corpus", "a.jsonl", "--samples", "0")
+    assert code == 1
+    assert "expected samples, which plans are made from" in err

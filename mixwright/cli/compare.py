@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mixwright.cli.direct import Ready, measured, prepare, rows_of, tell
+from mixwright.cli.beside import CUT, Earlier, check_same, read_earlier, write_beside
+from mixwright.cli.direct import Ready, Say, measured, prepare, rows_of, tell
 from mixwright.cli.options import Measuring
 from mixwright.config import MeasureConfig
 from mixwright.errors import InputError, unknown_name
 from mixwright.estimates.readings import GRADED, READINGS, Decoding, outcome_of
 from mixwright.runs import RunFolder, write_measurements
+from mixwright.verdict.beside import BESIDE, beside_file
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mixwright.cli.gating import Gating
     from mixwright.corpus import Corpus
     from mixwright.measure.stage import MeasureResult
     from mixwright.records import Cell, Observation
@@ -28,10 +33,10 @@ def compare(
     asked: Measuring,
     folder: RunFolder,
     *,
-    protect: Sequence[str] = (),
+    gating: Gating,
     decoding: Decoding = "greedy",
-    gate: bool = False,
-    say: Callable[[str], None],
+    beside: Path | None = None,
+    say: Say,
 ) -> None:
     """Measure both checkpoints on the held-out split (all rows when there is none) and write both tables.
 
@@ -42,9 +47,9 @@ def compare(
         after: the same, trained further.
         asked: what they are measured on, and how; without `items` what the gate needs.
         folder: where the tables go.
-        protect: tasks and cells that the gate will be asked about; empty where it chooses.
+        gating: what the gate will be asked, which needs answers that can be graded.
         decoding: how the model will be used.
-        gate: whether the gate will be asked, which needs answers that can be graded.
+        beside: an earlier comparison of the same BEFORE, whose measurements are taken over and whose AFTER stands beside.
         say: called with what is being done.
 
     Raises:
@@ -53,8 +58,9 @@ def compare(
     from mixwright.measure.notes import notes_on
 
     _check_folder(folder)
-    rows = rows_of(asked, say, ungraded=not gate)
-    wanted = _items(rows.corpus, protect, asked.items)
+    earlier = read_earlier(beside, before, folder) if beside is not None else None
+    rows = rows_of(asked, say, ungraded=not gating.wanted)
+    wanted = _items(rows.corpus, gating.protect, asked.items, gating.share)
     plain = MeasureConfig(items=wanted, decoding=decoding)
     measure = plain if rows.probe is None else replace(plain, probes=(rows.probe,))
     outcome = outcome_of(measure.probes, decoding) or decoding
@@ -65,15 +71,31 @@ def compare(
         judged += f"; nothing is done with {', '.join(unused)}" if unused else ""
     say(f"measure: up to {wanted} items per cell, as far as the corpus has them; {judged}")
     ready = prepare((before, after), asked, rows, measure, say)
-    start, end = ready.learners
-    found = {"before": measured("measure before", start, ready), "after": measured("measure after", end, ready, start=start)}
+    found = _both(ready, earlier, say)
     notes = notes_on(found, ready.corpus, ready.config.measure.max_new_tokens)
     tell(notes, say)
-    write_comparison(folder, ready, after, found, [*ready.notes, *notes])
+    write_comparison(folder, ready, after, found, [*ready.notes, *notes], earlier)
+
+
+def _both(ready: Ready, earlier: Earlier | None, say: Say) -> dict[str, MeasureResult]:
+    """Both checkpoints, measured; BEFORE taken over where there is an earlier comparison. Raises InputError as that does."""
+    start, end = ready.learners
+    if earlier is None:
+        first = measured("measure before", start, ready)
+    else:
+        check_same(earlier, ready)
+        say(f"measure before: taken over from {earlier.folder}, and {earlier.name} stands beside")
+        first = earlier.before
+    return {"before": first, "after": measured("measure after", end, ready, start=start)}
 
 
 def write_comparison(
-    folder: RunFolder, ready: Ready, after: str, found: Mapping[str, MeasureResult], notes: Sequence[Observation]
+    folder: RunFolder,
+    ready: Ready,
+    after: str,
+    found: Mapping[str, MeasureResult],
+    notes: Sequence[Observation],
+    earlier: Earlier | None = None,
 ) -> None:
     """Write settings, manifest, both tables, the completions and the notes; nothing of an earlier comparison stays.
 
@@ -90,13 +112,16 @@ def write_comparison(
         write_settings(config, folder, ("corpus", "measure", "seed"))
         about = {"checkpoint after": after} | ({"model after": end} if end != after else {})
         completed = found if ready.graded else {}
-        cut = {f"cut at max_new_tokens, {when}": f"{result.cut:.1%}" for when, result in completed.items()}
+        cut = {CUT.format(when): f"{result.cut:.1%}" for when, result in completed.items()}
         settings = about | dict(ready.noted) | {MOST_ROWS: max(cell.count for cell in cells_measured(ready.corpus))} | cut
         write_manifest(config, folder, ready.corpus, settings=settings, seeds={"measuring": config.seed})
         for name, result in found.items():
             write_measurements(folder.measurements(name), result.measurements)
         if completed:
-            write_completions(folder.path / "completions.parquet", completed)
+            third = {} if earlier is None else {BESIDE: earlier.other}
+            write_completions(folder.path / "completions.parquet", {**completed, **third})
+        if earlier is not None:
+            write_beside(folder, earlier)
         write_notes(folder, notes)
 
 
@@ -115,9 +140,20 @@ def _check_folder(folder: RunFolder) -> None:
 
 
 def clear(folder: RunFolder) -> None:
-    """Remove what an earlier comparison measured in this folder, and what was said of it."""
-    tables = [folder.measurements(name) for name in ("before", "after")]
-    for path in (*tables, folder.notes, folder.path / "completions.parquet", folder.claims, folder.page, folder.data):
+    """Remove what an earlier comparison measured in this folder, and what was asked and said of it."""
+    from mixwright.verdict.gate_asked import asked_file
+
+    tables = [folder.measurements(name) for name in ("before", "after", BESIDE)]
+    for path in (
+        *tables,
+        folder.notes,
+        asked_file(folder),
+        beside_file(folder),
+        folder.path / "completions.parquet",
+        folder.claims,
+        folder.page,
+        folder.data,
+    ):
         path.unlink(missing_ok=True)
 
 
@@ -127,7 +163,7 @@ def cells_measured(rows: Corpus) -> tuple[Cell, ...]:
     return (held_out if len(held_out) else rows).cells()
 
 
-def _items(rows: Corpus, protect: Sequence[str], items: int | None) -> int:
+def _items(rows: Corpus, protect: Sequence[str], items: int | None, margin: float | None = None) -> int:
     """Items per cell. Raises InputError for a protected name that the corpus does not have."""
     from mixwright.verdict.gate import items_for
 
@@ -137,4 +173,4 @@ def _items(rows: Corpus, protect: Sequence[str], items: int | None) -> int:
         if name not in known:
             raise unknown_name("task or cell of the corpus (--protect)", name, known)
     chosen = [cell for cell in cells if not protect or cell.task in protect or cell.key in protect]
-    return items_for(len(chosen), chosen=bool(protect)) if items is None else items
+    return items_for(len(chosen), chosen=bool(protect), margin=margin) if items is None else items

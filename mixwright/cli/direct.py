@@ -102,7 +102,7 @@ def prepare(paths: Sequence[str], asked: Measuring, rows: Graded, measure: Measu
     corpus = rows.corpus
     wanted = {"samples": asked.samples, "temperature": asked.temperature}
     settled = replace(measure, **{name: value for name, value in wanted.items() if value is not None})
-    _check_temperature(settled.temperature)
+    _check_samples(settled)
     config = RunConfig(rows.config, ModelConfig(paths[0], asked.adapter), settled)
     check_settings(config, corpus)
     for path in paths[1:]:
@@ -155,9 +155,13 @@ def _load(path: str, asked: Measuring, base: str | None) -> Learner:
     return load_learner(path, adapter=asked.adapter, base=base, form=form, batch_size=asked.batch_size)
 
 
-def _check_temperature(value: float) -> None:
-    if not 0.01 <= value <= 100:
-        raise InputError("--temperature from 0.01 to 100", f"{value:g}", "For the likeliest answer: --greedy.")
+def _check_samples(measure: MeasureConfig) -> None:
+    if not 0.01 <= measure.temperature <= 100:
+        got = f"{measure.temperature:g}"
+        raise InputError("--temperature from 0.01 to 100", got, "For the likeliest answer: --greedy.")
+    if not measure.samples and measure.decoding == "sampled":
+        remedy = "Leave --sampled out, or ask for at least one sample."
+        raise InputError("samples, which --sampled is judged by", "--samples 0", remedy)
 
 
 def _noted(config: RunConfig, rows: Graded, asked: Measuring, form: str) -> dict[str, Any]:
@@ -166,7 +170,8 @@ def _noted(config: RunConfig, rows: Graded, asked: Measuring, form: str) -> dict
     graders = ", ".join(sorted({task.grader for task in rows.corpus.tasks.values()})) if graded else None
     data = {"corpus": config.corpus.train, "held-out rows": config.corpus.eval, "grader": graders, "probe": rows.probe}
     how = {"prompts": form, "system message": asked.system, "adapter": asked.adapter, "batch size": asked.batch_size}
-    measured = {name: to_data(getattr(config.measure, name)) for name in (MEASURED if graded else ("items",))}
+    names = [name for name in (MEASURED if graded else ("items",)) if name != "temperature" or config.measure.samples]
+    measured = {name: to_data(getattr(config.measure, name)) for name in names}
     return {name: value for name, value in {**data, **measured, **how}.items() if value is not None}
 
 
@@ -252,6 +257,9 @@ def plan(model: str, asked: Measuring, wanted: Planning, *, say: Say) -> tuple[R
     check_planner(config.planner, objective)
     catalog.create("planners", config.planner, dict(config.plan.options))
     evidence = catalog.load("planners", config.planner).EVIDENCE
+    if asked.samples == 0 and "competence" in evidence:
+        got, remedy = "--samples 0", "Leave it out, or ask for at least one."
+        raise InputError(f"samples, which the planner {config.planner} reads", got, remedy)
     rows = rows_of(asked, say, ungraded=objective != "grpo", rehearse=wanted.rehearse)
     whole = rows.whole or rows.corpus
     check_training(objective, whole, "--objective")

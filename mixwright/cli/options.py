@@ -32,6 +32,7 @@ ITEMS_HELP = (
     "Items measured per task and level, as far as there are. Default: 200 over all, 32 at least; for verdict what the gate "
     "needs: 250 and 1,000 over all cells, or 200 and 800 over the cells of --protect."
 )
+SAMPLES_HELP = "Sampled completions per item; 0 decodes greedily alone, at 1/9 of the cost. Default: 8."
 TOKENS_HELP = "Longest completion, tokens. Default: from the longest answer, its grader and the model's context."
 BATCH_HELP = "Completions that are generated together. Default: what fits in 16,384 tokens."
 ADAPTER_HELP = (
@@ -53,7 +54,7 @@ class Measuring:
     task: Annotated[str | None, typer.Option(help="Task name of rows without a task column. Default: all.")] = None
     grader: Annotated[list[str] | None, typer.Option(metavar="NAME|TASK=NAME", help=GRADER_HELP)] = None
     items: Annotated[int | None, typer.Option(min=1, help=ITEMS_HELP)] = None
-    samples: Annotated[int | None, typer.Option(min=1, help="Sampled completions per item. Default: 8.")] = None
+    samples: Annotated[int | None, typer.Option(min=0, help=SAMPLES_HELP)] = None
     temperature: Annotated[float | None, typer.Option(help="Temperature of the sampled ones. Default: 1.")] = None
     greedy: Annotated[bool | None, typer.Option("--greedy/--sampled", help="How the model will be used: greedy.")] = None
     max_new_tokens: Annotated[int | None, typer.Option(min=1, help=TOKENS_HELP)] = None

@@ -81,9 +81,9 @@ class Change:
     dependence: Estimate
     """Of D = success - S."""
     sampled: Estimate | None
-    """Of sampled success; None where that is the outcome itself."""
+    """Of sampled success; None where that is the outcome itself, or nothing was sampled."""
     sampled_dependence: Estimate | None
-    """Of D under sampling; None where that is the outcome itself."""
+    """Of D under sampling; None where `sampled` is."""
     items: tuple[Item, ...]
     """What it rests on."""
     outcome: Outcome = "greedy"
@@ -136,9 +136,9 @@ def change(
     own = moved(lambda scores: sign * scores.column(name, items))
     swapped = moved(lambda scores: scores.column(name + SWAPPED, items))
     depends = moved(lambda scores: scores.column(name, items) - scores.column(name + SWAPPED, items))
-    if decoding != "greedy":
-        return Change(own, swapped, depends, None, None, tuple(items), decoding)
     drawn = NAMES["sampled"]
+    if decoding != "greedy" or not all(scores.scores.get(drawn) for scores in (*before, *after)):
+        return Change(own, swapped, depends, None, None, tuple(items), decoding)
     sampled = moved(lambda scores: scores.column(drawn, items))
     parts = moved(lambda scores: scores.column(drawn, items) - scores.column(drawn + SWAPPED, items))
     return Change(own, swapped, depends, sampled, parts, tuple(items))

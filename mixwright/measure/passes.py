@@ -16,6 +16,7 @@ from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.errors import InputError
 from mixwright.estimates.chance import FULL_MARKS
 from mixwright.estimates.intervals import rate
+from mixwright.estimates.outcome import NAMES
 from mixwright.records import Example, Measurement
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class ExampleRollouts:
     greedy_score: float
     """Its score, 0..1."""
     samples: tuple[Completion, ...]
-    """`config.samples` completions at `config.temperature`."""
+    """`config.samples` completions at `config.temperature`; empty where none are asked for."""
     scores: tuple[float, ...]
     """Their scores, 0..1."""
 
@@ -125,6 +126,11 @@ class Passes:
         return tuple(rows[index] for key in order for _, index in sorted(cells[key])[: self.config.items])
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Measurements of success that completions are written for: `greedy`, and `pass@1` where any are sampled."""
+        return tuple(NAMES.values()) if self.config.samples else (NAMES["greedy"],)
+
+    @property
     def generated(self) -> bool:
         """Whether a probe has asked for completions, which only graded items get."""
         return "rollouts" in vars(self)
@@ -153,15 +159,16 @@ class Passes:
         greedy = self.learner.sample(
             prompts, count=1, temperature=0, max_new_tokens=longest, seed=self.seed, **self._heard(0, first)
         )
-        sampled = self.learner.sample(
-            prompts,
-            count=config.samples,
-            temperature=config.temperature,
-            max_new_tokens=longest,
-            seed=self.seed,
-            **self._heard(first, WRITING),
-        )
-        found = {}
+        found, sampled = {}, [[] for _ in prompts]
+        if config.samples:
+            sampled = self.learner.sample(
+                prompts,
+                count=config.samples,
+                temperature=config.temperature,
+                max_new_tokens=longest,
+                seed=self.seed,
+                **self._heard(first, WRITING),
+            )
         for item, (best,), samples in zip(self.items, greedy, sampled, strict=True):
             score, *scores = (self.grades.grade(item, made.text, cut=not made.finished) for made in (best, *samples))
             found[item.id] = ExampleRollouts(best, score, tuple(samples), tuple(scores))
@@ -207,7 +214,12 @@ class Passes:
         return {"progress": lambda share: done(start + (end - start) * share)}
 
     def per_token(self, probe: str, name: str, values: Callable[[TokenReadings], NDArray[np.float64]]) -> list[Measurement]:
-        """Mean nats per token of `values` for every cell and task, and for all (`*`); groups of one item are left out."""
+        """Mean nats per token of `values` for every cell and task, and for all (`*`); groups of one item are left out.
+
+        Nothing where no completion is sampled.
+        """
+        if not self.config.samples:
+            return []
         everything: dict[Group, list[Example]] = {**self.groups, ("*", None): list(self.items)}
         found = []
         for (task, level), items in everything.items():

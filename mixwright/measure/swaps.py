@@ -12,7 +12,6 @@ import numpy as np
 from mixwright.estimates.cell_states import FEWEST_ITEMS
 from mixwright.estimates.chance import FULL_MARKS
 from mixwright.estimates.dependence import Dependence, dependence, permutation_p
-from mixwright.estimates.outcome import NAMES
 from mixwright.graders.choice import option_texts, position
 from mixwright.records import Example
 
@@ -57,9 +56,9 @@ def swap(passes: Passes, items: Sequence[Example], rng: np.random.Generator) -> 
     """S, dependence and the permutation test of some items, both decodings; where nothing can be swapped, S is success."""
     if len(items) < 3:
         # no answer could be swapped: nothing of their success counts as dependence, so that none is claimed from them
-        own = {name: {item.id: passes.rollouts[item.id].success(name) for item in items} for name in NAMES.values()}
+        own = {name: {item.id: passes.rollouts[item.id].success(name) for item in items} for name in passes.names}
         return Swaps({}, {}, own)
-    tables = {name: grades(passes, items, name) for name in NAMES.values()}
+    tables = {name: grades(passes, items, name) for name in passes.names}
     found = {name: dependence(table) for name, table in tables.items()}
     ids = [item.id for item in items]
     values = {name: dict(zip(ids, known.items.tolist(), strict=True)) for name, known in found.items()}

@@ -21,6 +21,7 @@ from mixwright.verdict.arm_words import differences
 from mixwright.verdict.claims import cut, every_claim
 from mixwright.verdict.evidence import Sides, arms, comparisons, decoding_of, ends, lead, rows_of, trial_of
 from mixwright.verdict.gate import check_mastered
+from mixwright.verdict.gate_asked import answer, asked_of
 from mixwright.verdict.recommendation import EQUAL, UNIFORM, Contrast, PairSeen, Recommendation, TrialSeen, recommend
 
 NAMELESS = "AFTER"
@@ -149,7 +150,10 @@ def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
     moved = change(*sides, decoding=decoding)
     if moved is None:
         return None
-    gate = check_mastered(*sides, decoding=decoding) if decoding in ("greedy", "sampled") else None
+    gate, asked = None, asked_of(run)
+    accepted = asked.margin if asked is not None else None
+    if decoding in ("greedy", "sampled"):
+        gate = check_mastered(*sides, decoding=decoding) if accepted is None else answer(run)
     size, cells = moved.success.detectable(), Counter(item[:2] for item in moved.items)
     aim = MARGIN if size > MARGIN else max(abs(moved.success.value), 0.01)
     more = math.ceil(len(moved.items) / len(cells) * (size / aim) ** 2) if math.isfinite(size) else None
@@ -175,6 +179,7 @@ def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
         unit=READINGS[decoding].unit,
         lower=READINGS[decoding].sign < 0,
         graded=decoding in GRADED,
+        accepted=accepted,
     )
 
 

@@ -194,8 +194,20 @@ class Strips:
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """What one more checkpoint wrote for an item."""
+
+    name: str
+    """Of the checkpoint."""
+    text: str
+    """Its completion."""
+    score: float
+    """Grade of it, 0..1."""
+
+
+@dataclass(frozen=True, slots=True)
 class Pair:
-    """What the model wrote for one item, before and after."""
+    """What the model wrote for one item, before and after, and what others wrote."""
 
     title: str
     """Task and level."""
@@ -211,6 +223,10 @@ class Pair:
     """Grade of `before`, 0..1."""
     score_after: float
     """Grade of `after`, 0..1."""
+    names: tuple[str, str] = ("before", "after")
+    """What the two are called."""
+    between: tuple[Answer, ...] = ()
+    """Answers of other checkpoints, shown between the two."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,9 @@ items are too few to tell. It does not pass either when success held but a loss 
 `MARGIN` is shown (skill gave way to the commonest answer), or, where nobody said what matters, when a cell that was not
 protected is shown to be damaged. Which cells are protected by default is decided on other items than those compared: a
 cell chosen for its success on some items falls back to its mean on the same items, and that is no damage.
+
+With a margin of the user's own what was named is one group: its mean loss must be shown to be smaller than that margin, and
+no cell of it may show a significant loss; no cell has to exclude a loss by itself, which few items cannot.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import numpy as np
 from mixwright.errors import InputError, unknown_name
 from mixwright.estimates.cell_states import BAND, FEWEST_ITEMS
 from mixwright.estimates.crossed import POWER, Estimate
+from mixwright.estimates.exclusion import ROUND, items_excluding, smallest_excluded
 from mixwright.estimates.intervals import holm, t_quantile
 from mixwright.estimates.judgement import ALPHA
 from mixwright.estimates.outcome import Change, Item, change
@@ -29,7 +33,8 @@ from mixwright.records import cell_key
 from mixwright.runs import RunFolder
 from mixwright.verdict.claims import Cell
 from mixwright.verdict.evidence import comparisons, decoding_of, lead
-from mixwright.verdict.text import between, count, p_told, percent, points
+from mixwright.verdict.text import between as ends_told
+from mixwright.verdict.text import count, p_told, percent, points
 
 MARGIN = 0.05
 """Mean loss over the protected cells that must be excluded, a share; with `each`, of every cell."""
@@ -101,6 +106,13 @@ class GateResult:
     """Items per cell that would pass an unharmed checkpoint in `POWER` of cases; None where items cannot help."""
     small: tuple[TooSmall, ...] = ()
     """Cells that would be protected, were they not too small to decide it."""
+    margin: float | None = None
+    """Mean loss by which the named cells are judged as one group, a share; None asks `MARGIN`, and `limit` of each cell."""
+
+    @property
+    def asked(self) -> float:
+        """Mean loss that had to be excluded, a share."""
+        return MARGIN if self.margin is None else self.margin
 
     def code(self, cannot_tell: Literal["fail", "warn"] = "fail") -> int:
         """Exit code; with `warn`, too wide an interval does not fail. What was not measured at all always does."""
@@ -119,6 +131,7 @@ def check(
     each: bool = False,
     items: Collection[Item] | None = None,
     named: bool = False,
+    margin: float | None = None,
 ) -> GateResult:
     """Compare the protected cells. Pure.
 
@@ -130,6 +143,8 @@ def check(
         each: every cell must exclude a loss of `MARGIN`, not of `CELL_MARGIN`.
         items: those to compare; None takes all.
         named: the user said what is protected.
+        margin: mean loss, a share, by which the cells are judged as one group; none of them may be significantly worse,
+            but none has to exclude a loss by itself. None asks for `MARGIN`, and for that of each cell.
     """
     limit = MARGIN if each else CELL_MARGIN
     wanted = None if items is None else set(items)
@@ -147,22 +162,27 @@ def check(
     rest = {cell: moved([cell], None) for cell in sorted(seen - set(every), key=cell_order)}  # all items: none chose these
     cells = tuple(_losses({cell: known.get(cell) for cell in every}))
     others = tuple(cell for cell in _losses(rest) if cell.lost)
-    bare = GateResult("damaged" if others and not named else "cannot tell", None, cells, limit, None, others, named)
+    bare = GateResult(
+        "damaged" if others and not named else "cannot tell", None, cells, limit, None, others, named, margin=margin
+    )
     whole = moved(list(known)) if known else None
     return bare if whole is None else _judged(bare, whole, known)
 
 
 def _judged(bare: GateResult, whole: Change, known: Mapping[Cell, Change]) -> GateResult:
     """The result with the protected cells' mean change, where some could be compared."""
-    cells, limit = bare.cells, bare.limit
+    cells, group = bare.cells, bare.margin is not None
     mean, depends = whole.success, whole.dependence if math.isfinite(whole.dependence.value) else None
-    safe = mean.low > -MARGIN and all(cell.change is not None and cell.change.low > -limit for cell in cells)
+    near = mean.low > -bare.asked
+    safe = near and all(c.change is not None and (group or c.change.low > -bare.limit) for c in cells)
     lost = bare.outcome == "damaged" or any(cell.lost for cell in cells)
-    lost |= depends is not None and depends.high < -MARGIN
-    outcome: Outcome = "damaged" if lost or (mean.high < 0 and not safe) else "passed" if safe else "cannot tell"
+    lost |= depends is not None and depends.high < -bare.asked
+    lost |= mean.high < 0 and not (near if group else safe)
+    outcome: Outcome = "damaged" if lost else "passed" if safe else "cannot tell"
     needed = None
     if outcome == "cannot tell" and len(known) == len(cells):
-        needed = _needed(mean, len(whole.items), [(found.success, len(found.items)) for found in known.values()], limit)
+        own = [] if group else [(found.success, len(found.items)) for found in known.values()]
+        needed = math.ceil(_needed(mean, bare.asked, own, bare.limit, len(whole.items) / len(cells)))
     return replace(bare, outcome=outcome, mean=mean, dependence=depends, needed=needed)
 
 
@@ -173,15 +193,14 @@ def _losses(found: Mapping[Cell, Change | None]) -> list[CellLoss]:
     return [CellLoss(*cell, known[cell].success if cell in known else None, adjusted.get(cell, 1.0)) for cell in found]
 
 
-def _needed(mean: Estimate, items: int, cells: Sequence[tuple[Estimate, int]], limit: float) -> int:
-    """Items per cell, from the standard errors seen."""
+def _needed(mean: Estimate, margin: float, cells: Sequence[tuple[Estimate, int]], limit: float, items: float) -> float:
+    """Items per cell, from the standard errors seen; `items`: how many there were per cell."""
 
     def times(estimate: Estimate, margin: float) -> float:
         width = (t_quantile(estimate.freedom) + t_quantile(estimate.freedom, 2 * POWER - 1)) * estimate.error
         return (width / margin) ** 2
 
-    wanted = [times(mean, MARGIN) * items / len(cells), *(times(own, limit) * number for own, number in cells)]
-    return math.ceil(max(wanted))
+    return max([times(mean, margin) * items, *(times(own, limit) * number for own, number in cells)])
 
 
 def check_mastered(before: Side, after: Side, *, decoding: Decoding = "greedy", each: bool = False) -> GateResult:
@@ -206,13 +225,14 @@ def too_small(before: Side, decoding: Decoding) -> tuple[TooSmall, ...]:
     return tuple(found[cell] for cell in sorted(found, key=cell_order))
 
 
-def of_run(run: RunFolder, names: Sequence[str] = (), *, each: bool = False) -> GateResult:
+def of_run(run: RunFolder, names: Sequence[str] = (), *, each: bool = False, margin: float | None = None) -> GateResult:
     """The gate over what a run folder holds, of its leading arm where there was a trial.
 
     Args:
         run: the folder.
         names: tasks and cells to protect; empty protects what was mastered before.
         each: as for `check`.
+        margin: the same, of what `names` holds.
 
     Raises:
         InputError: nothing was measured before and after, or a name was not measured before.
@@ -226,9 +246,16 @@ def of_run(run: RunFolder, names: Sequence[str] = (), *, each: bool = False) -> 
         raise InputError(
             "graded answers, by which the gate judges a loss", f"a run of {decoding} alone", remedy, file=run.path
         )
+    return between(sides, decoding, names, each=each, margin=margin)
+
+
+def between(
+    sides: tuple[Side, Side], decoding: Decoding, names: Sequence[str], *, each: bool = False, margin: float | None = None
+) -> GateResult:
+    """The gate over two sides; the arguments as for `of_run`, and it raises the same for a name."""
     if not names:
         return check_mastered(*sides, decoding=decoding, each=each)
-    return check(*sides, named(sides[0], names), decoding=decoding, each=each, named=True)
+    return check(*sides, named(sides[0], names), decoding=decoding, each=each, named=True, margin=margin)
 
 
 def named(before: Side, names: Sequence[str]) -> list[Cell]:
@@ -245,23 +272,28 @@ def named(before: Side, names: Sequence[str]) -> list[Cell]:
     return [cell for cell in cells if cell[0] in names or cell_key(*cell) in names]
 
 
-def items_for(cells: int, *, chosen: bool) -> int:
+def items_for(cells: int, *, chosen: bool, margin: float | None = None) -> int:
     """Items to measure per cell, so that `cells` protected ones have enough to compare.
 
     Args:
         cells: how many may be protected.
         chosen: the user names them, so that no items are needed to decide.
+        margin: the mean loss over them that is to be excluded, where the user says which; a share.
     """
+    if margin is not None:
+        return items_excluding(margin, max(cells, 1))
     wanted = max(CELL_ITEMS, math.ceil(ALL_ITEMS / max(cells, 1)))
     return wanted if chosen else math.ceil(wanted * DECIDING / (DECIDING - 1))
 
 
 def lines(result: GateResult, cannot_tell: Literal["fail", "warn"] = "fail") -> list[str]:
     """Why the gate answered as it did, for people; the first line is the answer."""
-    told = [*(_cell(cell) for cell in result.cells), *_others(result), *_small(result)]
+    told = [*excludable(result), *cells_told(result), *_small(result)]
     if result.dependence is not None and result.dependence.high < 0:
         found = result.dependence
-        told.append(f"answers depend less on their prompts: D {points(found.value)} points {between(found.low, found.high)}")
+        told.append(
+            f"answers depend less on their prompts: D {points(found.value)} points {ends_told(found.low, found.high)}"
+        )
     if not result.cells:
         which = "No cell of enough items" if result.small else "No cell"
         return [
@@ -275,10 +307,12 @@ def lines(result: GateResult, cannot_tell: Literal["fail", "warn"] = "fail") -> 
     mean = result.mean
     about = (
         f"mean over {count(len(result.cells), 'protected cell')} {points(mean.value)} points "
-        f"{between(mean.low, mean.high)}, {count(mean.items, 'item')}"
+        f"{ends_told(mean.low, mean.high)}, {count(mean.items, 'item')}"
     )
     if result.outcome == "passed":
-        asked = f"a mean loss of {100 * MARGIN:g} points and a loss of {100 * result.limit:g} in any cell are excluded"
+        asked = f"a mean loss of {100 * result.asked:g} points and a loss of {100 * result.limit:g} in any cell are excluded"
+        if result.margin is not None:
+            asked = f"a mean loss of {100 * result.asked:g} points is excluded, and no cell of them is shown to be damaged"
         return [f"passed: {about}; {asked}", *told]
     if result.outcome == "damaged":
         return [f"damaged: {about}", *told]
@@ -288,12 +322,32 @@ def lines(result: GateResult, cannot_tell: Literal["fail", "warn"] = "fail") -> 
     return [f"cannot tell: {about}{more}", *told, *_warned(result, cannot_tell)]
 
 
+def excludable(result: GateResult) -> list[str]:
+    """What the items of a named group can exclude at all, and what they cannot; nothing without a group."""
+    sizes = [cell.change.items for cell in result.cells if cell.change is not None]
+    if result.margin is None or not sizes:
+        return []
+    able, items = smallest_excluded(sizes), count(sum(sizes), "item")
+    case = "in about nine of ten cases in which nothing was lost and a fifth of the answers changes"
+    if able is None:
+        return [f"{items} can exclude no mean loss of {100 * ROUND[-1]:g} points or less {case}"]
+    beyond = sorted({margin for margin in (result.margin, MARGIN) if margin < able}, reverse=True)
+    refused = f", not of {' or of '.join(f'{100 * margin:g}' for margin in beyond)}" if beyond else ""
+    default = "" if able > MARGIN else ", so one of the default 5, too" if able < MARGIN else ", which is the default"
+    return [f"{items} can exclude a mean loss of {100 * able:g} points{refused}{default}, {case}"]
+
+
+def cells_told(result: GateResult) -> list[str]:
+    """What became of every protected cell, and of those that nobody protected and that fell."""
+    return [*(_cell(cell) for cell in result.cells), *_others(result)]
+
+
 def _cell(cell: CellLoss) -> str:
     name = cell_key(cell.task, cell.level)
     if cell.change is None:
         return f"{name}: not measurable, fewer than {FEWEST_ITEMS} items both before and after"
     found = cell.change
-    text = f"{name}: {points(found.value)} points {between(found.low, found.high)}, {count(found.items, 'item')}"
+    text = f"{name}: {points(found.value)} points {ends_told(found.low, found.high)}, {count(found.items, 'item')}"
     if cell.lost:
         return f"{text}; damaged ({p_told(cell.adjusted_p, 'p')} after Holm's correction)"
     return f"{text}; a loss of at most {points(max(-found.low, 0.0)).lstrip('+')} points"

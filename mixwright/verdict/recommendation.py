@@ -134,9 +134,9 @@ class PairSeen:
     detectable: float
     """Size of a change that these items would show in 80 % of cases."""
     gate: Literal["passed", "damaged", "cannot tell"]
-    """Outcome of the gate over what was mastered before."""
+    """Outcome of the gate over what was mastered before, or over the group that the user named with a margin."""
     protected: int
-    """Cells that were mastered before."""
+    """Cells that the gate protects."""
     damaged: tuple[Claim, ...] = ()
     """Claims of damage."""
     after: str = "AFTER"
@@ -163,6 +163,13 @@ class PairSeen:
     """Whether answers were graded; else nothing says whether they are right."""
     answered: bool = True
     """Whether any answer was right under the declared decoding."""
+    accepted: float | None = None
+    """Margin that the user gave the gate for the mean loss of a named group, a share."""
+
+    @property
+    def within(self) -> bool:
+        """Whether a loss over all items is shown, but shown to be smaller than the user accepts, and the gate passes."""
+        return self.accepted is not None and self.gate == "passed" and self.difference.low > -self.accepted
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +229,9 @@ TRIAL: tuple[tuple[Advice, Callable[[TrialSeen], bool]], ...] = (
 PAIR: tuple[tuple[Advice, Callable[[PairSeen], bool]], ...] = (
     ("check the grader", lambda seen: not seen.right),
     ("none right", lambda seen: not seen.answered),
-    ("do not ship", lambda seen: bool(seen.damaged) or seen.gate == "damaged" or seen.word == "worsens"),
-    ("do not ship", lambda seen: seen.word in ("commonest", "less dependent")),
+    ("do not ship", lambda seen: bool(seen.damaged) or seen.gate == "damaged"),
+    ("do not ship", lambda seen: seen.word in ("worsens", "less dependent") and not seen.within),
+    ("do not ship", lambda seen: seen.word == "commonest"),
     ("ship", lambda seen: seen.graded and seen.word == "improves" and (seen.gate == "passed" or not seen.protected)),
     ("may replace", lambda seen: seen.gate == "passed" or (seen.word == "improves" and not seen.graded)),
     ("no gain", lambda seen: seen.word == "no change" and not seen.graded),
@@ -327,7 +335,8 @@ def _of_pair(advice: Advice, seen: PairSeen) -> str:
     margin = f"{amount_told(MARGIN, seen.unit)} {unit_told(seen.unit)}"
     moved = f"{seen.outcome} is {_better(seen, by=by)} by {amount_told(by, seen.unit)} {unit_told(seen.unit)}"
     if advice == "do not ship":
-        why = f"{are(lost)} damaged" if lost else "what was mastered is damaged"
+        what = "mastered" if seen.accepted is None else "named"
+        why = f"{are(lost)} damaged" if lost else f"what was {what} is damaged"
         if not lost and seen.gate != "damaged":
             why = {
                 "worsens": moved,
@@ -335,11 +344,16 @@ def _of_pair(advice: Advice, seen: PairSeen) -> str:
             }.get(seen.word, "its answers depend less on their prompts")
         return f"Do not ship {name}: {why}."
     safe = "a loss on what was mastered is excluded" if seen.protected else "nothing was mastered before that could be lost"
+    gained = "for no gain that is shown"
+    if seen.accepted is not None:
+        safe = f"a mean loss of {amount_told(seen.accepted, 'share')} points on what was named is excluded"
+        less = {"worsens": moved, "less dependent": "its answers depend less on their prompts"}.get(seen.word)
+        gained = f"though {less}" if less else gained
     told = {
         "check the grader": "Cannot tell: no answer was right before or after; check the grader.",
         "none right": NONE_RIGHT,
         "ship": f"Ship {name}: {moved}, and {safe}.",
-        "may replace": f"{name} may be shipped, for no gain that is shown: {safe}."
+        "may replace": f"{name} may be shipped, {gained}: {safe}."
         if seen.graded
         else f"{name} may replace the model before: {moved}. Whether its answers are right is not known: none was graded.",
         "no gain": f"Nothing is gained by {name}: {seen.outcome} changed by less than {margin}.",

@@ -13,6 +13,7 @@ from mixwright.verdict.evidence import about, decoding_of, seeds_of
 from mixwright.verdict.terms import explained_once
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
     from rich.console import Console
@@ -34,13 +35,20 @@ def render(run: RunFolder) -> Path:
     return run.page
 
 
-def summarise(run: RunFolder, console: Console, *, full: bool = False) -> None:
-    """Print what the page says: its first screen, or with `full` all of it. Raises InputError as `render` does."""
+def summarise(run: RunFolder, console: Console, *, full: bool = False, without: Collection[str] = ()) -> None:
+    """Print what the page says: its first screen, or with `full` all of it. Raises InputError as `render` does.
+
+    Args:
+        run: the folder.
+        console: where to.
+        full: all sections.
+        without: names of sections that are left out.
+    """
     from mixwright.verdict.page import FIRST_SCREEN
     from mixwright.verdict.terminal import show
 
-    for _, title, order, blocks in sections(run):
-        if full or order < FIRST_SCREEN:
+    for name, title, order, blocks in sections(run):
+        if name not in without and (full or order < FIRST_SCREEN):
             show(console, title, blocks)
 
 

@@ -74,8 +74,11 @@ def _block(console: Console, block: Block) -> None:
     elif isinstance(block, Texts):
         for pair in block.pairs:
             console.print(Text(f"{line(pair.title)}: {line(pair.prompt)} (answer {line(pair.answer)})"))
-            console.print(Text(f"  before {pair.score_before:.2g}: {line(pair.before)}"))
-            console.print(Text(f"  after  {pair.score_after:.2g}: {line(pair.after)}"))
+            sides = [(pair.names[0], pair.score_before, pair.before), *((o.name, o.score, o.text) for o in pair.between)]
+            sides.append((pair.names[1], pair.score_after, pair.after))
+            wide = max(len(line(name)) for name, _, _ in sides)
+            for name, score, text in sides:
+                console.print(Text(f"  {line(name):{wide}} {score:.2g}: {line(text)}"))
     elif isinstance(block, Code):
         console.print(Text(f"{line(block.caption)}: {line(block.text, limit=1000)}"))
     elif isinstance(block, Fold):

@@ -3,8 +3,8 @@
 Source: pass@k by the unbiased estimator of Chen et al. (2107.03374); learnability as in LILO (2502.12272); D, S, kappa and
     the chance level: `mixwright/estimates`; what each is for: docs/luck.md.
 Unit: share; p values.
-Cost: one greedy and `samples` sampled completions per item, shared with other probes; each completion graded on up to 64
-    other items of its cell (100 where a cell has no more).
+Cost: one greedy and `samples` sampled completions per item (0: greedy alone), shared with other probes; each completion
+    graded on up to 64 other items of its cell (100 where a cell has no more).
 Blind spot: a right answer reached by a wrong way counts as right; partial credit counts as wrong; a guess that reads the
     form of the prompt (a template, a sub-group) depends on the prompt as skill does.
 """
@@ -23,7 +23,7 @@ from mixwright.estimates.cell_states import FEWEST_ITEMS
 from mixwright.estimates.chance import Chance, chance_level
 from mixwright.estimates.dependence import Dependence, of_items
 from mixwright.estimates.intervals import clustered_share, pass_at_k, rate, share_interval
-from mixwright.estimates.outcome import CHANCE, NAMES, SWAPPED
+from mixwright.estimates.outcome import CHANCE, SWAPPED
 from mixwright.measure.swaps import swap_cells
 from mixwright.records import Example, Interval, Measurement
 
@@ -48,7 +48,7 @@ class Competence(Probe):
         """See the class. Rules of the chance level are chosen on the training split of `corpus`, where it has one."""
         cells = swap_cells(passes, passes.cells, rng)
         chances = _chances(passes, corpus)
-        hits, swapped = {}, {name: {} for name in NAMES.values()}
+        hits, swapped = {}, {name: {} for name in passes.names}
         for group, items in passes.cells.items():
             hits |= {item.id: float(hit) for item, hit in zip(items, chances[group].hits, strict=True)}
             for name, values in cells[group].items.items():
@@ -98,14 +98,12 @@ def _group(passes: Passes, group: Group, items: Sequence[Example], chance: Inter
     samples = passes.config.samples
     correct = [passes.rollouts[item.id].correct for item in items]
     greedy = np.array([passes.rollouts[item.id].success("greedy") for item in items])
-    best = np.array([pass_at_k(samples, int(part.sum()), samples) for part in correct])
-    first = clustered_share(np.array([part.mean() for part in correct]), samples)
-    rows: dict[str, tuple[Interval, float | None]] = {
-        "greedy": (clustered_share(greedy, 1), chance.value),
-        "pass@1": (first, chance.value),
-        CHANCE: (chance, None),
-    }
+    rows: dict[str, tuple[Interval, float | None]] = {"greedy": (clustered_share(greedy, 1), chance.value)}
+    if samples:
+        rows["pass@1"] = (clustered_share(np.array([part.mean() for part in correct]), samples), chance.value)
+    rows[CHANCE] = (chance, None)
     if samples > 1:
+        best = np.array([pass_at_k(samples, int(part.sum()), samples) for part in correct])
         rows[f"pass@{samples}"] = (clustered_share(best, 1), 1 - (1 - chance.value) ** samples)
         inside = np.array([part.mean() * (1 - part.mean()) for part in correct]) * samples / (samples - 1)
         spread = rate(inside, np.ones(len(items)))
@@ -141,6 +139,8 @@ def _item(passes: Passes, item: Example, swapped: Mapping[str, float], hit: floa
     found = []
     for name, part in values.items():
         n = len(part)
+        if not n:  # no completion was sampled
+            continue
         own = share_interval(float(part.sum()), n)
         parts = {name: (own.value, own.low, own.high), name + SWAPPED: (swapped[name],) * 3}
         for row, (value, least, most) in parts.items():

@@ -42,7 +42,9 @@ class Formats(Probe):
         within("measure.options.formats", vars(self), top=(1, 1000))
 
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
-        """See the class."""
+        """See the class. Nothing where no completion is sampled."""
+        if not passes.config.samples:
+            return []
         tasks: dict[str, list[Example]] = defaultdict(list)
         for item in passes.items:
             tasks[item.task].append(item)

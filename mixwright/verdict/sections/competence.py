@@ -24,7 +24,7 @@ from mixwright.verdict.text import count, share_told
 
 ABOUT = (
     "Each field has success before and after ({}), its sign, the change in points with its 95 % interval, "
-    "success under the other decoding, and the chance level with half of its 95 % interval."
+    "{}and the chance level with half of its 95 % interval."
 )
 WHY_ONE = (
     "The chance level of a cell is one number on this page: that of the held-out items its claim rests on. S is not the "
@@ -48,7 +48,8 @@ class Competence(Section):
         words = ["no change" if cell.claim.kind == "unchanged" else kind_told(cell.claim.kind) for cell in cells]
         terms = ("cell", *(["chance level"] if levels else []), "[low, high]", *words)
         blocks: list[Block] = []
-        blocks += [Paragraph(ABOUT.format(declared)), _heat_map(cells, declared), Terms(terms)]
+        other = "success under the other decoding, " if any(cell.greedy and cell.sampled for cell in cells) else ""
+        blocks += [Paragraph(ABOUT.format(declared, other)), _heat_map(cells, declared), Terms(terms)]
         if levels:
             blocks.insert(2, Paragraph(WHY_ONE))
         names = [arm for arm in arms(run) if arm != lead(run)]

@@ -145,12 +145,17 @@ def _plain(run: RunFolder, found: Recommendation, seen: TrialSeen | PairSeen | N
     name = f"{reading.told[:1].upper()}{reading.told[1:]}"
     text = f"{name} of {count(len(whole.items), 'held-out item')}: {said}. {_counted(claims)}"
     if isinstance(seen, PairSeen) and seen.right:
-        text += f" Of {count(seen.protected, 'cell')} mastered before: {GATES[seen.gate]}." if seen.protected else ""
+        text += f" Of {count(seen.protected, 'cell')} mastered before: {GATES[seen.gate]}." if _mastered(seen) else ""
     damaged = [claim for claim in claims if claim.kind == "damaged"]
     text += f" {_lost(damaged, reading.unit)}" if damaged else ""
     note = Paragraph(f"{outcome_told(outcome).capitalize()}; after minus before, paired by item.")
     terms = Terms(("[low, high]", "S", "D") if outcome in GRADED else (reading.told, READINGS["margin"].told, "[low, high]"))
     return [Headline(found.sentence, found.tone, tuple(facts)), Paragraph(text), note, terms]
+
+
+def _mastered(seen: PairSeen) -> bool:
+    """Whether the gate was over what was mastered; a group that the user named has a section of its own."""
+    return seen.protected > 0 and seen.accepted is None
 
 
 def _parts(run: RunFolder, whole: Change) -> list[Fact]:

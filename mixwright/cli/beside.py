@@ -1,0 +1,114 @@
+"""Earlier comparison of the same checkpoint BEFORE, taken over: `mixwright verdict BEFORE AFTER --beside FOLDER`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mixwright.cli.direct import MEASURED
+from mixwright.errors import InputError
+from mixwright.records import RunManifest
+from mixwright.runs import RunFolder, read_json, read_measurements, write_json, write_measurements
+from mixwright.verdict.beside import BESIDE, Beside, beside_file
+
+if TYPE_CHECKING:
+    from mixwright.cli.direct import Ready
+    from mixwright.measure.stage import MeasureResult
+
+HOW = ("grader", "prompts", "system message", "adapter")
+"""Settings of how prompts and answers are read; where the rows lie may differ, and their digest may not."""
+CUT = "cut at max_new_tokens, {}"
+"""Name of a setting in a comparison's manifest: the share of completions that were cut before, or after."""
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What an earlier comparison measured."""
+
+    folder: Path
+    """Where it lies."""
+    manifest: RunManifest
+    """How it was measured."""
+    before: MeasureResult
+    """Its checkpoint BEFORE."""
+    other: MeasureResult
+    """Its checkpoint AFTER, which stands beside the new one."""
+
+    @property
+    def name(self) -> str:
+        """The other checkpoint, as it was given."""
+        return str(self.manifest.settings["checkpoint after"])
+
+
+def read_earlier(folder: Path, before: str, target: RunFolder) -> Earlier:
+    """The earlier comparison, whole, so that nothing of it is read again.
+
+    Args:
+        folder: of the earlier comparison.
+        before: the checkpoint that the new one starts from.
+        target: folder of the new comparison.
+
+    Raises:
+        InputError: it is none, it is of another BEFORE, or it would be overwritten.
+    """
+    from mixwright.measure.bases import read_completion_rows
+
+    run = RunFolder(folder)
+    if folder.resolve() == target.path.resolve():
+        got = "the folder that the new one is written to"
+        raise InputError("the folder of an earlier comparison (--beside)", got, "Choose another --folder.", file=folder)
+    rows = run.path / "completions.parquet"
+    missing = [
+        path for path in (run.manifest, run.measurements("before"), run.measurements("after"), rows) if not path.is_file()
+    ]
+    manifest = None if missing else read_json(run.manifest, RunManifest)
+    if manifest is None or "checkpoint after" not in manifest.settings:
+        got = f"one without {missing[0].name}" if missing else "a run of one checkpoint"
+        remedy = "Write one first: mixwright verdict BEFORE OTHER --corpus FILE --folder FOLDER."
+        raise InputError("the folder of an earlier comparison (--beside)", got, remedy, file=folder)
+    if manifest.parent != before and Path(manifest.parent).resolve() != Path(before).resolve():
+        remedy = "Compare with the same BEFORE, or leave --beside out."
+        raise InputError(f"an earlier comparison of {before}", f"one of {manifest.parent}", remedy, file=folder)
+    completions = read_completion_rows(rows)
+    found = [_result(run, name, manifest.settings, completions) for name in ("before", "after")]
+    return Earlier(folder, manifest, *found)
+
+
+def _result(run: RunFolder, name: str, settings: Mapping[str, Any], completions: list[dict[str, Any]]) -> MeasureResult:
+    from mixwright.measure.stage import MeasureResult
+
+    own = tuple({key: value for key, value in row.items() if key != "when"} for row in completions if row["when"] == name)
+    cut = str(settings.get(CUT.format(name), "0%")).rstrip("%")
+    written = len(own) * (1 + int(settings.get("samples", 0)))
+    return MeasureResult(tuple(read_measurements(run.measurements(name))), own, written, float(cut) / 100)
+
+
+def check_same(earlier: Earlier, ready: Ready) -> None:
+    """Whether BEFORE would be measured on the same rows in the same way. Raises InputError, naming what differs."""
+    from mixwright.manifest import file_digests
+
+    if not ready.graded:
+        raise InputError("answers that can be graded, beside --beside", "none", "Leave --beside out.")
+    noted, inputs = earlier.manifest.settings, earlier.manifest.inputs
+    if inputs.get("corpus") != ready.corpus.digest():
+        got, remedy = "others", "Name the same file and columns, or leave --beside out."
+        raise InputError("the rows of the earlier comparison", got, remedy, file=earlier.folder)
+    graders = {name: text for name, text in file_digests(ready.config, Path()).items() if name.startswith("grader ")}
+    old = {name: noted.get(name) for name in (*MEASURED, *HOW)} | {name: inputs.get(name) for name in graders}
+    new = {name: ready.noted.get(name) for name in (*MEASURED, *HOW)} | graders
+    for name, value in new.items():
+        if old[name] != value:
+            remedy = "Measure with the same options, or leave --beside out."
+            raise InputError(
+                f"{name}: {old[name]}, as the earlier comparison was measured", f"{value}", remedy, file=earlier.folder
+            )
+    if earlier.manifest.seeds.get("measuring") != ready.config.seed:
+        raise InputError("the seed of the earlier comparison", "another", "Leave --beside out.", file=earlier.folder)
+
+
+def write_beside(folder: RunFolder, earlier: Earlier) -> None:
+    """Keep in the new comparison what its page needs of the other checkpoint, its completions apart."""
+    write_measurements(folder.measurements(BESIDE), earlier.other.measurements)
+    write_json(beside_file(folder), Beside(earlier.name, str(earlier.folder)))

@@ -1,0 +1,45 @@
+"""Options of the gate of `mixwright verdict`, and which of them go together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from mixwright.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Gating:
+    """How the gate is asked; one option of the command line per field."""
+
+    wanted: bool = False
+    """Whether it is."""
+    protect: Sequence[str] = ()
+    """Tasks and cells; empty for what was mastered before."""
+    each: bool = False
+    """Every protected cell by itself."""
+    margin: float | None = None
+    """Mean loss of the named group, points."""
+    cannot_tell: Literal["fail", "warn"] = "fail"
+    """What too few items are."""
+
+    @property
+    def share(self) -> float | None:
+        """The margin as a share."""
+        return None if self.margin is None else self.margin / 100
+
+    def check(self) -> None:
+        """Raises InputError for options that say nothing without others, or contradict each other."""
+        if self.margin is not None:
+            if not (self.wanted and self.protect):
+                got = "no --protect" if self.wanted else "no --gate"
+                remedy = "Name the tasks whose mean loss is to stay below it: --gate --protect TASK --margin 15."
+                raise InputError("--gate and --protect beside --margin", got, remedy)
+            if not 0 < self.margin < 100:
+                raise InputError("--margin in points, above 0 and below 100", f"{self.margin:g}", "Write for example 15.")
+            if self.each:
+                remedy = "Leave one of them out: --margin asks of the mean, --each of every cell."
+                raise InputError("--margin or --each", "both", remedy)
+        if not self.wanted and (self.protect or self.each or self.cannot_tell != "fail"):
+            raise InputError("--gate beside --protect, --each or --cannot-tell", "none", "Add it, or leave those out.")

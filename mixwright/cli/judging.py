@@ -1,0 +1,59 @@
+"""Body of `mixwright verdict`: a run folder judged, or two checkpoints compared and judged, and what the gate says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mixwright.cli import output
+from mixwright.cli.concluding import conclude, stricter
+from mixwright.cli.gating import Gating
+from mixwright.cli.options import Measuring
+from mixwright.errors import InputError, one_line
+from mixwright.estimates.readings import Decoding
+from mixwright.runs import RunFolder
+
+
+def judge(
+    before: str,
+    after: str | None,
+    asked: Measuring,
+    folder: Path,
+    gating: Gating,
+    decoding: Decoding,
+    *,
+    beside: Path | None = None,
+    full: bool = False,
+) -> int:
+    """Measure where two checkpoints are named, write the page, print its first screen; returns the exit code.
+
+    Raises:
+        InputError: options that do not go together, a checkpoint, the corpus or the folder cannot be used.
+    """
+    from mixwright.verdict.stage import render
+
+    gating.check()
+    if asked.corpus is not None and after is None:
+        raise InputError("AFTER, the checkpoint to compare with BEFORE", "--corpus without it", "Name both checkpoints.")
+    if beside is not None and after is None:
+        raise InputError("BEFORE AFTER --corpus FILE with --beside", "no AFTER", "Name both checkpoints, or leave it out.")
+    run = RunFolder(folder if after else before)
+    if after:
+        from mixwright.cli.compare import compare
+
+        if asked.corpus is None:
+            raise InputError("--corpus", "nothing", "Name the examples that both checkpoints are measured on.")
+        compare(before, after, asked, run, gating=gating, decoding=decoding, beside=beside, say=output.say)
+    else:
+        asked.check_alone()
+    if not gating.wanted:
+        conclude(run, render(run), full=full)
+        return 0
+    from mixwright.verdict.gate import lines, of_run
+    from mixwright.verdict.gate_asked import GateAsked, write_asked
+
+    # first: a name that is not there is refused before the page
+    result = of_run(run, gating.protect, each=gating.each, margin=gating.share)
+    write_asked(run, GateAsked(tuple(gating.protect), gating.each, gating.share))
+    conclude(run, render(run), full=full, without=("gate",))
+    output.out("\n".join(f"gate: {one_line(line)}" for line in lines(result, gating.cannot_tell)))
+    return stricter(run, result, gating.cannot_tell)

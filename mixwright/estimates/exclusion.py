@@ -1,0 +1,60 @@
+"""Size of a loss that some items can exclude: how often an unharmed checkpoint would be shown to have lost less.
+
+A checkpoint that lost nothing still answers some items otherwise. With a share `CHURN` of the items changing, as many up as
+down, the lower end of the mean change lies above -margin in a share of cases that needs no data, so that it can be told
+before anything is measured. The error is that of `crossed`, each cell counted once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
+
+from mixwright.estimates.cell_states import FEWEST_ITEMS
+from mixwright.estimates.intervals import Z, t_quantile
+
+CHURN = 0.2
+"""Share of items whose answer changes for no reason."""
+OFTEN = 0.875
+"""Share of unharmed checkpoints that must be shown to have lost less than the margin: about nine of ten, as 800 items show
+it for 5 points."""
+ROUND = (0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.3)
+"""Margins that are spoken of."""
+MOST = 1_000_000
+"""Items of a cell beyond which none are proposed."""
+
+
+def excluded(sizes: Sequence[int], margin: float, churn: float = CHURN) -> float:
+    """Share of unharmed checkpoints whose mean loss is shown to be less than `margin`.
+
+    Args:
+        sizes: items of each cell; cells count the same.
+        margin: loss, a share.
+        churn: share of the items that change.
+    """
+    known = [size for size in sizes if size > 1]
+    if not known:
+        return 0.0
+    total, cells = sum(known), len(known)
+    parts = [(churn * n + Z * Z * n / total) / (n - 1) / n / cells**2 for n in known]
+    freedom = sum(parts) ** 2 / sum(part**2 / (n - 1) for part, n in zip(parts, known, strict=True))
+    half = t_quantile(freedom) * math.sqrt(sum(parts))
+    spread = math.sqrt(sum(churn / n for n in known)) / cells
+    return NormalDist().cdf((margin - half) / spread)
+
+
+def smallest_excluded(sizes: Sequence[int]) -> float | None:
+    """The smallest of the round margins that these items exclude in `OFTEN` of unharmed cases; None where none is."""
+    return next((margin for margin in ROUND if excluded(sizes, margin) >= OFTEN), None)
+
+
+def items_excluding(margin: float, cells: int) -> int:
+    """Items per cell that exclude a mean loss of `margin` over so many cells in `OFTEN` of unharmed cases."""
+    low, high = FEWEST_ITEMS - 1, FEWEST_ITEMS
+    while high < MOST and excluded([high] * cells, margin) < OFTEN:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if excluded([middle] * cells, margin) >= OFTEN else (middle, high)
+    return high

@@ -1,0 +1,43 @@
+"""Question that the gate was last asked about a folder: what was protected, by which margin. The page answers it anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from mixwright.runs import RunFolder, read_json, write_json
+from mixwright.verdict.gate import GateResult, of_run
+
+
+@dataclass(frozen=True, slots=True)
+class GateAsked:
+    """What `verdict --gate` was asked."""
+
+    protect: tuple[str, ...] = ()
+    """Tasks and cells that the user named; empty for what was mastered before."""
+    each: bool = False
+    """Every protected cell by itself."""
+    margin: float | None = None
+    """Mean loss, a share, by which what was named is judged as one group."""
+
+
+def asked_file(run: RunFolder) -> Path:
+    """Where the question stands."""
+    return run.path / "gate.json"
+
+
+def write_asked(run: RunFolder, asked: GateAsked) -> None:
+    """Note what the gate is asked, for the page."""
+    write_json(asked_file(run), asked)
+
+
+def asked_of(run: RunFolder) -> GateAsked | None:
+    """What the gate was asked last; None where it was not. Raises InputError for a broken file."""
+    path = asked_file(run)
+    return read_json(path, GateAsked) if path.is_file() else None
+
+
+def answer(run: RunFolder) -> GateResult | None:
+    """What the gate says of the folder as it is now; None where it was not asked. Raises InputError as `of_run` does."""
+    asked = asked_of(run)
+    return None if asked is None else of_run(run, asked.protect, each=asked.each, margin=asked.margin)

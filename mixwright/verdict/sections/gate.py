@@ -1,0 +1,36 @@
+"""Section with what the gate said when it was asked, and what its items can exclude.
+
+Source: gate.json, which has what was protected, and what was measured before and after; verdict/gate.py.
+Unit: points of success under the declared decoding, 95 % intervals.
+Cost: reads the measurements of the leading arm.
+Blind spot: speaks of what was protected only; tasks of which nothing was measured may be lost.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from mixwright.contracts import Section
+from mixwright.runs import RunFolder
+from mixwright.verdict.blocks import Block, Fold, Paragraph, Table, Tone
+from mixwright.verdict.evidence import comparisons, lead
+from mixwright.verdict.gate import Outcome, cells_told, excludable, lines
+from mixwright.verdict.gate_asked import answer
+
+TONES: dict[Outcome, Tone] = {"passed": "good", "damaged": "bad", "cannot tell": "caution"}
+
+
+class Gate(Section):
+    """The gate's answer in a line, what its items can exclude, and the protected cells folded."""
+
+    ORDER: ClassVar[int] = 2
+
+    def blocks(self, run: RunFolder) -> list[Block]:
+        """Nothing where the gate was not asked, or nothing is measured any more."""
+        found = answer(run) if comparisons(run).get(lead(run)) else None
+        if found is None:
+            return []
+        able = [Paragraph(f"{text}.", lead="What these items can show") for text in excludable(found)]
+        cells = [(name, said) for name, _, said in (told.partition(": ") for told in cells_told(found))]
+        table = Table("Protected cells, and others that fell", ("cell", "what is shown"), cells)
+        return [Paragraph(lines(found)[0], TONES[found.outcome], "Gate"), *able, Fold("Cells of the gate", (table,))]

@@ -1,0 +1,159 @@
+"""A third checkpoint beside a comparison: what is taken over, what is refused, and what the page and the terminal say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from _example_run import item_rows
+from cli_call import Call, sums, write
+from trainers_tiny import model, tokenizer
+
+from mixwright.measure.bases import read_completion_rows, write_completion_rows
+from mixwright.records import RunManifest
+from mixwright.runs import RunFolder, read_measurements, write_json, write_measurements
+from mixwright.verdict.beside import Beside, beside_file, short
+from mixwright.verdict.blocks import Paragraph, Table, Texts
+from mixwright.verdict.gate_asked import GateAsked, write_asked
+from mixwright.verdict.sections.beside import BesideSection
+from mixwright.verdict.stage import render
+
+FAST = ("--samples", "0", "--max-new-tokens", "4")
+
+
+def checkpoint(name: str, seed: int = 0) -> str:
+    Path(name).parent.mkdir(parents=True, exist_ok=True)
+    model(seed).save_pretrained(name)
+    tokenizer().save_pretrained(name)
+    return name
+
+
+def right(count: int, of: int = 30) -> list[float]:
+    return [float(place < count) for place in range(of)]
+
+
+def folder(path: Path, sides: Mapping[str, Mapping[str, Sequence[float]]]) -> RunFolder:
+    """A comparison by hand: when -> task -> one value per item."""
+    run, rows = RunFolder(path), []
+    for when, tasks in sides.items():
+        parts = {task: {"greedy": values, "greedy.swapped": [0.0] * len(values)} for task, values in tasks.items()}
+        write_measurements(run.measurements(when), [row for task in parts for row in item_rows((task, None), parts[task])])
+        for task, values in tasks.items():
+            for place, score in enumerate(values):
+                row = {"when": when, "example": f"{task}-{place}", "task": task, "level": None, "prompt": f"{task} {place}?"}
+                rows.append(row | {"answer": "yes", "completion": "yes" if score else f"no <b>{when}</b>", "score": score})
+    write_completion_rows(run.path / "completions.parquet", rows)
+    settings = {"checkpoint after": "models/planned"}
+    write_json(run.manifest, RunManifest({}, {}, {}, settings, parent="models/smollm2"))
+    write_json(beside_file(run), Beside("models/narrow", "runs/narrow"))
+    return run
+
+
+def example(path: Path) -> RunFolder:
+    before = {"capitals": right(30), "sums": right(24)}
+    other = {"capitals": right(3), "sums": right(24)}
+    after = {"capitals": right(29), "sums": right(27)}
+    return folder(path, {"before": before, "after": after, "beside": other})
+
+
+def test_the_table_has_a_column_for_each_checkpoint_and_says_what_is_significant(tmp_path: Path) -> None:
+    run = example(tmp_path / "run")
+    blocks = BesideSection().blocks(run)
+    (table,) = [block for block in blocks if isinstance(block, Table)]
+    assert table.columns == ("task", "smollm2", "narrow", "planned")
+    assert list(table.rows) == [
+        ("capitals", "100 %, 30 of 30", "10 %, 3 of 30; significant loss", "97 %, 29 of 30; no significant change"),
+        ("sums", "80 %, 24 of 30", "80 %, 24 of 30; no significant change", "90 %, 27 of 30; no significant change"),
+    ]
+    said = [block.text for block in blocks if isinstance(block, Paragraph)]
+    assert said[0] == "60 items measured for all three."
+    # right before in both tasks, capitals 3 to 28 lost by narrow and kept by planned; nothing the other way round
+    assert said[1].startswith("Of the greedy answers that were right before, planned kept 26 that narrow lost, and lost 0 ")
+
+
+def test_three_answers_stand_side_by_side_and_are_escaped(tmp_path: Path) -> None:
+    run = example(tmp_path / "run")
+    (texts,) = [block for block in BesideSection().blocks(run) if isinstance(block, Texts)]
+    assert len(texts.pairs) == 2
+    first = texts.pairs[0]
+    assert (first.names, first.before, first.after) == (("smollm2", "planned"), "yes", "yes")
+    assert [(found.name, found.text, found.score) for found in first.between] == [("narrow", "no <b>beside</b>", 0.0)]
+    page = render(run).read_text(encoding="utf-8")
+    assert "no &lt;b&gt;beside&lt;/b&gt;" in page
+    assert "no <b>beside</b>" not in page
+    assert "22 more answers that narrow lost and planned kept" in page
+    assert page.index('id="headline"') < page.index('id="beside"') < page.index('id="competence"')
+
+
+def test_both_gates_are_asked_the_same_question(tmp_path: Path) -> None:
+    run = example(tmp_path / "run")
+    write_asked(run, GateAsked(("capitals", "sums"), margin=0.15))
+    (first, *_) = [block.text for block in BesideSection().blocks(run) if isinstance(block, Paragraph)]
+    assert first.startswith("The gate says of narrow damaged, of planned passed, by the same items and margin; 60 items")
+
+
+def test_names_are_last_parts_and_longer_where_they_end_alike() -> None:
+    assert short(("hub/smollm2", "runs/narrow", "runs/planned/")) == ("smollm2", "narrow", "planned")
+    assert short(("base", "a/model", "b/model")) == ("base", "a/model", "b/model")
+    assert short(("x", "x", "x")) == ("x", "x", "x")
+
+
+def test_before_is_taken_over_and_the_other_stands_beside(call: Call) -> None:
+    for seed, name in enumerate(("before", "models/narrow", "models/planned")):
+        checkpoint(name, seed)
+    asked = ("--corpus", write("a.jsonl", sums(12)), *FAST, "--gate", "--protect", "sum", "--margin", "15")
+    code, _, err = call("verdict", "before", "models/narrow", *asked, "--folder", "one")
+    assert code in (3, 4), err
+    code, out, err = call("verdict", "before", "models/planned", *asked, "--folder", "two", "--beside", "one")
+    assert code in (3, 4), err
+    assert "measure before: taken over from one, and models/narrow stands beside" in err
+    assert "measure before, " not in err
+    one, two = RunFolder("one"), RunFolder("two")
+    assert read_measurements(two.measurements("before")) == read_measurements(one.measurements("before"))
+    assert read_measurements(two.measurements("beside")) == read_measurements(one.measurements("after"))
+    rows, old = (read_completion_rows(run.path / "completions.parquet") for run in (two, one))
+    kept = [row for row in rows if row["when"] != "after"]
+    assert kept == [row | {"when": {"before": "before", "after": "beside"}[row["when"]]} for row in old]
+    assert "narrow and planned beside before" in out
+    call("verdict", "before", "models/planned", *asked, "--folder", "alone")
+    alone = read_measurements(RunFolder("alone").measurements("after"))
+    assert read_measurements(two.measurements("after")) == alone
+    assert call("verdict", "before", "models/planned", *asked, "--folder", "two")[0] in (3, 4)
+    assert not beside_file(two).exists(), "nothing of an earlier comparison stays"
+    assert not two.measurements("beside").exists()
+
+
+def test_what_does_not_fit_is_refused_before_anything_is_measured(call: Call) -> None:
+    for seed, name in enumerate(("before", "after", "other")):
+        checkpoint(name, seed)
+    rows = ("--corpus", write("a.jsonl", sums(12)))
+    assert call("verdict", "before", "other", *rows, *FAST, "--folder", "one")[0] == 0
+    write("b.jsonl", sums(13))
+    cases = {
+        ("before", "after", *rows, *FAST, "--folder", "two", "--beside", "nowhere"): "one without manifest.json",
+        ("before", "after", *rows, *FAST, "--folder", "one", "--beside", "one"): "the folder that the new one is written to",
+        ("other", "after", *rows, *FAST, "--folder", "two", "--beside", "one"): "comparison of other, got one of before",
+        ("before", "after", "--corpus", "b.jsonl", *FAST, "--folder", "two", "--beside", "one"): "the rows of the earlier",
+        ("before", "after", *rows, "--samples", "0", "--max-new-tokens", "5", "--folder", "two", "--beside", "one"): (
+            "max_new_tokens: 4, as the earlier comparison was measured, got 5"
+        ),
+        ("before", "after", *rows, *FAST, "--items", "3", "--folder", "two", "--beside", "one"): "items: ",
+        ("one", "--beside", "one"): "BEFORE AFTER --corpus FILE with --beside",
+    }
+    for arguments, told in cases.items():
+        code, out, err = call("verdict", *arguments)
+        assert (code, out) == (1, ""), arguments
+        assert told in err, err
+        assert "measure after" not in err
+    assert RunFolder("one").page.is_file()
+    assert not Path("two").exists()
+
+
+def test_a_lost_table_of_the_other_is_said(tmp_path: Path) -> None:
+    from mixwright.errors import InputError
+
+    run = example(tmp_path / "run")
+    run.measurements("beside").unlink()
+    with pytest.raises(InputError, match=r"beside\.json"):
+        render(run)

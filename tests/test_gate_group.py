@@ -1,0 +1,196 @@
+"""The gate over one named group with a margin of its own: its rule, what items can exclude, the page and the exit code."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from _example_run import item_rows
+from _scores import scores
+from cli_call import Call
+
+from mixwright.cli.concluding import stricter
+from mixwright.cli.gating import Gating
+from mixwright.errors import InputError
+from mixwright.estimates.exclusion import excluded, items_excluding, smallest_excluded
+from mixwright.runs import RunFolder, read_json, write_measurements
+from mixwright.verdict.basis import recommended
+from mixwright.verdict.gate import GateResult, check, items_for, lines
+from mixwright.verdict.gate_asked import GateAsked, answer, write_asked
+from mixwright.verdict.stage import render
+
+TASKS = ("a", "b", "c", "d")
+Values = Mapping[str, Sequence[float]]
+
+
+def right(count: int, of: int = 30) -> list[float]:
+    """So many right answers, the last ones."""
+    return [float(place >= of - count) for place in range(of)]
+
+
+def every(count: int) -> dict[str, list[float]]:
+    return {task: right(count) for task in TASKS}
+
+
+def gate(before: Values, after: Values, margin: float | None = 0.15) -> GateResult:
+    sides = [[scores({(task, None): values for task, values in side.items()})] for side in (before, after)]
+    return check(sides[0], sides[1], [(task, None) for task in before], named=True, margin=margin)
+
+
+def test_an_unharmed_group_passes_by_its_margin_where_the_default_cannot_tell() -> None:
+    before = {task: right(24) for task in TASKS}
+    after = {task: [1.0 if place < 2 else float(place >= 8) for place in range(30)] for task in TASKS}  # 2 up, 2 down
+    found = gate(before, after)
+    assert (found.outcome, found.code()) == ("passed", 0)
+    assert found.mean is not None
+    # by hand: 4 squares and a fourth of z squared in each cell, 29 degrees of freedom, 30 items, 4 cells
+    assert found.mean.error == pytest.approx(math.sqrt((4 + 3.8415 / 4) / 29 / 30 / 4), rel=1e-4)
+    assert gate(before, after, None).outcome == "cannot tell"
+    assert gate(before, after, 0.05).outcome == "cannot tell"
+    assert "a mean loss of 15 points is excluded, and no cell of them is shown to be damaged" in lines(found)[0]
+
+
+def test_a_loss_of_the_mean_passes_only_where_it_is_shown_to_be_within_the_margin() -> None:
+    # by hand: 3 of 30 lost in every cell: -10 points, error sqrt((2.7 + 0.96) / 29 / 30 / 4) = 3.24, so [-16.4, -3.6]
+    before, after = every(30), {task: right(27) for task in TASKS}
+    found = gate(before, after, 0.2)
+    assert found.mean is not None
+    assert (round(100 * found.mean.low, 1), round(100 * found.mean.high, 1)) == (-16.4, -3.6)
+    assert not any(cell.lost for cell in found.cells)
+    assert (found.outcome, found.code()) == ("passed", 0)
+    lost = gate(before, after, 0.15)
+    assert (lost.outcome, lost.code(), lost.code("warn")) == ("damaged", 3, 3)
+
+
+def test_one_task_that_is_lost_is_damage_whatever_the_margin() -> None:
+    before = every(30)
+    assert gate(before, before | {"c": right(20)}, 0.3).outcome == "damaged"
+    assert gate(before | {"c": right(27)}, before | {"c": right(0)}, 0.9).outcome == "damaged"
+    assert gate(before, every(0), 0.99).outcome == "damaged"
+
+
+def test_a_protected_cell_that_was_not_measured_is_no_pass_and_no_damage() -> None:
+    before, after = every(30), {task: right(30) for task in TASKS[:3]}
+    found = gate(before, after, 0.3)
+    assert (found.outcome, found.code(), found.code("warn"), found.needed) == ("cannot tell", 4, 4, None)
+
+
+def test_dependence_is_judged_by_the_same_margin() -> None:
+    cells: dict[tuple[str, float | None], list[float]] = {(task, None): values for task, values in every(30).items()}
+    old, new = scores(cells, swapped=0.0), scores(cells, swapped=0.1)
+    found = [check([old], [new], list(cells), named=True, margin=margin).outcome for margin in (0.05, 0.15)]
+    assert found == ["damaged", "passed"]
+
+
+def test_what_items_can_exclude_is_what_the_formula_says() -> None:
+    # by hand: error sqrt((6 + 3.8415 / 4) / (29 * 30 * 4)) = .04472, t of 116 is 1.9806; spread sqrt(.2 / 120)
+    by_hand = 0.5 * math.erfc(-(0.15 - 1.9806 * 0.04472) / math.sqrt(0.2 / 120) / math.sqrt(2))
+    assert excluded([30] * 4, 0.15) == pytest.approx(by_hand, abs=2e-3)
+    assert by_hand == pytest.approx(0.934, abs=1e-3)
+    assert smallest_excluded([30] * 4) == 0.15
+    assert smallest_excluded([200] * 4) == smallest_excluded([800]) == 0.05, "what the gate measures for its own margin"
+    assert smallest_excluded([8]) is None
+    assert smallest_excluded([]) is None
+    for margin, cells in ((0.15, 4), (0.05, 1), (0.3, 9)):
+        items = items_excluding(margin, cells)
+        assert excluded([items] * cells, margin) >= 0.875
+        assert items == 8 or excluded([items - 1] * cells, margin) < 0.875
+        assert items_for(cells, chosen=True, margin=margin) == items
+
+
+def test_the_lines_say_what_the_items_can_exclude() -> None:
+    before = every(30)
+    told = [lines(gate(before, before, margin))[1] for margin in (0.15, 0.1)]
+    assert told[0].startswith("120 items can exclude a mean loss of 15 points, not of 5, in about nine of ten cases")
+    assert told[1].startswith("120 items can exclude a mean loss of 15 points, not of 10 or of 5, ")
+    assert "can exclude" not in "\n".join(lines(gate(before, before, None)))
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--margin", "15"), "--gate and --protect beside --margin, got no --gate"),
+        (("--gate", "--margin", "15"), "--gate and --protect beside --margin, got no --protect"),
+        (("--gate", "--protect", "a", "--margin", "0"), "--margin in points, above 0 and below 100, got 0"),
+        (("--gate", "--protect", "a", "--margin", "100"), "--margin in points, above 0 and below 100, got 100"),
+        (("--gate", "--protect", "a", "--margin", "nan"), "--margin in points, above 0 and below 100, got nan"),
+        (("--gate", "--protect", "a", "--margin", "15", "--each"), "--margin or --each, got both"),
+    ],
+)
+def test_a_margin_without_what_it_is_of_is_refused(call: Call, options: tuple[str, ...], told: str) -> None:
+    code, out, err = call("verdict", "somewhere", *options)
+    assert (code, out) == (1, "")
+    assert told in err
+
+
+def test_margins_are_points() -> None:
+    assert Gating(True, ("a",), margin=15).share == 0.15
+    assert Gating(True, ("a",)).share is None
+    with pytest.raises(InputError, match="--gate beside --protect"):
+        Gating(False, ("a",)).check()
+
+
+def folder(
+    path: Path, before: Values, after: Values, protect: Sequence[str] = TASKS, margin: float | None = 0.15
+) -> RunFolder:
+    run = RunFolder(path)
+    for name, side in (("before", before), ("after", after)):
+        parts = ({"greedy": values, "greedy.swapped": [0.0] * len(values)} for values in side.values())
+        rows = [row for task, part in zip(side, parts, strict=True) for row in item_rows((task, None), part)]
+        write_measurements(run.measurements(name), rows)
+    write_asked(run, GateAsked(tuple(protect), margin=margin))
+    return run
+
+
+def sentence(run: RunFolder) -> str:
+    found = recommended(run)[0]
+    assert found is not None
+    return found.sentence
+
+
+def code(run: RunFolder) -> int:
+    found = answer(run)
+    assert found is not None
+    return stricter(run, found, "fail")
+
+
+def test_the_page_tells_the_gate_and_its_first_line_does_not_contradict_the_code(tmp_path: Path) -> None:
+    near = folder(tmp_path / "near", every(30), every(27), margin=0.2)
+    assert code(near) == 0
+    assert sentence(near) == (
+        "AFTER may be shipped, though success is worse by 10 points: a mean loss of 20 points on what was named is excluded."
+    )
+    page = render(near).read_text(encoding="utf-8")
+    assert "<b>Gate.</b> passed: mean over 4 protected cells" in page
+    assert "120 items can exclude a mean loss of 15 points, not of 5" in page
+    far = folder(tmp_path / "far", every(30), every(27))
+    assert code(far) == 3
+    assert sentence(far) == "Do not ship AFTER: what was named is damaged."
+    assert "<b>Gate.</b> damaged: mean" in render(far).read_text(encoding="utf-8")
+    lost = folder(tmp_path / "lost", every(30), every(30) | {"b": right(3)})
+    assert code(lost) == 3
+    assert sentence(lost) == "Do not ship AFTER: task b is damaged."
+    wide = folder(tmp_path / "wide", every(24), every(24), margin=0.01)
+    assert code(wide) == 4
+    assert sentence(wide).startswith("Cannot tell: ")
+
+
+def test_a_loss_of_what_was_not_named_is_told_and_does_not_close_the_gate(tmp_path: Path) -> None:
+    run = folder(tmp_path / "run", every(30), every(30) | {"d": right(3)}, TASKS[:3])
+    assert code(run) == 0
+    assert sentence(run) == "Do not ship AFTER: task d is damaged."
+    both = folder(tmp_path / "both", every(30), every(30) | {"d": right(3), "c": right(3)}, TASKS[:3])
+    assert code(both) == 3
+
+
+def test_without_a_margin_page_and_code_are_as_before(tmp_path: Path) -> None:
+    run = folder(tmp_path / "run", every(30), every(27), margin=None)
+    assert read_json(run.path / "gate.json", GateAsked) == GateAsked(TASKS)
+    found = answer(run)
+    assert found is not None
+    before, after = ([scores({(task, None): values for task, values in side.items()})] for side in (every(30), every(27)))
+    assert found == check(before, after, [(task, None) for task in TASKS], named=True)
+    assert sentence(run) == "Do not ship AFTER: success is worse by 10 points."
+    assert "can exclude" not in render(run).read_text(encoding="utf-8")
