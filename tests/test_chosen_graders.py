@@ -15,10 +15,11 @@ from mixwright.corpus import Corpus
 from mixwright.corpus.chosen_graders import FirstAnswer, choose_grader
 from mixwright.corpus.graded import Graded
 from mixwright.learner.learner import Completion, Learner
+from mixwright.measure.bases import MeasureJob, measure_base
 from mixwright.measure.first_answers import COUNT, with_first_answers
-from mixwright.measure.notes import notes_on
+from mixwright.measure.notes import UNREAD, notes_on
 from mixwright.measure.stage import MeasureResult
-from mixwright.records import Example, Measurement, Observation
+from mixwright.records import Example, Measurement, Observation, to_data
 from mixwright.runs import RunFolder, read_list, read_yaml
 
 CITIES = {"France": "Paris", "Italy": "Rome", "Peru": "Lima", "Egypt": "Cairo", "Cuba": "Havana", "Japan": "Tokyo"}
@@ -174,3 +175,21 @@ def test_checkpoints_are_judged_by_one_grader_chosen_before_measuring(call: Call
     code, _, err = call("run", "a.jsonl", "--init", "--model", "before")
     assert code == 0, err
     assert read_yaml(Path("run.yaml"), RunConfig).corpus.graders == {"capitals": "includes"}
+
+
+def test_a_base_of_a_run_is_warned_of_where_its_sentences_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model().save_pretrained(tmp_path / "now")
+    tokenizer().save_pretrained(tmp_path / "now")
+    run = RunFolder(tmp_path / "run")
+    Corpus.from_examples([example(land, split="eval") for land in CITIES], {"capitals": "exact"}).save(run.corpus)
+
+    def sample(self: Learner, prompts: list[str], *, count: int, **_: Any) -> list[list[Completion]]:
+        return [made * count for made in Says(SENTENCE).sample(prompts, count=1, temperature=0)]
+
+    monkeypatch.setattr(Learner, "sample", sample)
+    config = RunConfig(CorpusConfig("x.jsonl"), measure=MeasureConfig(probes=("competence",), samples=1))
+    cut, notes = measure_base(MeasureJob(str(run.path), str(tmp_path / "now"), "now", to_data(config)))
+    assert (cut, [(note.check, note.task, note.severity) for note in notes]) == (0.0, [(UNREAD, "capitals", "warning")])
+    assert "corpus.graders: {capitals: includes}" in notes[0].remedy
