@@ -70,6 +70,7 @@ REHEARSE_HELP = (
     "answered by the model itself."
 )
 KEEP_HELP = "With --corpus, for SFT and DPO: task that the plan keeps, whatever was measured. Repeatable."
+MEASURED_HELP = "With --corpus: a comparison, or what `measure --folder` wrote, of this model, which is not measured again."
 FAIL_HELP = "Exit with 3 when anything this grave or graver was seen; never: 0 whatever was seen, for people who read."
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")]
 
@@ -197,6 +198,7 @@ def plan(
     batch: Annotated[int | None, typer.Option(min=1, help="With --corpus: rows per step. Default: 8.")] = None,
     rehearse: Annotated[str | None, typer.Option(metavar="FILE", help=REHEARSE_HELP)] = None,
     keep: Annotated[list[str] | None, typer.Option(metavar="TASK", help=KEEP_HELP)] = None,
+    measured: Annotated[Path | None, typer.Option(metavar="FOLDER", help=MEASURED_HELP)] = None,
     output_file: Annotated[Path | None, typer.Option("--output", help="With --corpus: file to write, not stdout.")] = None,
     export: Annotated[str | None, typer.Option(metavar="FORMAT", help=EXPORT_HELP)] = None,
     export_to: Annotated[Path | None, typer.Option(help=EXPORT_TO_HELP)] = None,
@@ -212,10 +214,10 @@ def plan(
             raise InputError("--output FILE, or the plan on stdout", "--folder or --dry-run", "Leave them out.")
         from mixwright.cli.direct import Planning
 
-        wanted = Planning(planner, objective, steps, batch, tuple(keep or ()), rehearse)
+        wanted = Planning(planner, objective, steps, batch, tuple(keep or ()), rehearse, measured)
         plan_checkpoint(source, asked, wanted, output_file, export, export_to)
         return
-    told = {**direct, "keep": keep, "output": output_file}
+    told = {**direct, "keep": keep, "measured": measured, "output": output_file}
     if given := [f"--{name}" for name, value in told.items() if value is not None]:
         raise InputError(f"{', '.join(given)} beside --corpus FILE", "no --corpus", "Add it, or set this in RUN.YAML.")
     config = Path(source)

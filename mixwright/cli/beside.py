@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mixwright.cli.direct import MEASURED
 from mixwright.errors import InputError
-from mixwright.records import RunManifest
+from mixwright.records import Measurement, RunManifest
 from mixwright.runs import RunFolder, read_json, read_measurements, write_json, write_measurements
 from mixwright.verdict.beside import BESIDE, Beside, beside_file
 
@@ -74,6 +74,23 @@ def read_earlier(folder: Path, before: str, target: RunFolder) -> Earlier:
     completions = read_completion_rows(rows)
     found = [_result(run, name, manifest.settings, completions) for name in ("before", "after")]
     return Earlier(folder, manifest, *found)
+
+
+def measured_before(folder: Path, model: str) -> tuple[Measurement, ...]:
+    """What a comparison, or `measure --folder`, found of the model that a plan is made for.
+
+    Raises:
+        InputError: nothing was measured there, or another model.
+    """
+    run = RunFolder(folder)
+    table = run.measurements("before")
+    if not (run.manifest.is_file() and table.is_file()):
+        remedy = "Write one first: mixwright measure MODEL --corpus FILE --folder FOLDER."
+        raise InputError("the folder of a comparison or of a measuring (--measured)", "none", remedy, file=folder)
+    parent = read_json(run.manifest, RunManifest).parent
+    if parent != model and Path(parent).resolve() != Path(model).resolve():
+        raise InputError(f"measurements of {model}", f"those of {parent}", "Leave --measured out.", file=folder)
+    return tuple(read_measurements(table))
 
 
 def _result(run: RunFolder, name: str, settings: Mapping[str, Any], completions: list[dict[str, Any]]) -> MeasureResult:

@@ -223,6 +223,8 @@ class Planning:
     """Tasks that count as known."""
     rehearse: str | None = None
     """Rows of what the model can do already."""
+    measured: Path | None = None
+    """Folder in which the model was measured before."""
 
     def settings(self, config: RunConfig) -> RunConfig:
         """The settings with what was asked for. Raises InputError for what makes no sense together."""
@@ -264,16 +266,23 @@ def plan(model: str, asked: Measuring, wanted: Planning, *, say: Say) -> tuple[R
     whole = rows.whole or rows.corpus
     check_training(objective, whole, "--objective")
     check_rehearsal(objective, whole)
-    if rows.probe is None:
-        ready, found = _measure(model, asked, None, evidence, say, rows)
-        learner, measured = ready.learners[0], found.measurements
+    config = replace(config, corpus=rows.config, model=ModelConfig(model, asked.adapter))
+    found: Sequence[Measurement] = ()
+    if wanted.measured is not None:
+        from mixwright.cli.beside import measured_before
+
+        found = measured_before(wanted.measured, model)
+        learner = _load(model, asked, None)
+        say(f"measure: taken over from {wanted.measured}")
+    elif rows.probe is None:
+        ready, result = _measure(model, asked, None, evidence, say, rows, None if "competence" in evidence else 0)
+        learner, found = ready.learners[0], result.measurements
         config = replace(ready.config, plan=config.plan, train=config.train)
     else:
         say("measure: no answer can be graded, so no success is measured, and the plan is made from the rows alone")
-        learner, measured = _load(model, asked, None), ()
-        config = replace(config, corpus=rows.config, model=ModelConfig(model, asked.adapter))
+        learner = _load(model, asked, None)
     corpus = _with_own_answers(whole, learner, say)
-    return config, corpus, make_plan(config, corpus, measured), learner.form
+    return config, corpus, make_plan(config, corpus, found), learner.form
 
 
 def _with_own_answers(corpus: Corpus, learner: Learner, say: Say) -> Corpus:
@@ -290,9 +299,17 @@ def _with_own_answers(corpus: Corpus, learner: Learner, say: Say) -> Corpus:
 
 
 def _measure(
-    model: str, asked: Measuring, folder: Path | None, evidence: Sequence[str], say: Say, rows: Graded | None = None
+    model: str,
+    asked: Measuring,
+    folder: Path | None,
+    evidence: Sequence[str],
+    say: Say,
+    rows: Graded | None = None,
+    samples: int | None = None,
 ) -> tuple[Ready, MeasureResult]:
-    """`evidence`: probes that are wanted beside the default ones; `rows`: those of --corpus, where they are read already."""
+    """`evidence`: probes that are wanted beside the default ones; `rows`: those of --corpus, where they are read already;
+    `samples`: of each item where nobody asked.
+    """
     from mixwright.measure.notes import notes_on
 
     _check_new(folder)
@@ -300,6 +317,7 @@ def _measure(
     held_out = rows.corpus.select(split="eval")
     cells = len((held_out if len(held_out) else rows.corpus).cells())
     plain = MeasureConfig(items=asked.items or max(CELL_ITEMS, math.ceil(ITEMS / cells)))
+    plain = plain if samples is None else replace(plain, samples=samples)
     probes = (*plain.probes, *(name for name in evidence if name not in plain.probes))
     decoding = "sampled" if asked.greedy is False else "greedy"
     ready = prepare((model,), asked, rows, replace(plain, probes=probes, decoding=decoding), say)

@@ -1,0 +1,149 @@
+"""Steps of the demo, each a command of Mixwright or a training through TRL, timed and printed before it runs."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from mixwright_lab.demo.files import PROMPTS, DemoFiles, write_files
+from mixwright_lab.demo.tables import NEW, OLD
+from mixwright_lab.demo.training import Training
+
+MODEL = "smollm2"
+APART = "plurals"
+"""Old task that is measured, never rehearsed and not part of the protected group."""
+PROTECTED = tuple(task for task in OLD if task != APART)
+MARGIN = 15
+"""Mean loss of the protected group, in points, that the gate excludes."""
+ROOM = 24
+"""Tokens of a completion."""
+NARROW, PLANNED = "narrow", "planned"
+CLOSING = (
+    "One seed is a demonstration. Mixing in ordinary requests by hand does much of this: Mixwright found the loss, chose the "
+    "share, made the rows without labels."
+)
+
+
+@dataclass
+class Demo:
+    """One demo in a folder.
+
+    Args:
+        folder: where everything is written.
+        seed: of the files and of the training.
+        training: how both models are trained.
+    """
+
+    folder: Path
+    seed: int = 0
+    training: Training = field(default_factory=Training)
+    seconds: dict[str, float] = field(default_factory=dict)
+    """Step -> seconds."""
+    began: float = field(default_factory=time.monotonic)
+
+    @cached_property
+    def files(self) -> DemoFiles:
+        """The files, written on first use."""
+        return write_files(self.folder / "files", self.seed)
+
+    def audit(self) -> None:
+        """Look at the data as it was delivered; no model is needed."""
+        say("The data as it was delivered: requests with tool calls, and test items of six kinds. Its flaws are planted.")
+        self.step("audit", lambda: command("audit", self.files.train, "--eval", self.files.delivered))
+        say("The leaked items leave the test.\n")
+
+    def run(self, *, full: bool = False) -> int:
+        """Everything after the audit; 0 where the page was written. Returns what the last gate returned otherwise."""
+        before, model = self.folder / "before", MODEL
+        tests = ("--corpus", self.files.held_out, "--samples", 0, "--max-new-tokens", ROOM)
+        gate = ("--gate", *(part for task in PROTECTED for part in ("--protect", task)), "--margin", MARGIN)
+        say("1. What the model can do now.")
+        self.step("measure", lambda: command("measure", model, *tests, "--items", 30, "--folder", before))
+        say("\n2. It is trained on tool calls alone, as a script of TRL does it (LoRA).")
+        self.train(NARROW)
+        say("\n3. The gate: what became of the kinds of questions that nobody trained?")
+        narrow = (*tests, "--items", 30, *gate, "--measured", before, "--folder", self.folder / NARROW)
+        codes = {NARROW: self.step("gate, narrow", lambda: command("verdict", model, self.models[NARROW], *narrow))}
+        say(f"Exit code {codes[NARROW]}.\n\n4. The plan: the same steps, a share of them for what the model could do.")
+        rows = self.folder / "rehearsal" / "rehearsal.jsonl"
+        data = ("--corpus", self.files.train, "--eval", self.files.held_out)
+        asked = ("--miner", "rehearsal", "--rehearse", self.files.prompts, "--export-to", rows.parent)
+        self.step("own answers", lambda: command("mine", model, *data, *asked))
+        how = ("--objective", "sft", "--steps", self.training.steps, "--batch", self.training.batch)
+        plan = ("--rehearse", rows, "--measured", before, "--output", self.folder / "plan.yaml")
+        self.step("plan", lambda: command("plan", model, *data, *how, *plan))
+        self.train(PLANNED, plan=self.folder / "plan.yaml", rehearsal=rows)
+        say("\n5. The gate again, and one page of all three.")
+        planned = (*tests, "--items", 30, *gate, "--beside", self.folder / NARROW, "--folder", self.folder / PLANNED)
+        codes[PLANNED] = self.step("gate, planned", lambda: command("verdict", model, self.models[PLANNED], *planned))
+        say(f"Exit code {codes[PLANNED]}: 0 is a pass, 3 is damage, 4 cannot tell.\n\n{CLOSING}")
+        if full:
+            from mixwright_lab.demo.by_hand import try_by_hand
+
+            try_by_hand(self, tests)
+        self.finish(codes)
+        return 0
+
+    @property
+    def models(self) -> Mapping[str, Path]:
+        """Folders of the adapters."""
+        return {name: self.folder / "models" / name for name in (NARROW, PLANNED)}
+
+    def train(self, name: str, *, plan: Path | None = None, rehearsal: Path | None = None) -> None:
+        """Train one of the two models, unless it is there already."""
+        from mixwright_lab.demo.training import fine_tune
+
+        how = self.training
+        drawn = "rows drawn by plan.yaml" if plan else "rows of the training file"
+        say(f"   {how.steps} steps of {how.batch} {drawn}, LoRA of rank {how.rank}, learning rate {how.learning_rate:g}")
+        out, given = self.models[name], {"plan": plan, "rehearsal": rehearsal}
+        self.step(f"train, {name}", lambda: fine_tune(MODEL, self.files.train, out, how, seed=self.seed, **given) or 0)
+
+    def step(self, name: str, work: Callable[[], int]) -> int:
+        """Do one step and note its seconds; returns its exit code."""
+        start = time.monotonic()
+        code = work()
+        self.seconds[name] = round(time.monotonic() - start, 1)
+        say(f"   [{self.seconds[name]:.0f} s]")
+        return code
+
+    def finish(self, codes: Mapping[str, int]) -> None:
+        """Write down seconds and exit codes; say where the page is."""
+        found: dict[str, Any] = {"seed": self.seed, "codes": dict(codes), "seconds": self.seconds}
+        (self.folder / "demo.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        say(f"{NEW} was learnt from {self.training.steps} steps; own answers to {', '.join(PROMPTS)} were rehearsed.")
+        say(f"done in {time.monotonic() - self.began:.0f} s, installation not counted")
+        say(f"verdict: {self.folder / PLANNED / 'verdict.html'}")
+
+
+def say(line: str) -> None:
+    """A line of the demo, at once."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def command(verb: str, *arguments: object) -> int:
+    """Run a command of Mixwright in this process, so that torch is imported once; returns its exit code.
+
+    Raises:
+        SystemExit: it refused its input or failed, which ends the demo.
+    """
+    from mixwright.__main__ import OUR_BUG, YOUR_INPUT, main
+
+    given = [verb, *map(str, arguments)]
+    say(f"$ mixwright {shlex.join(given)}")
+    try:
+        main(given)
+    except SystemExit as leaving:
+        code = leaving.code if isinstance(leaving.code, int) else 0
+        if code in (YOUR_INPUT, OUR_BUG):
+            raise
+        return code
+    return 0
