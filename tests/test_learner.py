@@ -1,4 +1,5 @@
 import json
+import math
 import random
 
 import pytest
@@ -141,6 +142,28 @@ def test_samples_depend_on_the_seed_and_not_on_the_batching(tiny, monkeypatch):
     ids = [[sample.token_ids for sample in samples] for samples in together]
     assert ids == [[sample.token_ids for sample in samples] for samples in apart]
     assert ids != [[sample.token_ids for sample in samples] for samples in tiny.sample(PROMPTS, **options, seed=8)]
+
+
+@pytest.mark.parametrize("temperature", [0, 1.0])
+def test_a_completion_begun_with_its_own_tokens_is_itself(tiny, temperature):
+    prompts, asked = ["1+2=", "12+34=", "7="], {"temperature": temperature, "max_new_tokens": 7, "seed": 5}
+    plain = tiny.sample(prompts, count=1, **asked)
+    for sizes in ((2, 0, 1), (3, 3, 3)):
+        begun = [made.token_ids[:size] for (made,), size in zip(plain, sizes, strict=True)]
+        again = tiny.sample(prompts, count=1, begun=begun, **asked)
+        for (one,), (two,), tokens in zip(plain, again, begun, strict=True):
+            assert (two.text, two.token_ids, two.finished) == (one.text, one.token_ids, one.finished)
+            assert [math.isnan(value) for value in two.logprobs] == [True] * len(tokens) + [False] * (
+                len(one.token_ids) - len(tokens)
+            )
+    many = [tiny.sample(prompts, count=3, begun=begun, **asked) for begun in (None, [[], [], []])]
+    assert many[0] == many[1]
+    forced = tiny.encode("9")
+    (made,) = tiny.sample(["1+2="], count=1, begun=[forced], **asked)[0]
+    assert made.text.startswith("9")
+    assert len(made.token_ids) <= 7
+    with pytest.raises(ValueError, match="as many tokens as it may have"):
+        tiny.sample(["1+2="], count=1, begun=[[5] * 7], **asked)
 
 
 def test_sampling_leaves_no_trace(tiny):

@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mixwright.cli.beside import CUT, Earlier, check_same, read_earlier, write_beside
-from mixwright.cli.direct import Ready, Say, measured, prepare, rows_of, tell
+from mixwright.cli.direct import Ready, Say, asked_again, measured, prepare, rows_of, tell
 from mixwright.cli.options import Measuring
 from mixwright.config import MeasureConfig
 from mixwright.errors import InputError, unknown_name
 from mixwright.estimates.readings import GRADED, READINGS, Decoding, outcome_of
-from mixwright.runs import RunFolder, write_measurements
+from mixwright.measure.returned import Returned, returned_file
+from mixwright.runs import RunFolder, write_json, write_measurements
 from mixwright.verdict.beside import BESIDE, beside_file
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def compare(
     found = _both(ready, earlier, say)
     notes = notes_on(found, ready.corpus, ready.config.measure.max_new_tokens)
     tell(notes, say)
-    write_comparison(folder, ready, after, found, [*ready.notes, *notes], earlier)
+    write_comparison(folder, ready, after, found, [*ready.notes, *notes], earlier, asked_again(ready, found, say))
 
 
 def _both(ready: Ready, earlier: Earlier | None, say: Say) -> dict[str, MeasureResult]:
@@ -96,6 +97,7 @@ def write_comparison(
     found: Mapping[str, MeasureResult],
     notes: Sequence[Observation],
     earlier: Earlier | None = None,
+    again: Returned | None = None,
 ) -> None:
     """Write settings, manifest, both tables, the completions and the notes; nothing of an earlier comparison stays.
 
@@ -122,6 +124,8 @@ def write_comparison(
             write_completions(folder.path / "completions.parquet", {**completed, **third})
         if earlier is not None:
             write_beside(folder, earlier)
+        if again is not None:
+            write_json(returned_file(folder), again)
         write_notes(folder, notes)
 
 
@@ -149,6 +153,7 @@ def clear(folder: RunFolder) -> None:
         folder.notes,
         asked_file(folder),
         beside_file(folder),
+        returned_file(folder),
         folder.path / "completions.parquet",
         folder.claims,
         folder.page,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mixwright.corpus.graded import Graded
     from mixwright.learner.learner import Learner
     from mixwright.learner.prompt_form import PromptForm
+    from mixwright.measure.returned import Returned
     from mixwright.measure.stage import MeasureResult
 
 Say = Callable[[str], None]
@@ -194,6 +195,21 @@ def measured(title: str, learner: Learner, ready: Ready, *, start: Learner | Non
         found = measure_learner(learner, ready.corpus, config, start=start, seed=ready.config.seed, done=done)
         show(total, total, 0.0)
     return found
+
+
+def asked_again(ready: Ready, found: Mapping[str, MeasureResult], say: Say) -> Returned | None:
+    """Answers that AFTER lost, asked again with their first word given; None where it is not asked or too few were lost."""
+    from mixwright.measure.passes import Passes
+    from mixwright.measure.returned import FEWEST, MOST, lost_answers, returned
+
+    if not ready.graded or ready.config.measure.decoding != "greedy":
+        return None
+    before, after = found["before"].completions, found["after"].completions
+    lost = len(lost_answers(before, after))
+    if lost < FEWEST:
+        return None
+    say(f"lost answers: {min(lost, MOST)} of {lost} are asked again with their first word given, two completions each")
+    return returned(Passes(ready.learners[1], None, ready.config.measure, ready.corpus), before, after)
 
 
 def tell(notes: Sequence[Observation], say: Say) -> None:

@@ -8,6 +8,7 @@ Left out on purpose: training (trainers/ and warmup.py) and judging (graders/).
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -35,10 +36,10 @@ class Completion:
     text: str
     """Decoded without special tokens."""
     token_ids: tuple[int, ...]
-    """As sampled; the end token included when there was one."""
+    """As sampled; what it was begun with before them, and the end token included when there was one."""
     logprobs: tuple[float, ...]
     """Nats per token of `token_ids`, under the distribution it was drawn from (softmax of logits / temperature; greedy:
-    temperature 1)."""
+    temperature 1); NaN for tokens that it was begun with, which nobody drew."""
     finished: bool
     """True when it ended itself, False when it was cut at `max_new_tokens`."""
 
@@ -151,6 +152,7 @@ class Learner:
         temperature: float,
         max_new_tokens: int,
         seed: int,
+        begun: Sequence[Sequence[int]] | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> list[list[Completion]]:
         """`count` completions per prompt, in the order of `prompts`.
@@ -165,15 +167,16 @@ class Learner:
             temperature: divides the logits; 0 takes the likeliest token.
             max_new_tokens: longest completion, end token included.
             seed: any integer.
+            begun: tokens per prompt that its completions begin with; they count as if drawn, and are fewer than the longest.
             progress: called after each batch with the share of prompts that is done, 0..1.
 
         Raises:
             InputError: prompts longer than the model's context, or chat prompts without a chat template.
         """
         encoded = [self.encode(prompt) for prompt in prompts]
+        whole = list(zip(encoded, [()] * len(encoded) if begun is None else begun, strict=True))
         self._check_length(max(map(len, encoded), default=0) + max_new_tokens)
-        greedy = temperature == 0
-        rows = 1 if greedy else count
+        rows = 1 if (greedy := temperature == 0) else count
         found: list[list[Completion]] = [[] for _ in prompts]
         width, done = min(rows, self.batch_size or rows), 0
         with quiet(self.model):
@@ -184,7 +187,7 @@ class Learner:
                     drawn = (
                         None if noise is None else noise.view(len(batch), rows, -1)[:, first : first + part].flatten(0, 1)
                     )
-                    texts = continue_prompts(self, [encoded[i] for i in batch], part, temperature, max_new_tokens, drawn)
+                    texts = continue_begun(self, [whole[i] for i in batch], part, temperature, max_new_tokens, drawn)
                     for place, i in enumerate(batch):
                         found[i] += [self._completion(row) for row in texts[place * part : (place + 1) * part]]
                 done += len(batch)
@@ -332,6 +335,33 @@ def choose(
         tokens = torch.searchsorted(total, uniform[:, None] * total[:, -1:], right=True)[:, 0]
         tokens = tokens.clamp_max(table.shape[1] - 1).to(table.device)
     return tokens, table.gather(1, tokens[:, None])[:, 0]
+
+
+def continue_begun(
+    learner: Learner,
+    prompts: Sequence[tuple[Sequence[int], Sequence[int]]],
+    count: int,
+    temperature: float,
+    max_new_tokens: int,
+    noise: Float[Tensor, "rows length"] | None,
+) -> list[Continuation]:
+    """As `continue_prompts`, of (prompt, tokens that completions begin with): each draws by its place in the completion."""
+    starts = [list(tokens) for _, tokens in prompts for _ in range(count)]
+    sizes = [len(tokens) for tokens in starts]
+    if not any(sizes):
+        return continue_prompts(learner, [ids for ids, _ in prompts], count, temperature, max_new_tokens, noise)
+    if max(sizes) >= max_new_tokens:
+        raise ValueError("a completion is begun with as many tokens as it may have")
+    if noise is not None:
+        noise = torch.stack([row.roll(-size) for row, size in zip(noise, sizes, strict=True)])
+    whole = [[*ids, *tokens] for ids, tokens in prompts]
+    rows = continue_prompts(learner, whole, count, temperature, max_new_tokens - min(sizes), noise)
+    found = []
+    for start, row in zip(starts, rows, strict=True):
+        room = max_new_tokens - len(start)
+        logprobs = [math.nan] * len(start) + row.logprobs[:room]
+        found.append(Continuation(start + row.token_ids[:room], logprobs, row.finished and len(row.token_ids) <= room))
+    return found
 
 
 def continue_prompts(

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -207,7 +207,7 @@ class Passes:
         written = [found for item in self.rollouts.values() for found in (item.greedy, *item.samples)]
         return float(np.mean([not found.finished for found in written]))
 
-    def _heard(self, start: float, end: float) -> dict[str, Callable[[float], None]]:
+    def _heard(self, start: float, end: float) -> dict[str, Any]:
         """Argument `progress` of sampling that takes the work from share `start` to `end`; none where nobody asked."""
         if (done := self.done) is None:
             return {}

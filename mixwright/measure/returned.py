@@ -1,0 +1,127 @@
+"""Lost answers asked once more: how many return when the first word of the earlier answer is given.
+
+An item that was right before and is wrong after is asked of the later checkpoint again, greedily, with a completion that
+begins with the first word of the answer before. The null gives the first word of another item's answer of the same task: it
+has the form of an answer and knows nothing of the item, so that what the words themselves may have told is at most the
+difference.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mixwright.estimates.chance import FULL_MARKS
+from mixwright.records import Example
+from mixwright.runs import RunFolder
+
+if TYPE_CHECKING:
+    from mixwright.measure.passes import Passes
+
+FEWEST, MOST = 5, 200
+"""Lost answers below which nothing is asked, and how many are asked at most."""
+Rows = Sequence[Mapping[str, Any]]
+"""Completions as a measuring writes them: example, task, answer, completion, score."""
+FIRST = re.compile(r"\s*\S{1,200}")
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """How many lost answers return. Nothing is said of what a model knows."""
+
+    lost: int
+    """Items that were right before and are wrong after."""
+    asked: int
+    """Those that were asked again; fewer where there are many, or where the word gives the answer away."""
+    returned: int
+    """Those of them that are right then."""
+    told: int
+    """Items not asked, because the first word has the answer in it, or leaves no room for more."""
+    other_asked: int
+    """Items asked with the first word of another item's answer of the same task: the null."""
+    other_returned: int
+    """Those of them that are right then."""
+
+
+def returned_file(run: RunFolder) -> Path:
+    """Where it is kept."""
+    return run.path / "returned.json"
+
+
+def lost_answers(before: Rows, after: Rows) -> list[str]:
+    """Ids of the items that were right before and are wrong after, in an order that no result decides."""
+    right = {row["example"] for row in before if row["score"] >= FULL_MARKS}
+    lost = [row["example"] for row in after if row["example"] in right and row["score"] < FULL_MARKS]
+    return sorted(lost, key=lambda example: hashlib.sha256(f"returned {example}".encode()).digest())
+
+
+def returned(passes: Passes, before: Rows, after: Rows) -> Returned | None:
+    """Ask the lost answers again; None for fewer than `FEWEST`.
+
+    Args:
+        passes: the later checkpoint, its items and graders; nothing that it has made is used.
+        before: greedy completions of the earlier one.
+        after: greedy completions of the later one.
+    """
+    lost = lost_answers(before, after)
+    if len(lost) < FEWEST:
+        return None
+    words = {row["example"]: first_word(str(row["completion"])) for row in before if row["score"] >= FULL_MARKS}
+    items = {item.id: item for item in passes.items}
+    known: dict[str, list[str]] = defaultdict(list)
+    for example in sorted(words):
+        if example in items:
+            known[items[example].task].append(example)
+    chosen = [items[example] for example in lost[:MOST] if example in items]
+    own = [(item, word) for item in chosen if _fits(passes, item, word := words[item.id])]
+    other = [(item, word) for item, _ in own if (word := _another(passes, item, known[item.task], words)) is not None]
+    right = [_right(passes, asked) for asked in (own, other)]
+    return Returned(len(lost), len(own), right[0], len(chosen) - len(own), len(other), right[1])
+
+
+def first_word(text: str) -> str:
+    """The first word with the spaces before it; empty where there is none."""
+    found = FIRST.match(text[:1000])
+    return found.group() if found else ""
+
+
+def _fits(passes: Passes, item: Example, word: str) -> bool:
+    """Whether the word says something, leaves room, and neither has the answer in it nor is one."""
+    gold = "".join((item.answer or "").split()).casefold()
+    if not word.strip() or (gold and gold in "".join(word.split()).casefold()):
+        return False
+    if len(_tokens(passes, word)) >= passes.config.max_new_tokens:
+        return False
+    return passes.grades.grade(item, word, cut=False) < FULL_MARKS
+
+
+def _another(passes: Passes, item: Example, known: Sequence[str], words: Mapping[str, str]) -> str | None:
+    """The first word of the next item's answer of the same task that fits this item."""
+    place = known.index(item.id)
+    turned = [*known[place + 1 :], *known[:place]]
+    return next((words[example] for example in turned if _fits(passes, item, words[example])), None)
+
+
+def _right(passes: Passes, asked: Sequence[tuple[Example, str]]) -> int:
+    """How many are right when their completions begin with these words."""
+    if not asked:
+        return 0
+    made = passes.learner.sample(
+        [item.prompt for item, _ in asked],
+        count=1,
+        temperature=0,
+        max_new_tokens=passes.config.max_new_tokens,
+        seed=passes.seed,
+        begun=[_tokens(passes, word) for _, word in asked],
+    )
+    judged = zip(asked, made, strict=True)
+    return sum(passes.grades.grade(item, best.text, cut=not best.finished) >= FULL_MARKS for (item, _), (best,) in judged)
+
+
+def _tokens(passes: Passes, word: str) -> list[int]:
+    return list(passes.learner.tokenizer(word, add_special_tokens=False, verbose=False)["input_ids"])

@@ -1,0 +1,49 @@
+"""Section of lost answers that return when their first word is given.
+
+Source: returned.json, which the comparison wrote; measure/returned.py.
+Unit: answers, greedy decoding.
+Cost: reads one small file; asking took two more greedy completions per lost answer, of 200 at most.
+Blind spot: in use nobody gives the first word, so that an answer which returns is lost all the same; of one that does not
+return nothing is shown.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from mixwright.contracts import Section
+from mixwright.measure.returned import Returned, returned_file
+from mixwright.runs import RunFolder, read_json
+from mixwright.verdict.blocks import Block, Paragraph
+from mixwright.verdict.text import count
+
+
+class ReturnedSection(Section):
+    """How many lost answers return, beside the null, and what that does not show."""
+
+    ORDER: ClassVar[int] = 4
+
+    def blocks(self, run: RunFolder) -> list[Block]:
+        """Nothing where no lost answers were asked again."""
+        path = returned_file(run)
+        found = read_json(path, Returned) if path.is_file() else None
+        return [Paragraph(told(found), lead="Answers lost")] if found is not None else []
+
+
+def told(found: Returned) -> str:
+    """The counts in words, and what they do not show."""
+    lost = f"{count(found.lost, 'answer')} {'was' if found.lost == 1 else 'were'} lost"
+    kept = f"{count(found.told, 'answer')} {'was' if found.told == 1 else 'were'} not asked again, because the first word"
+    hidden = f" {kept} has the answer in it or leaves no room." if found.told else ""
+    if not found.asked:
+        return f"{lost}.{hidden}"
+    text = (
+        f"{lost}; of {found.asked:,} asked again, {found.returned:,} return when the earlier answer's first word is given."
+    )
+    if found.other_asked:
+        text += (
+            f" With the first word of another answer of the same task, which knows nothing of the item, "
+            f"{found.other_returned:,} of {found.other_asked:,} return: what the words give away is at most the difference."
+        )
+    rest = "An answer that returns was not gone, but in use nobody gives its first word"
+    return f"{text}{hidden} {rest}; of those that do not return, nothing is shown of why."
