@@ -69,8 +69,11 @@ REHEARSE_HELP = (
     "With --corpus, for SFT: rows of what the model can do already, drawn beside yours. Prompts without a completion are "
     "answered by the model itself."
 )
+PROMPTS_HELP = "With --corpus and --miner rehearsal: requests like those that the model gets, with or without answers."
+    "With --corpus and --miner rehearsal: requests like those that the model gets; it answers those without answers."
+)
 KEEP_HELP = "With --corpus, for SFT and DPO: task that the plan keeps, whatever was measured. Repeatable."
-MEASURED_HELP = "With --corpus: a comparison, or what `measure --folder` wrote, of this model, which is not measured again."
+MEASURED_HELP = "With --corpus: what `measure --folder`, or a comparison, wrote of the model before, which is taken over."
 FAIL_HELP = "Exit with 3 when anything this grave or graver was seen; never: 0 whatever was seen, for people who read."
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")]
 
@@ -162,18 +165,29 @@ def scan(
 
 
 @app.command()
+@with_measuring
 def mine(
-    config: Config,
+    source: Source,
+    asked: Measuring,
     miner: Annotated[str, typer.Option(metavar="NAME", help="How to choose or make rows (mixwright list miners).")],
     keep: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="Share of the rows to choose, 0 to 1.")] = None,
     export_to: Annotated[Path | None, typer.Option(help="Folder for the rows: JSONL, datasets, or --export.")] = None,
     export: Annotated[str | None, typer.Option(metavar="FORMAT", help="trl, axolotl, llama-factory or verl.")] = None,
     tried: Annotated[bool, typer.Option("--try", help="Then try them: measure, plan, trial, verdict.")] = False,
+    rehearse: Annotated[str | None, typer.Option(metavar="FILE", help=PROMPTS_HELP)] = None,
     folder: Folder = None,
 ) -> None:
     """Choose training rows, or make new ones, each with a reason; --try says whether that was worth it."""
-    from mixwright.cli.mining import mine_folder
+    from mixwright.cli.mining import mine_checkpoint, mine_folder
 
+    if asked.on_checkpoint(source):
+        if keep is not None or export or tried or folder:
+            raise InputError("--export-to alone beside --corpus", "--keep, --export, --try or --folder", "Leave them out.")
+        mine_checkpoint(source, asked, miner, rehearse, export_to)
+        return
+    if rehearse is not None:
+        raise InputError("--rehearse beside --corpus FILE", "no --corpus", "Add it, or set corpus.rehearse in RUN.YAML.")
+    config = Path(source)
     mine_folder(
         *load_settings(config, folder),
         config.parent,
@@ -275,6 +289,7 @@ def verdict(
     after: Annotated[str | None, typer.Argument(metavar="AFTER", help="Checkpoint to compare with BEFORE.")] = None,
     decoding: Annotated[Literal["greedy", "sampled"] | None, typer.Option(help="--greedy or --sampled.")] = None,
     folder: Annotated[Path, typer.Option(help="Where a comparison is written.")] = Path("runs/comparison"),
+    measured: Annotated[Path | None, typer.Option(metavar="FOLDER", help=MEASURED_HELP)] = None,
     beside: Annotated[Path | None, typer.Option(metavar="FOLDER", help=BESIDE_HELP)] = None,
     gate: Annotated[bool, typer.Option("--gate", help=GATE_HELP)] = False,
     protect: Annotated[list[str] | None, typer.Option(help="Task or cell; default: what was mastered. Repeatable.")] = None,
@@ -290,7 +305,8 @@ def verdict(
     from mixwright.cli.judging import judge
 
     gating = Gating(gate, tuple(protect or ()), each, margin, cannot_tell)
-    code = judge(before, after, asked, folder, gating, decoding_of(asked.greedy, decoding), beside=beside, full=full)
+    taken = {"beside": beside, "before_in": measured}
+    code = judge(before, after, asked, folder, gating, decoding_of(asked.greedy, decoding), **taken, full=full)
     if code:
         raise typer.Exit(code)
 

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixwright.cli.direct import MEASURED
+from mixwright.config import RunConfig
 from mixwright.errors import InputError
-from mixwright.records import Measurement, RunManifest
-from mixwright.runs import RunFolder, read_json, read_measurements, write_json, write_measurements
+from mixwright.manifest import settings_file
+from mixwright.records import RunManifest
+from mixwright.runs import RunFolder, read_json, read_measurements, read_yaml, write_json, write_measurements
 from mixwright.verdict.beside import BESIDE, Beside, beside_file
 
 if TYPE_CHECKING:
@@ -33,13 +35,18 @@ class Earlier:
     """How it was measured."""
     before: MeasureResult
     """Its checkpoint BEFORE."""
-    other: MeasureResult
-    """Its checkpoint AFTER, which stands beside the new one."""
+    other: MeasureResult | None = None
+    """Its checkpoint AFTER, which stands beside the new one; None of a measuring of BEFORE alone."""
 
     @property
     def name(self) -> str:
-        """The other checkpoint, as it was given."""
-        return str(self.manifest.settings["checkpoint after"])
+        """The other checkpoint, as it was given; empty where there is none."""
+        return str(self.manifest.settings.get("checkpoint after", ""))
+
+    @property
+    def graders(self) -> dict[str, str]:
+        """Task -> the grader that it was judged by."""
+        return dict(read_yaml(settings_file(RunFolder(self.folder)), RunConfig).corpus.graders)
 
 
 def read_earlier(folder: Path, before: str, target: RunFolder) -> Earlier:
@@ -68,29 +75,35 @@ def read_earlier(folder: Path, before: str, target: RunFolder) -> Earlier:
         got = f"one without {missing[0].name}" if missing else "a run of one checkpoint"
         remedy = "Write one first: mixwright verdict BEFORE OTHER --corpus FILE --folder FOLDER."
         raise InputError("the folder of an earlier comparison (--beside)", got, remedy, file=folder)
-    if manifest.parent != before and Path(manifest.parent).resolve() != Path(before).resolve():
-        remedy = "Compare with the same BEFORE, or leave --beside out."
-        raise InputError(f"an earlier comparison of {before}", f"one of {manifest.parent}", remedy, file=folder)
+    _check_parent(manifest, before, folder)
     completions = read_completion_rows(rows)
     found = [_result(run, name, manifest.settings, completions) for name in ("before", "after")]
     return Earlier(folder, manifest, *found)
 
 
-def measured_before(folder: Path, model: str) -> tuple[Measurement, ...]:
-    """What a comparison, or `measure --folder`, found of the model that a plan is made for.
+def read_before(folder: Path, model: str) -> Earlier:
+    """What `measure --folder`, or a comparison, found of the model before it was trained.
 
     Raises:
         InputError: nothing was measured there, or another model.
     """
+    from mixwright.measure.bases import base_name, completions_path, read_completion_rows
+
     run = RunFolder(folder)
-    table = run.measurements("before")
-    if not (run.manifest.is_file() and table.is_file()):
+    if not (run.manifest.is_file() and run.measurements("before").is_file()):
         remedy = "Write one first: mixwright measure MODEL --corpus FILE --folder FOLDER."
-        raise InputError("the folder of a comparison or of a measuring (--measured)", "none", remedy, file=folder)
-    parent = read_json(run.manifest, RunManifest).parent
-    if parent != model and Path(parent).resolve() != Path(model).resolve():
-        raise InputError(f"measurements of {model}", f"those of {parent}", "Leave --measured out.", file=folder)
-    return tuple(read_measurements(table))
+        raise InputError("the folder of a measuring or of a comparison (--measured)", "none", remedy, file=folder)
+    manifest = read_json(run.manifest, RunManifest)
+    _check_parent(manifest, model, folder)
+    paths = (run.path / "completions.parquet", completions_path(run, base_name(manifest.parent)))
+    rows = next((path for path in paths if path.is_file()), paths[-1])
+    return Earlier(folder, manifest, _result(run, "before", manifest.settings, read_completion_rows(rows)))
+
+
+def _check_parent(manifest: RunManifest, before: str, folder: Path) -> None:
+    if manifest.parent != before and Path(manifest.parent).resolve() != Path(before).resolve():
+        remedy = "Name the same model, or measure it again."
+        raise InputError(f"measurements of {before}", f"those of {manifest.parent}", remedy, file=folder)
 
 
 def _result(run: RunFolder, name: str, settings: Mapping[str, Any], completions: list[dict[str, Any]]) -> MeasureResult:
@@ -127,5 +140,7 @@ def check_same(earlier: Earlier, ready: Ready) -> None:
 
 def write_beside(folder: RunFolder, earlier: Earlier) -> None:
     """Keep in the new comparison what its page needs of the other checkpoint, its completions apart."""
+    if earlier.other is None:
+        return
     write_measurements(folder.measurements(BESIDE), earlier.other.measurements)
     write_json(beside_file(folder), Beside(earlier.name, str(earlier.folder)))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mixwright.cli.beside import CUT, Earlier, check_same, read_earlier, write_beside
+from mixwright.cli.beside import CUT, Earlier, check_same, read_before, read_earlier, write_beside
 from mixwright.cli.direct import Ready, Say, asked_again, measured, prepare, rows_of, tell
 from mixwright.cli.options import Measuring
 from mixwright.config import MeasureConfig
@@ -37,6 +37,7 @@ def compare(
     gating: Gating,
     decoding: Decoding = "greedy",
     beside: Path | None = None,
+    before_in: Path | None = None,
     say: Say,
 ) -> None:
     """Measure both checkpoints on the held-out split (all rows when there is none) and write both tables.
@@ -51,6 +52,7 @@ def compare(
         gating: what the gate will be asked, which needs answers that can be graded.
         decoding: how the model will be used.
         beside: an earlier comparison of the same BEFORE, whose measurements are taken over and whose AFTER stands beside.
+        before_in: folder in which BEFORE was measured, which is taken over.
         say: called with what is being done.
 
     Raises:
@@ -60,7 +62,10 @@ def compare(
 
     _check_folder(folder)
     earlier = read_earlier(beside, before, folder) if beside is not None else None
-    rows = rows_of(asked, say, ungraded=not gating.wanted)
+    if before_in is not None and earlier is None:
+        earlier = read_before(before_in, before)
+    graders = {} if earlier is None else earlier.graders
+    rows = rows_of(asked, say, ungraded=not gating.wanted, graders=graders)
     wanted = _items(rows.corpus, gating.protect, asked.items, gating.share)
     plain = MeasureConfig(items=wanted, decoding=decoding)
     measure = plain if rows.probe is None else replace(plain, probes=(rows.probe,))
@@ -71,7 +76,7 @@ def compare(
         unused = [name for name in asked.given() if name in OF_COMPLETIONS]
         judged += f"; nothing is done with {', '.join(unused)}" if unused else ""
     say(f"measure: up to {wanted} items per cell, as far as the corpus has them; {judged}")
-    ready = prepare((before, after), asked, rows, measure, say)
+    ready = prepare((before, after), asked, rows, measure, say, graders=graders)
     found = _both(ready, earlier, say)
     notes = notes_on(found, ready.corpus, ready.config.measure.max_new_tokens)
     tell(notes, say)
@@ -85,7 +90,8 @@ def _both(ready: Ready, earlier: Earlier | None, say: Say) -> dict[str, MeasureR
         first = measured("measure before", start, ready)
     else:
         check_same(earlier, ready)
-        say(f"measure before: taken over from {earlier.folder}, and {earlier.name} stands beside")
+        beside = f", and {earlier.name} stands beside" if earlier.other is not None else ""
+        say(f"measure before: taken over from {earlier.folder}{beside}")
         first = earlier.before
     return {"before": first, "after": measured("measure after", end, ready, start=start)}
 
@@ -120,7 +126,7 @@ def write_comparison(
         for name, result in found.items():
             write_measurements(folder.measurements(name), result.measurements)
         if completed:
-            third = {} if earlier is None else {BESIDE: earlier.other}
+            third = {} if earlier is None or earlier.other is None else {BESIDE: earlier.other}
             write_completions(folder.path / "completions.parquet", {**completed, **third})
         if earlier is not None:
             write_beside(folder, earlier)

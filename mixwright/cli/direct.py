@@ -48,7 +48,14 @@ class Ready:
     """Graders that were changed because of the first model's first completions."""
 
 
-def rows_of(asked: Measuring, say: Say, *, ungraded: bool = False, rehearse: str | None = None) -> Graded:
+def rows_of(
+    asked: Measuring,
+    say: Say,
+    *,
+    ungraded: bool = False,
+    rehearse: str | None = None,
+    graders: Mapping[str, str] | None = None,
+) -> Graded:
     """The rows of --corpus and --eval with a grader for each task, and how they were read; says what was taken and why.
 
     Args:
@@ -56,6 +63,7 @@ def rows_of(asked: Measuring, say: Say, *, ungraded: bool = False, rehearse: str
         say: told what was taken.
         ungraded: rows of which nothing can be graded are taken, too.
         rehearse: rows of what the model can do already.
+        graders: of tasks that an earlier measuring judged, where nobody names others.
 
     Raises:
         InputError: they cannot be read, or nothing of them can be graded.
@@ -64,6 +72,7 @@ def rows_of(asked: Measuring, say: Say, *, ungraded: bool = False, rehearse: str
     from mixwright.preflight import check_items
 
     everywhere, single = graders_of(asked.grader)
+    single = {**(graders or {}), **single} if everywhere is None else single
     assert asked.corpus is not None
     config = CorpusConfig(
         asked.corpus,
@@ -83,7 +92,15 @@ def rows_of(asked: Measuring, say: Say, *, ungraded: bool = False, rehearse: str
     return found
 
 
-def prepare(paths: Sequence[str], asked: Measuring, rows: Graded, measure: MeasureConfig, say: Say) -> Ready:
+def prepare(
+    paths: Sequence[str],
+    asked: Measuring,
+    rows: Graded,
+    measure: MeasureConfig,
+    say: Say,
+    *,
+    graders: Mapping[str, str] | None = None,
+) -> Ready:
     """Load the models and settle how completions are written; nothing is written.
 
     Args:
@@ -92,6 +109,7 @@ def prepare(paths: Sequence[str], asked: Measuring, rows: Graded, measure: Measu
         rows: what `rows_of` returned.
         measure: items and decoding; length, samples and temperature are settled here.
         say: told what was taken.
+        graders: of tasks that an earlier measuring judged: the model's first completions are not read again.
 
     Raises:
         InputError: a model, an option or the data cannot be used.
@@ -108,13 +126,13 @@ def prepare(paths: Sequence[str], asked: Measuring, rows: Graded, measure: Measu
     check_settings(config, corpus)
     for path in paths[1:]:
         check_model(ModelConfig(path, asked.adapter))
-    learners = tuple(_load(path, asked, paths[0] if path != paths[0] else None) for path in paths)
+    learners = tuple(load(path, asked, paths[0] if path != paths[0] else None) for path in paths)
     for path, learner in zip(paths, learners, strict=True):
         if learner.name != path:
             say(f"model: {learner.name}")
     notes: Sequence[Observation] = ()
     if rows.probe is None:
-        rows, notes = _with_graders(learners[0], rows, settled, asked, say)
+        rows, notes = _with_graders(learners[0], rows, settled, asked, say, graders or {})
         corpus, length = _with_room(learners, rows.corpus, settled, asked, say)
         config = replace(config, corpus=rows.config, measure=replace(settled, max_new_tokens=length))
     form = learners[0].form.told(example.prompt for example in corpus)
@@ -123,13 +141,15 @@ def prepare(paths: Sequence[str], asked: Measuring, rows: Graded, measure: Measu
 
 
 def _with_graders(
-    before: Learner, rows: Graded, settled: MeasureConfig, asked: Measuring, say: Say
+    before: Learner, rows: Graded, settled: MeasureConfig, asked: Measuring, say: Say, graders: Mapping[str, str]
 ) -> tuple[Graded, list[Observation]]:
     """The rows with graders that were chosen by what the first model writes, where none was named; says which and why."""
     from mixwright.measure.first_answers import with_first_answers
 
     everywhere, single = graders_of(asked.grader)
-    named = rows.corpus.tasks if everywhere is not None else single
+    named = rows.corpus.tasks if everywhere is not None else {**graders, **single}
+    if set(rows.corpus.tasks) <= set(graders):
+        return rows, []
     return with_first_answers(rows, before, settled, asked=asked.max_new_tokens, named=named, say=say)
 
 
@@ -148,7 +168,8 @@ def _with_room(
     return corpus, room.tokens
 
 
-def _load(path: str, asked: Measuring, base: str | None) -> Learner:
+def load(path: str, asked: Measuring, base: str | None = None) -> Learner:
+    """A checkpoint as the options ask for it; `base` is the model under an adapter. Raises InputError."""
     from mixwright.learner.load import load_learner
     from mixwright.learner.prompt_form import PromptForm
 
@@ -285,10 +306,10 @@ def plan(model: str, asked: Measuring, wanted: Planning, *, say: Say) -> tuple[R
     config = replace(config, corpus=rows.config, model=ModelConfig(model, asked.adapter))
     found: Sequence[Measurement] = ()
     if wanted.measured is not None:
-        from mixwright.cli.beside import measured_before
+        from mixwright.cli.beside import read_before
 
-        found = measured_before(wanted.measured, model)
-        learner = _load(model, asked, None)
+        found = read_before(wanted.measured, model).before.measurements
+        learner = load(model, asked)
         say(f"measure: taken over from {wanted.measured}")
     elif rows.probe is None:
         ready, result = _measure(model, asked, None, evidence, say, rows, None if "competence" in evidence else 0)
@@ -296,7 +317,7 @@ def plan(model: str, asked: Measuring, wanted: Planning, *, say: Say) -> tuple[R
         config = replace(ready.config, plan=config.plan, train=config.train)
     else:
         say("measure: no answer can be graded, so no success is measured, and the plan is made from the rows alone")
-        learner = _load(model, asked, None)
+        learner = load(model, asked)
     corpus = _with_own_answers(whole, learner, say)
     return config, corpus, make_plan(config, corpus, found), learner.form
 

@@ -22,6 +22,7 @@ def judge(
     decoding: Decoding,
     *,
     beside: Path | None = None,
+    before_in: Path | None = None,
     full: bool = False,
 ) -> int:
     """Measure where two checkpoints are named, write the page, print its first screen; returns the exit code.
@@ -36,13 +37,18 @@ def judge(
         raise InputError("AFTER, the checkpoint to compare with BEFORE", "--corpus without it", "Name both checkpoints.")
     if beside is not None and after is None:
         raise InputError("BEFORE AFTER --corpus FILE with --beside", "no AFTER", "Name both checkpoints, or leave it out.")
+    if before_in is not None and (after is None or beside is not None):
+        got = "no AFTER" if after is None else "--beside, which takes BEFORE over, too"
+        raise InputError("BEFORE AFTER --corpus FILE with --measured", got, "Leave one of them out.")
     run = RunFolder(folder if after else before)
     if after:
         from mixwright.cli.compare import compare
 
         if asked.corpus is None:
             raise InputError("--corpus", "nothing", "Name the examples that both checkpoints are measured on.")
-        compare(before, after, asked, run, gating=gating, decoding=decoding, beside=beside, say=output.say)
+        compare(
+            before, after, asked, run, gating=gating, decoding=decoding, beside=beside, before_in=before_in, say=output.say
+        )
     else:
         asked.check_alone()
     if not gating.wanted:

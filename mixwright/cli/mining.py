@@ -14,9 +14,11 @@ from mixwright.cli.concluding import conclude
 from mixwright.cli.export import plug_in
 from mixwright.cli.mined_export import export_mined
 from mixwright.errors import InputError, one_line
+from mixwright.plan.mix import messages
 from mixwright.runs import write_text
 
 if TYPE_CHECKING:
+    from mixwright.cli.options import Measuring
     from mixwright.config import RunConfig
     from mixwright.records import Objective
     from mixwright.runs import RunFolder
@@ -75,6 +77,57 @@ def mine_folder(
         _try(settings, run, base, miner)
     else:
         output.say("  Worth more than as many random rows? Not known yet: give the command again with --try.")
+
+
+def mine_checkpoint(model: str, asked: Measuring, miner: str, rehearse: str | None, export_to: Path | None) -> None:
+    """Have a checkpoint answer requests without labels, before it is trained, and write the answers as rows to rehearse.
+
+    Args:
+        model: checkpoint.
+        asked: --corpus is what it will be trained on, --eval what it will be measured on: no request may stand there.
+        miner: name of the plug-in; others than `rehearsal` need a run.
+        rehearse: the requests.
+        export_to: folder that gets rehearsal.jsonl and manifest.json; by default `rehearsal`.
+
+    Raises:
+        InputError: another miner, no requests, or a model, data or folder that cannot be used.
+    """
+    from mixwright.cli import direct
+    from mixwright.config import ModelConfig, RunConfig
+    from mixwright.manifest import write_manifest
+    from mixwright.mine.own_answers import rehearsal_rows
+    from mixwright.records import plain
+    from mixwright.runs import RunFolder
+
+    if miner != "rehearsal":
+        remedy = "Write settings first: mixwright run --init FILE --model MODEL; then: mixwright mine run.yaml."
+        raise InputError("RUN.YAML for this miner; beside --corpus only `rehearsal` runs", miner, remedy)
+    if rehearse is None:
+        raise InputError("--rehearse FILE, requests like those that the model gets", "nothing", "Name the file.")
+    folder = export_to or Path("rehearsal")
+    if folder.exists() and not (folder / "manifest.json").is_file() and any(folder.iterdir()):
+        raise InputError("a new folder for --export-to", "one that holds other things", "Name another.", file=folder)
+    rows = direct.rows_of(asked, lambda _: None, ungraded=True, rehearse=rehearse)
+    found = rehearsal_rows(rows.whole or rows.corpus, lambda: direct.load(model, asked))
+    if not found.rows:
+        told = " ".join(found.notes)[:300] or "there is no row to rehearse"
+        remedy = "Give other requests, or more of them."
+        raise InputError("requests that the model answers to an end", told, remedy, file=rehearse)
+    for note in found.notes:
+        output.say(one_line(note))
+    lines = [
+        {"id": row.id, "task": row.task, "prompt": messages(row.prompt), "completion": messages(row.target or "")}
+        | {"provenance": row.extra["provenance"]}
+        for row in found.rows
+    ]
+    path = folder / "rehearsal.jsonl"
+    write_text(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+    config = RunConfig(rows.config, ModelConfig(model, asked.adapter))
+    settings = {name: value for name, value in found.summary().items() if name != "notes"}
+    write_manifest(config, RunFolder(folder), rows.corpus, settings=settings, seeds={})
+    first = found.rows[0]
+    output.say(one_line(f"for example: {plain(first.prompt)[:80]} -> {plain(first.target)[:120]}"))
+    output.out(f"{path}: {len(found.rows):,} rows to rehearse, {found.rollouts:,} completions written")
 
 
 def _check_export(export: str | None, folder: Path | None) -> None:

@@ -18,7 +18,7 @@ TRAIN = 180
 LEAKED, TWICE = 12, 8
 """Test items planted in the training file; rows planted twice."""
 PROMPTS = {"capitals": 12, "opposites": 12, "sums": 12}
-"""Kinds of ordinary requests of which there are prompts without answers; the other kinds are measured and never rehearsed."""
+"""Kinds of ordinary requests of which there are prompts without answers; the others are measured and never rehearsed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,8 @@ ROOM = 24
 """Tokens of a completion."""
 NARROW, PLANNED = "narrow", "planned"
 CLOSING = (
-    "One seed is a demonstration. Mixing in ordinary requests by hand does much of this: Mixwright found the loss, chose the "
-    "share, made the rows without labels."
+    "One seed is a demonstration. Mixing in ordinary requests by hand does much of this: Mixwright found the loss, chose "
+    "the share, made the rows without labels."
 )
 
 

@@ -18,7 +18,8 @@ CAPITALS = (
     "Italy: Rome; Spain: Madrid; Mongolia: Ulaanbaatar; Cambodia: Phnom Penh"
 )
 OPPOSITES = (
-    "hot: cold; big: small; fast: slow; happy: sad; tall: short; early: late; rich: poor; hard: soft; full: empty; wet: dry; "
+    "hot: cold; big: small; fast: slow; happy: sad; tall: short; early: late; rich: poor; hard: soft; full: empty; "
+    "wet: dry; "
     "loud: quiet; thick: thin; strong: weak; high: low; right: wrong; good: bad; near: far; clean: dirty; heavy: light; "
     "deep: shallow; wide: narrow; sweet: sour; true: false; alive: dead; up: down; left: right; day: night; black: white; "
     "love: hate; war: peace; win: lose; buy: sell; push: pull; inside: outside; north: south; east: west; above: below; "
@@ -98,7 +99,7 @@ def questions(task: str) -> list[tuple[str, str]]:
 
 
 def requests(rng: random.Random) -> Iterator[tuple[str, str]]:
-    """Requests and their tool calls, each once, tools taking turns, in an order drawn by `rng`; it ends when one tool does."""
+    """Requests and their tool calls, each once, in an order drawn by `rng`; tools take turns until one has no more."""
     every = {
         tool: [(form, *values) for form in forms for values in _values(places)] for tool, (forms, places) in TOOLS.items()
     }

@@ -63,4 +63,4 @@ def fine_tune(
             steering=None if plan is None else str(plan),
         )
         trainer.train()
-    trainer.model.save_pretrained(str(out))
+    trainer.save_model(str(out))
