@@ -41,7 +41,9 @@ FLAGS = {
     "plan": flags("RUN.YAML|MODEL", "--dry-run --export --export-to --folder --objective --output --planner --steps"),
     "steer": "RUN.YAML --dry-run --folder",
     "trial": "RUN.YAML --data --folder",
-    "verdict": flags("RUN|BEFORE AFTER", "--cannot-tell --decoding --each --folder --full --gate --protect"),
+    "verdict": flags(
+        "RUN|BEFORE AFTER", "--beside --cannot-tell --decoding --each --folder --full --gate --margin --protect"
+    ),
     "run": "RUN.YAML|TRAIN --dry-run --eval --folder --init --model --objective --output",
     "dial": flags("BASE TUNED", "--alpha --budget --json --keep"),
     "replicates": "RUN|SCORES --json --target",
