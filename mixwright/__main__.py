@@ -70,8 +70,6 @@ REHEARSE_HELP = (
     "answered by the model itself."
 )
 PROMPTS_HELP = "With --corpus and --miner rehearsal: requests like those that the model gets, with or without answers."
-    "With --corpus and --miner rehearsal: requests like those that the model gets; it answers those without answers."
-)
 KEEP_HELP = "With --corpus, for SFT and DPO: task that the plan keeps, whatever was measured. Repeatable."
 MEASURED_HELP = "With --corpus: what `measure --folder`, or a comparison, wrote of the model before, which is taken over."
 FAIL_HELP = "Exit with 3 when anything this grave or graver was seen; never: 0 whatever was seen, for people who read."

@@ -123,8 +123,8 @@ class MeasureConfig:
 
     items: Annotated[Count, _most(1_000_000, "each is sampled several times")] = 32
     """Held-out items per cell."""
-    samples: Annotated[Count, _most(10_000, "the samples of an item are in memory together")] = 8
-    """Sampled completions per item (k of pass@k)."""
+    samples: Annotated[NoneOrMore, _most(10_000, "the samples of an item are in memory together")] = 8
+    """Sampled completions per item (k of pass@k); 0 decodes greedily alone."""
     temperature: Temperature = 1.0
     """Sampling temperature of the sampled completions; greedy decoding does not read it."""
     max_new_tokens: Annotated[Count, Tokens] = 8

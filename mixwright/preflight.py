@@ -62,6 +62,15 @@ def check_settings(config: RunConfig, corpus: Corpus) -> None:
     check_model(config.model)
 
 
+def _check_samples(config: RunConfig) -> None:
+    """Whether something reads samples where none are drawn. Raises InputError."""
+    readers = ["measure.decoding: sampled"] if config.measure.decoding == "sampled" else []
+    if COMPETENCE in catalog.load("planners", config.planner).EVIDENCE and COMPETENCE in config.measure.probes:
+        readers.append(f"the planner {config.planner}")
+    if not config.measure.samples and readers:
+        raise InputError(f"samples, which {readers[0]} reads", "measure.samples: 0", "Ask for at least one.")
+
+
 def check_planner(name: str, objective: str) -> None:
     """Whether a planner can plan for an objective. Raises InputError."""
     can = catalog.load("planners", name).OBJECTIVES
@@ -80,6 +89,7 @@ def check_rows(config: RunConfig, corpus: Corpus) -> None:
     if config.trial.data is None or config.train.objective != "dpo" or has_pairs(corpus):  # else mined pairs are tried
         check_training(config.train.objective, corpus)
     check_rehearsal(config.train.objective, corpus)
+    _check_samples(config)
     outcome = outcome_of(config.measure.probes, config.measure.decoding)
     graded = check_items(corpus) if outcome in GRADED else _check_ungraded(outcome, corpus)
     evidence = catalog.load("planners", config.planner).EVIDENCE

@@ -15,7 +15,7 @@ CANDIDATES = ("exact", "numeric", "final_answer", "includes")
 """Graders that are tried on the completions; all of them give the gold answer 1."""
 SENTENCE = "includes"
 """The one that reads an answer out of a sentence."""
-FEWEST, SHARE = 3, 0.25
+FEWEST, SHARE = 2, 1 / 6
 """Completions, and share of them, that `includes` has to accept beyond the other grader to be taken."""
 NOTHING = 0.1
 """Share of completions up to which a grader accepts almost nothing."""

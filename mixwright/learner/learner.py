@@ -22,7 +22,7 @@ from jinja2 import TemplateError
 from torch import Tensor
 
 from mixwright.errors import InputError, no_room
-from mixwright.learner.batches import left_padded, logits_limit, quiet, row_batches, silent, token_batches
+from mixwright.learner.batches import MAX_TOKENS, left_padded, logits_limit, quiet, row_batches, silent, token_batches
 from mixwright.learner.prompt_form import PromptForm
 
 if TYPE_CHECKING:
@@ -199,7 +199,8 @@ class Learner:
         """Indices of prompts that are sampled together; `sizes`: tokens of one row of each, `rows`: rows of each."""
         if self.batch_size is not None:
             return row_batches(sizes, self.batch_size // rows)
-        return token_batches([rows * size for size in sizes], logits_limit(self.model))
+        last_alone = "logits_to_keep" in self.accepts  # then logits of a row are those of one position
+        return token_batches([rows * size for size in sizes], MAX_TOKENS if last_alone else logits_limit(self.model))
 
     def logprobs(self, prompts: Sequence[Text], completions: Sequence[Sequence[int]]) -> list[list[float]]:
         """Log-probability in nats of each completion token (end token included if it is there), at temperature 1.
