@@ -26,15 +26,15 @@ CHATS: list[dict[str, Any]] = [
 @pytest.mark.parametrize(
     ("rows", "objective", "probes", "planner", "arms"),
     [
-        (PAIRS, "dpo", ("preference",), "proportional", ("uniform",)),
-        (PROSE, "sft", ("held_out_loss",), "proportional", ("uniform",)),
-        (CHATS, "sft", ("held_out_loss",), "proportional", ("uniform",)),
+        (PAIRS, "dpo", ("preference",), "rehearsal", ("uniform",)),
+        (PROSE, "sft", ("held_out_loss",), "rehearsal", ("uniform",)),
+        (CHATS, "sft", ("held_out_loss",), "rehearsal", ("uniform",)),
         (
             [{**row, "task": f"t{place % 2}"} for place, row in enumerate(PROSE)],
             "sft",
             ("held_out_loss",),
-            "temperature",
-            ("uniform", "equal_shares", "steered"),
+            "rehearsal",
+            ("uniform", "equal_shares"),
         ),
         (
             sums(),
@@ -52,7 +52,7 @@ def test_the_objective_and_what_exists_for_it_come_from_the_rows(
     assert code == 0, err
     assert f"Objective: {objective}, because" in err
     config = read_yaml(Path("run.yaml"), RunConfig)
-    assert (config.train.objective, config.measure.probes, config.plan.planner) == (objective, probes, planner)
+    assert (config.train.objective, config.measure.probes, config.planner) == (objective, probes, planner)
     assert config.trial.arms == arms
     assert (config.corpus.graders != {}) == (objective == "grpo")
 
@@ -113,3 +113,21 @@ def test_a_dry_run_leaves_out_what_probes_train_and_says_so(call: Call) -> None:
     code, out, err = call("run", "run.yaml", "--dry-run")
     assert code == 0, err
     assert "without nulls and what the probes transfer, retention will train" in " ".join(out.split())
+
+
+def test_completions_are_trained_on_as_they_are_though_answers_stand_beside_them(call: Call) -> None:
+    """Rows with completions, or that end in the assistant's turn, are for SFT; bare answers are for rewards."""
+    both = [{"prompt": f"{n} + 1 =", "completion": f"That is {n + 1}.", "answer": str(n + 1)} for n in range(40)]
+    turns = [{"messages": row["messages"], "answer": str(n)} for n, row in enumerate(CHATS)]
+    for rows, objective in ((both, "sft"), (turns, "sft"), (sums(), "grpo")):
+        Path("run.yaml").unlink(missing_ok=True)
+        assert call("run", write("rows.jsonl", rows), "--init")[0] == 0
+        assert read_yaml(Path("run.yaml"), RunConfig).train.objective == objective
+
+
+def test_a_checkpoint_gets_no_settings_of_a_tiny_model_and_an_adapter(call: Call) -> None:
+    assert call("run", write("rows.jsonl", PROSE), "--init", "--model", "owner/name")[0] == 0
+    text = Path("run.yaml").read_text(encoding="utf-8")
+    assert not any(f"\n  {name}:" in text for name in ("width", "depth", "heads", "vocabulary", "bases", "warmup"))
+    config = read_yaml(Path("run.yaml"), RunConfig)
+    assert (config.train.adapter, config.train.adapters["lora"]["learning_rate"]) == ("lora", 2e-4)

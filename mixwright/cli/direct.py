@@ -170,11 +170,12 @@ def _with_room(
 
 def load(path: str, asked: Measuring, base: str | None = None) -> Learner:
     """A checkpoint as the options ask for it; `base` is the model under an adapter. Raises InputError."""
-    from mixwright.learner.load import load_learner
+    from mixwright.learner.load import load_learner, merge_adapter
     from mixwright.learner.prompt_form import PromptForm
 
     form = PromptForm(asked.chat_template, asked.system)
-    return load_learner(path, adapter=asked.adapter, base=base, form=form, batch_size=asked.batch_size)
+    options = {"adapter": asked.adapter, "base": base, "batch_size": asked.batch_size}
+    return merge_adapter(load_learner(path, form=form, **options))
 
 
 def _check_samples(measure: MeasureConfig) -> None:

@@ -16,10 +16,13 @@ from mixwright import config as settings
 from mixwright.cli.proposals import Proposal, propose
 from mixwright.config import CorpusConfig, ModelConfig, RunConfig, WarmupConfig
 from mixwright.errors import InputError, one_line
+from mixwright.learner.bases import TINY
 from mixwright.runs import write_text, yaml_text
 
 PLACEHOLDER = "train.jsonl"
 COMMENT_WIDTH = 110
+TINY_ALONE = ("width", "depth", "heads", "vocabulary", "bases", "warmup")
+"""Settings of a model that is built on the spot, which a checkpoint has no use for."""
 WARMUP = WarmupConfig(steps=300)
 """For a tiny model: enough to have something to measure, on short answers."""
 
@@ -51,7 +54,7 @@ def write_settings(
     config = found.config
     if config.model.path == "tiny:" and config.model.warmup is None:
         config = dataclasses.replace(config, model=ModelConfig(warmup=WARMUP))
-    places = {name: _from(getattr(config.corpus, name), path.parent) for name in ("train", "eval")}
+    places = {name: _from(getattr(config.corpus, name), path.parent) for name in ("train", "eval", "rehearse")}
     config = dataclasses.replace(config, corpus=dataclasses.replace(config.corpus, **places))
     head = ["Settings of one run. Every line may be edited; what is left out keeps the default shown here.", *found.notes]
     lines = [f"# {line}" for note in head for line in textwrap.wrap(one_line(note), COMMENT_WIDTH)]
@@ -68,7 +71,10 @@ def _from(source: str | None, folder: Path) -> str | None:
 def _lines(record: Any, depth: int, reasons: Mapping[str, str], place: str = "") -> Iterator[str]:
     """YAML of a settings record, each field under its comment and under the reason for its value."""
     comments, indent = _comments()[type(record).__name__], "  " * depth
+    left = TINY_ALONE if isinstance(record, ModelConfig) and record.path != TINY else ()
     for field in dataclasses.fields(record):
+        if field.name in left:
+            continue
         value = getattr(record, field.name)
         comment = comments.get(field.name) or (_summary(value) if dataclasses.is_dataclass(value) else "")
         comment = re.sub(r"\bNone\b", "null", " ".join(comment.split()))  # as YAML writes it

@@ -31,6 +31,8 @@ PASSES = {"grpo": 4, "sft": 2, "dpo": 1}
 STEPS = {"grpo": (10, 60), "sft": (10, 200), "dpo": (10, 100)}
 RATES = {"grpo": 1e-6, "sft": 2e-5, "dpo": 1e-6}
 """TRL's own learning rates, for checkpoints."""
+LORA = {"rank": 16, "learning_rate": 2e-4}
+"""Adapter of checkpoints in SFT and DPO; ten times the learning rate of all weights, as TRL's documentation has it."""
 TINY_RATES = {"grpo": 5e-4, "sft": 1e-3, "dpo": 5e-4}
 TINY_ROOM = 64
 """Longest completion of a tiny model, tokens: it cannot work anything out at length."""
@@ -82,7 +84,7 @@ def propose(train: str, held_out: str | None, model: str | None, objective: str 
     graders = proposed_graders(bare)
     known = {task: found.grader for task, found in graders.items() if found.grader is not None}
     corpus = read_corpus(dataclasses.replace(named, graders=known)) if known else bare  # so completions become answers
-    chosen, why = _objective(corpus, graders, objective)
+    chosen, why = _objective(corpus, graders, objective, answered=_holds_answers_alone(found, corpus))
     said, read = list[str](), dict[str, str]()
     if chosen != "dpo" and known and model:
         corpus, said, read = _with_model(model, corpus, [task for task in graders if task not in known])
@@ -133,8 +135,22 @@ def _file_columns(train: str) -> list[str]:
     return [str(name) for name in row] if isinstance(row, dict) else []
 
 
-def _objective(corpus: Corpus, graders: Mapping[str, ProposedGrader], asked: str | None) -> tuple[str, str]:
-    """The objective, and why in one sentence. Raises InputError where the rows do not allow it, or any."""
+def _holds_answers_alone(found: Mapping[str, str], corpus: Corpus) -> bool:
+    """Whether the rows are questions with bare answers: without completions, and without an assistant's turn at the end."""
+    if "messages" in found or "text" in found:
+        return False
+    if "target" in found:
+        return found.get("answer") == found["target"]  # `target` beside `input`, which is the answer
+    return found != {} or not corpus.table["answer"].null_count  # generated items have answers
+
+
+def _objective(
+    corpus: Corpus, graders: Mapping[str, ProposedGrader], asked: str | None, *, answered: bool
+) -> tuple[str, str]:
+    """The objective, and why in one sentence; `answered`: the rows hold bare answers and no completions.
+
+    Raises InputError where the rows do not allow it, or any.
+    """
     train = corpus.select(split="train").table
     train = train if len(train) else corpus.table
     without = {name: train[name].null_count for name in ("answer", "target", "chosen", "rejected")}
@@ -149,9 +165,11 @@ def _objective(corpus: Corpus, graders: Mapping[str, ProposedGrader], asked: str
     reasons = {
         "dpo": "the rows are pairs of chosen and rejected",
         "grpo": "the rows are prompts with answers that can be graded",
-        "sft": "the rows have completions" + (f", and {lacking['grpo']}" if ungraded else ""),
+        "sft": "the rows have completions, or end in the assistant's turn"
+        + (f", and {lacking['grpo']}" if ungraded else ""),
     }
-    possible = [name for name, lack in lacking.items() if not lack]
+    order = ("dpo", "grpo", "sft") if answered else ("dpo", "sft", "grpo")
+    possible = [name for name in order if not lacking[name]]
     chosen = asked or next(iter(possible), None)
     if chosen is None or chosen not in possible:
         got = lacking[chosen] if chosen else "; ".join(lacking.values())
@@ -186,12 +204,17 @@ def _sized(config: RunConfig, corpus: Corpus, objective: str, ungraded: set[str]
     plan, trial, arms_why = _arms(corpus, objective, graded=success and not ungraded)
     warmup = Warmup(steps=300 if objective == "grpo" else 100, batch_size=max(8, min(64, CHARACTERS // mean)))
     model = dataclasses.replace(config.model, warmup=warmup) if tiny else config.model
+    if not tiny and objective != "grpo":
+        made = dataclasses.replace(made, adapter="lora", adapters={"lora": LORA})
     comments = {
         "measure.items": f"{len(cells)} {'cell' if len(cells) == 1 else 'cells'} of held-out rows here.",
         "measure.probes": _outcome_told(success, objective),
         "measure.max_new_tokens": room_why,
         "train.steps": f"{steps * prompts / max(rows, 1):.2g} passes over the {rows:,} training rows.",
-        "train.learning_rate": "For a tiny model." if tiny else "TRL's default for this objective; raise it for adapters.",
+        "train.learning_rate": "For a tiny model." if tiny else "TRL's default for this objective, of all weights.",
+        "train.adapter": ""
+        if tiny
+        else "LoRA takes a tenth of the memory, and ten times the learning rate; null: all weights.",
         "plan.planner": arms_why,
         "trial.arms": arms_why,
         "trial.margin": "" if success or objective == "dpo" else "Here in nats per token.",
@@ -206,16 +229,21 @@ def _arms(corpus: Corpus, objective: str, *, graded: bool) -> tuple[PlanConfig, 
     if graded and objective == "grpo":
         return PlanConfig(), TrialConfig(), ""
     if graded and tasks > 1:
-        why = f"{objective.upper()} has no rewards: the plan is weights of tasks."
+        why = f"{objective.upper()}: the plan keeps your own shares, and a share for what the model can do already."
         return PlanConfig(), TrialConfig(nulls=("permuted_weights",)), why
-    if tasks > 1:
-        why = "Success is not measured in every task: the plan flattens the shares of the tasks' sizes."
-        return PlanConfig("temperature"), TrialConfig(nulls=("permuted_weights",)), why
     arms = ("uniform", "equal_shares") if cells > 1 else ("uniform",)
+    if tasks > 1:
+        why = (
+            "Success is not measured in every task, so nothing is known to be lost: the plan keeps your own shares, and "
+            "trains as uniform does. Name tasks to keep (plan.options: {keep: [...]}) or rows of them (corpus.rehearse), "
+            "and add the arm steered."
+        )
+        return PlanConfig(), TrialConfig(arms=arms, nulls=()), why
     why = (
-        "One task: there are no weights to plan, so training is compared with not training. A column task would change that."
+        "One task: there are no weights to plan, so training is compared with not training. A column task, or rows of what "
+        "the model can do already (corpus.rehearse), would change that."
     )
-    return PlanConfig("proportional"), TrialConfig(arms=arms, nulls=()), why
+    return PlanConfig("proportional" if objective == "grpo" else None), TrialConfig(arms=arms, nulls=()), why
 
 
 def _outcome_told(success: bool, objective: str) -> str:

@@ -69,6 +69,13 @@ def load_learner(
     return learner
 
 
+def merge_adapter(learner: Learner) -> Learner:
+    """The learner with a PEFT adapter added to the weights, which saves its products at every token; others as they are."""
+    if hasattr(learner.model, "merge_and_unload"):
+        learner.model = learner.model.merge_and_unload()
+    return learner
+
+
 def load_base(model: ModelConfig, path: str) -> Learner:
     """A starting model of a run, or one that was trained from it, with the adapter and the form that the settings name.
 

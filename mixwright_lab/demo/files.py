@@ -17,7 +17,7 @@ TRAIN = 180
 """Training rows, all of the new task."""
 LEAKED, TWICE = 12, 8
 """Test items planted in the training file; rows planted twice."""
-PROMPTS = {"capitals": 12, "opposites": 12, "sums": 12}
+PROMPTS = {"capitals": 12, "opposites": 12, "past_tenses": 12, "sums": 12}
 """Kinds of ordinary requests of which there are prompts without answers; the others are measured and never rehearsed."""
 
 

@@ -7,7 +7,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -85,11 +85,25 @@ class Demo:
         codes[PLANNED] = self.step("gate, planned", lambda: command("verdict", model, self.models[PLANNED], *planned))
         say(f"Exit code {codes[PLANNED]}: 0 is a pass, 3 is damage, 4 cannot tell.\n\n{CLOSING}")
         if full:
-            from mixwright_lab.demo.by_hand import try_by_hand
-
-            try_by_hand(self, tests)
+            self.by_hand((*tests, "--items", 30, *gate, "--measured", before))
         self.finish(codes)
         return 0
+
+    def by_hand(self, options: tuple[object, ...]) -> None:
+        """Train and judge what people try by hand."""
+        from mixwright_lab.demo.by_hand import try_by_hand
+        from mixwright_lab.demo.training import fine_tune
+
+        def train(rate: float, out: Path) -> None:
+            how = replace(self.training, learning_rate=rate * self.training.learning_rate)
+            self.step(f"train, {out.name}", lambda: fine_tune(MODEL, self.files.train, out, how, seed=self.seed) or 0)
+
+        def judge(model: Path, told: str) -> None:
+            say(f"\nBy hand: {told}.")
+            place = ("--folder", self.folder / model.name)
+            self.step(f"gate, {model.name}", lambda: command("verdict", MODEL, model, *options, *place))
+
+        try_by_hand(NARROW, self.models[NARROW], train, judge)
 
     @property
     def models(self) -> Mapping[str, Path]:

@@ -146,6 +146,9 @@ def _own_told(task: str, own: Mapping[str, float]) -> str:
 
 def _whole(found: Mapping[str, float], known: Mapping[str, _Known], own: Mapping[str, float]) -> str:
     """What the plan does, in a sentence or two."""
+    if set(found) <= set(known):
+        text = "The model can do all of your tasks already: small ones get more than their share of your rows"
+        return f"{text}, and none less than three quarters of it."
     part = sum(weight for task, weight in found.items() if task in known)
     text = (
         f"{part:.0%} of the draws keep what the model can do already ({', '.join(t for t in found if t in known) or 'none'})"

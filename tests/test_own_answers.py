@@ -1,0 +1,123 @@
+"""Rows to rehearse: own answers that ended, room that grows, and nothing that stands in the held-out rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mixwright.config import CorpusConfig
+from mixwright.corpus import Corpus, read_corpus
+from mixwright.errors import InputError
+from mixwright.learner.learner import Completion
+from mixwright.mine.own_answers import (
+    answer_prompts,
+    check_rehearsal,
+    read_rows,
+    rehearsal_rows,
+    usable_prompts,
+    write_rows,
+)
+from mixwright.records import Example, plain
+
+
+class Answers:
+    """A model whose answers are as long as the prompt says, in words: `12 x` is answered by twelve words."""
+
+    name = "told"
+
+    def __init__(self) -> None:
+        self.rooms: list[tuple[int, int]] = []
+
+    def sample(self, prompts: Sequence[Any], *, max_new_tokens: int, **_: Any) -> list[list[Completion]]:
+        self.rooms.append((len(prompts), max_new_tokens))
+        made = []
+        for prompt in prompts:
+            words = int(plain(prompt).split()[0])
+            ended = words < max_new_tokens
+            made.append([Completion(" ".join(["so"] * min(words, max_new_tokens)), (1,), (0.0,), ended)])
+        return made
+
+
+def rows(task: str, lengths: Sequence[int]) -> list[Example]:
+    return [Example(f"{task}{n}", task, f"{words} {task} {n}", split="rehearse") for n, words in enumerate(lengths)]
+
+
+def test_tasks_whose_answers_are_cut_get_twice_the_room_and_others_do_not() -> None:
+    """short: 3 of 4 end within 32, so no more is tried; long: two end within 64, all four within 128."""
+    model = Answers()
+    found = answer_prompts(model, rows("short", (3, 5, 7, 90)) + rows("long", (40, 60, 100, 100)), max_new_tokens=256)  # type: ignore[arg-type]
+    assert model.rooms == [(8, 32), (4, 64), (2, 128)]
+    assert found.finished == {"short": 3, "long": 4}
+    assert found.room == {"short": 32, "long": 128}
+    assert found.rollouts == 14
+    assert [plain(row.target).count("so") for row in found.rows] == [3, 5, 7, 40, 60, 100, 100]
+    assert {row.extra["parents"][0] for row in found.rows} == {row.id.removesuffix(":own") for row in found.rows}
+
+
+def test_the_room_ends_at_the_limit_and_empty_answers_are_none() -> None:
+    model = Answers()
+    found = answer_prompts(model, rows("endless", (500, 500, 0)), max_new_tokens=100)  # type: ignore[arg-type]
+    assert model.rooms == [(3, 32), (3, 64), (3, 100)]
+    assert found.rows == ()
+    assert "0 of 3 prompts ended within 100 tokens" in found.told()[0]
+
+
+def corpus(tmp_path: Path, prompts: str) -> Corpus:
+    (tmp_path / "train.jsonl").write_text('{"task": "new", "prompt": "Call Anna now", "completion": "{call}"}\n' * 3)
+    held = "".join(
+        f'{{"task": "old", "prompt": "What is the capital city of the country {name}?", "answer": "x{name}"}}\n'
+        for name in ("Peru", "Chile", "Ghana")
+    )
+    (tmp_path / "eval.jsonl").write_text(held)
+    (tmp_path / "prompts.jsonl").write_text(prompts)
+    places = [str(tmp_path / name) for name in ("train.jsonl", "eval.jsonl", "prompts.jsonl")]
+    return read_corpus(CorpusConfig(*places))
+
+
+def test_no_row_to_rehearse_stands_in_the_held_out_rows_or_twice(tmp_path: Path) -> None:
+    asked = [
+        '{"task": "old", "prompt": "what is the capital  city of the country PERU?"}',  # held out, in other letters
+        '{"task": "old", "prompt": "Please tell me. What is the capital city of the country Chile? Thank you very much."}',
+        '{"task": "old", "prompt": "What is the capital city of the country Italy?"}',
+        '{"task": "old", "prompt": "What is the capital city of the country Italy?"}',
+        '{"task": "new", "prompt": "Call Anna now"}',
+        '{"task": "chat", "prompt": "Say hello to me", "completion": "Hello!"}',
+    ]
+    read = corpus(tmp_path, "\n".join(asked) + "\n")
+    found = usable_prompts(read)
+    assert [plain(row.prompt) for row in found.open] == ["What is the capital city of the country Italy?"]
+    assert [plain(row.target) for row in found.ready] == ["Hello!"]
+    assert [note.split(" rows")[0] for note in found.notes] == ["2 of 6", "2 of 6"]
+    assert {cell.key: cell.count for cell in read.cells()} == {"new": 3}  # they are no training rows
+
+
+def test_rows_to_rehearse_are_trained_on_where_a_plan_names_their_task(tmp_path: Path) -> None:
+    read = corpus(
+        tmp_path, '{"task": "chat", "prompt": "Say hello", "completion": "Hello!"}\n{"task": "old", "prompt": "3 x"}\n'
+    )
+    made = rehearsal_rows(read, Answers)  # type: ignore[arg-type]
+    assert (made.given, made.rollouts, len(made.rows)) == (1, 1, 2)
+    whole = read.with_rehearsal(made.rows)
+    assert {cell.key: (cell.count, cell.rehearsal) for cell in whole.plan_cells()} == {
+        "chat": (0, 1),
+        "new": (3, 0),
+        "old": (0, 1),
+    }
+    assert sorted(row.task for row in whole.training(["old"])) == ["new", "new", "new", "old"]
+    assert [plain(row.target) for row in whole.training(["old"]) if row.task == "old"] == ["so so so"]
+    assert len(whole.training()) == 3
+    write_rows(tmp_path / "rows.parquet", made.rows)
+    assert [row.id for row in read_rows(tmp_path / "rows.parquet")] == [row.id for row in made.rows]
+    assert whole.without_rehearsal().digest() == read.without_rehearsal().digest()
+
+
+def test_rewards_and_pairs_have_no_use_for_own_answers(tmp_path: Path) -> None:
+    read = corpus(tmp_path, '{"task": "old", "prompt": "3 x"}\n')
+    check_rehearsal("sft", read)
+    with pytest.raises(InputError, match="for SFT"):
+        check_rehearsal("grpo", read)
+    with pytest.raises(InputError, match="1 of 1 rows to rehearse without a rejected answer"):
+        check_rehearsal("dpo", read)

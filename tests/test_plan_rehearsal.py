@@ -1,0 +1,193 @@
+"""Plan for SFT and DPO: what is known keeps a share, by the rule worked out by hand; reasons; never a word of RL."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mixwright.config import CorpusConfig, PlanConfig, RunConfig, TrainConfig
+from mixwright.errors import InputError
+from mixwright.plan.planners.rehearsal import Rehearsal
+from mixwright.plan.validate import validate_plan
+from mixwright.preflight import check_planner
+from mixwright.records import Cell, Measurement, Plan, TrainingSetup, from_data, to_data
+
+SETUP = TrainingSetup(20, "sft", 16)
+
+
+def cell(task: str, rows: int, rehearsal: int = 0) -> Cell:
+    return Cell(task, None, rows, rehearsal=rehearsal)
+
+
+def measured(task: str, right: int, items: int = 30, chance: int = 0) -> list[Measurement]:
+    """What the competence probe says of single items: the first `right` are right, `chance` others by the chance rule."""
+    return [
+        Measurement("competence", task, "greedy", float(n < right), 0.0, 1.0, 1, "share", None, f"{task}{n}",
+                    float(items - chance <= n), "chance")
+        for n in range(items)
+    ]  # fmt: skip
+
+
+def plan_of(cells: list[Cell], seen: list[Measurement], setup: TrainingSetup = SETUP, **options: object) -> Plan:
+    plan = Rehearsal(**options).plan(cells, seen, setup)  # type: ignore[arg-type]
+    validate_plan(plan, cells)
+    assert from_data(Plan, to_data(plan)) == plan
+    text = json.dumps(to_data(plan))
+    assert not any(word in text for word in ("hopeless", "too_hard", "reward"))
+    return plan
+
+
+def told(plan: Plan) -> str:
+    return plan.why["stages.0.weights"]
+
+
+def test_known_tasks_without_rows_get_a_quarter_together() -> None:
+    """The pool of the demo: one new task, four known kinds with 12 prompts each. 1 / (4/3), and (1/12) / (4/3) each."""
+    kinds = ("capitals", "opposites", "sums", "tenses")
+    cells = [cell("tools", 180), *(cell(kind, 0, 12) for kind in kinds)]
+    plan = plan_of(cells, [row for kind in kinds for row in measured(kind, 20)] + measured("tools", 0))
+    assert plan.stages[0].weights == pytest.approx({"tools": 0.75, **dict.fromkeys(kinds, 0.0625)}, abs=1e-3)
+    assert plan.stages[0].rehearse == kinds
+    assert "25% of the draws keep" in told(plan)
+    assert "67% right of 30 before" in plan.why["stages.0.weights.capitals"]
+    assert "each drawn about 1.7 times" in plan.why["stages.0.weights.capitals"]  # 320 x .0625 / 12
+
+
+def test_the_task_to_be_taught_is_never_refused() -> None:
+    """2,000 rows at 0 %, four tasks of 60 rows at .06 to .44: shares .8929 and .0268; 1/12 each for those that are known."""
+    shares = {"new": 2000 / 2240, **dict.fromkeys("abcd", 60 / 2240)}
+    seen = measured("new", 0) + [
+        row for task, right in zip("abcd", (2, 8, 10, 13), strict=True) for row in measured(task, right)
+    ]
+    plan = plan_of([cell("new", 2000), *(cell(task, 60) for task in "abcd")], seen)
+    known = [task for task in "abcd" if "kept" in plan.why[f"stages.0.weights.{task}"]]
+    assert known == ["b", "c", "d"]  # 2 of 30 is not shown to be above chance
+    wanted = {task: max(shares[task], 1 / 9) if task in known else shares[task] for task in shares}
+    total = sum(wanted.values())
+    assert plan.stages[0].weights == pytest.approx({task: w / total for task, w in wanted.items()}, abs=2e-4)
+    assert all(plan.stages[0].weights[task] >= 0.75 * shares[task] - 1e-4 for task in shares)
+    assert plan.stages[0].rehearse == ()
+
+
+@pytest.mark.parametrize(
+    ("cells", "seen", "reason"),
+    [
+        ([cell("only", 100)], measured("only", 20), "one task"),
+        ([cell("a", 300), cell("b", 100)], measured("a", 0) + measured("b", 0), "no task was shown to be right"),
+        ([cell("a", 300), cell("b", 100)], [], "no success was measured"),
+        ([cell("a", 1000), cell("b", 1)], measured("a", 2), "no task was shown to be right"),
+    ],
+    ids=["one task", "nothing known", "loss only", "skewed and unmeasured"],
+)
+def test_where_nothing_is_to_be_kept_the_shares_are_the_users(
+    cells: list[Cell], seen: list[Measurement], reason: str
+) -> None:
+    plan = plan_of(cells, seen)
+    total = sum(own.count for own in cells)
+    assert plan.stages[0].weights == pytest.approx({own.task: own.count / total for own in cells}, abs=1e-4)
+    assert reason in told(plan)
+    assert plan.stages[0].rehearse == ()
+
+
+def test_everything_known_and_a_file_skewed_a_thousandfold() -> None:
+    """Shares .999 and .001: the small one gets (1/6) / (.999 + 1/6), as far as 4 draws of each of its 2 rows allow."""
+    plan = plan_of(
+        [cell("big", 2000), cell("small", 2)], measured("big", 25) + measured("small", 25), TrainingSetup(100, "sft", 16)
+    )
+    assert plan.stages[0].weights == pytest.approx({"big": 1 - 8 / 1600, "small": 8 / 1600}, abs=1e-4)
+    assert "all of your tasks already" in told(plan)
+    rich = plan_of([cell("big", 2000), cell("small", 500)], measured("big", 25) + measured("small", 25))
+    assert rich.stages[0].weights == pytest.approx({"big": 0.8, "small": 0.2}, abs=1e-4)  # both above 1/6 already
+
+
+def test_what_a_small_table_cannot_hold_goes_to_other_known_tasks_and_at_last_back() -> None:
+    """320 draws: 2 rows hold 8 of them (2.5 %); the other kind takes the rest of the quarter, 22.5 % of 40 rows at most."""
+    cells = [cell("new", 500), cell("few", 0, 2), cell("many", 0, 40)]
+    weights = plan_of(cells, measured("few", 20) + measured("many", 20)).stages[0].weights
+    assert weights == pytest.approx({"new": 0.75, "few": 0.025, "many": 0.225}, abs=1e-3)
+    short = plan_of([cell("new", 500), cell("few", 0, 2)], measured("few", 20))
+    assert short.stages[0].weights == pytest.approx({"new": 0.975, "few": 0.025}, abs=1e-3)
+    assert "go back to the other tasks" in told(short)
+
+
+def test_rows_to_rehearse_are_drawn_only_where_the_training_rows_are_too_few() -> None:
+    enough = plan_of([cell("new", 900), cell("old", 100, 50)], measured("old", 20), TrainingSetup(5, "sft", 16))
+    assert enough.stages[0].rehearse == ()
+    assert "50 rows" not in enough.why["stages.0.weights.old"]
+    few = plan_of([cell("new", 900), cell("old", 5, 50)], measured("old", 20))
+    assert few.stages[0].rehearse == ("old",)
+
+
+def test_a_known_task_of_which_nobody_has_rows_is_named() -> None:
+    plan = plan_of([cell("new", 200), cell("a", 0, 30)], measured("a", 20) + measured("plurals", 28))
+    assert set(plan.stages[0].weights) == {"new", "a"}
+    assert "Not rehearsed, because there are no rows of it: plurals" in told(plan)
+    assert plan.stages[0].weights["a"] == pytest.approx(0.25, abs=1e-3)
+
+
+def test_keep_and_given_rows_count_without_measurements() -> None:
+    plan = plan_of([cell("a", 300), cell("b", 100)], [], keep=["b"])
+    assert plan.stages[0].weights == pytest.approx({"a": 0.75 / (0.75 + 1 / 3), "b": (1 / 3) / (0.75 + 1 / 3)}, abs=1e-4)
+    given = plan_of([cell("a", 300), cell("chat", 0, 100)], [])
+    assert given.stages[0].weights == pytest.approx({"a": 0.75, "chat": 0.25}, abs=1e-4)
+    with pytest.raises(InputError, match=r"keep.*a, b"):
+        plan_of([cell("a", 300), cell("b", 100)], [], keep=["c"])
+
+
+def test_preferences_are_planned_like_completions() -> None:
+    plan = plan_of([cell("a", 900), cell("b", 100)], measured("b", 20), TrainingSetup(20, "dpo", 8))
+    assert plan.stages[0].objective == "dpo"
+    assert plan.stages[0].monitors == ("displacement",)
+    assert plan.stages[0].weights["b"] == pytest.approx((1 / 3) / (0.9 + 1 / 3), abs=1e-3)
+
+
+def test_chance_is_no_knowledge() -> None:
+    """20 of 30 right, and the chance rule right on 18: not shown to be above. 29 of 30 is."""
+    cells = [cell("new", 500), cell("yes_no", 0, 100)]
+    kept = plan_of([cells[0], Cell("yes_no", None, 400)], measured("yes_no", 20, chance=18))
+    assert "shares are those of your rows" in told(kept)
+    assert (
+        "kept"
+        in plan_of([cells[0], Cell("yes_no", None, 400)], measured("yes_no", 29, chance=15)).why["stages.0.weights.yes_no"]
+    )
+
+
+tasks = st.dictionaries(
+    st.sampled_from("abcdef"), st.tuples(st.integers(0, 3000), st.integers(0, 60), st.integers(0, 30)), min_size=1
+)
+
+
+@given(tasks, st.integers(1, 400), st.integers(1, 64))
+def test_no_task_falls_under_three_quarters_of_its_own_share(
+    known: dict[str, tuple[int, int, int]], steps: int, batch: int
+) -> None:
+    cells = [cell(task, rows, spare) for task, (rows, spare, _) in known.items()]
+    if not sum(own.count for own in cells):
+        return
+    seen = [row for task, (*_, right) in known.items() for row in measured(task, right)]
+    plan = plan_of(cells, seen, TrainingSetup(steps, "sft", batch))
+    weights, total = plan.stages[0].weights, sum(own.count for own in cells)
+    assert sum(weights.values()) == pytest.approx(1)
+    for own in cells:
+        weight = weights.get(own.task, 0.0)
+        assert weight >= 0.75 * own.count / total - 1e-3
+        rows = own.count + (own.rehearsal if own.task in plan.stages[0].rehearse else 0)
+        new = "kept" not in plan.why.get(f"stages.0.weights.{own.task}", "")
+        assert (
+            new
+            or not rows
+            or weight * steps * batch <= max(4 * rows, steps * batch * own.count / total) + 1e-3 * steps * batch
+        )
+
+
+def test_the_planner_of_an_objective_and_one_that_cannot_plan_it() -> None:
+    bare = CorpusConfig("rows.jsonl")
+    names = [RunConfig(bare, train=TrainConfig(objective=one)).planner for one in ("grpo", "sft", "dpo")]
+    assert names == ["difficulty", "rehearsal", "rehearsal"]
+    assert RunConfig(bare, plan=PlanConfig("temperature"), train=TrainConfig(objective="sft")).planner == "temperature"
+    with pytest.raises(InputError, match=r"planner for sft.*difficulty.*rehearsal"):
+        check_planner("difficulty", "sft")
+    check_planner("proportional", "dpo")
