@@ -121,3 +121,10 @@ def test_rewards_and_pairs_have_no_use_for_own_answers(tmp_path: Path) -> None:
         check_rehearsal("grpo", read)
     with pytest.raises(InputError, match="1 of 1 rows to rehearse without a rejected answer"):
         check_rehearsal("dpo", read)
+
+
+def test_rows_to_rehearse_that_name_no_task_are_one_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "train.jsonl").write_text('{"instruction": "Sort 3 1 2", "output": "1 2 3"}\n')
+    (tmp_path / "prompts.jsonl").write_text('{"instruction": "Say hello"}\n')
+    read = read_corpus(CorpusConfig(str(tmp_path / "train.jsonl"), rehearse=str(tmp_path / "prompts.jsonl"), eval_share=0.0))
+    assert {(row.task, row.split) for row in read} == {("all", "train"), ("rehearse", "rehearse")}

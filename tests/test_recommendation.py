@@ -242,7 +242,11 @@ def test_every_advice_has_a_next_step(tmp_path: Path, seen: TrialSeen | PairSeen
     step, *more = steps_of(RunFolder(tmp_path), recommend(seen), seen)
     assert step.text
     assert [step.text for step in more] == (
-        ["mixwright plan run.yaml --export FORMAT"] if advice.startswith("train") else []
+        ["mixwright plan run.yaml --export FORMAT"]
+        if advice.startswith("train")
+        else ["mixwright plan BEFORE --corpus TRAIN --eval FILE --objective sft --rehearse REQUESTS"]
+        if advice == "do not ship" and seen.graded
+        else []
     )
     if advice == "keep uniform":
         assert step.text == "steering=None"
@@ -279,7 +283,8 @@ def test_the_name_and_the_command_are_those_of_the_manifest(tmp_path: Path) -> N
     found, seen = recommended(run)
     assert found is not None
     assert found.sentence == "Do not ship step-500: products level 1 is damaged."
-    assert [step.text for step in steps_of(run, found, seen)] == [f"{command} --full"]
+    kept = "mixwright plan base --corpus TRAIN --eval eval.jsonl --objective sft --rehearse REQUESTS"
+    assert [step.text for step in steps_of(run, found, seen)] == [f"{command} --full", kept]
 
 
 def test_the_command_of_a_run_that_was_not_started_by_one_is_that_of_its_folder(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mixwright.cli.beside import CUT, Earlier, check_same, read_before, read_earlier, write_beside
-from mixwright.cli.direct import Ready, Say, asked_again, measured, prepare, rows_of, tell
+from mixwright.cli.direct import Ready, Say, asked_again, measured, other_forms, prepare, rows_of, tell
 from mixwright.cli.options import Measuring
 from mixwright.config import MeasureConfig
 from mixwright.errors import InputError, unknown_name
@@ -79,6 +79,7 @@ def compare(
     ready = prepare((before, after), asked, rows, measure, say, graders=graders)
     found = _both(ready, earlier, say)
     notes = notes_on(found, ready.corpus, ready.config.measure.max_new_tokens)
+    notes += [] if earlier is not None else other_forms(ready.learners[0], ready, found["before"], asked)
     tell(notes, say)
     write_comparison(folder, ready, after, found, [*ready.notes, *notes], earlier, asked_again(ready, found, say))
 

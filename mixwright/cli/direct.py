@@ -234,6 +234,14 @@ def asked_again(ready: Ready, found: Mapping[str, MeasureResult], say: Say) -> R
     return returned(Passes(ready.learners[1], None, ready.config.measure, ready.corpus), before, after)
 
 
+def other_forms(learner: Learner, ready: Ready, found: MeasureResult, asked: Measuring) -> list[Observation]:
+    """A warning where prompts in the other form get clearly more right, and nobody chose one."""
+    from mixwright.measure.other_form import other_form_notes
+
+    chosen, length = asked.chat_template is not None, ready.config.measure.max_new_tokens
+    return other_form_notes(learner, ready.corpus, found, length, chosen=chosen)
+
+
 def tell(notes: Sequence[Observation], say: Say) -> None:
     """Say what measuring noted, one line each."""
     for note in notes:
@@ -360,7 +368,8 @@ def _measure(
     decoding = "sampled" if asked.greedy is False else "greedy"
     ready = prepare((model,), asked, rows, replace(plain, probes=probes, decoding=decoding), say)
     found = measured("measure", ready.learners[0], ready)
-    notes = notes_on({"before": found}, ready.corpus, ready.config.measure.max_new_tokens)
+    length = ready.config.measure.max_new_tokens
+    notes = notes_on({"before": found}, ready.corpus, length) + other_forms(ready.learners[0], ready, found, asked)
     tell(notes, say)
     notes = [*ready.notes, *notes]
     if folder is not None:

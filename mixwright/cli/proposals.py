@@ -107,11 +107,12 @@ def _with_model(model: str, corpus: Corpus, ungraded: Sequence[str]) -> tuple[Co
     """The corpus with graders chosen by the first completions of a model that is here, lines to say, task -> reason."""
     try:
         from mixwright.learner.load import load_learner
+        from mixwright.learner.sources import is_gguf
         from mixwright.measure.first_answers import read_first_answers
 
         lines: list[str] = []
         reasons: dict[str, str] = {}
-        if Path(model).is_dir():  # nothing is downloaded to write settings
+        if Path(model).is_dir() or is_gguf(model):  # nothing is downloaded to write settings
             sizes, learner = dataclasses.replace(MeasureConfig(), items=MOST), load_learner(model)
             found = read_first_answers(learner, corpus, sizes, named=ungraded, say=lines.append)
             corpus = corpus.with_graders({one.task: one.grader for one in found})

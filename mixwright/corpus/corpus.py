@@ -268,7 +268,12 @@ def read_corpus(config: CorpusConfig | str | Path, *, base: Path = Path()) -> Co
         parts.append((config.eval, "eval"))
     if config.rehearse is not None:
         parts.append((config.rehearse, REHEARSE))
-    examples = (row for source, split in parts for row in _examples(source, split, config, base, notes))
+    known = replace(config, task=REHEARSE)  # rows to rehearse that name no task are one of their own
+    examples = (
+        row
+        for source, split in parts
+        for row in _examples(source, split, known if split == REHEARSE else config, base, notes)
+    )
     table = gather(examples, config.eval_share)
     folder = None if config.train.startswith(GENERATED) else folder_of(config.train, base)
     table = _with_bins(table, notes)

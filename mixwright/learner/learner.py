@@ -129,6 +129,10 @@ class Learner:
         start = self.tokenizer.bos_token_id
         return [self.tokenizer.eos_token_id if start is None else start]
 
+    def with_form(self, form: PromptForm) -> Learner:
+        """The same model, read in another form of prompts."""
+        return Learner(self.model, self.tokenizer, self.name, self.template, form=form, batch_size=self.batch_size)
+
     def check_template(self) -> None:
         """Raises InputError where prompts go through a chat template that does not show them to the model."""
         if self.form.template is not True:

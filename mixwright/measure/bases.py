@@ -13,6 +13,7 @@ from mixwright.config import RunConfig
 from mixwright.errors import one_line
 from mixwright.learner.bases import bases_of, build_bases
 from mixwright.measure.notes import MUCH, UNREAD, nothing_right, write_notes
+from mixwright.measure.other_form import other_form_notes
 from mixwright.records import Measurement, Observation, RunManifest, from_data, to_data
 from mixwright.runs import RunFolder, read_json, read_measurements, write_measurements, write_table
 from mixwright.workers.local import Job, Workers
@@ -85,7 +86,11 @@ def measure_base(job: MeasureJob) -> tuple[float, list[Observation]]:
     if not job.shuffled:
         write_completions(completions_path(run, job.name), {"before": found})
     write_measurements(run.measurements(shuffled_name(job.name) if job.shuffled else job.name), found.measurements)
-    return found.cut, [] if job.shuffled else [note for note in nothing_right([found], corpus) if note.check == UNREAD]
+    if job.shuffled:
+        return found.cut, []
+    length, chosen = config.measure.max_new_tokens, config.model.chat_template is not None
+    notes = [note for note in nothing_right([found], corpus) if note.check == UNREAD]
+    return found.cut, notes + other_form_notes(learner, corpus, found, length, chosen=chosen)
 
 
 def write_completions(path: Path, found: Mapping[str, MeasureResult]) -> None:

@@ -155,7 +155,18 @@ def _of_comparison(advice: Advice, again: str, seen: PairSeen, settings: Mapping
         every = f"All {seen.items:,} items of the file were" if seen.items > 1 else "The only item of the file was"
         asked = f"{every} measured: add about {each:,} rows per task and level to it"
         return [*steps, Code(asked, more)]
-    return [*steps, _of_pair(advice, again, seen.needed, graded=seen.graded)]
+    found = [*steps, _of_pair(advice, again, seen.needed, graded=seen.graded)]
+    return [*found, _keeping(again)] if advice == "do not ship" and seen.graded else found
+
+
+def _keeping(again: str) -> Code:
+    """The plan that keeps what was lost in supervised training."""
+    words = shlex.split(again)
+    before = words[2] if words[1:2] == ["verdict"] and len(words) > 3 else "BEFORE"
+    source = next((words[at + 1] for at, word in enumerate(words[:-1]) if word == "--corpus"), "FILE")
+    parts = ["mixwright", "plan", before, "--corpus", "TRAIN", "--eval", source, "--objective", "sft"]
+    asked = "Train again with a share of the steps for what was lost (REQUESTS: ordinary ones, with or without answers)"
+    return Code(asked, shlex.join([*parts, "--rehearse", "REQUESTS"]))
 
 
 def _of_pair(advice: Advice, again: str, needed: int | None, *, graded: bool) -> Code:

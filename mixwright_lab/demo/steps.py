@@ -83,11 +83,24 @@ class Demo:
         say("\n5. The gate again, and one page of all three.")
         planned = (*tests, "--items", 30, *gate, "--beside", self.folder / NARROW, "--folder", self.folder / PLANNED)
         codes[PLANNED] = self.step("gate, planned", lambda: command("verdict", model, self.models[PLANNED], *planned))
-        say(f"Exit code {codes[PLANNED]}: 0 is a pass, 3 is damage, 4 cannot tell.\n\n{CLOSING}")
+        say(f"Exit code {codes[PLANNED]}: 0 is a pass, 3 is damage, 4 cannot tell.")
+        say(f"{APART} were never rehearsed, and the gate was not asked of them: {self.told(APART)}.\n\n{CLOSING}")
         if full:
             self.by_hand((*tests, "--items", 30, *gate, "--measured", before))
         self.finish(codes)
         return 0
+
+    def told(self, task: str) -> str:
+        """Success of a task before, after tool calls alone and with the plan."""
+        from mixwright.measure.bases import read_completion_rows
+
+        rows = read_completion_rows(self.folder / PLANNED / "completions.parquet")
+        names = {"before": "before", "beside": NARROW, "after": PLANNED}
+        own = {
+            name: [row["score"] for row in rows if (row["when"], row["task"]) == (when, task)]
+            for when, name in names.items()
+        }
+        return ", ".join(f"{sum(scores):.0f} of {len(scores)} right {name}" for name, scores in own.items())
 
     def by_hand(self, options: tuple[object, ...]) -> None:
         """Train and judge what people try by hand."""
@@ -153,6 +166,7 @@ def command(verb: str, *arguments: object) -> int:
 
     given = [verb, *map(str, arguments)]
     say(f"$ mixwright {shlex.join(given)}")
+    before, sys.argv = sys.argv, ["mixwright", *given]  # the page names the command that it was made by
     try:
         main(given)
     except SystemExit as leaving:
@@ -160,4 +174,6 @@ def command(verb: str, *arguments: object) -> int:
         if code in (YOUR_INPUT, OUR_BUG):
             raise
         return code
+    finally:
+        sys.argv = before
     return 0

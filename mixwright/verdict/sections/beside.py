@@ -50,9 +50,9 @@ class BesideSection(Section):
             f"Of the greedy answers that were right before, {after} kept {len(kept):,} that {other} lost, and lost "
             f"{len(lost):,} that {other} kept."
         )
-        caption = f"Success per task, {decoding}, of {start}, {other} and {after}"
+        caption = f"Success per task, {decoding}; loss and gain: significant against {start}, by Holm's correction"
         blocks: list[Block] = [Paragraph(_gates(run, three, decoding), lead=f"{other} and {after} beside {start}")]
-        blocks += [Table(caption, ("task", start, other, after), _rows(three, decoding)), Paragraph(told)]
+        blocks += [Table(caption, ("task", "items", start, other, after), _rows(three, decoding), (1,)), Paragraph(told)]
         shown = [_pair(row, three.names) for row in kept[:MOST]]
         if shown:
             blocks.append(Texts(f"Answers that {other} lost and {after} kept", tuple(shown[:OPEN])))
@@ -82,7 +82,8 @@ def _rows(three: Three, decoding: Outcome) -> list[tuple[str, ...]]:
     for item in shared_items(*three.other, three.after[1]):
         values[item[0]].append(float(np.mean([scores.column(column, [item])[0] for scores in three.after[0]])))
     return [
-        (task, _share(own), *(known.get(task, "not measured") for known in columns)) for task, own in sorted(values.items())
+        (task, str(len(own)), _share(own), *(known.get(task, "not measured") for known in columns))
+        for task, own in sorted(values.items())
     ]
 
 
@@ -97,22 +98,20 @@ def _column(sides: Sides, decoding: Outcome) -> dict[str, str]:
     for task, claim in whole.items():
         items = [item for item in shared_items(*sides) if item[0] == task]
         own = [float(np.mean([scores.column(column, [item])[0] for scores in sides[1]])) for item in items]
-        found[task] = f"{_share(own)}; {_word(claim)}"
+        found[task] = f"{_share(own)}{_word(claim)}"
     return found
 
 
 def _share(values: Sequence[float]) -> str:
-    whole = all(value in (0.0, 1.0) for value in values)
-    told = f"{sum(values):.0f} of {len(values):,}" if whole else f"{len(values):,} items"
-    return f"{percent(float(np.mean(values)))}, {told}"
+    return percent(float(np.mean(values)))
 
 
 def _word(claim: Claim) -> str:
     if claim.adjusted_p is None:
-        return "too few items"
+        return ", too few items"
     if claim.adjusted_p >= ALPHA:
-        return "no significant change"
-    return "significant loss" if claim.difference.value < 0 else "significant gain"
+        return ""
+    return ", loss" if claim.difference.value < 0 else ", gain"
 
 
 Row = dict[str, dict[str, Any]]

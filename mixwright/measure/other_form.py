@@ -1,0 +1,70 @@
+"""Other form of prompts: a few items asked without the chat template, beside what was measured through it.
+
+A checkpoint may have a template that it was never trained on. Nothing is switched: a large difference is a warning, and the
+user says which form it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from mixwright.estimates.chance import FULL_MARKS
+from mixwright.records import Observation
+
+if TYPE_CHECKING:
+    from mixwright.corpus import Corpus
+    from mixwright.learner.learner import Learner
+    from mixwright.measure.stage import MeasureResult
+
+OTHER_FORM = "other form of prompts"
+"""What `Observation.check` of the note says."""
+ITEMS, LARGE = 8, 4
+"""Items that are asked in the other form; how many more it must get right before it is worth a word."""
+Row = Mapping[str, Any]
+
+
+def other_form_notes(
+    learner: Learner, corpus: Corpus, found: MeasureResult, max_new_tokens: int, *, chosen: bool
+) -> list[Observation]:
+    """A warning where plain text gets clearly more right than the chat template; else nothing.
+
+    Args:
+        learner: was measured.
+        corpus: what it was measured on.
+        found: its measurements.
+        max_new_tokens: longest completion.
+        chosen: whether the user named the form, so that nothing is asked.
+    """
+    if chosen or learner.form.template is not True or learner.form.system is not None or not found.completions:
+        return []
+    rows = sorted(found.completions, key=lambda row: hashlib.sha256(f"form {row['example']}".encode()).digest())
+    few = _one_task_after_another(rows)[:ITEMS]
+    examples = {row.id: row for row in corpus.select(ids=[row["example"] for row in few])}
+    few = [row for row in few if row["example"] in examples]
+    plain = learner.with_form(replace(learner.form, template=False))
+    prompts = [examples[row["example"]].prompt for row in few]
+    made = plain.sample(prompts, count=1, temperature=0, max_new_tokens=max_new_tokens, seed=0)
+    own = sum(row["score"] >= FULL_MARKS for row in few)
+    other = sum(
+        corpus.grade(examples[row["example"]], best.text, cut=not best.finished) >= FULL_MARKS
+        for row, (best,) in zip(few, made, strict=True)
+    )
+    if other - own < LARGE:
+        return []
+    message = (
+        f"of {len(few)} items {other} are right when prompts are given as plain text, and {own} through the chat template"
+    )
+    remedy = "Choose the form: --no-chat-template, or model.chat_template: false in run.yaml."
+    return [Observation(OTHER_FORM, None, "warning", other - own, len(few), message, remedy)]
+
+
+def _one_task_after_another(rows: Sequence[Row]) -> list[Row]:
+    """The rows in an order in which tasks take turns."""
+    by_task: dict[str, list[Row]] = {}
+    for row in rows:
+        by_task.setdefault(row["task"], []).append(row)
+    longest = max(map(len, by_task.values()))
+    return [own[place] for place in range(longest) for own in by_task.values() if place < len(own)]
