@@ -38,7 +38,7 @@ BATCH_HELP = "Completions that are generated together. Default: what fits in 16,
 ADAPTER_HELP = (
     "Adapter (PEFT, svf) to put on the checkpoint (on both of verdict); one that stands alone may be the checkpoint itself."
 )
-CHAT_HELP = "Put prompts through the tokenizer's chat template, or not. Default: chat messages yes, plain text no."
+CHAT_HELP = "Put prompts through the tokenizer's chat template, or not. Default: wherever it has one."
 COMMAND = "--corpus FILE"
 
 

