@@ -71,6 +71,7 @@ class Demo:
         say("\n3. The gate: what became of the kinds of questions that nobody trained?")
         narrow = (*tests, "--items", 30, *gate, "--measured", before, "--folder", self.folder / NARROW)
         codes = {NARROW: self.step("gate, narrow", lambda: command("verdict", model, self.models[NARROW], *narrow))}
+        self.show_lost()
         say(f"Exit code {codes[NARROW]}.\n\n4. The plan: the same steps, a share of them for what the model could do.")
         rows = self.folder / "rehearsal" / "rehearsal.jsonl"
         data = ("--corpus", self.files.train, "--eval", self.files.held_out)
@@ -89,6 +90,19 @@ class Demo:
             self.by_hand((*tests, "--items", 30, *gate, "--measured", before))
         self.finish(codes)
         return 0
+
+    def show_lost(self, count: int = 3) -> None:
+        """Print answers that were right before, with what the narrow model says now, one of each task."""
+        from mixwright.errors import one_line
+        from mixwright.measure.bases import read_completion_rows
+
+        rows = read_completion_rows(self.folder / NARROW / "completions.parquet")
+        now = {row["example"]: row for row in rows if row["when"] == "after"}
+        lost = [row for row in rows if row["when"] == "before" and row["score"] == 1 > now[row["example"]]["score"]]
+        for row in list({row["task"]: row for row in lost}.values())[:count]:
+            say(one_line(f"   {row['prompt']}"))
+            say(one_line(f"      before: {row['completion'][:100]}"))
+            say(one_line(f"      now:    {now[row['example']]['completion'][:100]}"))
 
     def told(self, task: str) -> str:
         """Success of a task before, after tool calls alone and with the plan."""

@@ -1,0 +1,99 @@
+"""Files of the demo, the scaled adapter of FULL=1, and what the benchmark of ten seeds counts."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mixwright.config import CorpusConfig
+from mixwright.corpus import read_corpus
+from mixwright.corpus.identity import prompt_key
+from mixwright.mine.own_answers import usable_prompts
+from mixwright.records import plain
+from mixwright_lab.demo.by_hand import scale_adapter
+from mixwright_lab.demo.files import ITEMS, LEAKED, PROMPTS, TRAIN, TWICE, write_files
+from mixwright_lab.demo.steps import APART, PROTECTED
+from mixwright_lab.demo.tables import ASKED, NEW, OLD, questions, requests
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("seed", [0, 7, 123])
+def test_flaws_are_planted_as_said_and_nothing_else_stands_on_both_sides(seed: int, tmp_path: Path) -> None:
+    files = write_files(tmp_path / "a", seed)
+    train, held_out, delivered = rows(files.train), rows(files.held_out), rows(files.delivered)
+    assert Counter(row["task"] for row in held_out) == dict.fromkeys((NEW, *OLD), ITEMS)
+    assert Counter(row["task"] for row in train) == {NEW: TRAIN + TWICE}
+    assert len({row["prompt"] for row in train}) == TRAIN
+    asked = {prompt_key(row["prompt"]) for row in train}
+    assert sum(prompt_key(row["prompt"]) in asked for row in delivered) == LEAKED
+    assert not any(prompt_key(row["prompt"]) in asked for row in held_out)
+    read = read_corpus(CorpusConfig(str(files.train), str(files.held_out), str(files.prompts)))
+    found = usable_prompts(read)
+    assert Counter(row.task for row in found.open) == PROMPTS  # none is left out: no request is a test item
+    assert not {plain(row.prompt) for row in found.open} & {row["prompt"] for row in held_out}
+    again = write_files(tmp_path / "b", seed)
+    assert [path.read_bytes() for path in vars_of(files)] == [path.read_bytes() for path in vars_of(again)]
+
+
+def vars_of(files: Any) -> list[Path]:
+    return [getattr(files, name) for name in ("train", "delivered", "held_out", "prompts")]
+
+
+def test_one_old_task_is_measured_and_never_rehearsed() -> None:
+    assert APART in OLD
+    assert APART not in PROMPTS
+    assert set(PROTECTED) == set(OLD) - {APART}
+
+
+def test_the_tables_ask_each_thing_once() -> None:
+    for task in OLD:
+        asked = [question for question, _ in questions(task)]
+        assert len(set(asked)) == len(asked) >= ITEMS + PROMPTS.get(task, 0), task
+    for form, table in ASKED.values():
+        assert "{}" in form
+        assert all(len(entry.split(": ")) == 2 for entry in table.split("; "))
+    made = list(requests(random.Random(3)))
+    assert len({prompt for prompt, _ in made}) == len(made) >= ITEMS + TRAIN
+    assert all(json.loads(call)["tool"] in ("alarm", "call", "weather", "lights", "note") for _, call in made)
+
+
+def test_an_adapter_scaled_by_a_half_has_half_of_its_alpha(tmp_path: Path) -> None:
+    (tmp_path / "narrow").mkdir()
+    (tmp_path / "narrow" / "adapter_config.json").write_text(json.dumps({"lora_alpha": 32, "r": 16}))
+    (tmp_path / "narrow" / "adapter_model.safetensors").write_bytes(b"weights")
+    scale_adapter(tmp_path / "narrow", tmp_path / "half", 0.5)
+    assert json.loads((tmp_path / "half" / "adapter_config.json").read_text()) == {"lora_alpha": 16, "r": 16}
+    assert (tmp_path / "half" / "adapter_model.safetensors").read_bytes() == b"weights"
+
+
+def seed_row(seed: int, narrow: int, planned: int, learnt: int) -> dict[str, Any]:
+    models = {"before": 0, "narrow": 10, "planned": learnt}
+    answers = [
+        [model, task, "p", "a", "c", float(n < (right if task == NEW else 5))]
+        for model, right in models.items()
+        for task in (NEW, *OLD)
+        for n in range(10)
+    ]
+    return {"seed": seed, "codes": {"narrow": narrow, "planned": planned}, "answers": answers, "wall": 300}
+
+
+def test_the_benchmark_counts_exit_codes_apart_and_the_least_success() -> None:
+    from benchmarks.demo_seeds import goals_of, success, table
+
+    found = [seed_row(1, 3, 0, 9), seed_row(2, 3, 4, 10), seed_row(3, 0, 3, 7)]
+    assert success(found[0], "planned", NEW) == 0.9
+    reached = {goal.name: (goal.found.value, goal.reached) for goal in goals_of(found)}
+    assert reached["tool calls alone: exit code 3"] == (pytest.approx(2 / 3), False)
+    assert reached["with the plan: exit code 0"] == (pytest.approx(1 / 3), False)
+    assert reached["with the plan: exit code 3"] == (pytest.approx(1 / 3), True)
+    assert reached["with the plan: exit code 4, cannot tell"][0] == pytest.approx(1 / 3)
+    assert reached["tool calls with the plan: least success"] == (0.7, False)
+    assert "| 2 | 0.00 / 1.00 / 1.00 | 0.50 / 0.50 / 0.50 |" in table(found)
