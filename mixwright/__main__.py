@@ -22,8 +22,18 @@ from mixwright.cli import output
 from mixwright.cli.concluding import FOUND, conclude
 from mixwright.cli.dialling import dial
 from mixwright.cli.options import (
+    BESIDE_HELP,
     COLUMNS_HELP,
     DATA_HELP,
+    EXPORT_HELP,
+    EXPORT_TO_HELP,
+    FAIL_HELP,
+    GATE_HELP,
+    KEEP_HELP,
+    MARGIN_HELP,
+    MEASURED_HELP,
+    PROMPTS_HELP,
+    REHEARSE_HELP,
     SCANNED_HELP,
     SCORES_HELP,
     Measuring,
@@ -52,27 +62,6 @@ Source = Annotated[str, typer.Argument(metavar="RUN.YAML|MODEL", help="Settings;
 Folder = Annotated[Path | None, typer.Option(help="Run folder; default: runs/<name of RUN.YAML>.")]
 Full = Annotated[bool, typer.Option("--full", help="Print every number, or every observation, in the table.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
-GATE_HELP = (
-    "Exit with 0 only when protected cells are shown to have lost less than 5 points on average and less than 15 each, with "
-    "3 when something was damaged, and with 4 when the items cannot tell."
-)
-BESIDE_HELP = "Earlier comparison of BEFORE on the same rows: BEFORE is taken over, its AFTER stands beside on the page."
-MARGIN_HELP = (
-    "Mean loss, in points, by which the tasks of --protect are judged as one group; else 5 over all and 15 in each of them."
-)
-EXPORT_HELP = (
-    "Also write the weights and the order for another trainer: trl, axolotl, llama-factory, verl. A plan.yaml that is there "
-    "is exported as it stands."
-)
-EXPORT_TO_HELP = "Folder of --export; default: export/FORMAT in the run folder, or here with --corpus."
-REHEARSE_HELP = (
-    "With --corpus, for SFT: rows of what the model can do already, drawn beside yours. Prompts without a completion are "
-    "answered by the model itself."
-)
-PROMPTS_HELP = "With --corpus and --miner rehearsal: requests like those that the model gets, with or without answers."
-KEEP_HELP = "With --corpus, for SFT and DPO: task that the plan keeps, whatever was measured. Repeatable."
-MEASURED_HELP = "With --corpus: what `measure --folder`, or a comparison, wrote of the model before, which is taken over."
-FAIL_HELP = "Exit with 3 when anything this grave or graver was seen; never: 0 whatever was seen, for people who read."
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")]
 
 
@@ -204,7 +193,7 @@ def plan(
     asked: Measuring,
     folder: Folder = None,
     dry_run: DryRun = False,
-    planner: Annotated[str | None, typer.Option(help="With --corpus: how to plan. Default: difficulty.")] = None,
+    planner: Annotated[str | None, typer.Option(help="With --corpus: how to plan. Default: of the objective.")] = None,
     objective: Annotated[str | None, typer.Option(help="With --corpus: grpo, sft or dpo. Default: grpo.")] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="With --corpus: steps to plan for. Default: 60.")] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="With --corpus: rows per step. Default: 8.")] = None,
@@ -221,16 +210,13 @@ def plan(
 
     check_export(export, export_to, dry_run=dry_run)
     direct = {"planner": planner, "objective": objective, "steps": steps, "batch": batch, "rehearse": rehearse}
+    direct |= {"keep": tuple(keep) if keep else None, "measured": measured}
     if asked.on_checkpoint(source):
         if folder is not None or dry_run:
             raise InputError("--output FILE, or the plan on stdout", "--folder or --dry-run", "Leave them out.")
-        from mixwright.cli.direct import Planning
-
-        wanted = Planning(planner, objective, steps, batch, tuple(keep or ()), rehearse, measured)
-        plan_checkpoint(source, asked, wanted, output_file, export, export_to)
+        plan_checkpoint(source, asked, direct, output_file, export, export_to)
         return
-    told = {**direct, "keep": keep, "measured": measured, "output": output_file}
-    if given := [f"--{name}" for name, value in told.items() if value is not None]:
+    if given := [f"--{name}" for name, value in {**direct, "output": output_file}.items() if value is not None]:
         raise InputError(f"{', '.join(given)} beside --corpus FILE", "no --corpus", "Add it, or set this in RUN.YAML.")
     config = Path(source)
     plan_folder(*load_settings(config, folder), config.parent, export, export_to, dry_run=dry_run)

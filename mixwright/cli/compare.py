@@ -69,19 +69,23 @@ def compare(
     wanted = _items(rows.corpus, gating.protect, asked.items, gating.share)
     plain = MeasureConfig(items=wanted, decoding=decoding)
     measure = plain if rows.probe is None else replace(plain, probes=(rows.probe,))
-    outcome = outcome_of(measure.probes, decoding) or decoding
-    judged = f"{decoding} decoding is judged"
-    if outcome not in GRADED:
-        judged = f"no answer can be graded, so {READINGS[outcome].told} is compared, and no completion is written"
-        unused = [name for name in asked.given() if name in OF_COMPLETIONS]
-        judged += f"; nothing is done with {', '.join(unused)}" if unused else ""
-    say(f"measure: up to {wanted} items per cell, as far as the corpus has them; {judged}")
+    say(f"measure: up to {wanted} items per cell, as far as the corpus has them; {_judged(measure, decoding, asked)}")
     ready = prepare((before, after), asked, rows, measure, say, graders=graders)
     found = _both(ready, earlier, say)
     notes = notes_on(found, ready.corpus, ready.config.measure.max_new_tokens)
     notes += [] if earlier is not None else other_forms(ready.learners[0], ready, found["before"], asked)
     tell(notes, say)
     write_comparison(folder, ready, after, found, [*ready.notes, *notes], earlier, asked_again(ready, found, say))
+
+
+def _judged(measure: MeasureConfig, decoding: Decoding, asked: Measuring) -> str:
+    """What is compared, for people, and which options mean nothing then."""
+    outcome = outcome_of(measure.probes, decoding) or decoding
+    if outcome in GRADED:
+        return f"{decoding} decoding is judged"
+    unused = [name for name in asked.given() if name in OF_COMPLETIONS]
+    told = f"no answer can be graded, so {READINGS[outcome].told} is compared, and no completion is written"
+    return told + (f"; nothing is done with {', '.join(unused)}" if unused else "")
 
 
 def _both(ready: Ready, earlier: Earlier | None, say: Say) -> dict[str, MeasureResult]:

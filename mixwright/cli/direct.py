@@ -10,16 +10,15 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from mixwright.cli.options import Measuring, columns_of, graders_of
-from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, PlanConfig, RunConfig, TrainConfig
+from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
 from mixwright.errors import InputError, one_line
-from mixwright.records import Measurement, Observation, Plan, to_data
+from mixwright.records import Measurement, Observation, to_data
 from mixwright.runs import RunFolder, write_measurements
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.corpus.graded import Graded
     from mixwright.learner.learner import Learner
-    from mixwright.learner.prompt_form import PromptForm
     from mixwright.measure.returned import Returned
     from mixwright.measure.stage import MeasureResult
 
@@ -250,101 +249,10 @@ def tell(notes: Sequence[Observation], say: Say) -> None:
 
 def measure(model: str, asked: Measuring, folder: Path | None, *, say: Say) -> tuple[Ready, MeasureResult]:
     """Measure one checkpoint; with a folder, keep what a run keeps of it. Raises InputError as `prepare` does."""
-    return _measure(model, asked, folder, (), say)
+    return measure_rows(model, asked, folder, (), say)
 
 
-@dataclass(frozen=True, slots=True)
-class Planning:
-    """How a checkpoint's plan is made, as the command line says; None takes the default of run.yaml."""
-
-    planner: str | None = None
-    """Name of the planner."""
-    objective: str | None = None
-    """grpo, sft or dpo."""
-    steps: int | None = None
-    """Optimiser steps."""
-    batch: int | None = None
-    """Rows, pairs or prompts per step."""
-    keep: tuple[str, ...] = ()
-    """Tasks that count as known."""
-    rehearse: str | None = None
-    """Rows of what the model can do already."""
-    measured: Path | None = None
-    """Folder in which the model was measured before."""
-
-    def settings(self, config: RunConfig) -> RunConfig:
-        """The settings with what was asked for. Raises InputError for what makes no sense together."""
-        chosen = {"objective": self.objective, "steps": self.steps, "prompts": self.batch}
-        train = replace(TrainConfig(), **{name: value for name, value in chosen.items() if value is not None})
-        made = replace(config, plan=PlanConfig(self.planner), train=train)
-        if not self.keep:
-            return made
-        if made.planner != "rehearsal":
-            raise InputError("--keep for SFT or DPO", f"--keep with the planner {made.planner}", "Leave it out.")
-        return replace(made, plan=replace(made.plan, options={"keep": list(self.keep)}))
-
-
-def plan(model: str, asked: Measuring, wanted: Planning, *, say: Say) -> tuple[RunConfig, Corpus, Plan, PromptForm]:
-    """Measure one checkpoint and plan from it; writes nothing.
-
-    Returns the settings, the rows that are planned for with those to rehearse, the plan, and the form of prompts.
-
-    Raises:
-        InputError: as `prepare` does, or for the planner, the objective or what the planner lacks.
-    """
-    from mixwright import catalog
-    from mixwright.corpus.trainable import NEEDED, check_training
-    from mixwright.mine.own_answers import check_rehearsal
-    from mixwright.plan.stage import make_plan
-    from mixwright.preflight import check_planner
-
-    config = wanted.settings(RunConfig(CorpusConfig("none")))
-    objective = config.train.objective
-    if objective not in NEEDED:
-        raise InputError("--objective grpo, sft or dpo", repr(objective), "Correct it.")
-    check_planner(config.planner, objective)
-    catalog.create("planners", config.planner, dict(config.plan.options))
-    evidence = catalog.load("planners", config.planner).EVIDENCE
-    if asked.samples == 0 and "competence" in evidence:
-        got, remedy = "--samples 0", "Leave it out, or ask for at least one."
-        raise InputError(f"samples, which the planner {config.planner} reads", got, remedy)
-    rows = rows_of(asked, say, ungraded=objective != "grpo", rehearse=wanted.rehearse)
-    whole = rows.whole or rows.corpus
-    check_training(objective, whole, "--objective")
-    check_rehearsal(objective, whole)
-    config = replace(config, corpus=rows.config, model=ModelConfig(model, asked.adapter))
-    found: Sequence[Measurement] = ()
-    if wanted.measured is not None:
-        from mixwright.cli.beside import read_before
-
-        found = read_before(wanted.measured, model).before.measurements
-        learner = load(model, asked)
-        say(f"measure: taken over from {wanted.measured}")
-    elif rows.probe is None:
-        ready, result = _measure(model, asked, None, evidence, say, rows, None if "competence" in evidence else 0)
-        learner, found = ready.learners[0], result.measurements
-        config = replace(ready.config, plan=config.plan, train=config.train)
-    else:
-        say("measure: no answer can be graded, so no success is measured, and the plan is made from the rows alone")
-        learner = load(model, asked)
-    corpus = _with_own_answers(whole, learner, say)
-    return config, corpus, make_plan(config, corpus, found), learner.form
-
-
-def _with_own_answers(corpus: Corpus, learner: Learner, say: Say) -> Corpus:
-    """The corpus with its rows to rehearse ready to be trained on; says what was left out and answered."""
-    from mixwright.corpus.corpus import REHEARSE
-    from mixwright.mine.own_answers import rehearsal_rows
-
-    if not len(corpus.select(split=REHEARSE)):
-        return corpus
-    found = rehearsal_rows(corpus, lambda: learner)
-    for note in found.notes:
-        say(one_line(f"rehearse: {note}"))
-    return corpus.with_rehearsal(found.rows)
-
-
-def _measure(
+def measure_rows(
     model: str,
     asked: Measuring,
     folder: Path | None,
@@ -353,8 +261,19 @@ def _measure(
     rows: Graded | None = None,
     samples: int | None = None,
 ) -> tuple[Ready, MeasureResult]:
-    """`evidence`: probes that are wanted beside the default ones; `rows`: those of --corpus, where they are read already;
-    `samples`: of each item where nobody asked.
+    """Measure one checkpoint; with a folder, keep what a run keeps of it.
+
+    Args:
+        model: the checkpoint.
+        asked: the options.
+        folder: where it is kept; None keeps nothing.
+        evidence: probes that are wanted beside the default ones.
+        say: told what was taken.
+        rows: those of --corpus, where they are read already.
+        samples: of each item, where nobody asked for a number.
+
+    Raises:
+        InputError: as `prepare` does.
     """
     from mixwright.measure.notes import notes_on
 

@@ -39,6 +39,27 @@ ADAPTER_HELP = (
     "Adapter (PEFT, svf) to put on the checkpoint (on both of verdict); one that stands alone may be the checkpoint itself."
 )
 CHAT_HELP = "Put prompts through the tokenizer's chat template, or not. Default: wherever it has one."
+GATE_HELP = (
+    "Exit with 0 only when protected cells are shown to have lost less than 5 points on average and less than 15 each, with "
+    "3 when something was damaged, and with 4 when the items cannot tell."
+)
+BESIDE_HELP = "Earlier comparison of BEFORE on the same rows: BEFORE is taken over, its AFTER stands beside on the page."
+MARGIN_HELP = (
+    "Mean loss, in points, by which the tasks of --protect are judged as one group; else 5 over all and 15 in each of them."
+)
+EXPORT_HELP = (
+    "Also write the weights and the order for another trainer: trl, axolotl, llama-factory, verl. A plan.yaml that is there "
+    "is exported as it stands."
+)
+EXPORT_TO_HELP = "Folder of --export; default: export/FORMAT in the run folder, or here with --corpus."
+REHEARSE_HELP = (
+    "With --corpus, for SFT: rows of what the model can do already, drawn beside yours. Prompts without a completion are "
+    "answered by the model itself."
+)
+PROMPTS_HELP = "With --corpus and --miner rehearsal: requests like those that the model gets, with or without answers."
+KEEP_HELP = "With --corpus, for SFT and DPO: task that the plan keeps, whatever was measured. Repeatable."
+MEASURED_HELP = "With --corpus: what `measure --folder`, or a comparison, wrote of the model before, which is taken over."
+FAIL_HELP = "Exit with 3 when anything this grave or graver was seen; never: 0 whatever was seen, for people who read."
 COMMAND = "--corpus FILE"
 
 

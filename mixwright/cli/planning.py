@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mixwright.cli import output
 from mixwright.cli.export import export_plan
@@ -11,7 +12,6 @@ from mixwright.cli.options import Measuring
 from mixwright.errors import InputError, one_line
 
 if TYPE_CHECKING:
-    from mixwright.cli.direct import Planning
     from mixwright.config import RunConfig
     from mixwright.corpus import Corpus
     from mixwright.learner.prompt_form import PromptForm
@@ -26,7 +26,7 @@ TOLD = 12
 def plan_checkpoint(
     model: str,
     asked: Measuring,
-    wanted: Planning,
+    wanted: Mapping[str, Any],
     output_file: Path | None,
     export: str | None,
     export_to: Path | None,
@@ -36,21 +36,22 @@ def plan_checkpoint(
     Args:
         model: folder or hub name.
         asked: what it is measured on, and how.
-        wanted: planner, objective, steps, and what is to be kept.
+        wanted: fields of `Planning`; None for a default.
         output_file: where the plan is written.
         export: format of another trainer, too.
         export_to: folder of that.
 
     Raises:
-        InputError: as `direct.plan` does.
+        InputError: as `direct_plan.plan` does.
     """
-    from mixwright.cli import direct
+    from mixwright.cli.direct_plan import Planning, plan
     from mixwright.plan.foreseen import lines_of
     from mixwright.runs import write_plan
 
     if output_file is not None:
         _check_output(output_file)
-    config, corpus, made, form = direct.plan(model, asked, wanted, say=output.say)
+    planning = Planning(**{name: value for name, value in wanted.items() if value is not None})
+    config, corpus, made, form = plan(model, asked, planning, say=output.say)
     for line in [*reasons_of(made), *lines_of(made)]:
         output.say(one_line(f"plan: {line}"))
     if output_file is None:
