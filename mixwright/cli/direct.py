@@ -317,9 +317,9 @@ def plan(model: str, asked: Measuring, wanted: Planning, *, say: Say) -> tuple[R
     config = replace(config, corpus=rows.config, model=ModelConfig(model, asked.adapter))
     found: Sequence[Measurement] = ()
     if wanted.measured is not None:
-        from mixwright.cli.beside import read_before
+        from mixwright.cli.beside import measured_before
 
-        found = read_before(wanted.measured, model).before.measurements
+        found = measured_before(wanted.measured, model, asked)
         learner = load(model, asked)
         say(f"measure: taken over from {wanted.measured}")
     elif rows.probe is None:
