@@ -20,6 +20,9 @@ from mixwright.records import to_data
 from mixwright.trial.seed_rows import COMPETENCE
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from mixwright.config import ModelConfig, RunConfig
     from mixwright.corpus import Corpus
 
@@ -80,6 +83,14 @@ def check_planner(name: str, objective: str) -> None:
         raise InputError(f"a planner for {objective} (plan.planner)", f"{name}, which plans for {', '.join(can)}", remedy)
 
 
+def check_keep(options: Mapping[str, Any], corpus: Corpus) -> None:
+    """Whether a plan's tasks to keep are in the data, before anything is measured. Raises InputError."""
+    keep = options.get("keep", ())
+    for task in (keep,) if isinstance(keep, str) else keep:
+        if task not in corpus.tasks:
+            raise unknown_name("task to keep (--keep, plan.options)", str(task), corpus.tasks)
+
+
 def check_rows(config: RunConfig, corpus: Corpus) -> None:
     """Whether the rows are such that they can be trained on, measured and planned for. Raises InputError."""
     from mixwright.corpus.rows import pc
@@ -89,6 +100,8 @@ def check_rows(config: RunConfig, corpus: Corpus) -> None:
     if config.trial.data is None or config.train.objective != "dpo" or has_pairs(corpus):  # else mined pairs are tried
         check_training(config.train.objective, corpus)
     check_rehearsal(config.train.objective, corpus)
+    if config.planner == "rehearsal":
+        check_keep(config.plan.options, corpus)
     _check_samples(config)
     outcome = outcome_of(config.measure.probes, config.measure.decoding)
     graded = check_items(corpus) if outcome in GRADED else _check_ungraded(outcome, corpus)

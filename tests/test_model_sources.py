@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from mixwright.cli.options import Measuring
 from mixwright.config import ModelConfig
 from mixwright.errors import InputError
 from mixwright.learner import sources
@@ -102,6 +103,31 @@ def test_a_broken_file_is_refused_and_leaves_nothing(tmp_path: Path, cache: Path
     with pytest.raises(InputError, match="a GGUF file of a causal language model"):
         resolve_model(str(tmp_path / "broken.gguf"))
     assert not (cache / "models").exists() or not list((cache / "models").iterdir())
+
+
+@pytest.mark.parametrize("size", [0, 1500, 2000, 2500, 20_000])
+def test_a_file_that_was_cut_is_refused(tmp_path: Path, size: int) -> None:
+    write_gguf(tiny(), tmp_path / "whole.gguf")
+    (tmp_path / "cut.gguf").write_bytes((tmp_path / "whole.gguf").read_bytes()[:size])
+    with pytest.raises(InputError, match="a GGUF file of a causal language model"):
+        resolve_model(str(tmp_path / "cut.gguf"))
+
+
+def test_a_converted_folder_that_lost_its_settings_is_made_again(tmp_path: Path, cache: Path) -> None:
+    write_gguf(tiny(), tmp_path / "small.gguf")
+    folder = Path(resolve_model(str(tmp_path / "small.gguf")))
+    (folder / "config.json").unlink()
+    assert resolve_model(str(tmp_path / "small.gguf")) == str(folder)
+    assert (folder / "config.json").is_file()
+    assert len(list((cache / "models").iterdir())) == 1
+
+
+def test_a_gguf_file_is_a_checkpoint_on_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "small.GGUF").write_bytes(b"")
+    assert Measuring(corpus="eval.jsonl").on_checkpoint(str(tmp_path / "small.GGUF"))
+    (tmp_path / "settings.txt").write_text("")
+    with pytest.raises(InputError, match=r"RUN\.YAML alone"):
+        Measuring(corpus="eval.jsonl").on_checkpoint(str(tmp_path / "settings.txt"))
 
 
 def test_what_is_not_there_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

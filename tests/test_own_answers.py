@@ -24,12 +24,19 @@ from mixwright.records import Example, plain
 
 
 class Answers:
-    """A model whose answers are as long as the prompt says, in words: `12 x` is answered by twelve words."""
+    """A model whose answers are as long as the prompt says, in words: `12 x` is answered by twelve words.
+
+    A prompt has a token for each of its characters.
+    """
 
     name = "told"
 
-    def __init__(self) -> None:
+    def __init__(self, context: int | None = None, before: str = "") -> None:
         self.rooms: list[tuple[int, int]] = []
+        self.context, self.before = context, before
+
+    def encode(self, prompt: Any) -> list[int]:
+        return list(range(len(plain(prompt))))
 
     def sample(self, prompts: Sequence[Any], *, max_new_tokens: int, **_: Any) -> list[list[Completion]]:
         self.rooms.append((len(prompts), max_new_tokens))
@@ -37,7 +44,8 @@ class Answers:
         for prompt in prompts:
             words = int(plain(prompt).split()[0])
             ended = words < max_new_tokens
-            made.append([Completion(" ".join(["so"] * min(words, max_new_tokens)), (1,), (0.0,), ended)])
+            text = self.before + " ".join(["so"] * min(words, max_new_tokens))
+            made.append([Completion(text, (1,), (0.0,), ended)])
         return made
 
 
@@ -63,6 +71,43 @@ def test_the_room_ends_at_the_limit_and_empty_answers_are_none() -> None:
     assert model.rooms == [(3, 32), (3, 64), (3, 100)]
     assert found.rows == ()
     assert "0 of 3 prompts ended within 100 tokens" in found.told()[0]
+
+
+def test_answers_stay_as_they_were_written_and_blank_ones_are_none() -> None:
+    """After plain text a model answers ` Peru`; `Peru` would be another answer than its own."""
+    found = answer_prompts(Answers(before=" "), rows("old", (2, 0)), max_new_tokens=32)  # type: ignore[arg-type]
+    assert [row.target for row in found.rows] == [" so so"]
+
+
+def test_prompts_without_room_are_left_out_and_no_answer_gets_more_than_there_is() -> None:
+    """Prompts of 10, 12 and 66 tokens in a context of 80: the last has no room for 32, and none but the first for 70."""
+    asked = [Example(f"p{n}", "old", text) for n, text in enumerate(("60 " + "x" * 7, "99 " + "x" * 9, "3 " + "x" * 64))]
+    model = Answers(context=80)
+    found = answer_prompts(model, asked, max_new_tokens=70)  # type: ignore[arg-type]
+    assert model.rooms == [(2, 32), (2, 64), (1, 70)] or model.rooms == [(2, 32), (2, 64)]
+    assert [row.id for row in found.rows] == ["p0:own"]
+    assert "1 of 3 prompts to rehearse are left out" in found.told()[0]
+    assert "0 of 0" not in " ".join(answer_prompts(model, asked[2:]).told())  # type: ignore[arg-type]
+
+
+def test_a_task_to_rehearse_may_have_answers_in_some_rows(tmp_path: Path) -> None:
+    asked = '{"task": "old", "prompt": "3 x", "completion": "x"}\n{"task": "old", "prompt": "4 x"}\n'
+    made = rehearsal_rows(corpus(tmp_path, asked), Answers)  # type: ignore[arg-type]
+    assert [(row.prompt, row.target) for row in made.rows] == [("3 x", "x"), ("4 x", "so so so so")]
+
+
+def test_pairs_to_rehearse_stay_pairs(tmp_path: Path) -> None:
+    pair = '{{"task": "{}", "prompt": "{} x", "chosen": "yes", "rejected": "no"}}\n'
+    asked = "".join(pair.format("new", n).replace("}", ', "answer": "yes"}') for n in range(4))
+    (tmp_path / "train.jsonl").write_text(asked)  # graded answers are completions, too
+    (tmp_path / "more.jsonl").write_text(pair.format("old", 9))
+    read = read_corpus(CorpusConfig(str(tmp_path / "train.jsonl"), rehearse=str(tmp_path / "more.jsonl"), eval_share=0.0))
+    check_rehearsal("dpo", read)
+    with pytest.raises(InputError, match="1 of 1 that are pairs"):
+        check_rehearsal("sft", read)
+    model = Answers()
+    (made,) = rehearsal_rows(read, lambda: model).rows  # type: ignore[arg-type,return-value]
+    assert (made.chosen, made.rejected, made.target, model.rooms) == ("yes", "no", None, [])
 
 
 def corpus(tmp_path: Path, prompts: str) -> Corpus:

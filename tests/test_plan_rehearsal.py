@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mixwright.config import CorpusConfig, PlanConfig, RunConfig, TrainConfig
+from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.plan.planners.rehearsal import Rehearsal
 from mixwright.plan.validate import validate_plan
-from mixwright.preflight import check_planner
-from mixwright.records import Cell, Measurement, Plan, TrainingSetup, from_data, to_data
+from mixwright.preflight import check_keep, check_planner
+from mixwright.records import Cell, Example, Measurement, Plan, TrainingSetup, from_data, to_data
 
 SETUP = TrainingSetup(20, "sft", 16)
 
@@ -128,6 +130,13 @@ def test_a_known_task_of_which_nobody_has_rows_is_named() -> None:
     assert plan.stages[0].weights["a"] == pytest.approx(0.25, abs=1e-3)
 
 
+def test_what_is_known_without_any_rows_changes_no_share_and_the_plan_says_so() -> None:
+    plan = plan_of([cell("new", 200)], measured("plurals", 28))
+    assert plan.stages[0].weights == {"new": 1.0}
+    assert "no rows to rehearse: plurals (93% right of 30" in told(plan)
+    assert "keep" not in plan.why["stages.0.weights.new"]
+
+
 def test_keep_and_given_rows_count_without_measurements() -> None:
     plan = plan_of([cell("a", 300), cell("b", 100)], [], keep=["b"])
     assert plan.stages[0].weights == pytest.approx({"a": 0.75 / (0.75 + 1 / 3), "b": (1 / 3) / (0.75 + 1 / 3)}, abs=1e-4)
@@ -191,3 +200,21 @@ def test_the_planner_of_an_objective_and_one_that_cannot_plan_it() -> None:
     with pytest.raises(InputError, match=r"planner for sft.*difficulty.*rehearsal"):
         check_planner("difficulty", "sft")
     check_planner("proportional", "dpo")
+
+
+def test_a_plan_that_draws_rows_to_rehearse_without_naming_their_task_is_refused() -> None:
+    cells = [cell("new", 180), cell("old", 0, 12)]
+    plan = plan_of(cells, measured("old", 20))
+    stage = plan.stages[0]
+    for names, match in (((), "'old', or its name under rehearse"), (("old", "none"), "'none'")):
+        with pytest.raises(InputError, match=match):
+            validate_plan(replace(plan, stages=(replace(stage, rehearse=names),)), cells)
+    validate_plan(plan, [cell("new", 180), cell("old", 12)])  # as a trainer sees them, in one set of rows
+
+
+def test_tasks_to_keep_that_the_rows_lack_are_refused_before_anything_is_measured() -> None:
+    corpus = Corpus.from_examples([Example("1", "sums", "1 + 1", target="2")])
+    check_keep({"keep": ["sums"]}, corpus)
+    check_keep({}, corpus)
+    with pytest.raises(InputError, match=r"'sum'.*Nearest: sums"):
+        check_keep({"keep": "sum"}, corpus)

@@ -8,7 +8,7 @@ import pytest
 from mixwright.config import CorpusConfig, MeasureConfig, RunConfig, TrialConfig
 from mixwright.errors import InputError
 from mixwright.records import Measurement
-from mixwright.runs import RunFolder, read_json, write_json, write_measurements
+from mixwright.runs import RunFolder, read_json, read_measurements, write_json, write_measurements
 from mixwright.trial.arm_roles import arms_of
 from mixwright.trial.judging import proof_of
 from mixwright.trial.seed_rows import BranchInfo, branch_rows, reached, read_branch, target_tokens
@@ -367,3 +367,16 @@ def test_the_plan_is_told_against_itself_without_a_part_and_no_judgement_follows
     assert part.word == "no change"
     assert part.difference.value == pytest.approx(0, abs=0.02)
     assert not [e for e in plain.effects if e.against == "without_gates"]
+
+
+def test_a_trial_without_samples_has_no_effect_on_them(tmp_path):
+    """`measure.samples: 0`: greedy decoding alone; what was not sampled is no number, and result.json holds none."""
+    run, config = trial(tmp_path, HELPS)
+    for path in run.path.rglob("*.parquet"):
+        if path.stem in ("before", "after"):
+            write_measurements(path, [row for row in read_measurements(path) if not row.name.startswith("pass@1")])
+    result = summarise(run, config, arms_of(config.trial))
+    names = {effect.name for effect in result.effects if effect.arm == "steered"}
+    assert "success" in names
+    assert "success.sampled" not in names
+    write_json(tmp_path / "result.json", result)

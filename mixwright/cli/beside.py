@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,12 +11,13 @@ from mixwright.cli.direct import MEASURED
 from mixwright.config import RunConfig
 from mixwright.errors import InputError
 from mixwright.manifest import settings_file
-from mixwright.records import RunManifest
+from mixwright.records import Measurement, RunManifest
 from mixwright.runs import RunFolder, read_json, read_measurements, read_yaml, write_json, write_measurements
 from mixwright.verdict.beside import BESIDE, Beside, beside_file
 
 if TYPE_CHECKING:
     from mixwright.cli.direct import Ready
+    from mixwright.cli.options import Measuring
     from mixwright.measure.stage import MeasureResult
 
 HOW = ("grader", "prompts", "system message", "adapter")
@@ -100,6 +101,16 @@ def read_before(folder: Path, model: str) -> Earlier:
     return Earlier(folder, manifest, _result(run, "before", manifest.settings, read_completion_rows(rows)))
 
 
+def measured_before(folder: Path, model: str, asked: Measuring) -> Sequence[Measurement]:
+    """What was measured of the model, with the system message and the adapter that are asked for. Raises InputError."""
+    earlier = read_before(folder, model)
+    for name, value in {"system message": asked.system, "adapter": asked.adapter}.items():
+        if (old := earlier.manifest.settings.get(name)) != value:
+            remedy = "Name the same, or measure again."
+            raise InputError(f"the {name} of the measuring: {old or 'none'}", value or "none", remedy, file=folder)
+    return earlier.before.measurements
+
+
 def _check_parent(manifest: RunManifest, before: str, folder: Path) -> None:
     if manifest.parent != before and Path(manifest.parent).resolve() != Path(before).resolve():
         remedy = "Name the same model, or measure it again."
@@ -120,22 +131,26 @@ def check_same(earlier: Earlier, ready: Ready) -> None:
     from mixwright.manifest import file_digests
 
     if not ready.graded:
-        raise InputError("answers that can be graded, beside --beside", "none", "Leave --beside out.")
+        name = "--measured" if earlier.other is None else "--beside"
+        raise InputError(f"answers that can be graded, beside {name}", "none", f"Leave {name} out.")
     noted, inputs = earlier.manifest.settings, earlier.manifest.inputs
+    out = f"leave {'--measured' if earlier.other is None else '--beside'} out."
     if inputs.get("corpus") != ready.corpus.digest():
-        got, remedy = "others", "Name the same file and columns, or leave --beside out."
+        got, remedy = "others", f"Name the same file and columns, or {out}"
         raise InputError("the rows of the earlier comparison", got, remedy, file=earlier.folder)
     graders = {name: text for name, text in file_digests(ready.config, Path()).items() if name.startswith("grader ")}
     old = {name: noted.get(name) for name in (*MEASURED, *HOW)} | {name: inputs.get(name) for name in graders}
     new = {name: ready.noted.get(name) for name in (*MEASURED, *HOW)} | graders
     for name, value in new.items():
         if old[name] != value:
-            remedy = "Measure with the same options, or leave --beside out."
+            remedy = f"Measure with the same options, or {out}"
             raise InputError(
                 f"{name}: {old[name]}, as the earlier comparison was measured", f"{value}", remedy, file=earlier.folder
             )
     if earlier.manifest.seeds.get("measuring") != ready.config.seed:
-        raise InputError("the seed of the earlier comparison", "another", "Leave --beside out.", file=earlier.folder)
+        raise InputError(
+            "the seed of the earlier comparison", "another", out.replace("leave", "Leave", 1), file=earlier.folder
+        )
 
 
 def write_beside(folder: RunFolder, earlier: Earlier) -> None:

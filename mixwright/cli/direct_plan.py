@@ -62,7 +62,7 @@ def plan(model: str, asked: Measuring, wanted: Planning, *, say: Say) -> tuple[R
     from mixwright.corpus.trainable import NEEDED, check_training
     from mixwright.mine.own_answers import check_rehearsal
     from mixwright.plan.stage import make_plan
-    from mixwright.preflight import check_planner
+    from mixwright.preflight import check_keep, check_planner
 
     config = wanted.settings(RunConfig(CorpusConfig("none")))
     objective = config.train.objective
@@ -78,12 +78,14 @@ def plan(model: str, asked: Measuring, wanted: Planning, *, say: Say) -> tuple[R
     whole = rows.whole or rows.corpus
     check_training(objective, whole, "--objective")
     check_rehearsal(objective, whole)
+    if wanted.measured is None:  # else tasks were measured that these rows may lack
+        check_keep(config.plan.options, whole)
     config = replace(config, corpus=rows.config, model=ModelConfig(model, asked.adapter))
     found: Sequence[Measurement] = ()
     if wanted.measured is not None:
-        from mixwright.cli.beside import read_before
+        from mixwright.cli.beside import measured_before
 
-        found = read_before(wanted.measured, model).before.measurements
+        found = measured_before(wanted.measured, model, asked)
         learner = load(model, asked)
         say(f"measure: taken over from {wanted.measured}")
     elif rows.probe is None:

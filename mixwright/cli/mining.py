@@ -61,6 +61,7 @@ def mine_folder(
 
     make_miner(miner, options_of(settings, miner, keep))
     _check_export(export, export_to)
+    _check_tried(miner, tried=tried)
     with workers(settings) as pool, opened(settings, run, base=base, pool=pool):
         path = mine_run(settings, run, pool, miner, keep=keep, base=base, say=output.say)
     told = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
@@ -110,7 +111,7 @@ def mine_checkpoint(model: str, asked: Measuring, miner: str, rehearse: str | No
     rows = direct.rows_of(asked, lambda _: None, ungraded=True, rehearse=rehearse)
     found = rehearsal_rows(rows.whole or rows.corpus, lambda: direct.load(model, asked))
     if not found.rows:
-        told = " ".join(found.notes)[:300] or "there is no row to rehearse"
+        told = " ".join(found.notes)[:300].rstrip(".") or "there is no row to rehearse"
         remedy = "Give other requests, or more of them."
         raise InputError("requests that the model answers to an end", told, remedy, file=rehearse)
     for note in found.notes:
@@ -136,6 +137,15 @@ def _check_export(export: str | None, folder: Path | None) -> None:
         plug_in(export)
     elif folder is not None and folder.exists() and not (folder / MARK).is_file():
         raise InputError("a new folder for --export-to", "one that holds other things", "Name another.", file=folder)
+
+
+def _check_tried(miner: str, *, tried: bool) -> None:
+    """Refuse a trial of rows that are drawn beside the training rows. Raises InputError."""
+    from mixwright.mine.job import REHEARSAL
+
+    if tried and miner == REHEARSAL:
+        remedy = "Run `mixwright run`: its arms draw them as the plan has it, or not at all."
+        raise InputError("--try with a miner whose rows stand for the training rows", miner, remedy)
 
 
 def _write(

@@ -82,14 +82,16 @@ def plan_folder(
     config: RunConfig, run: RunFolder, base: Path, export: str | None, export_to: Path | None, *, dry_run: bool
 ) -> None:
     """Plan from what a run folder holds; a dry run prints it and writes nothing. Raises InputError as `opened` does."""
-    from mixwright.mine.job import rehearse_run, rehearsed
+    from mixwright.mine.job import REHEARSAL, rehearse_run, rehearsed, table_of
     from mixwright.opening import check_plan, known_corpus, opened, workers
     from mixwright.plan.foreseen import lines_of
     from mixwright.plan.stage import make_plan, plan_run
     from mixwright.runs import read_measurements
 
     if dry_run:
-        corpus = rehearsed(run, known_corpus(config, run, base=base, trains=True))
+        corpus = known_corpus(config, run, base=base, trains=True)
+        if table_of(run, REHEARSAL).is_file():  # else rows to rehearse count as if the model answered all of them
+            corpus = rehearsed(run, corpus)
         output.out_yaml(make_plan(config, corpus, read_measurements(run.measurements("before"))))
         return
     with opened(config, run, base=base, trains=True, after=run.measurements("before")) as corpus:

@@ -356,10 +356,12 @@ def _check_answers(corpus: Corpus, *, apart: bool) -> None:
     """Raise InputError when rows of a verifiable task lack answers, or its grader refuses one of the first answers.
 
     A split from a file of its own (`apart`) may lack them altogether: eval with answers can be compared with train without.
+    Rows to rehearse may have them or not: the model answers those without a completion itself.
     A function of the user's may want more than the bare answer (a box around it), so only its failing counts.
     """
     verifiable = pa.array([name for name, task in corpus.tasks.items() if task.kind == "verifiable"], pa.string())
-    rows = pc.indices_nonzero(pc.is_in(corpus.table["task"], value_set=verifiable)).to_numpy()
+    judged = pc.not_equal(corpus.table["split"], REHEARSE)  # rows to rehearse are never graded
+    rows = pc.indices_nonzero(pc.and_(judged, pc.is_in(corpus.table["task"], value_set=verifiable))).to_numpy()
     answered = pc.is_valid(corpus.table["answer"]).to_numpy()
     groups = rows_by(corpus, rows, "task", "split" if apart else "task")
     for (name, _), members in groups.items():

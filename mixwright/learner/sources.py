@@ -13,6 +13,7 @@ import io
 import os
 import re
 import shutil
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ MARK = "config.json"
 """Written with the weights, and moved to its place with them: a folder that has it is whole."""
 ORIGIN = "mixwright_source.txt"
 """In a converted folder: what it was made from, in one line."""
+BROKEN = (ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RuntimeError, ImportError, struct.error)
+"""What reading a file raises that is cut or no model."""
 _QUANTISED = re.compile(r"(?:^|[.\-_])((?:I?Q\d\w*|F16|F32|BF16))\.gguf$", re.IGNORECASE)
 """How the name of a GGUF file ends that says how its weights are quantised."""
 
@@ -105,6 +108,8 @@ def _converted(file: Path) -> Path:
     try:
         partial.mkdir(parents=True, exist_ok=True)
         _convert(file, partial)
+        if final.is_dir() and not (final / MARK).is_file():  # something else removed a part of it
+            shutil.rmtree(final, ignore_errors=True)
         with contextlib.suppress(OSError):  # another process was faster
             partial.rename(final)
     except OSError as error:
@@ -138,7 +143,7 @@ def _convert(file: Path, folder: Path) -> None:
             plain.generation_config = read.generation_config
             plain.save_pretrained(folder)
             tokenizer.save_pretrained(folder)
-    except (ValueError, KeyError, TypeError, IndexError, RuntimeError, NotImplementedError, ImportError) as error:
+    except BROKEN as error:
         if (refused := no_room(error, folder)) is not None:
             raise refused from error
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixwright.config import RunConfig
-from mixwright.errors import one_line
+from mixwright.errors import InputError, one_line
 from mixwright.learner.bases import bases_of, build_bases
 from mixwright.measure.notes import MUCH, UNREAD, nothing_right, write_notes
 from mixwright.measure.other_form import other_form_notes
@@ -109,10 +109,14 @@ def write_completion_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None
 
 
 def read_completion_rows(path: Path) -> list[dict[str, Any]]:
-    """What `write_completion_rows` wrote; an empty list when there is no such file."""
+    """What `write_completion_rows` wrote; an empty list when there is no such file. Raises InputError for a broken one."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    return pq.read_table(path).to_pylist() if path.is_file() else []
+    try:
+        return pq.read_table(path).to_pylist() if path.is_file() else []
+    except (OSError, pa.ArrowException) as error:
+        raise InputError("a Parquet file of completions", str(error)[:120], "Measure again.", file=path) from None
 
 
 def pooled(bases: Sequence[Sequence[Measurement]]) -> list[Measurement]:

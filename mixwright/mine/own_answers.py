@@ -7,7 +7,7 @@ to a limit: short rooms would keep only the kinds of answers that are short, and
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,7 +35,7 @@ class Prompts:
     """Rows of `corpus.rehearse` that may be used."""
 
     ready: tuple[Example, ...]
-    """With a completion."""
+    """With a completion, or a pair where the training rows are pairs."""
     open: tuple[Example, ...]
     """Without one."""
     notes: tuple[str, ...]
@@ -54,6 +54,8 @@ class OwnAnswers:
     """Task -> tokens that its answers were given in the end."""
     rollouts: int
     """Completions that were written."""
+    long: str = ""
+    """A sentence about prompts that leave no room for an answer, empty where all do."""
 
     @property
     def finished(self) -> Counter[str]:
@@ -61,8 +63,8 @@ class OwnAnswers:
         return Counter(row.task for row in self.rows)
 
     def told(self) -> list[str]:
-        """A sentence per task."""
-        return [
+        """A sentence about prompts that are too long, if any are, and one per task."""
+        return ([self.long] if self.long else []) + [
             f"{task}: the model's own answers to {self.finished[task]} of {asked} prompts ended within {self.room[task]} "
             f"tokens{'' if self.finished[task] == asked else '; the others are left out'}."
             for task, asked in sorted(self.asked.items())
@@ -161,8 +163,16 @@ def usable_prompts(corpus: Corpus) -> Prompts:
             kept.append(row)
     notes = tuple(f"{count} of {len(numbers)} rows to rehearse are left out: {why}." for why, count in sorted(gone.items()))
     given = {"provenance": "As it was given to rehearse."}
-    ready = tuple(replace(row, extra={**row.extra, "parents": [row.id], **given}) for row in kept if row.target is not None)
-    return Prompts(ready, tuple(row for row in kept if row.target is None), notes)
+    pairs = trains_on_pairs(corpus)
+    whole = {row.id for row in kept if row.target is not None or (pairs and row.rejected is not None)}
+    ready = tuple(replace(row, extra={**row.extra, "parents": [row.id], **given}) for row in kept if row.id in whole)
+    return Prompts(ready, tuple(row for row in kept if row.id not in whole), notes)
+
+
+def trains_on_pairs(corpus: Corpus) -> bool:
+    """Whether all training rows are pairs: pairs to rehearse stay pairs then."""
+    train = corpus.select(split="train").table
+    return bool(len(train)) and not train["rejected"].null_count
 
 
 def answer_prompts(
@@ -181,19 +191,22 @@ def answer_prompts(
         progress: called with the share of prompts that are done, 0..1.
 
     Raises:
-        InputError: prompts longer than the model's context.
+        InputError: chat prompts without a chat template.
     """
+    taken = {row.id: len(learner.encode(row.prompt)) for row in prompts} if learner.context else {}
+    size = min(ROOM, max_new_tokens)
+    prompts, long = _with_room(prompts, taken, size, learner.context)
     asked = Counter(row.task for row in prompts)
     answers: dict[str, str] = {}
     room = dict.fromkeys(asked, 0)
-    waiting, rollouts, size = list(prompts), 0, min(ROOM, max_new_tokens)
+    waiting, rollouts = prompts, 0
     while waiting:
         texts = learner.sample([row.prompt for row in waiting], count=1, temperature=0, max_new_tokens=size, seed=0)
         rollouts += len(waiting)
         room |= dict.fromkeys({row.task for row in waiting}, size)
         for row, (made,) in zip(waiting, texts, strict=True):
             if made.finished and made.text.strip():
-                answers[row.id] = made.text.strip()
+                answers[row.id] = made.text  # as it was written: after plain text it may begin with a space
         done = Counter(row.task for row in prompts if row.id in answers)
         if progress:
             progress(sum(done.values()) / max(len(prompts), 1))
@@ -201,8 +214,19 @@ def answer_prompts(
             break
         size = min(2 * size, max_new_tokens)
         waiting = [row for row in waiting if row.id not in answers and done[row.task] < FINISHED * asked[row.task]]
+        waiting, _ = _with_room(waiting, taken, size, learner.context)
     rows = tuple(_row(row, answers[row.id], learner.name) for row in prompts if row.id in answers)
-    return OwnAnswers(rows, dict(asked), room, rollouts)
+    return OwnAnswers(rows, dict(asked), room, rollouts, long)
+
+
+def _with_room(
+    prompts: Sequence[Example], taken: Mapping[str, int], size: int, context: int | None
+) -> tuple[list[Example], str]:
+    """The prompts that leave room for an answer of `size` tokens, and a sentence that counts the others."""
+    left = [row for row in prompts if context is None or taken[row.id] + size <= context]
+    gone = len(prompts) - len(left)
+    lack = f"they leave no room for an answer of {size} tokens in the context of {context or 0:,}"
+    return left, f"{gone} of {len(prompts)} prompts to rehearse are left out: {lack}." if gone else ""
 
 
 def _row(prompt: Example, answer: str, model: str) -> Example:
@@ -220,3 +244,7 @@ def check_rehearsal(objective: str, corpus: Corpus) -> None:
     if len(rows) and objective == "dpo" and rows.table["rejected"].null_count:
         got = f"{rows.table['rejected'].null_count} of {len(rows)} rows to rehearse without a rejected answer"
         raise InputError("pairs to rehearse for DPO", got, "Give pairs, or leave corpus.rehearse out.")
+    bare = sum(row.rejected is not None and row.target is None for row in rows) if objective == "sft" else 0
+    if bare and trains_on_pairs(corpus):
+        remedy = "Give completions, or leave the column of rejected answers out (corpus.columns)."
+        raise InputError("rows to rehearse with completions for SFT", f"{bare} of {len(rows)} that are pairs", remedy)

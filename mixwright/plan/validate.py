@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from mixwright import catalog
@@ -35,8 +35,10 @@ def validate_plan(plan: Plan, cells: Sequence[Cell]) -> None:
             raise InputError("each of the plan's cells once", f"{cell_key(*cell)!r} twice", "Remove one of them.")
     if twice := [name for name, count in Counter(stage.name for stage in plan.stages).items() if count > 1]:
         raise InputError("stages with different names", f"{twice[0]!r} twice", "Rename one of them.")
+    drawn = {cell.task for cell in cells if cell.count}
     for stage in plan.stages:
         _validate_stage(stage)
+        _validate_rehearsed(stage, tasks, drawn)
         for task in stage.expected:
             if task not in tasks:
                 raise unknown_name("task in the data that the plan names", task, tasks)
@@ -73,6 +75,16 @@ def _validate_stage(stage: Stage) -> None:
         if key not in used:
             raise unknown_name(f"plug-in in the options of stage {stage.name!r}", key, used)
         check_options(key, options)
+
+
+def _validate_rehearsed(stage: Stage, tasks: Collection[str], drawn: Collection[str]) -> None:
+    """Tasks whose rows to rehearse are drawn; `drawn`: those that have training rows."""
+    for task in stage.rehearse:
+        if task not in tasks:
+            raise unknown_name("task in the data that the plan names", task, tasks)
+    if lacking := [task for task, weight in stage.weights.items() if weight and task not in {*drawn, *stage.rehearse}]:
+        expected = f"training rows of {lacking[0]!r}, or its name under rehearse, in stage {stage.name!r}"
+        raise InputError(expected, "rows to rehearse alone", "Add it to rehearse, or give it no weight.")
 
 
 def _validate_border(stage: Stage) -> None:

@@ -129,7 +129,7 @@ def effects_of(findings: Findings, contrast: Contrast, *, helps: bool = False) -
             beside.append((READINGS[other].name, other, False))
     for name, decoding, by_items in beside:
         moved = findings.changes(arm, against, decoding=decoding, by_items=by_items)
-        if moved is not None:
+        if moved is not None and math.isfinite(moved.success.value):  # nothing is sampled where measure.samples is 0
             found.append(_effect(arm, against, name, moved, None, moved.success.p, 1))
     kept = findings.changes(arm, against, decoding=findings.decoding, only=findings.protected)
     if kept is not None:  # None where nothing is protected

@@ -125,6 +125,12 @@ class Rehearsal(Planner):
 
 def _no_reason(known: Mapping[str, _Known], own: Mapping[str, float], seen: Mapping[str, str]) -> str:
     """Why the user's own shares stay; empty where there is something to keep beside something else."""
+    if known and not any(one.rows + one.spare for one in known.values()):
+        kept = ", ".join(f"{task} ({one.because})" for task, one in known.items())
+        return (
+            f"The shares are those of your rows: what the model can do already has no rows to rehearse: {kept}. Give some "
+            "(corpus.rehearse, --rehearse FILE)."
+        )
     if known and len({*known, *own}) > 1:
         return ""
     if not seen and not known:
