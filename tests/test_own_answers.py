@@ -110,6 +110,12 @@ def test_pairs_to_rehearse_stay_pairs(tmp_path: Path) -> None:
     assert (made.chosen, made.rejected, made.target, model.rooms) == ("yes", "no", None, [])
 
 
+@pytest.mark.parametrize("row", ['{"prompt": [{"role": "user", "content": "3 x"}]}', '{"text": "3 x and so on"}'])
+def test_rows_to_rehearse_have_the_form_of_the_training_rows(tmp_path: Path, row: str) -> None:
+    with pytest.raises(InputError, match=r"training rows, prompts as plain text, got (prompts as chat|text without)"):
+        check_rehearsal("sft", corpus(tmp_path, row + "\n"))
+
+
 def corpus(tmp_path: Path, prompts: str) -> Corpus:
     (tmp_path / "train.jsonl").write_text('{"task": "new", "prompt": "Call Anna now", "completion": "{call}"}\n' * 3)
     held = "".join(

@@ -244,7 +244,18 @@ def check_rehearsal(objective: str, corpus: Corpus) -> None:
     if len(rows) and objective == "dpo" and rows.table["rejected"].null_count:
         got = f"{rows.table['rejected'].null_count} of {len(rows)} rows to rehearse without a rejected answer"
         raise InputError("pairs to rehearse for DPO", got, "Give pairs, or leave corpus.rehearse out.")
+    first = next(iter(corpus.select(split="train")), None) if len(rows) else None
+    other = None if first is None else next((row for row in rows if _form(row) != _form(first)), None)
+    if first is not None and other is not None:
+        got, remedy = f"{_form(other)} at {other.source or other.id}", "Write all rows in one form: a trainer takes one."
+        raise InputError(f"rows to rehearse in the form of the training rows, {_form(first)}", got, remedy)
     bare = sum(row.rejected is not None and row.target is None for row in rows) if objective == "sft" else 0
     if bare and trains_on_pairs(corpus):
         remedy = "Give completions, or leave the column of rejected answers out (corpus.columns)."
         raise InputError("rows to rehearse with completions for SFT", f"{bare} of {len(rows)} that are pairs", remedy)
+
+
+def _form(row: Example) -> str:
+    if not row.prompt:
+        return "text without a prompt"
+    return "prompts as plain text" if isinstance(row.prompt, str) else "prompts as chat messages"
