@@ -28,11 +28,10 @@ from benchmarks._report import RESULTS, Goal, Result, run
 
 # isort: split
 from mixwright.estimates.intervals import mean_interval, share_interval
-from mixwright.measure.bases import read_completion_rows
 from mixwright.records import Interval
 from mixwright_lab.conditions import conditions
 from mixwright_lab.demo.files import ITEMS, PROMPTS
-from mixwright_lab.demo.steps import APART, MARGIN, NARROW, PLANNED, PROTECTED, ROOM
+from mixwright_lab.demo.steps import APART, MARGIN, NARROW, PLANNED, PROTECTED, ROOM, read_answers
 from mixwright_lab.demo.tables import NEW, OLD
 from mixwright_lab.demo.training import Training
 
@@ -62,7 +61,7 @@ def one(seed: int) -> dict[str, Any]:
     told = json.loads((folder / "demo.json").read_text(encoding="utf-8"))
     answers = [
         [WHEN[row["when"]], row["task"], row["prompt"], row["answer"], row["completion"], row["score"]]
-        for row in read_completion_rows(folder / PLANNED / "completions.parquet")
+        for row in read_answers(folder / PLANNED)
     ]
     made = {"seed": seed, "settings": settings(), "commit": conditions()["commit"], "wall": round(time.monotonic() - began)}
     return made | {"codes": told["codes"], "seconds": told["seconds"], "answers": answers}

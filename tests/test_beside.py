@@ -65,7 +65,7 @@ def test_the_table_has_a_column_for_each_checkpoint_and_says_what_is_significant
     run = example(tmp_path / "run")
     blocks = BesideSection().blocks(run)
     (table,) = [block for block in blocks if isinstance(block, Table)]
-    assert table.columns == ("task", "smollm2", "narrow", "planned")
+    assert table.columns == ("task", "items", "smollm2", "narrow", "planned")
     assert list(table.rows) == [
         ("capitals", "30", "100 %", "10 %, loss", "97 %"),
         ("sums", "30", "80 %", "80 %", "90 %"),
@@ -149,7 +149,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_measured(call: Call) ->
     cases = {
         ("before", "after", *rows, *FAST, "--folder", "two", "--beside", "nowhere"): "one without manifest.json",
         ("before", "after", *rows, *FAST, "--folder", "one", "--beside", "one"): "the folder that the new one is written to",
-        ("other", "after", *rows, *FAST, "--folder", "two", "--beside", "one"): "comparison of other, got one of before",
+        ("other", "after", *rows, *FAST, "--folder", "two", "--beside", "one"): "measurements of other, got those of before",
         ("before", "after", "--corpus", "b.jsonl", *FAST, "--folder", "two", "--beside", "one"): "the rows of the earlier",
         ("before", "after", *rows, "--samples", "0", "--max-new-tokens", "5", "--folder", "two", "--beside", "one"): (
             "max_new_tokens: 4, as the earlier comparison was measured, got 5"

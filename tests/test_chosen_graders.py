@@ -44,7 +44,8 @@ def answers(*texts: str, cut: bool = False, **changes: Any) -> list[FirstAnswer]
     [
         ([SENTENCE] * 6, "includes", (0, 6)),
         ([SENTENCE] * 3 + ["No idea about {}"] * 3, "includes", (0, 3)),
-        ([SENTENCE] * 2 + ["No idea about {}"] * 4, "final_answer", (0, 2)),
+        ([SENTENCE] * 2 + ["No idea about {}"] * 4, "includes", (0, 2)),
+        ([SENTENCE] + ["No idea about {}"] * 5, "final_answer", (0, 1)),
         (["{1}"] * 6, "final_answer", (6, 6)),
         (["{1}"] * 2 + [SENTENCE] * 4, "final_answer", (2, 6)),
         (["No idea about {}"] * 6, "final_answer", (0, 0)),

@@ -37,12 +37,16 @@ FLAGS = {
     "audit": "TRAIN --check --column --eval --fail-on --full --grader --json --task",
     "measure": flags("RUN.YAML|MODEL", "--folder --full --json"),
     "scan": "RUN.YAML --columns --folder --moments --sample",
-    "mine": "RUN.YAML --export --export-to --folder --keep --miner --try",
-    "plan": flags("RUN.YAML|MODEL", "--dry-run --export --export-to --folder --objective --output --planner --steps"),
+    "mine": flags("RUN.YAML|MODEL", "--export --export-to --folder --keep --miner --rehearse --try"),
+    "plan": flags(
+        "RUN.YAML|MODEL",
+        "--batch --dry-run --export --export-to --folder --keep --measured --objective --output --planner"
+        " --rehearse --steps",
+    ),
     "steer": "RUN.YAML --dry-run --folder",
     "trial": "RUN.YAML --data --folder",
     "verdict": flags(
-        "RUN|BEFORE AFTER", "--beside --cannot-tell --decoding --each --folder --full --gate --margin --protect"
+        "RUN|BEFORE AFTER", "--beside --cannot-tell --decoding --each --folder --full --gate --margin --measured --protect"
     ),
     "run": "RUN.YAML|TRAIN --dry-run --eval --folder --init --model --objective --output",
     "dial": flags("BASE TUNED", "--alpha --budget --json --keep"),

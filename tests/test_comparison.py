@@ -63,4 +63,4 @@ def test_greedy_decoding_alone_reads_the_same_and_says_nothing_of_samples(call: 
     assert "expected samples, which --sampled is judged by" in err
     code, _, err = call("plan", "before", "--corpus", "a.jsonl", "--samples", "0")
     assert code == 1
-    assert "expected samples, which plans are made from" in err
+    assert "expected samples, which the planner difficulty reads" in err

@@ -17,7 +17,7 @@ from steer_world import competence as world_competence
 from steer_world import row
 
 from mixwright.catalog import create
-from mixwright.cli import direct, planning
+from mixwright.cli import direct_plan, planning
 from mixwright.cli.options import Measuring
 from mixwright.config import CorpusConfig, RunConfig
 from mixwright.contracts import Branch
@@ -354,7 +354,7 @@ def test_without_frozen_an_arm_is_scored_against_its_start_and_old_plans_show_no
 def test_the_terminal_says_it_on_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     said = Foreseen("uniform", "a\n\x1b[31mb", "starved", 0.5, 0.4, 0.6, 3.0, 0.0, "")
     made = replace(plan({"a": 1.0}, []), foreseen=(said,))
-    monkeypatch.setattr(direct, "plan", lambda *_, **__: (None, None, made))
+    monkeypatch.setattr(direct_plan, "plan", lambda *_, **__: (None, None, made, None))
     planning.plan_checkpoint("model", Measuring(), {}, None, None, None)
     shown = capsys.readouterr()
     assert shown.err == "plan: uniform would starve a  [31mb\n"

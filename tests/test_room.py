@@ -185,7 +185,7 @@ def result(cut: float, values: dict[str, float]) -> MeasureResult:
         for name in names
     ]
     shown = [
-        {"task": task, "example": f"{task}-1", "prompt": "3 + 4?", "answer": "7", "completion": "it is 7"} for task in values
+        {"task": task, "example": f"{task}-1", "prompt": "3 + 4?", "answer": "7", "completion": "it is 8"} for task in values
     ]
     return MeasureResult(tuple(made), tuple(shown), 100, cut)
 
@@ -195,7 +195,7 @@ def test_notes_tell_tasks_without_a_right_answer_and_completions_that_were_cut()
     sides = {"before": result(0.0, {"a": 0.0, "b": 0.0}), "after": result(0.06, {"a": 0.0, "b": 1.0})}
     first, second = notes_on(sides, corpus, 16)
     assert (first.check, first.task, first.count) == ("nothing right", "a", 1)
-    assert "the answers look like '7', the completions look like 'it is 7'" in first.message
+    assert "the answers look like '7', the completions look like 'it is 8'" in first.message
     assert (second.check, second.severity, second.count, second.total) == ("cut", "warning", 6, 100)
     assert second.message.startswith("6.0% of completions after were cut at 16 tokens")
     (little,) = notes_on({"before": result(0.05, {"b": 1.0})}, corpus, 16)

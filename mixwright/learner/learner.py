@@ -23,7 +23,7 @@ from torch import Tensor
 
 from mixwright.errors import InputError, no_room
 from mixwright.learner.batches import MAX_TOKENS, left_padded, logits_limit, quiet, row_batches, silent, token_batches
-from mixwright.learner.prompt_form import PromptForm
+from mixwright.learner.prompt_form import PromptForm, no_template, template_refused
 
 if TYPE_CHECKING:
     from mixwright.records import Text
@@ -122,7 +122,7 @@ class Learner:
                     messages, add_generation_prompt=True, tokenize=True, return_dict=True, **self.template
                 )
             except TemplateError as error:
-                raise _template_refused(self.name, messages, error) from error
+                raise template_refused(self.name, messages, error) from error
             ids = rendered["input_ids"]
         if ids:
             return list(ids)
@@ -296,23 +296,6 @@ class Learner:
                 f"{longest}",
                 "Shorten the prompts or lower max_new_tokens.",
             )
-
-
-def no_template(name: str) -> InputError:
-    """The `InputError` for chat messages and a tokenizer without a chat template."""
-    return InputError(
-        "a tokenizer with a chat template, because prompts are chat messages",
-        f"{name} without one",
-        "Use an instruct model, set tokenizer.chat_template, or give plain-text prompts.",
-    )
-
-
-def _template_refused(name: str, messages: Sequence[Mapping[str, Any]], error: TemplateError) -> InputError:
-    """The `InputError` for a chat template that is broken, or raises, as some do for a system message."""
-    roles = ", ".join(str(message.get("role")) for message in messages)
-    expected = f"a chat template of {name} that takes messages of the roles {roles}"
-    remedy = "Leave out --system, correct the messages or the template, or give plain text: --no-chat-template."
-    return InputError(expected, f"{type(error).__name__}: {error}"[:200], remedy)
 
 
 def uniforms(seed: int, prompts: Sequence[int], count: int, length: int) -> Float[Tensor, "rows length"]:

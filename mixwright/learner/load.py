@@ -17,8 +17,8 @@ from mixwright.config import ADAPTER_FILES, ModelConfig
 from mixwright.errors import InputError, missing_extra, some
 from mixwright.learner.adapting import SETTINGS, load_adapted, read_settings
 from mixwright.learner.batches import silent
-from mixwright.learner.learner import Learner, no_template
-from mixwright.learner.prompt_form import PromptForm
+from mixwright.learner.learner import Learner
+from mixwright.learner.prompt_form import PromptForm, no_template
 from mixwright.learner.sources import resolve_model, told_model
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from mixwright.errors import InputError
 from mixwright.records import Text, plain
 
 TINY_TEMPLATE = (
@@ -76,3 +77,20 @@ def _text(value: str | Sequence[Mapping[str, str]]) -> Text:
 def _listed(text: Text) -> str | list[dict[str, str]]:
     """Messages as a list of dicts, as `datasets` holds them."""
     return text if isinstance(text, str) else [dict(message) for message in text]
+
+
+def no_template(name: str) -> InputError:
+    """The `InputError` for chat messages and a tokenizer without a chat template."""
+    return InputError(
+        "a tokenizer with a chat template, because prompts are chat messages",
+        f"{name} without one",
+        "Use an instruct model, set tokenizer.chat_template, or give plain-text prompts.",
+    )
+
+
+def template_refused(name: str, messages: Sequence[Mapping[str, Any]], error: Exception) -> InputError:
+    """The `InputError` for a chat template that is broken, or raises, as some do for a system message."""
+    roles = ", ".join(str(message.get("role")) for message in messages)
+    expected = f"a chat template of {name} that takes messages of the roles {roles}"
+    remedy = "Leave out --system, correct the messages or the template, or give plain text: --no-chat-template."
+    return InputError(expected, f"{type(error).__name__}: {error}"[:200], remedy)

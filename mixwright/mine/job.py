@@ -13,7 +13,6 @@ from mixwright.errors import InputError
 from mixwright.learner.bases import bases_of
 from mixwright.measure.bases import base_name
 from mixwright.measure.scan import Scan
-from mixwright.measure.scan_stage import scan_bases
 from mixwright.mine.own_answers import read_rows, rehearsal_rows, write_rows
 from mixwright.mine.stage import make_miner, mine, write_mined
 from mixwright.records import from_data, to_data
@@ -73,6 +72,8 @@ def mine_run(
     Raises:
         InputError: an unknown miner or option, or what the miner refuses.
     """
+    from mixwright.measure.scan_stage import scan_bases  # torch
+
     options = options_of(config, name, keep)
     made = make_miner(name, options)
     start = bases_of(config, folder)[0]

@@ -1,4 +1,4 @@
-"""What people try by hand against forgetting, for `FULL=1`: a lower learning rate, and going back part of the way."""
+"""Variants that people try by hand against forgetting, for `FULL=1`: a lower rate, and going back part of the way."""
 
 from __future__ import annotations
 

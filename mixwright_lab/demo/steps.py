@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 import shlex
 import sys
 import time
@@ -22,6 +23,8 @@ APART = "plurals"
 PROTECTED = tuple(task for task in OLD if task != APART)
 MARGIN = 15
 """Mean loss of the protected group, in points, that the gate excludes."""
+REFUSED = (1, 2)
+"""Exit codes of input that was refused and of a bug of ours."""
 ROOM = 24
 """Tokens of a completion."""
 NARROW, PLANNED = "narrow", "planned"
@@ -94,9 +97,8 @@ class Demo:
     def show_lost(self, count: int = 3) -> None:
         """Print answers that were right before, with what the narrow model says now, one of each task."""
         from mixwright.errors import one_line
-        from mixwright.measure.bases import read_completion_rows
 
-        rows = read_completion_rows(self.folder / NARROW / "completions.parquet")
+        rows = read_answers(self.folder / NARROW)
         now = {row["example"]: row for row in rows if row["when"] == "after"}
         lost = [row for row in rows if row["when"] == "before" and row["score"] == 1 > now[row["example"]]["score"]]
         for row in list({row["task"]: row for row in lost}.values())[:count]:
@@ -106,9 +108,7 @@ class Demo:
 
     def told(self, task: str) -> str:
         """Success of a task before, after tool calls alone and with the plan."""
-        from mixwright.measure.bases import read_completion_rows
-
-        rows = read_completion_rows(self.folder / PLANNED / "completions.parquet")
+        rows = read_answers(self.folder / PLANNED)
         names = {"before": "before", "beside": NARROW, "after": PLANNED}
         own = {
             name: [row["score"] for row in rows if (row["when"], row["task"]) == (when, task)]
@@ -164,6 +164,13 @@ class Demo:
         say(f"verdict: {self.folder / PLANNED / 'verdict.html'}")
 
 
+def read_answers(comparison: Path) -> list[dict[str, Any]]:
+    """Greedy answers that a comparison keeps: when (before, beside, after), example, task, prompt, completion, score."""
+    import pyarrow.parquet as pq
+
+    return pq.read_table(comparison / "completions.parquet").to_pylist()
+
+
 def say(line: str) -> None:
     """A line of the demo, at once."""
     sys.stdout.write(line + "\n")
@@ -176,16 +183,14 @@ def command(verb: str, *arguments: object) -> int:
     Raises:
         SystemExit: it refused its input or failed, which ends the demo.
     """
-    from mixwright.__main__ import OUR_BUG, YOUR_INPUT, main
-
     given = [verb, *map(str, arguments)]
     say(f"$ mixwright {shlex.join(given)}")
     before, sys.argv = sys.argv, ["mixwright", *given]  # the page names the command that it was made by
     try:
-        main(given)
+        runpy.run_module("mixwright", run_name="__main__")
     except SystemExit as leaving:
         code = leaving.code if isinstance(leaving.code, int) else 0
-        if code in (YOUR_INPUT, OUR_BUG):
+        if code in REFUSED:
             raise
         return code
     finally:
