@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import runpy
 import shlex
+import shutil
 import sys
 import time
+import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -64,13 +67,19 @@ class Demo:
 
     def run(self, *, full: bool = False) -> int:
         """Everything after the audit; 0 where the page was written. Returns what the last gate returned otherwise."""
-        before, model = self.folder / "before", MODEL
+        before, model, known = self.folder / "before", MODEL, self.begin()
         tests = ("--corpus", self.files.held_out, "--samples", 0, "--max-new-tokens", ROOM)
         gate = ("--gate", *(part for task in PROTECTED for part in ("--protect", task)), "--margin", MARGIN)
         say("1. What the model can do now.")
-        self.step("measure", lambda: command("measure", model, *tests, "--items", 30, "--folder", before))
+        if (before / "manifest.json").is_file():
+            say(f"   Taken over from an earlier call: {before}. For a new one remove {self.folder}.")
+        else:
+            self.step("measure", lambda: command("measure", model, *tests, "--items", 30, "--folder", before))
         say("\n2. It is trained on tool calls alone, as a script of TRL does it (LoRA).")
-        self.train(NARROW)
+        if known and (self.models[NARROW] / "adapter_model.safetensors").is_file():
+            say(f"   Taken over from an earlier call: {self.models[NARROW]}")
+        else:
+            self.train(NARROW)
         say("\n3. The gate: what became of the kinds of questions that nobody trained?")
         narrow = (*tests, "--items", 30, *gate, "--measured", before, "--folder", self.folder / NARROW)
         codes = {NARROW: self.step("gate, narrow", lambda: command("verdict", model, self.models[NARROW], *narrow))}
@@ -132,13 +141,25 @@ class Demo:
 
         try_by_hand(NARROW, self.models[NARROW], train, judge)
 
+    def begin(self) -> bool:
+        """Remove what an earlier call with other files or settings left; returns whether there was one with the same."""
+        files = b"".join(path.read_bytes() for path in (self.files.train, self.files.held_out, self.files.prompts))
+        told = [self.seed, asdict(self.training), MODEL, ROOM, hashlib.sha256(files).hexdigest()]
+        path, key = self.folder / "key.json", json.dumps(told)
+        if path.is_file() and path.read_text(encoding="utf-8") == key:
+            return True
+        for name in ("before", "models", NARROW, PLANNED, "rehearsal"):
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+        path.write_text(key, encoding="utf-8")
+        return False
+
     @property
     def models(self) -> Mapping[str, Path]:
         """Folders of the adapters."""
         return {name: self.folder / "models" / name for name in (NARROW, PLANNED)}
 
     def train(self, name: str, *, plan: Path | None = None, rehearsal: Path | None = None) -> None:
-        """Train one of the two models, unless it is there already."""
+        """Train one of the two models."""
         from mixwright_lab.demo.training import fine_tune
 
         how = self.training
@@ -187,7 +208,9 @@ def command(verb: str, *arguments: object) -> int:
     say(f"$ mixwright {shlex.join(given)}")
     before, sys.argv = sys.argv, ["mixwright", *given]  # the page names the command that it was made by
     try:
-        runpy.run_module("mixwright", run_name="__main__")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # of peft, which reads a name that transformers renames
+            runpy.run_module("mixwright", run_name="__main__")
     except SystemExit as leaving:
         code = leaving.code if isinstance(leaving.code, int) else 0
         if code in REFUSED:

@@ -37,14 +37,16 @@ def fine_tune(
         plan: plan.yaml to draw by; None is TRL's own trainer.
         rehearsal: further rows, which the plan draws.
     """
-    from datasets import Dataset
+    from datasets import Dataset, disable_progress_bars
     from peft import LoraConfig
+    from transformers import PrinterCallback
     from trl.trainer.sft_config import SFTConfig
 
     from mixwright import SteeredSFTTrainer
     from mixwright.learner.load import load_learner
     from mixwright.learner.settings import cheap_settings
 
+    disable_progress_bars()
     learner = load_learner(model)
     read = [json.loads(line) for path in (rows, rehearsal) if path for line in path.read_text(encoding="utf-8").splitlines()]
     dataset = Dataset.from_list([learner.form.row({k: row[k] for k in ("task", "prompt", "completion")}) for row in read])
@@ -62,5 +64,6 @@ def fine_tune(
             peft_config=lora,
             steering=None if plan is None else str(plan),
         )
+        trainer.remove_callback(PrinterCallback)  # one line of ours says what was done
         trainer.train()
     trainer.save_model(str(out))
