@@ -1,1 +1,1 @@
-"""Demo on a pretrained model: it learns one task, forgets others, the gate says so, and the plan keeps them."""
+"""Demo on a pretrained model: it learns one task, forgets others, the gate says so, and a plan is tried against that."""

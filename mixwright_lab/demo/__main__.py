@@ -1,4 +1,4 @@
-"""Demo of the main job on a pretrained model: it learns one task, forgets how to answer others, and the plan keeps them.
+"""Demo of the main job on a pretrained model: it learns one task, forgets others, and a plan is tried against that.
 
 `make demo` runs it; `FULL=1` also tries what people try by hand: a lower learning rate, and a smaller adapter afterwards.
 Every step is a command, or a script of TRL, that is printed before it runs.

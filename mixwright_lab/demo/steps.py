@@ -180,7 +180,7 @@ class Demo:
         """Write down seconds and exit codes; say where the page is."""
         found: dict[str, Any] = {"seed": self.seed, "codes": dict(codes), "seconds": self.seconds}
         (self.folder / "demo.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-        say(f"{NEW} was learnt from {self.training.steps} steps; own answers to {', '.join(PROMPTS)} were rehearsed.")
+        say(f"Own answers to {', '.join(PROMPTS)} were rehearsed; {NEW} are what both models were trained on.")
         say(f"done in {time.monotonic() - self.began:.0f} s, installation not counted")
         say(f"verdict: {self.folder / PLANNED / 'verdict.html'}")
 
