@@ -16,7 +16,7 @@ from mixwright.cli.options import ITEMS_HELP, columns_of, decoding_of, graders_o
 from mixwright.errors import InputError
 from mixwright.records import Observation, Plan, RunManifest
 from mixwright.runs import RunFolder, read_json, read_list, read_measurements, read_yaml
-from mixwright.verdict.gate import items_for
+from mixwright.verdict.gate import items_to_measure
 
 CHAT = "{% for m in messages %}{{ m['role'][0] + '=' + m['content'] + ' ' }}{% endfor %}a="
 FAST = ("--samples", "2", "--max-new-tokens", "4")
@@ -169,7 +169,7 @@ def test_options_with_an_equals_sign_are_read_as_they_are_meant() -> None:
 
 
 def test_what_is_taken_without_items_is_what_the_help_says() -> None:
-    taken = [items_for(cells, chosen=chosen) for chosen in (False, True) for cells in (4, 1)]
+    taken = [items_to_measure(cells, chosen=chosen) for chosen in (False, True) for cells in (4, 1)]
     assert taken == [250, 1000, 200, 800]
     assert "250 and 1,000 over all cells, or 200 and 800 over the cells of --protect" in ITEMS_HELP
     assert f"{ITEMS} over all, {CELL_ITEMS} at least" in ITEMS_HELP

@@ -181,7 +181,7 @@ def cells_measured(rows: Corpus) -> tuple[Cell, ...]:
 
 def _items(rows: Corpus, protect: Sequence[str], items: int | None, margin: float | None = None) -> int:
     """Items per cell. Raises InputError for a protected name that the corpus does not have."""
-    from mixwright.verdict.gate import items_for
+    from mixwright.verdict.gate import items_to_measure
 
     cells = cells_measured(rows)
     known = {name for cell in cells for name in (cell.task, cell.key)}
@@ -189,4 +189,4 @@ def _items(rows: Corpus, protect: Sequence[str], items: int | None, margin: floa
         if name not in known:
             raise unknown_name("task or cell of the corpus (--protect)", name, known)
     chosen = [cell for cell in cells if not protect or cell.task in protect or cell.key in protect]
-    return items_for(len(chosen), chosen=bool(protect), margin=margin) if items is None else items
+    return items_to_measure(len(chosen), chosen=bool(protect), margin=margin) if items is None else items

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mixwright.cli import output
-from mixwright.cli.concluding import conclude, stricter
+from mixwright.cli.concluding import conclude
 from mixwright.cli.gating import Gating
 from mixwright.cli.options import Measuring
 from mixwright.errors import InputError, one_line
@@ -54,12 +54,15 @@ def judge(
     if not gating.wanted:
         conclude(run, render(run), full=full)
         return 0
-    from mixwright.verdict.gate import lines, of_run
+    from mixwright.verdict.basis import gate_answer
+    from mixwright.verdict.gate import of_run
     from mixwright.verdict.gate_asked import GateAsked, write_asked
+    from mixwright.verdict.gate_words import lines
 
-    # first: a name that is not there is refused before the page
-    result = of_run(run, gating.protect, each=gating.each, margin=gating.share)
-    write_asked(run, GateAsked(tuple(gating.protect), gating.each, gating.share))
+    question = GateAsked(tuple(gating.protect), gating.each, gating.share)
+    result = of_run(run, question)  # first: a name that is not there is refused before the page
+    write_asked(run, question)
+    result = gate_answer(run) or result
     conclude(run, render(run), full=full, without=("gate",))
     output.out("\n".join(f"gate: {one_line(line)}" for line in lines(result, gating.cannot_tell)))
-    return stricter(run, result, gating.cannot_tell)
+    return result.code(gating.cannot_tell)

@@ -44,17 +44,32 @@ def excluded(sizes: Sequence[int], margin: float, churn: float = CHURN) -> float
     return NormalDist().cdf((margin - half) / spread)
 
 
+def churn_behind(error: float, sizes: Sequence[int]) -> float:
+    """Share of items that change, of which `excluded` would assume such a standard error of the mean; 0 for less than any.
+
+    Args:
+        error: standard error of the mean change over cells that count the same.
+        sizes: items of each cell.
+    """
+    known = [size for size in sizes if size > 1]
+    if not known:
+        return 0.0
+    total, cells = sum(known), len(known)
+    fixed = sum(Z * Z * n / total / (n - 1) / n / cells**2 for n in known)
+    return max(error**2 - fixed, 0.0) / sum(1 / (n - 1) / cells**2 for n in known)
+
+
 def smallest_excluded(sizes: Sequence[int]) -> float | None:
     """The smallest of the round margins that these items exclude in `OFTEN` of unharmed cases; None where none is."""
     return next((margin for margin in ROUND if excluded(sizes, margin) >= OFTEN), None)
 
 
-def items_excluding(margin: float, cells: int) -> int:
+def items_excluding(margin: float, cells: int, churn: float = CHURN) -> int:
     """Items per cell that exclude a mean loss of `margin` over so many cells in `OFTEN` of unharmed cases."""
     low, high = FEWEST_ITEMS - 1, FEWEST_ITEMS
-    while high < MOST and excluded([high] * cells, margin) < OFTEN:
+    while high < MOST and excluded([high] * cells, margin, churn) < OFTEN:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if excluded([middle] * cells, margin) >= OFTEN else (middle, high)
+        low, high = (low, middle) if excluded([middle] * cells, margin, churn) >= OFTEN else (middle, high)
     return high

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
@@ -18,10 +19,12 @@ from mixwright.records import Claim, Observation, RunManifest, TrialResult
 from mixwright.runs import RunFolder, read_json, read_list
 from mixwright.trial.arm_roles import the
 from mixwright.verdict.arm_words import differences
-from mixwright.verdict.claims import cut, every_claim
+from mixwright.verdict.claims import cut, every_claim, unjudged
 from mixwright.verdict.evidence import Sides, arms, comparisons, decoding_of, ends, lead, rows_of, trial_of
-from mixwright.verdict.gate import check_mastered
-from mixwright.verdict.gate_asked import answer, asked_of
+from mixwright.verdict.gate import GateResult, check_mastered, of_run
+from mixwright.verdict.gate import Outcome as GateOutcome
+from mixwright.verdict.gate_asked import asked_of
+from mixwright.verdict.gate_words import damage_told
 from mixwright.verdict.recommendation import EQUAL, UNIFORM, Contrast, PairSeen, Recommendation, TrialSeen, recommend
 
 NAMELESS = "AFTER"
@@ -151,9 +154,11 @@ def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
     if moved is None:
         return None
     gate, asked = None, asked_of(run)
-    accepted = asked.margin if asked is not None else None
     if decoding in ("greedy", "sampled"):
-        gate = check_mastered(*sides, decoding=decoding) if accepted is None else answer(run)
+        gate = check_mastered(*sides, decoding=decoding) if asked is None else of_run(run, asked)
+    named, damaged = gate is not None and gate.named, _damaged(every_claim(run))
+    own = {(cell.task, cell.level, cell.whole) for cell in (*gate.cells, *gate.whole)} if gate and named else set()
+    others = tuple(claim for claim in damaged if named and (claim.task, claim.level, claim.whole) not in own)
     size, cells = moved.success.detectable(), Counter(item[:2] for item in moved.items)
     aim = MARGIN if size > MARGIN else max(abs(moved.success.value), 0.01)
     more = math.ceil(len(moved.items) / len(cells) * (size / aim) ** 2) if math.isfinite(size) else None
@@ -167,7 +172,7 @@ def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
         detectable=size,
         gate=gate.outcome if gate else "cannot tell",
         protected=len(gate.cells) if gate else 0,
-        damaged=_damaged(every_claim(run)),
+        damaged=tuple(claim for claim in damaged if claim not in others),
         after=_name_after(run),
         items=len(moved.items),
         cells=len(cells),
@@ -179,8 +184,35 @@ def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
         unit=READINGS[decoding].unit,
         lower=READINGS[decoding].sign < 0,
         graded=decoding in GRADED,
-        accepted=accepted,
+        margin=gate.asked if gate else MARGIN,
+        asked=asked is not None,
+        named=named,
+        others=others,
+        unjudged=unjudged(sides, decoding),
+        because=damage_told(gate) if gate else "",
     )
+
+
+ANSWERS: Mapping[str, GateOutcome] = {"do not ship": "damaged", "ship": "passed", "may replace": "passed"}
+"""Advice for two checkpoints -> what the gate answers; cannot tell for all other."""
+
+
+def gate_answer(run: RunFolder) -> GateResult | None:
+    """What the gate says of the folder as it is now; None where it was not asked.
+
+    Of two checkpoints it never contradicts the page's first sentence, which rests on all that was measured.
+
+    Raises:
+        InputError: as `of_run` does.
+    """
+    asked = asked_of(run)
+    if asked is None:
+        return None
+    result, (found, seen) = of_run(run, asked), recommended(run)
+    if found is None or not isinstance(seen, PairSeen):
+        return result
+    outcome = ANSWERS.get(found.advice, "cannot tell")
+    return result if outcome == result.outcome else replace(result, outcome=outcome, because=found.sentence)
 
 
 def _all_measured(run: RunFolder) -> bool:

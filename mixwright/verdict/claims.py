@@ -102,6 +102,12 @@ def _solved(sides: Sides, outcome: Outcome) -> set[str]:
     return {item[0] for values in every for item, value in values.items() if value > 0}
 
 
+def unjudged(sides: Sides, outcome: Outcome) -> tuple[str, ...]:
+    """Tasks that both sides have and of which no answer was right on either."""
+    shared = set.intersection(*({task for scores in side for task in _tasks([scores])} for side in sides))
+    return tuple(sorted(shared - _solved(sides, outcome)))
+
+
 def _parts(sides: Sides, decoding: Outcome) -> Iterator[tuple[str, float | None, bool, Change]]:
     before, after = ({task: [_only(s, task) for s in side] for task in _tasks(side)} for side in sides)
     for task in sorted(before.keys() & after.keys()):

@@ -1,20 +1,20 @@
 """Gate on a checkpoint: it passes when it is shown not to have lost what was protected, not when no loss was shown.
 
-Non-inferiority: the lower end of the protected cells' mean change lies above `MARGIN`, no protected cell has a
-significant loss (Holm over them), and no cell's lower end lies under `CELL_MARGIN`. Else something is damaged, or the
-items are too few to tell. It does not pass either when success held but a loss of dependence on the prompt beyond
-`MARGIN` is shown (skill gave way to the commonest answer), or, where nobody said what matters, when a cell that was not
-protected is shown to be damaged. Which cells are protected by default is decided on other items than those compared: a
-cell chosen for its success on some items falls back to its mean on the same items, and that is no damage.
+Non-inferiority: the lower end of the protected cells' mean change lies above `MARGIN`, of success and of dependence on the
+prompt, each. What the page calls damaged is damaged here: the same items, the same correction, success or dependence of a
+cell or of a whole task. A cell has to exclude a loss of 20 points by itself where cells are large enough for an unharmed
+checkpoint to do so (`estimates/loss_limits.py`). Else something is damaged, or the items are too few to tell. Where nobody
+said what matters, a cell that was not protected and is shown to be damaged stops it, too.
 
-With a margin of the user's own what was named is one group: its mean loss must be shown to be smaller than that margin, and
-no cell of it may show a significant loss; no cell has to exclude a loss by itself, which few items cannot.
+Which cells are protected by default is decided on other items than those that the mean is taken over: a cell chosen for its
+success on some items falls back to its mean on the same items, and that is no damage. With a margin of the user's own what
+was named is one group, which is judged on its mean, and no cell of it may be shown to be damaged.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -22,38 +22,37 @@ import numpy as np
 
 from mixwright.errors import InputError, unknown_name
 from mixwright.estimates.cell_states import BAND, FEWEST_ITEMS
-from mixwright.estimates.crossed import POWER, Estimate
-from mixwright.estimates.exclusion import ROUND, items_excluding, smallest_excluded
-from mixwright.estimates.intervals import holm, t_quantile
-from mixwright.estimates.judgement import ALPHA
+from mixwright.estimates.crossed import Estimate
+from mixwright.estimates.exclusion import CHURN, churn_behind, items_excluding
+from mixwright.estimates.loss_limits import (
+    CELL_LOSS,
+    excludes_cell_loss,
+    items_excluding_cell_loss,
+    least_items,
+    unseen_loss,
+)
 from mixwright.estimates.outcome import Change, Item, change
 from mixwright.estimates.protected import DECIDING, Side, cell_order, decides, mastered
 from mixwright.estimates.readings import READINGS, Decoding
-from mixwright.records import cell_key
+from mixwright.records import ChangeWord, cell_key
 from mixwright.runs import RunFolder
-from mixwright.verdict.claims import Cell
+from mixwright.verdict.claims import Cell, Compared, compared
 from mixwright.verdict.evidence import comparisons, decoding_of, lead
-from mixwright.verdict.text import between as ends_told
-from mixwright.verdict.text import count, p_told, percent, points
+from mixwright.verdict.gate_asked import GateAsked
 
 MARGIN = 0.05
 """Mean loss over the protected cells that must be excluded, a share; with `each`, of every cell."""
-CELL_MARGIN = 0.15
-"""Loss of any one protected cell that must be excluded."""
-CELL_ITEMS = 200
-"""Items compared per protected cell, unless the user says otherwise."""
-ALL_ITEMS = 800
-"""Items compared over all protected cells, at least: with a fifth of them changing for no reason, these exclude `MARGIN` in
-about nine of ten cases, and 200 do not."""
 PASSED, DAMAGED, CANNOT_TELL = 0, 3, 4
 """Exit codes; 1 is wrong input, 2 our bug."""
+LOST: tuple[ChangeWord, ...] = ("worsens", "less dependent")
+"""Words of the page that are damage of a protected cell."""
 
 Outcome = Literal["passed", "damaged", "cannot tell"]
 
 
 @dataclass(frozen=True, slots=True)
 class CellLoss:
-    """One protected cell."""
+    """One protected cell, or a whole task of several protected levels, as the page has it."""
 
     task: str
     """Task name."""
@@ -62,12 +61,18 @@ class CellLoss:
     change: Estimate | None
     """Of success, after minus before; None where fewer than `FEWEST_ITEMS` items were measured on both sides."""
     adjusted_p: float = 1.0
-    """After Holm's correction over the cells that are judged together."""
+    """Of success, after the page's correction."""
+    dependence: Estimate | None = None
+    """Change of D; None where it was not measured."""
+    word: ChangeWord = "cannot tell"
+    """What the page calls it."""
+    whole: bool = False
+    """A whole task of several levels; listed only where it is damaged."""
 
     @property
     def lost(self) -> bool:
-        """A significant loss."""
-        return self.change is not None and self.change.high < 0 and self.adjusted_p < ALPHA
+        """Shown to be damaged."""
+        return self.word in LOST
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,20 +99,28 @@ class GateResult:
     """Mean change over the protected cells that could be compared, each counted once."""
     cells: tuple[CellLoss, ...]
     """The protected cells."""
-    limit: float
-    """Loss of one cell that had to be excluded."""
+    limit: float | None
+    """Loss of one cell of `least` items or more that had to be excluded; None where a significant loss alone decides."""
     dependence: Estimate | None = None
-    """Mean change of D over the same cells."""
+    """Mean change of D over the same cells and items."""
+    whole: tuple[CellLoss, ...] = ()
+    """Whole tasks of several levels, all of them protected, that are damaged."""
     others: tuple[CellLoss, ...] = ()
-    """Cells that were not protected and fell significantly."""
+    """What is damaged and was not protected."""
     named: bool = False
     """The user said what matters: other cells are reported, and do not fail."""
     needed: int | None = None
-    """Items per cell that would pass an unharmed checkpoint in `POWER` of cases; None where items cannot help."""
+    """Items per cell that would pass an unharmed checkpoint in about nine of ten cases; None where items cannot help."""
     small: tuple[TooSmall, ...] = ()
     """Cells that would be protected, were they not too small to decide it."""
     margin: float | None = None
     """Mean loss by which the named cells are judged as one group, a share; None asks `MARGIN`, and `limit` of each cell."""
+    least: int = 0
+    """Items from which on a cell had to exclude it."""
+    unseen: float | None = None
+    """Largest loss of one cell that such a gate would pass in more than one of twenty cases; None where it would none."""
+    because: str = ""
+    """What the page says, where that and not the protected cells decided."""
 
     @property
     def asked(self) -> float:
@@ -118,7 +131,7 @@ class GateResult:
         """Exit code; with `warn`, too wide an interval does not fail. What was not measured at all always does."""
         if self.outcome == "cannot tell":
             measured = self.mean is not None and all(cell.change is not None for cell in self.cells)
-            return PASSED if cannot_tell == "warn" and measured else CANNOT_TELL
+            return PASSED if cannot_tell == "warn" and measured and not self.because else CANNOT_TELL
         return PASSED if self.outcome == "passed" else DAMAGED
 
 
@@ -140,67 +153,80 @@ def check(
         after: one per seed, in the same order.
         protected: cells that must not be damaged.
         decoding: what success is read from.
-        each: every cell must exclude a loss of `MARGIN`, not of `CELL_MARGIN`.
-        items: those to compare; None takes all.
+        each: every cell must exclude a loss of `MARGIN`.
+        items: those that the mean is taken over; None takes all.
         named: the user said what is protected.
-        margin: mean loss, a share, by which the cells are judged as one group; none of them may be significantly worse,
-            but none has to exclude a loss by itself. None asks for `MARGIN`, and for that of each cell.
+        margin: mean loss, a share, by which the cells are judged as one group; none of them may be shown to be damaged, but
+            none has to exclude a loss by itself. None asks for `MARGIN`, and for that of each cell.
     """
-    limit = MARGIN if each else CELL_MARGIN
-    wanted = None if items is None else set(items)
+    wanted, tasks = None if items is None else set(items), {task for task, _ in protected}
+    found = compared((before, after), decoding)
+    every = {(part.task, part.level): part for part in found if not part.whole}
+    cells = tuple(_cell(*cell, every.get(cell)) for cell in protected)
+    # a whole task is protected where all of its cells are
+    parts = [_cell(part.task, part.level, part) for part in found if part.whole or (part.task, part.level) not in protected]
+    owned = {task for task in tasks if all(cell in protected for cell in every if cell[0] == task)}
+    whole = tuple(part for part in parts if part.whole and part.task in owned and part.lost)
+    others = tuple(part for part in parts if part.lost and part not in whole)
+    sizes = tuple(sorted(cell.change.items for cell in cells if cell.change is not None))
+    asked = MARGIN if margin is None else margin
+    least = least_items(sizes, asked) if sizes and margin is None and not each else None
+    limit = MARGIN if each else CELL_LOSS if least is not None else None
+    bare = GateResult("cannot tell", None, cells, limit, None, whole, others, named, margin=margin, least=least or 0)
+    if sizes and not each:
+        bare = replace(bare, unseen=unseen_loss(sizes, asked, least))
 
-    def moved(cells: Collection[Cell], wanted: Collection[Item] | None = wanted) -> Change | None:
-        def meant(item: Item) -> bool:
-            return item[:2] in cells and (wanted is None or item in wanted)
+    def meant(item: Item) -> bool:
+        known = any(item[:2] == (cell.task, cell.level) for cell in cells if cell.change is not None)
+        return known and (wanted is None or item in wanted)
 
-        found = change(before, after, decoding=decoding, weigh="cells", only=meant)
-        return found if found is not None and math.isfinite(found.success.value) else None
-
-    every = {cell: moved([cell]) for cell in protected}
-    known = {cell: found for cell, found in every.items() if found is not None and len(found.items) >= FEWEST_ITEMS}
-    seen = {item[:2] for scores in before for item in scores.items}
-    rest = {cell: moved([cell], None) for cell in sorted(seen - set(every), key=cell_order)}  # all items: none chose these
-    cells = tuple(_losses({cell: known.get(cell) for cell in every}))
-    others = tuple(cell for cell in _losses(rest) if cell.lost)
-    bare = GateResult(
-        "damaged" if others and not named else "cannot tell", None, cells, limit, None, others, named, margin=margin
-    )
-    whole = moved(list(known)) if known else None
-    return bare if whole is None else _judged(bare, whole, known)
+    moved = change(before, after, decoding=decoding, weigh="cells", only=meant)
+    damaged = any(cell.lost for cell in (*cells, *whole)) or (bool(others) and not named)
+    if moved is None or not math.isfinite(moved.success.value):
+        return replace(bare, outcome="damaged" if damaged else "cannot tell")
+    return _judged(bare, moved, damaged=damaged)
 
 
-def _judged(bare: GateResult, whole: Change, known: Mapping[Cell, Change]) -> GateResult:
+def _cell(task: str, level: float | None, part: Compared | None) -> CellLoss:
+    """A cell as the page judges it; without a change where it was not judged."""
+    if part is None or part.adjusted_p is None:
+        return CellLoss(task, level, None)
+    return CellLoss(task, level, part.change.success, part.adjusted_p, part.dependence, part.word, part.whole)
+
+
+def _judged(bare: GateResult, whole: Change, *, damaged: bool) -> GateResult:
     """The result with the protected cells' mean change, where some could be compared."""
-    cells, group = bare.cells, bare.margin is not None
     mean, depends = whole.success, whole.dependence if math.isfinite(whole.dependence.value) else None
     near = mean.low > -bare.asked
-    safe = near and all(c.change is not None and (group or c.change.low > -bare.limit) for c in cells)
-    lost = bare.outcome == "damaged" or any(cell.lost for cell in cells)
-    lost |= depends is not None and depends.high < -bare.asked
-    lost |= mean.high < 0 and not (near if group else safe)
-    outcome: Outcome = "damaged" if lost else "passed" if safe else "cannot tell"
+    held = depends is None or depends.low > -bare.asked
+    safe = near and held and all(_excludes(cell, bare) for cell in bare.cells)
+    damaged |= depends is not None and depends.high < -bare.asked
+    damaged |= mean.high < 0 and not near
+    outcome: Outcome = "damaged" if damaged else "passed" if safe else "cannot tell"
     needed = None
-    if outcome == "cannot tell" and len(known) == len(cells):
-        own = [] if group else [(found.success, len(found.items)) for found in known.values()]
-        needed = math.ceil(_needed(mean, bare.asked, own, bare.limit, len(whole.items) / len(cells)))
+    if outcome == "cannot tell" and all(cell.change is not None for cell in bare.cells):
+        needed = _needed(bare, mean)
     return replace(bare, outcome=outcome, mean=mean, dependence=depends, needed=needed)
 
 
-def _losses(found: Mapping[Cell, Change | None]) -> list[CellLoss]:
-    """These cells with Holm's correction over those that were measured."""
-    known = {cell: moved for cell, moved in found.items() if moved is not None and len(moved.items) >= FEWEST_ITEMS}
-    adjusted = dict(zip(known, holm([moved.success.p for moved in known.values()]), strict=True))
-    return [CellLoss(*cell, known[cell].success if cell in known else None, adjusted.get(cell, 1.0)) for cell in found]
+def _excludes(cell: CellLoss, bare: GateResult) -> bool:
+    """Whether the limit is excluded, of success and of D; where none holds for the cell whether it was measured."""
+    limit = bare.limit
+    if cell.change is None or limit is None or cell.change.items < bare.least:
+        return cell.change is not None
+    if limit == CELL_LOSS:
+        parts = [part for part in (cell.change, cell.dependence) if part is not None]
+        return all(excludes_cell_loss(part.value, part.error, part.freedom) for part in parts)
+    return cell.change.low > -limit
 
 
-def _needed(mean: Estimate, margin: float, cells: Sequence[tuple[Estimate, int]], limit: float, items: float) -> float:
-    """Items per cell, from the standard errors seen; `items`: how many there were per cell."""
-
-    def times(estimate: Estimate, margin: float) -> float:
-        width = (t_quantile(estimate.freedom) + t_quantile(estimate.freedom, 2 * POWER - 1)) * estimate.error
-        return (width / margin) ** 2
-
-    return max([times(mean, margin) * items, *(times(own, limit) * number for own, number in cells)])
+def _needed(bare: GateResult, mean: Estimate) -> int:
+    """Items per cell that would pass an unharmed checkpoint whose answers change as these did, `CHURN` at least."""
+    sizes = [cell.change.items for cell in bare.cells if cell.change is not None]
+    churn, asked = max(CHURN, churn_behind(mean.error, sizes)), bare.asked
+    if bare.limit == MARGIN:
+        return items_excluding(MARGIN, 1, churn)
+    return items_for(len(sizes), margin=asked, churn=churn, cell_rule=bare.margin is None)
 
 
 def check_mastered(before: Side, after: Side, *, decoding: Decoding = "greedy", each: bool = False) -> GateResult:
@@ -225,14 +251,12 @@ def too_small(before: Side, decoding: Decoding) -> tuple[TooSmall, ...]:
     return tuple(found[cell] for cell in sorted(found, key=cell_order))
 
 
-def of_run(run: RunFolder, names: Sequence[str] = (), *, each: bool = False, margin: float | None = None) -> GateResult:
+def of_run(run: RunFolder, asked: GateAsked) -> GateResult:
     """The gate over what a run folder holds, of its leading arm where there was a trial.
 
     Args:
         run: the folder.
-        names: tasks and cells to protect; empty protects what was mastered before.
-        each: as for `check`.
-        margin: the same, of what `names` holds.
+        asked: what is protected, and by which margin.
 
     Raises:
         InputError: nothing was measured before and after, or a name was not measured before.
@@ -246,16 +270,15 @@ def of_run(run: RunFolder, names: Sequence[str] = (), *, each: bool = False, mar
         raise InputError(
             "graded answers, by which the gate judges a loss", f"a run of {decoding} alone", remedy, file=run.path
         )
-    return between(sides, decoding, names, each=each, margin=margin)
+    return between(sides, decoding, asked)
 
 
-def between(
-    sides: tuple[Side, Side], decoding: Decoding, names: Sequence[str], *, each: bool = False, margin: float | None = None
-) -> GateResult:
-    """The gate over two sides; the arguments as for `of_run`, and it raises the same for a name."""
-    if not names:
-        return check_mastered(*sides, decoding=decoding, each=each)
-    return check(*sides, named(sides[0], names), decoding=decoding, each=each, named=True, margin=margin)
+def between(sides: tuple[Side, Side], decoding: Decoding, asked: GateAsked) -> GateResult:
+    """The gate over two sides; it raises the same for a name as `of_run`."""
+    if not asked.protect:
+        return check_mastered(*sides, decoding=decoding, each=asked.each)
+    cells = named(sides[0], asked.protect)
+    return check(*sides, cells, decoding=decoding, each=asked.each, named=True, margin=asked.margin)
 
 
 def named(before: Side, names: Sequence[str]) -> list[Cell]:
@@ -272,7 +295,21 @@ def named(before: Side, names: Sequence[str]) -> list[Cell]:
     return [cell for cell in cells if cell[0] in names or cell_key(*cell) in names]
 
 
-def items_for(cells: int, *, chosen: bool, margin: float | None = None) -> int:
+def items_for(cells: int, *, margin: float = MARGIN, churn: float = CHURN, cell_rule: bool = True) -> int:
+    """Items per cell that pass an unharmed checkpoint in about nine of ten cases.
+
+    Args:
+        cells: how many are protected.
+        margin: mean loss over them that is to be excluded, a share.
+        churn: share of the answers that change for no reason.
+        cell_rule: whether each cell is to exclude a loss by itself, too.
+    """
+    number = max(cells, 1)
+    own = items_excluding_cell_loss(number, churn) if cell_rule else FEWEST_ITEMS
+    return max(items_excluding(margin, number, churn), own)
+
+
+def items_to_measure(cells: int, *, chosen: bool, margin: float | None = None) -> int:
     """Items to measure per cell, so that `cells` protected ones have enough to compare.
 
     Args:
@@ -281,95 +318,6 @@ def items_for(cells: int, *, chosen: bool, margin: float | None = None) -> int:
         margin: the mean loss over them that is to be excluded, where the user says which; a share.
     """
     if margin is not None:
-        return items_excluding(margin, max(cells, 1))
-    wanted = max(CELL_ITEMS, math.ceil(ALL_ITEMS / max(cells, 1)))
+        return items_for(cells, margin=margin, cell_rule=False)
+    wanted = items_for(cells)
     return wanted if chosen else math.ceil(wanted * DECIDING / (DECIDING - 1))
-
-
-def lines(result: GateResult, cannot_tell: Literal["fail", "warn"] = "fail") -> list[str]:
-    """Why the gate answered as it did, for people; the first line is the answer."""
-    told = [*excludable(result), *cells_told(result), *_small(result)]
-    if result.dependence is not None and result.dependence.high < 0:
-        found = result.dependence
-        told.append(
-            f"answers depend less on their prompts: D {points(found.value)} points {ends_told(found.low, found.high)}"
-        )
-    if not result.cells:
-        which = "No cell of enough items" if result.small else "No cell"
-        return [
-            f"{result.outcome}: nothing was protected. {which} had {100 * BAND[1]:g} % before, and none was named: "
-            "name tasks or cells with --protect, or measure more items",
-            *told,
-        ]
-    if result.mean is None:
-        head = f"{result.outcome}: no protected cell was measured on {FEWEST_ITEMS} items both before and after"
-        return [head, *told]
-    mean = result.mean
-    about = (
-        f"mean over {count(len(result.cells), 'protected cell')} {points(mean.value)} points "
-        f"{ends_told(mean.low, mean.high)}, {count(mean.items, 'item')}"
-    )
-    if result.outcome == "passed":
-        asked = f"a mean loss of {100 * result.asked:g} points and a loss of {100 * result.limit:g} in any cell are excluded"
-        if result.margin is not None:
-            asked = f"a mean loss of {100 * result.asked:g} points is excluded, and no cell of them is shown to be damaged"
-        return [f"passed: {about}; {asked}", *told]
-    if result.outcome == "damaged":
-        return [f"damaged: {about}", *told]
-    more = ""
-    if result.needed is not None:
-        more = f"; about {result.needed:,} items per cell would be enough to pass, if nothing was lost (--items)"
-    return [f"cannot tell: {about}{more}", *told, *_warned(result, cannot_tell)]
-
-
-def excludable(result: GateResult) -> list[str]:
-    """What the items of a named group can exclude at all, and what they cannot; nothing without a group."""
-    sizes = [cell.change.items for cell in result.cells if cell.change is not None]
-    if result.margin is None or not sizes:
-        return []
-    able, items = smallest_excluded(sizes), count(sum(sizes), "item")
-    case = "in about nine of ten cases in which nothing was lost and a fifth of the answers changes"
-    if able is None:
-        return [f"{items} can exclude no mean loss of {100 * ROUND[-1]:g} points or less {case}"]
-    beyond = sorted({margin for margin in (result.margin, MARGIN) if margin < able}, reverse=True)
-    refused = f", not of {' or of '.join(f'{100 * margin:g}' for margin in beyond)}" if beyond else ""
-    default = "" if able > MARGIN else ", so one of the default 5, too" if able < MARGIN else ", which is the default"
-    return [f"{items} can exclude a mean loss of {100 * able:g} points{refused}{default}, {case}"]
-
-
-def cells_told(result: GateResult) -> list[str]:
-    """What became of every protected cell, and of those that nobody protected and that fell."""
-    return [*(_cell(cell) for cell in result.cells), *_others(result)]
-
-
-def _cell(cell: CellLoss) -> str:
-    name = cell_key(cell.task, cell.level)
-    if cell.change is None:
-        return f"{name}: not measurable, fewer than {FEWEST_ITEMS} items both before and after"
-    found = cell.change
-    text = f"{name}: {points(found.value)} points {ends_told(found.low, found.high)}, {count(found.items, 'item')}"
-    if cell.lost:
-        return f"{text}; damaged ({p_told(cell.adjusted_p, 'p')} after Holm's correction)"
-    return f"{text}; a loss of at most {points(max(-found.low, 0.0)).lstrip('+')} points"
-
-
-def _others(result: GateResult) -> list[str]:
-    """Cells that nobody protected and that fell."""
-    told = "reported only, since others were named" if result.named else "not protected, and damaged"
-    return [f"{_cell(cell)} ({told})" for cell in result.others]
-
-
-def _small(result: GateResult) -> list[str]:
-    """Cells that could not be protected, and why."""
-    return [
-        f"{cell_key(*found.cell)}: {percent(found.before)} before, and not protected: one item in {DECIDING} decides what "
-        f"is, {found.deciding} of its {count(found.items, 'item')}, and fewer than {FEWEST_ITEMS} do not; measure about "
-        f"{FEWEST_ITEMS * DECIDING} items, or name it with --protect"
-        for found in result.small
-    ]
-
-
-def _warned(result: GateResult, cannot_tell: Literal["fail", "warn"]) -> list[str]:
-    if result.code(cannot_tell) != PASSED:
-        return []
-    return ["warning: this is not a pass; the exit code is 0 only because of --cannot-tell warn"]

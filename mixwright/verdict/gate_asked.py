@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mixwright.runs import RunFolder, read_json, write_json
-from mixwright.verdict.gate import GateResult, of_run
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +34,3 @@ def asked_of(run: RunFolder) -> GateAsked | None:
     """What the gate was asked last; None where it was not. Raises InputError for a broken file."""
     path = asked_file(run)
     return read_json(path, GateAsked) if path.is_file() else None
-
-
-def answer(run: RunFolder) -> GateResult | None:
-    """What the gate says of the folder as it is now; None where it was not asked. Raises InputError as `of_run` does."""
-    asked = asked_of(run)
-    return None if asked is None else of_run(run, asked.protect, each=asked.each, margin=asked.margin)

@@ -142,7 +142,11 @@ def with_option(command: str, name: str, value: str) -> str:
 def _of_comparison(advice: Advice, again: str, seen: PairSeen, settings: Mapping[str, Any]) -> list[Code]:
     """What to do after comparing two checkpoints; first of all to let completions end, where nothing can be told."""
     steps, room = [], settings.get("max_new_tokens")
-    if advice in ("cannot tell", "check the grader", "none right") and seen.cut >= MUCH and isinstance(room, int):
+    if (
+        advice in ("cannot tell", "check the grader", "unjudged", "none right")
+        and seen.cut >= MUCH
+        and isinstance(room, int)
+    ):
         again = with_option(again, "--max-new-tokens", str(2 * room))
         asked = (
             f"Raise --max-new-tokens: {percent(seen.cut)} of completions were cut at {room:,} tokens and graded as they are"
@@ -179,6 +183,7 @@ def _of_pair(advice: Advice, again: str, needed: int | None, *, graded: bool) ->
         "may replace": ("Ask the same of every later checkpoint", f"{again} --gate"),
         "do not ship": ("Read all of what was lost", f"{again} --full"),
         "check the grader": ("See which graders there are, and name another one", "mixwright list graders"),
+        "unjudged": ("See which graders there are, and name another one for these tasks", "mixwright list graders"),
         "none right": ("Compare checkpoints that have some items right, or take easier items", again),
         "cannot tell": ("Measure more items", with_option(again, "--items", str(needed)) if needed else again),
     }

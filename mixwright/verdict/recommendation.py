@@ -24,7 +24,7 @@ FROZEN, UNIFORM, EQUAL, PLAN = "frozen", "uniform", "equal_shares", "steered"
 Advice = Literal[
     "check the grader", "none right", "too few seeds", "stop", "do not train", "mined rows", "train", "train with losses",
     "equal shares", "keep uniform", "no gain", "not this plan", "missing", "do not ship", "ship", "may replace",
-    "cannot tell",
+    "unjudged", "cannot tell",
 ]  # fmt: skip
 NONE_RIGHT = "Cannot tell: no answer was right before or after by the declared decoding, only samples were."
 
@@ -134,7 +134,7 @@ class PairSeen:
     detectable: float
     """Size of a change that these items would show in 80 % of cases."""
     gate: Literal["passed", "damaged", "cannot tell"]
-    """Outcome of the gate over what was mastered before, or over the group that the user named with a margin."""
+    """Outcome of the gate over what the user named, or over what was mastered before."""
     protected: int
     """Cells that the gate protects."""
     damaged: tuple[Claim, ...] = ()
@@ -163,13 +163,20 @@ class PairSeen:
     """Whether answers were graded; else nothing says whether they are right."""
     answered: bool = True
     """Whether any answer was right under the declared decoding."""
-    accepted: float | None = None
-    """Margin that the user gave the gate for the mean loss of a named group, a share."""
-
-    @property
-    def within(self) -> bool:
-        """Whether a loss over all items is shown, but shown to be smaller than the user accepts, and the gate passes."""
-        return self.accepted is not None and self.gate == "passed" and self.difference.low > -self.accepted
+    margin: float = MARGIN
+    """Mean loss of what is protected that the gate had to exclude, a share."""
+    asked: bool = False
+    """Whether the user asked the gate, so that its exit code is this recommendation's."""
+    named: bool = False
+    """Whether the user said what is protected: then a loss of other tasks is told, and decides nothing."""
+    others: tuple[Claim, ...] = ()
+    """Damage of what the user did not name."""
+    unjudged: tuple[str, ...] = ()
+    """Tasks of which no answer was right on either side, so that nothing says whether they were lost."""
+    form: str = ""
+    """Which tasks' answers went over to the form of another task's; empty where none did."""
+    because: str = ""
+    """Which protected cells the gate calls damaged, and by what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +216,12 @@ def _uniform_is_best(seen: TrialSeen) -> bool:
     return seen.improves(UNIFORM, FROZEN) and all(seen.at_best_equal(arm, UNIFORM) for arm in others)
 
 
+def _would_ship(seen: PairSeen) -> bool:
+    """Whether nothing that was judged speaks against it: the gate passes, or was not asked and has nothing to protect."""
+    free = not seen.protected and not seen.asked and seen.word == "improves"
+    return seen.graded and (seen.gate == "passed" or free)
+
+
 TRIAL: tuple[tuple[Advice, Callable[[TrialSeen], bool]], ...] = (
     ("check the grader", lambda seen: not seen.right),
     ("none right", lambda seen: not seen.answered and seen.selection is None),
@@ -227,12 +240,13 @@ TRIAL: tuple[tuple[Advice, Callable[[TrialSeen], bool]], ...] = (
 )
 """Rules for a trial, in order."""
 PAIR: tuple[tuple[Advice, Callable[[PairSeen], bool]], ...] = (
+    ("do not ship", lambda seen: bool(seen.form)),
     ("check the grader", lambda seen: not seen.right),
     ("none right", lambda seen: not seen.answered),
     ("do not ship", lambda seen: bool(seen.damaged) or seen.gate == "damaged"),
-    ("do not ship", lambda seen: seen.word in ("worsens", "less dependent") and not seen.within),
-    ("do not ship", lambda seen: seen.word == "commonest"),
-    ("ship", lambda seen: seen.graded and seen.word == "improves" and (seen.gate == "passed" or not seen.protected)),
+    ("do not ship", lambda seen: not seen.named and seen.word in ("worsens", "less dependent", "commonest")),
+    ("unjudged", lambda seen: bool(seen.unjudged) and not seen.named and _would_ship(seen)),
+    ("ship", lambda seen: not seen.unjudged and seen.word == "improves" and _would_ship(seen)),
     ("may replace", lambda seen: seen.gate == "passed" or (seen.word == "improves" and not seen.graded)),
     ("no gain", lambda seen: seen.word == "no change" and not seen.graded),
     ("cannot tell", lambda seen: True),
@@ -334,22 +348,30 @@ def _of_pair(advice: Advice, seen: PairSeen) -> str:
     lost, by = cells or [cell_told(claim) for claim in seen.damaged], seen.difference.value
     margin = f"{amount_told(MARGIN, seen.unit)} {unit_told(seen.unit)}"
     moved = f"{seen.outcome} is {_better(seen, by=by)} by {amount_told(by, seen.unit)} {unit_told(seen.unit)}"
+    less = {
+        "worsens": moved,
+        "commonest": "it gives the commonest answer more often, which is no skill",
+        "less dependent": "its answers depend less on their prompts",
+    }.get(seen.word, "")
+    what = "named" if seen.named else "mastered"
     if advice == "do not ship":
-        what = "mastered" if seen.accepted is None else "named"
-        why = f"{are(lost)} damaged" if lost else f"what was {what} is damaged"
-        if not lost and seen.gate != "damaged":
-            why = {
-                "worsens": moved,
-                "commonest": "it gives the commonest answer more often, which is no skill",
-            }.get(seen.word, "its answers depend less on their prompts")
+        why = f"{are(lost)} damaged" if lost else seen.because or f"what was {what} is damaged"
+        if seen.form:
+            why = seen.form
+        elif not lost and seen.gate != "damaged":
+            why = less
         return f"Do not ship {name}: {why}."
-    safe = "a loss on what was mastered is excluded" if seen.protected else "nothing was mastered before that could be lost"
-    gained = "for no gain that is shown"
-    if seen.accepted is not None:
-        safe = f"a mean loss of {amount_told(seen.accepted, 'share')} points on what was named is excluded"
-        less = {"worsens": moved, "less dependent": "its answers depend less on their prompts"}.get(seen.word)
-        gained = f"though {less}" if less else gained
+    safe = f"a mean loss of {amount_told(seen.margin, 'share')} points on what was {what} is excluded"
+    safe = safe if seen.protected else "nothing was mastered before that could be lost"
+    gained = f"though {less}" if less else "for no gain that is shown" if seen.word != "improves" else f"and {moved}"
+    if seen.others:
+        own = [cell_told(claim) for claim in seen.others if not claim.whole] or [cell_told(claim) for claim in seen.others]
+        safe += f". Not named, and damaged: {listed(own)}"
+    if seen.named and seen.unjudged:
+        safe += f". Not judged, since no answer was right before or after: {listed(list(seen.unjudged))}"
     told = {
+        "unjudged": f"Cannot tell: {moved}, but nothing says what became of {listed(list(seen.unjudged))}, where no answer "
+        "was right before or after; check the grader.",
         "check the grader": "Cannot tell: no answer was right before or after; check the grader.",
         "none right": NONE_RIGHT,
         "ship": f"Ship {name}: {moved}, and {safe}.",

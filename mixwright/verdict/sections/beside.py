@@ -68,9 +68,7 @@ def _gates(run: RunFolder, three: Three, decoding: Outcome) -> str:
     items = f"{count(len(shared_items(*three.other, three.after[1])), 'item')} measured for all three."
     if asked is None or decoding not in ("greedy", "sampled"):
         return items
-    found = [
-        between(sides, decoding, asked.protect, each=asked.each, margin=asked.margin) for sides in (three.other, three.after)
-    ]
+    found = [between(sides, decoding, asked) for sides in (three.other, three.after)]
     told = [f"{name} {gate.outcome}" for name, gate in zip(three.names[1:], found, strict=True)]
     return f"The gate says of {told[0]}, of {told[1]}, by the same items and margin; {items}"
 

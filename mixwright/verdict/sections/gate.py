@@ -12,10 +12,11 @@ from typing import ClassVar
 
 from mixwright.contracts import Section
 from mixwright.runs import RunFolder
+from mixwright.verdict.basis import gate_answer
 from mixwright.verdict.blocks import Block, Fold, Paragraph, Table, Tone
 from mixwright.verdict.evidence import comparisons, lead
-from mixwright.verdict.gate import Outcome, cells_told, excludable, lines
-from mixwright.verdict.gate_asked import answer
+from mixwright.verdict.gate import Outcome
+from mixwright.verdict.gate_words import cells_told, excludable, lines
 
 TONES: dict[Outcome, Tone] = {"passed": "good", "damaged": "bad", "cannot tell": "caution"}
 
@@ -27,7 +28,7 @@ class Gate(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Nothing where the gate was not asked, or nothing is measured any more."""
-        found = answer(run) if comparisons(run).get(lead(run)) else None
+        found = gate_answer(run) if comparisons(run).get(lead(run)) else None
         if found is None:
             return []
         able = [Paragraph(f"{text}.", lead="What these items can show") for text in excludable(found)]

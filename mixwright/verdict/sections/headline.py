@@ -155,7 +155,7 @@ def _plain(run: RunFolder, found: Recommendation, seen: TrialSeen | PairSeen | N
 
 def _mastered(seen: PairSeen) -> bool:
     """Whether the gate was over what was mastered; a group that the user named has a section of its own."""
-    return seen.protected > 0 and seen.accepted is None
+    return seen.protected > 0 and not seen.named
 
 
 def _parts(run: RunFolder, whole: Change) -> list[Fact]:

@@ -1,0 +1,151 @@
+"""Loss of a single cell that a gate can exclude, and how often it would pass: simulated from numbers of items alone.
+
+The mean over cells says little about one of them: with 40 cells a loss of 20 points in one moves it by half a point. So a
+cell has to exclude a loss of `CELL_LOSS`, one-sided at 95 %. Where cells are too small for that, unharmed checkpoints would
+hardly ever pass; of such cells only a significant loss stops the gate, and what it cannot see is told as a number. Which
+cells these are is decided by the numbers of items, never by outcomes.
+
+An answer is right with a chance `START`; after training a share of the answers is drawn anew; a loss turns right answers
+into wrong ones. Source: non-inferiority with a discordant pair's variance, as in `crossed`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixwright.estimates.exclusion import MOST, OFTEN
+from mixwright.estimates.intervals import Z, t_quantile
+
+CELL_LOSS = 0.2
+"""Loss of one cell that must be excluded, a share."""
+ONE_SIDED = 0.9
+"""Two-sided level of the interval whose lower end excludes it: 5 % on one side."""
+Z_CELL = NormalDist().inv_cdf(0.95)
+REDRAWN, START = 0.2, 0.7
+"""Share of answers drawn anew, and success before, of the unharmed checkpoint that the rule is chosen for."""
+PASSES = 0.5
+"""Share of unharmed checkpoints that must pass for the rule of single cells to apply."""
+SEEN = 0.95
+"""Share of checkpoints with a loss of one cell that must be stopped for the gate to see such a loss."""
+ALPHA = 0.05
+RUNS = 2000
+LOSSES = tuple(round(0.05 * step, 2) for step in range(2, 15))
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A checkpoint that is simulated."""
+
+    start: float = START
+    """Success before, 0..1."""
+    redrawn: float = REDRAWN
+    """Share of answers drawn anew."""
+    loss: float = 0.0
+    """Of success in every cell, at most `start`."""
+    one: float = 0.0
+    """Further loss of the smallest cell alone."""
+
+    def changes(self, cells: int) -> NDArray[np.float64]:
+        """Chances of an item to become right, to become wrong and to stay, of each cell, the smallest last: (cells, 3)."""
+        keep = 1 - (self.loss + self.one * (np.arange(cells) == cells - 1)) / self.start
+        up = (1 - self.start) * self.redrawn * self.start * keep
+        down = self.start * (1 - (1 - self.redrawn + self.redrawn * self.start) * keep)
+        return np.stack([up, down, 1 - up - down], axis=1)
+
+
+def excludes_cell_loss(change: float, error: float, freedom: float) -> bool:
+    """Whether a loss of `CELL_LOSS` is excluded by a cell's change, its standard error and degrees of freedom."""
+    return change - t_quantile(freedom, ONE_SIDED) * error > -CELL_LOSS
+
+
+@functools.cache
+def items_excluding_cell_loss(cells: int, churn: float, often: float = OFTEN) -> int:
+    """Items with which each of so many unharmed cells excludes `CELL_LOSS`, all of them in a share `often` of cases.
+
+    Args:
+        cells: at least one.
+        churn: share of items that change, as many up as down.
+        often: 0..1.
+    """
+    beyond = NormalDist().inv_cdf(often ** (1 / cells))
+
+    def enough(items: int) -> bool:
+        error = math.sqrt((churn + Z_CELL * Z_CELL / items) / (items - 1))
+        return t_quantile(items - 1.0, ONE_SIDED) * error + beyond * math.sqrt(churn / items) <= CELL_LOSS
+
+    return next(items for items in range(2, MOST) if enough(items))
+
+
+@functools.cache
+def least_items(sizes: tuple[int, ...], margin: float) -> int | None:
+    """Items from which on a cell has to exclude a loss by itself: the least by which unharmed checkpoints pass often enough.
+
+    Args:
+        sizes: items of each cell, sorted, at least two each.
+        margin: mean loss that is to be excluded, a share.
+
+    Returns:
+        One of the sizes; None where an unharmed checkpoint passes with none in `PASSES` of cases.
+    """
+    found = (size for size in sorted(set(sizes)) if share_passing(sizes, margin, World(), least=size) >= PASSES)
+    return next(found, None)
+
+
+@functools.cache
+def unseen_loss(sizes: tuple[int, ...], margin: float, least: int | None) -> float | None:
+    """Largest loss of the smallest cell that more than 1 - `SEEN` of checkpoints would pass with; None where none does.
+
+    Nothing else of the checkpoint changed but `REDRAWN` answers; in steps of 5 points from 10 to `START`.
+    """
+    passed = [one for one in LOSSES if share_passing(sizes, margin, World(one=one), least=least) > 1 - SEEN]
+    return max(passed, default=None)
+
+
+def share_passing(sizes: Sequence[int], margin: float, world: World, *, least: int | None, runs: int = RUNS) -> float:
+    """Share of simulated checkpoints that pass; the same numbers give the same share.
+
+    Args:
+        sizes: items of each cell, at least two each.
+        margin: mean loss that is to be excluded, a share.
+        world: what happens to the checkpoint.
+        least: cells of so many items have to exclude a loss by themselves; of others, and for None of all, only a
+            significant loss stops the gate.
+        runs: simulated checkpoints.
+    """
+    rng, ordered = np.random.default_rng(0), np.array(sorted(sizes, reverse=True))
+    drawn = zip(ordered, world.changes(len(ordered)), strict=True)
+    counts = np.stack([rng.multinomial(size, chances, size=runs) for size, chances in drawn], axis=1)
+    return float(_passes(counts[..., 0], counts[..., 1], ordered, margin, least).mean())
+
+
+def _passes(up: Counts, down: Counts, sizes: Counts, margin: float, least: int | None) -> NDArray[np.bool_]:
+    """Whether each checkpoint passes, from items that became right and wrong, each of shape (runs, cells)."""
+    cells, change = len(sizes), (up - down) / sizes
+    squares = up + down - sizes * change**2
+    parts = (squares + Z * Z * sizes / sizes.sum()) / (sizes - 1) / sizes / cells**2
+    whole = parts.sum(axis=1)
+    freedom = whole**2 / (parts**2 / (sizes - 1)).sum(axis=1)
+    mean_low = change.mean(axis=1) - _quantiles(freedom) * np.sqrt(whole)
+    own = np.sqrt((squares + Z * Z) / (sizes - 1) / sizes)
+    strict = np.array([t_quantile(float(size - 1), 1 - ALPHA / cells) for size in sizes])
+    passed = (mean_low > -margin) & ~(change < -strict * own).any(axis=1)
+    if least is not None:
+        once = np.array([t_quantile(float(size - 1), ONE_SIDED) for size in sizes])
+        error = np.sqrt((squares + Z_CELL * Z_CELL) / (sizes - 1) / sizes)
+        passed &= ((change - once * error > -CELL_LOSS) | (sizes < least)).all(axis=1)
+    return passed
+
+
+def _quantiles(freedom: NDArray[np.float64]) -> NDArray[np.float64]:
+    """95 % quantiles of t, interpolated in 1 / freedom, in which they are nearly straight."""
+    known = np.array([1.0, 2, 3, 4, 6, 8, 12, 20, 40, 100, 1e6])
+    values = np.array([t_quantile(float(own)) for own in known])
+    return np.interp(-1 / np.maximum(freedom, 1.0), -1 / known, values)

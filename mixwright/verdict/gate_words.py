@@ -1,0 +1,131 @@
+"""Words of the gate: its answer, what its items can exclude and cannot, and what became of every cell."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from mixwright.estimates.cell_states import BAND, FEWEST_ITEMS
+from mixwright.estimates.exclusion import ROUND, smallest_excluded
+from mixwright.estimates.protected import DECIDING
+from mixwright.records import cell_key
+from mixwright.verdict.gate import MARGIN, PASSED, CellLoss, GateResult
+from mixwright.verdict.text import between as ends_told
+from mixwright.verdict.text import count, p_told, percent, points
+
+
+def lines(result: GateResult, cannot_tell: Literal["fail", "warn"] = "fail") -> list[str]:
+    """Why the gate answered as it did, for people; the first line is the answer."""
+    told = [*excludable(result), *cells_told(result), *_small(result)]
+    if result.because:
+        told.insert(0, result.because)
+    if result.dependence is not None and result.dependence.high < 0:
+        found = result.dependence
+        told.append(
+            f"answers depend less on their prompts: D {points(found.value)} points {ends_told(found.low, found.high)}"
+        )
+    if not result.cells:
+        which = "No cell of enough items" if result.small else "No cell"
+        return [
+            f"{result.outcome}: nothing was protected. {which} had {100 * BAND[1]:g} % before, and none was named: "
+            "name tasks or cells with --protect, or measure more items",
+            *told,
+        ]
+    if result.mean is None:
+        head = f"{result.outcome}: no protected cell was measured on {FEWEST_ITEMS} items both before and after"
+        return [head, *told]
+    mean = result.mean
+    about = (
+        f"mean over {count(len(result.cells), 'protected cell')} {points(mean.value)} points "
+        f"{ends_told(mean.low, mean.high)}, {count(mean.items, 'item')}"
+    )
+    if result.outcome == "passed":
+        asked = f"a mean loss of {100 * result.asked:g} points is excluded, and no cell of them is shown to be damaged"
+        if result.limit is not None:
+            some = any(cell.change is not None and cell.change.items < result.least for cell in result.cells)
+            single = f"a loss of {100 * result.limit:g} in any cell{f' of {result.least} items or more' if some else ''}"
+            asked = f"a mean loss of {100 * result.asked:g} points and {single} are excluded"
+        return [f"passed: {about}; {asked}", *told]
+    if result.outcome == "damaged":
+        return [f"damaged: {about}", *told]
+    more = ""
+    if result.needed is not None:
+        more = f"; about {result.needed:,} items per cell would be enough to pass, if nothing was lost (--items)"
+    return [f"cannot tell: {about}{more}", *told, *_warned(result, cannot_tell)]
+
+
+def excludable(result: GateResult) -> list[str]:
+    """What the items can exclude at all, and which loss of one cell would not be seen."""
+    told = _group(result)
+    if result.unseen is not None:
+        cells = "the cell" if len(result.cells) == 1 else f"one of the {len(result.cells)} cells"
+        told.append(f"a loss of up to {100 * result.unseen:g} points in {cells} would pass in more than one of 20 cases")
+    return told
+
+
+def _group(result: GateResult) -> list[str]:
+    """What the items of a named group can exclude at all, and what they cannot; nothing without a group."""
+    sizes = [cell.change.items for cell in result.cells if cell.change is not None]
+    if result.margin is None or not sizes:
+        return []
+    able, items = smallest_excluded(sizes), count(sum(sizes), "item")
+    case = "in about nine of ten cases in which nothing was lost and a fifth of the answers changes"
+    if able is None:
+        return [f"{items} can exclude no mean loss of {100 * ROUND[-1]:g} points or less {case}"]
+    beyond = sorted({margin for margin in (result.margin, MARGIN) if margin < able}, reverse=True)
+    refused = f", not of {' or of '.join(f'{100 * margin:g}' for margin in beyond)}" if beyond else ""
+    default = "" if able > MARGIN else ", so one of the default 5, too" if able < MARGIN else ", which is the default"
+    return [f"{items} can exclude a mean loss of {100 * able:g} points{refused}{default}, {case}"]
+
+
+def damage_told(result: GateResult) -> str:
+    """Which protected cells are damaged, or by how much their mean fell; empty where nothing is."""
+    lost = [cell_key(cell.task, cell.level) for cell in (*result.cells, *result.whole) if cell.lost]
+    if lost:
+        return f"{', '.join(lost)} {'is' if len(lost) == 1 else 'are'} damaged"
+    depends, mean = result.dependence, result.mean
+    if depends is not None and depends.high < -result.asked:
+        return f"answers depend less on their prompts, by {points(abs(depends.value)).lstrip('+')} points"
+    if result.outcome == "damaged" and mean is not None and mean.high < 0:
+        return f"what was {'named' if result.named else 'mastered'} is worse by {points(abs(mean.value)).lstrip('+')} points"
+    return ""
+
+
+def cells_told(result: GateResult) -> list[str]:
+    """What became of every protected cell, and of those that nobody protected and that fell."""
+    return [*(_cell(cell) for cell in (*result.cells, *result.whole)), *_others(result)]
+
+
+def _cell(cell: CellLoss) -> str:
+    name = f"{cell.task}, all levels" if cell.whole else cell_key(cell.task, cell.level)
+    if cell.change is None:
+        return f"{name}: not measurable, fewer than {FEWEST_ITEMS} items both before and after"
+    found = cell.change
+    text = f"{name}: {points(found.value)} points {ends_told(found.low, found.high)}, {count(found.items, 'item')}"
+    if cell.word == "less dependent" and cell.dependence is not None:
+        depends = cell.dependence
+        return f"{text}; damaged: D {points(depends.value)} points {ends_told(depends.low, depends.high)}"
+    if cell.lost:
+        return f"{text}; damaged ({p_told(cell.adjusted_p, 'p')} after Holm's correction)"
+    return f"{text}; a loss of at most {points(max(-found.low, 0.0)).lstrip('+')} points"
+
+
+def _others(result: GateResult) -> list[str]:
+    """Cells that nobody protected and that fell."""
+    told = "reported only, since others were named" if result.named else "not protected, and damaged"
+    return [f"{_cell(cell)} ({told})" for cell in result.others]
+
+
+def _small(result: GateResult) -> list[str]:
+    """Cells that could not be protected, and why."""
+    return [
+        f"{cell_key(*found.cell)}: {percent(found.before)} before, and not protected: one item in {DECIDING} decides what "
+        f"is, {found.deciding} of its {count(found.items, 'item')}, and fewer than {FEWEST_ITEMS} do not; measure about "
+        f"{FEWEST_ITEMS * DECIDING} items, or name it with --protect"
+        for found in result.small
+    ]
+
+
+def _warned(result: GateResult, cannot_tell: Literal["fail", "warn"]) -> list[str]:
+    if result.code(cannot_tell) != PASSED:
+        return []
+    return ["warning: this is not a pass; the exit code is 0 only because of --cannot-tell warn"]
