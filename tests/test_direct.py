@@ -169,9 +169,11 @@ def test_options_with_an_equals_sign_are_read_as_they_are_meant() -> None:
 
 
 def test_what_is_taken_without_items_is_what_the_help_says() -> None:
-    taken = [items_to_measure(cells, chosen=chosen) for chosen in (False, True) for cells in (4, 1)]
-    assert taken == [250, 1000, 200, 800]
-    assert "250 and 1,000 over all cells, or 200 and 800 over the cells of --protect" in ITEMS_HELP
+    taken = [cells * items_to_measure(cells, chosen=True) for cells in (1, 2, 4, 8)]
+    assert taken == pytest.approx([800] * 4, rel=0.02)
+    assert min(items_to_measure(cells, chosen=True) for cells in range(1, 60)) == pytest.approx(80, abs=2)
+    assert items_to_measure(4, chosen=False) == pytest.approx(1.25 * items_to_measure(4, chosen=True), abs=1)
+    assert "about 800 over the cells of --protect and 80 of each at least; without --protect a quarter more" in ITEMS_HELP
     assert f"{ITEMS} over all, {CELL_ITEMS} at least" in ITEMS_HELP
 
 

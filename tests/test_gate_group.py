@@ -181,8 +181,8 @@ def test_a_loss_of_what_was_not_named_is_told_and_does_not_close_the_gate(tmp_pa
     run = folder(tmp_path / "run", every(30), every(30) | {"d": right(3)}, TASKS[:3])
     assert code(run) == 0
     assert sentence(run) == (
-        "AFTER may be shipped, though success is worse by 22 points: a mean loss of 15 points on what was named is excluded. "
-        "Not named, and damaged: task d."
+        "AFTER may be shipped, though success is worse by 22 points: a mean loss of 15 points on what was named is "
+        "excluded. Not named, and damaged: task d."
     )
     both = folder(tmp_path / "both", every(30), every(30) | {"d": right(3), "c": right(3)}, TASKS[:3])
     assert code(both) == 3

@@ -209,7 +209,45 @@ PAIRS = [
     ),
     (pair(word="commonest", gate="passed"), "do not ship", "gives the commonest answer more often", "bad"),
     (pair(word="less dependent", gate="passed"), "do not ship", "depend less on their prompts", "bad"),
-    (pair(word="improves", gate="passed"), "ship", "Ship step-500: success is better by 2 points, and a loss", "good"),
+    (
+        pair(word="improves", gate="passed"),
+        "ship",
+        "better by 2 points, and a mean loss of 5 points on what was mastered is",
+        "good",
+    ),
+    (pair(word="improves", gate="passed", unjudged=("lcm",)), "unjudged", "but nothing says what became of lcm", "plain"),
+    (
+        pair(word="improves", protected=0, unjudged=("lcm",)),
+        "unjudged",
+        "Cannot tell: success is better by 2 points",
+        "plain",
+    ),
+    (
+        pair(word="improves", gate="passed", unjudged=("lcm",), named=True, margin=0.1),
+        "may replace",
+        "may be shipped, and success is better by 2 points: a mean loss of 10 points on what was named is excluded. "
+        "Not judged, since no answer was right before or after: lcm.",
+        "plain",
+    ),
+    (pair(word="improves", protected=0, asked=True), "cannot tell", "Cannot tell", "plain"),
+    (
+        pair(right=False, form="58 of 58 answers look like those of t"),
+        "do not ship",
+        "step-500: 58 of 58 answers look",
+        "bad",
+    ),
+    (
+        pair(gate="damaged", because="answers depend less on their prompts, by 9 points"),
+        "do not ship",
+        "Do not ship step-500: answers depend less on their prompts, by 9 points.",
+        "bad",
+    ),
+    (
+        pair(word="worsens", gate="passed", named=True, others=(lost("gcd"),)),
+        "may replace",
+        "and damaged: gcd level 1.",
+        "plain",
+    ),
     (pair(word="improves", protected=0), "ship", "nothing was mastered before that could be lost.", "plain"),
     (pair(gate="passed"), "may replace", "step-500 may be shipped, for no gain that is shown", "plain"),
     (

@@ -31,7 +31,7 @@ COLUMNS_HELP = (
 GRADER_HELP = "Grader of every task, or of one: TASK=NAME; repeatable. Default: what the answers look like."
 ITEMS_HELP = (
     "Items measured per task and level, as far as there are. Default: 200 over all, 32 at least; for verdict what the gate "
-    "needs: 250 and 1,000 over all cells, or 200 and 800 over the cells of --protect."
+    "needs: about 800 over the cells of --protect and 80 of each at least; without --protect a quarter more."
 )
 SAMPLES_HELP = "Sampled completions per item; 0 decodes greedily alone, at 1/9 of the cost. Default: 8."
 TOKENS_HELP = "Longest completion, tokens. Default: from the longest answer, its grader and the model's context."
