@@ -117,6 +117,7 @@ def write_comparison(
     from mixwright.manifest import write_manifest, write_settings
     from mixwright.measure.bases import write_completions
     from mixwright.measure.notes import write_notes
+    from mixwright.verdict.answer_forms import write_known_forms
     from mixwright.verdict.basis import MOST_ROWS
 
     config, end = ready.config, ready.learners[1].name
@@ -133,6 +134,7 @@ def write_comparison(
         if completed:
             third = {} if earlier is None or earlier.other is None else {BESIDE: earlier.other}
             write_completions(folder.path / "completions.parquet", {**completed, **third})
+            write_known_forms(folder, ready.corpus)
         if earlier is not None:
             write_beside(folder, earlier)
         if again is not None:
@@ -156,6 +158,7 @@ def _check_folder(folder: RunFolder) -> None:
 
 def clear(folder: RunFolder) -> None:
     """Remove what an earlier comparison measured in this folder, and what was asked and said of it."""
+    from mixwright.verdict.answer_forms import known_forms_file
     from mixwright.verdict.gate_asked import asked_file
 
     tables = [folder.measurements(name) for name in ("before", "after", BESIDE)]
@@ -165,6 +168,7 @@ def clear(folder: RunFolder) -> None:
         asked_file(folder),
         beside_file(folder),
         returned_file(folder),
+        known_forms_file(folder),
         folder.path / "completions.parquet",
         folder.claims,
         folder.page,
