@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mixwright.cli.beside import CUT, Earlier, check_same, read_before, read_earlier, write_beside
-from mixwright.cli.direct import Ready, Say, asked_again, measured, other_forms, prepare, rows_of, tell
+from mixwright.cli.direct import Ready, Say, asked_again, former_read, measured, other_forms, prepare, rows_of, tell
 from mixwright.cli.options import Measuring
 from mixwright.config import MeasureConfig
 from mixwright.errors import InputError, unknown_name
 from mixwright.estimates.readings import GRADED, READINGS, Decoding, outcome_of
+from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.measure.returned import Returned, returned_file
 from mixwright.runs import RunFolder, write_json, write_measurements
 from mixwright.verdict.beside import BESIDE, beside_file
@@ -75,7 +76,8 @@ def compare(
     notes = notes_on(found, ready.corpus, ready.config.measure.max_new_tokens)
     notes += [] if earlier is not None else other_forms(ready.learners[0], ready, found["before"], asked)
     tell(notes, say)
-    write_comparison(folder, ready, after, found, [*ready.notes, *notes], earlier, asked_again(ready, found, say))
+    again, former = asked_again(ready, found, say), former_read(ready, found, say)
+    write_comparison(folder, ready, after, found, [*ready.notes, *notes], earlier, again, former)
 
 
 def _judged(measure: MeasureConfig, decoding: Decoding, asked: Measuring) -> str:
@@ -109,6 +111,7 @@ def write_comparison(
     notes: Sequence[Observation],
     earlier: Earlier | None = None,
     again: Returned | None = None,
+    former: Sequence[FormerAnswers] = (),
 ) -> None:
     """Write settings, manifest, both tables, the completions and the notes; nothing of an earlier comparison stays.
 
@@ -139,6 +142,8 @@ def write_comparison(
             write_beside(folder, earlier)
         if again is not None:
             write_json(returned_file(folder), again)
+        if former:
+            write_json(former_file(folder), list(former))
         write_notes(folder, notes)
 
 
@@ -169,6 +174,7 @@ def clear(folder: RunFolder) -> None:
         beside_file(folder),
         returned_file(folder),
         known_forms_file(folder),
+        former_file(folder),
         folder.path / "completions.parquet",
         folder.claims,
         folder.page,

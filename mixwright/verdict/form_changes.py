@@ -197,14 +197,13 @@ def _forms(
     other, new = [], []
     for task in tested:
         mine = known[task]
-        for mark in mine.different():
-            owners = [(known[name].owns(mark), known[name]) for name in known if name != task]
-            owners = [(strength, owner) for strength, owner in owners if strength]
-            if owners:
-                strength, owner = min(owners, key=lambda pair: (-pair[0], -pair[1].share(mark), pair[1].task))
+        for twins in mine.different():
+            owners = [(known[name].owns(mark), known[name], mark) for mark in twins for name in known if name != task]
+            if owners := [found for found in owners if found[0]]:
+                strength, owner, mark = min(owners, key=lambda found: (-found[0], -found[1].share(found[2]), found[1].task))
                 other.append(mine.seen("form of another task", mark, strength, owner.task))
             else:
-                new.append(mine.seen("new form", mark, 0))
+                new.append(mine.seen("new form", twins[0], 0))
     return other, new
 
 
@@ -236,13 +235,13 @@ class _Marked:
         right = [item.right for item, found in zip(self.items, self.after, strict=True) if mark in found]
         return int(_share([mark in found for found in self.before]) >= PART or _share(right) >= PART)
 
-    def different(self) -> list[str]:
-        """Marks that some item has on one side alone and that could be in half of one side; of twins the first."""
-        found: dict[tuple[bool, ...], str] = {}
+    def different(self) -> list[list[str]]:
+        """Marks that some item has on one side alone and that half of the items may have; twins together."""
+        found: dict[tuple[bool, ...], list[str]] = defaultdict(list)
         for mark in sorted(frozenset[str]().union(*self.before, *self.after), key=_order):
             sides = [[mark in known for known in side] for side in (self.before, self.after)]
             if sides[0] != sides[1] and 2 * sum(map(sum, sides)) >= len(self.items):
-                found.setdefault((*sides[0], *sides[1]), mark)
+                found[*sides[0], *sides[1]].append(mark)
         return list(found.values())
 
     def seen(self, feature: Feature, mark: str, strength: int, other: str = "") -> _Seen:
