@@ -325,7 +325,7 @@ def test_the_stage_repeats_itself_and_leaves_the_model_alone(learner, moved, cor
     assert first.rollouts == 9 * 5
     assert len(first.completions) == 9
     row = first.completions[0]
-    assert list(row) == ["example", "task", "level", "prompt", "answer", "completion", "score"]
+    assert list(row) == ["example", "task", "level", "prompt", "answer", "completion", "score", "cut", "tokens", "logprob"]
     assert {m.probe for m in first.measurements} == set(CONFIG.probes)
     assert all(m.low <= m.value <= m.high and m.n > 0 and m.unit for m in first.measurements)
 

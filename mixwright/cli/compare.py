@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mixwright.cli.beside import CUT, Earlier, check_same, read_before, read_earlier, write_beside
-from mixwright.cli.direct import Ready, Say, asked_again, measured, other_forms, prepare, rows_of, tell
+from mixwright.cli.direct import Ready, Say, asked_again, former_read, measured, other_forms, prepare, rows_of, tell
 from mixwright.cli.options import Measuring
 from mixwright.config import MeasureConfig
 from mixwright.errors import InputError, unknown_name
 from mixwright.estimates.readings import GRADED, READINGS, Decoding, outcome_of
+from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.measure.returned import Returned, returned_file
 from mixwright.runs import RunFolder, write_json, write_measurements
 from mixwright.verdict.beside import BESIDE, beside_file
@@ -75,7 +76,8 @@ def compare(
     notes = notes_on(found, ready.corpus, ready.config.measure.max_new_tokens)
     notes += [] if earlier is not None else other_forms(ready.learners[0], ready, found["before"], asked)
     tell(notes, say)
-    write_comparison(folder, ready, after, found, [*ready.notes, *notes], earlier, asked_again(ready, found, say))
+    again, former = asked_again(ready, found, say), former_read(ready, found, say)
+    write_comparison(folder, ready, after, found, [*ready.notes, *notes], earlier, again, former)
 
 
 def _judged(measure: MeasureConfig, decoding: Decoding, asked: Measuring) -> str:
@@ -109,6 +111,7 @@ def write_comparison(
     notes: Sequence[Observation],
     earlier: Earlier | None = None,
     again: Returned | None = None,
+    former: Sequence[FormerAnswers] = (),
 ) -> None:
     """Write settings, manifest, both tables, the completions and the notes; nothing of an earlier comparison stays.
 
@@ -117,6 +120,7 @@ def write_comparison(
     from mixwright.manifest import write_manifest, write_settings
     from mixwright.measure.bases import write_completions
     from mixwright.measure.notes import write_notes
+    from mixwright.verdict.answer_forms import write_known_forms
     from mixwright.verdict.basis import MOST_ROWS
 
     config, end = ready.config, ready.learners[1].name
@@ -133,10 +137,13 @@ def write_comparison(
         if completed:
             third = {} if earlier is None or earlier.other is None else {BESIDE: earlier.other}
             write_completions(folder.path / "completions.parquet", {**completed, **third})
+            write_known_forms(folder, ready.corpus)
         if earlier is not None:
             write_beside(folder, earlier)
         if again is not None:
             write_json(returned_file(folder), again)
+        if former:
+            write_json(former_file(folder), list(former))
         write_notes(folder, notes)
 
 
@@ -156,6 +163,7 @@ def _check_folder(folder: RunFolder) -> None:
 
 def clear(folder: RunFolder) -> None:
     """Remove what an earlier comparison measured in this folder, and what was asked and said of it."""
+    from mixwright.verdict.answer_forms import known_forms_file
     from mixwright.verdict.gate_asked import asked_file
 
     tables = [folder.measurements(name) for name in ("before", "after", BESIDE)]
@@ -165,6 +173,8 @@ def clear(folder: RunFolder) -> None:
         asked_file(folder),
         beside_file(folder),
         returned_file(folder),
+        known_forms_file(folder),
+        former_file(folder),
         folder.path / "completions.parquet",
         folder.claims,
         folder.page,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.corpus.graded import Graded
     from mixwright.learner.learner import Learner
+    from mixwright.measure.former import FormerAnswers
     from mixwright.measure.returned import Returned
     from mixwright.measure.stage import MeasureResult
 
@@ -231,6 +232,18 @@ def asked_again(ready: Ready, found: Mapping[str, MeasureResult], say: Say) -> R
         return None
     say(f"lost answers: {min(lost, MOST)} of {lost} are asked again with their first word given, two completions each")
     return returned(Passes(ready.learners[1], None, ready.config.measure, ready.corpus), before, after)
+
+
+def former_read(ready: Ready, found: Mapping[str, MeasureResult], say: Say) -> list[FormerAnswers]:
+    """How probable BEFORE's answers are to AFTER; empty where none are written, kept with their tokens, or read alike."""
+    from mixwright.measure.former import former_answers, rows_to_read, same_tokens
+    from mixwright.measure.passes import Passes
+
+    rows = rows_to_read(found["before"].completions) if ready.graded else []
+    if not rows or not same_tokens(*ready.learners):
+        return []
+    say(f"former answers: {len(rows):,} answers of BEFORE are read by AFTER, in one pass without writing any")
+    return former_answers(Passes(ready.learners[1], None, ready.config.measure, ready.corpus), rows)
 
 
 def other_forms(learner: Learner, ready: Ready, found: MeasureResult, asked: Measuring) -> list[Observation]:

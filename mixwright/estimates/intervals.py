@@ -1,4 +1,4 @@
-"""Intervals of shares, means and rates, Student's t, and Holm's correction. numpy only: the verdict page needs no scipy.
+"""Intervals of shares, means and rates, Student's t, the sign test and Holm's correction; numpy only, as pages need.
 
 Items (prompts) are the unit, not samples: samples of one prompt are alike.
 """
@@ -182,6 +182,20 @@ def t_quantile(freedom: float, confidence: float = LEVEL) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if t_tail(middle, freedom) > 1 - confidence else (low, middle)
     return high
+
+
+def sign_test(more: int, fewer: int) -> float:
+    """One-sided exact p value of so many pairs that went one way and so many that went the other: P(X >= more), X binomial.
+
+    On items that show something after and not before, and the other way round, it is McNemar's exact test. Exact as long as
+    nothing but chance decides which side of a pair is which.
+    """
+    pairs = more + fewer
+    if more <= 0:
+        return 1.0
+    factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, pairs + 1)))])
+    ways = factorials[pairs] - factorials[more:] - factorials[fewer::-1]
+    return min(1.0, float(np.exp(ways - pairs * math.log(2)).sum()))
 
 
 def holm(probabilities: Sequence[float]) -> list[float]:

@@ -99,13 +99,18 @@ def write_completions(path: Path, found: Mapping[str, MeasureResult]) -> None:
 
 
 def write_completion_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Rows with when, example, task, level, prompt, answer, completion and score as a Parquet table, atomically."""
+    """Rows with when, example, task, level, prompt, answer, completion and score as a Parquet table, atomically.
+
+    Whether it was cut, its tokens and their log-probability are kept where they are known, which earlier versions left out.
+    """
     import pyarrow as pa
 
     text, number = pa.string(), pa.float64()
     names = ("when", "example", "task", "level", "prompt", "answer", "completion", "score")
-    schema = pa.schema([(name, number if name in ("level", "score") else text) for name in names])
-    write_table(path, pa.Table.from_pylist([{name: row[name] for name in names} for row in rows], schema=schema))
+    later = {"cut": pa.bool_(), "tokens": pa.list_(pa.int32()), "logprob": number}
+    known = [(name, number if name in ("level", "score") else text) for name in names]
+    made = [{name: row[name] for name in names} | {name: row.get(name) for name in later} for row in rows]
+    write_table(path, pa.Table.from_pylist(made, schema=pa.schema([*known, *later.items()])))
 
 
 def read_completion_rows(path: Path) -> list[dict[str, Any]]:

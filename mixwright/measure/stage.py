@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -32,7 +33,7 @@ class MeasureResult:
     measurements: tuple[Measurement, ...]
     """Of all probes, long format."""
     completions: tuple[Mapping[str, Any], ...]
-    """Greedy completions: example, task, level, prompt, answer, completion, score."""
+    """Greedy completions: example, task, level, prompt, answer, completion, score, cut, tokens, logprob (nats, of all)."""
     rollouts: int
     """Completions that were written, greedy and sampled; they are charged."""
     cut: float = 0.0
@@ -98,6 +99,9 @@ def measure_learner(
                 "answer": item.answer,
                 "completion": best.greedy.text,
                 "score": best.greedy_score,
+                "cut": not best.greedy.finished,
+                "tokens": list(best.greedy.token_ids),
+                "logprob": math.fsum(best.greedy.logprobs),
             }
         )
     cut = passes.cut if passes.generated else 0.0

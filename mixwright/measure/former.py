@@ -1,0 +1,90 @@
+"""Likelihood of a model's own former answers after training: how much less probable they became, in nats a token.
+
+The later checkpoint reads, in one forward pass, the prompts and the greedy answers that the earlier one gave. How probable
+they were is known from the writing of them. No grader is asked, and no answer is written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mixwright.estimates.intervals import rate
+from mixwright.runs import RunFolder
+
+if TYPE_CHECKING:
+    from mixwright.learner.learner import Learner
+    from mixwright.measure.passes import Passes
+
+MOST = 100
+"""Answers of a task that are read at most."""
+Rows = Sequence[Mapping[str, Any]]
+"""Completions as a measuring writes them, with their tokens and the log-probability of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormerAnswers:
+    """How probable a task's former answers became."""
+
+    task: str
+    """Name of the task."""
+    items: int
+    """Answers that were read."""
+    tokens: int
+    """Tokens of them, the end token included where they ended."""
+    before: float
+    """Log-probability of them under the model that gave them, nats a token."""
+    change: float
+    """After minus before, nats a token; negative: they became less probable."""
+    low: float
+    """Lower end of the 95 % interval over items."""
+    high: float
+    """Upper end of it."""
+
+
+def former_file(run: RunFolder) -> Path:
+    """Where it is kept."""
+    return run.path / "former.json"
+
+
+def rows_to_read(before: Rows) -> list[Mapping[str, Any]]:
+    """Former answers whose tokens are known, `MOST` of a task, in an order that no result decides."""
+    tasks: dict[str, list[tuple[bytes, Mapping[str, Any]]]] = defaultdict(list)
+    for row in before:
+        if row.get("tokens") and row.get("logprob") is not None:
+            tasks[row["task"]].append((hashlib.sha256(f"former {row['example']}".encode()).digest(), row))
+    return [row for task in sorted(tasks) for _, row in sorted(tasks[task], key=lambda pair: pair[0])[:MOST]]
+
+
+def same_tokens(one: Learner, other: Learner) -> bool:
+    """Whether two models read the same tokens, so that what one wrote can be read by the other."""
+    return one.tokenizer.get_vocab() == other.tokenizer.get_vocab()
+
+
+def former_answers(passes: Passes, before: Rows) -> list[FormerAnswers]:
+    """Let the later checkpoint read the former answers, task by task; nothing of tasks with fewer than two.
+
+    Args:
+        passes: the later checkpoint and its items; nothing that it has made is used.
+        before: greedy completions of the earlier one.
+    """
+    prompts = {item.id: item.prompt for item in passes.items}
+    rows = [row for row in rows_to_read(before) if row["example"] in prompts]
+    read = passes.learner.logprobs([prompts[row["example"]] for row in rows], [row["tokens"] for row in rows])
+    parts: dict[str, list[tuple[float, float, int]]] = defaultdict(list)
+    for row, after in zip(rows, read, strict=True):
+        parts[row["task"]].append((float(row["logprob"]), float(sum(after)), len(after)))
+    found = []
+    for task, answers in parts.items():
+        old, new, tokens = np.array(answers, dtype=float).T
+        moved = rate(new - old, tokens)
+        if moved is not None:
+            mean = float(old.sum() / tokens.sum())
+            found.append(FormerAnswers(task, len(answers), int(tokens.sum()), mean, moved.value, moved.low, moved.high))
+    return found

@@ -1,0 +1,276 @@
+"""Changes of form between the answers of two checkpoints, by exact tests on pairs; no grader is asked.
+
+Each feature is something that a single answer shows or does not, so that before and after are compared by McNemar's exact
+test over the items of a task. Which answer, skeleton or mark is looked for is chosen on both sides together, which leaves
+the tests exact. Holm's correction is over all tests of other tasks' forms, and over all others: with ten items a task, one
+family of all tests could never be significant.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from mixwright.estimates.chance import FULL_MARKS
+from mixwright.estimates.intervals import holm, sign_test
+from mixwright.skeleton import skeleton
+from mixwright.verdict.marks import asked_for, marks
+
+Feature = Literal[
+    "empty", "cut", "prompt copied", "one answer", "shorter", "longer", "own form gone", "new form", "form of another task"
+]
+FEWEST, LEAST = 10, 5
+"""Items of a task below which nothing is tested, and below which its answers are no form that others can go over to."""
+ALPHA = 0.01
+"""Adjusted p value below which a change is reported."""
+PART, OWN = 0.25, 0.05
+"""Share of answers from which a task has a mark, and share of its gold answers or training rows from which it may."""
+READ = 4000
+"""Characters of a prompt and of an answer that are compared."""
+COPIED = 0.8
+"""Share of the prompt that a copy of it holds at least."""
+Shares = Mapping[str, Mapping[str, float]]
+"""Task -> mark -> share of its training rows that have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormChange:
+    """One feature of one task's answers, before and after."""
+
+    task: str
+    """Name of the task."""
+    feature: Feature
+    """What an answer shows; of `shorter` and `longer`: at most half, or at least double, the length of its counterpart."""
+    before: int
+    """Items whose answer before shows it."""
+    after: int
+    """Items whose answer after shows it; of `own form gone` both count those that still have the form."""
+    items: int
+    """Items that were answered before and after."""
+    p: float
+    """One-sided exact p value."""
+    adjusted: float
+    """The same after Holm's correction."""
+    reported: bool = False
+    """Whether it is shown: significant, in half of the items where the feature is a form, and not what the task asks for."""
+    shown: str = ""
+    """The answer, skeleton or mark that it is about; empty for other features."""
+    other: str = ""
+    """The task whose form it is; of `form of another task` alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    prompt: str
+    gold: str | None
+    before: str
+    after: str
+    cut: tuple[bool, bool] | None
+    right: bool
+    """After."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A feature of a task, item by item."""
+
+    task: str
+    feature: Feature
+    before: Sequence[bool]
+    after: Sequence[bool]
+    able: bool = True
+    """Whether it would be reported if it were significant."""
+    shown: str = ""
+    other: str = ""
+
+    @property
+    def moved(self) -> tuple[int, int]:
+        """Items that show it after alone, and before alone."""
+        pairs = list(zip(self.before, self.after, strict=True))
+        return sum(new and not old for old, new in pairs), sum(old and not new for old, new in pairs)
+
+
+def form_changes(rows: Iterable[Mapping[str, Any]], trained: Shares | None = None) -> list[FormChange]:
+    """What changed, task by task; neither the order of rows nor those of other checkpoints matter.
+
+    Args:
+        rows: completions as a comparison keeps them (when, example, task, prompt, answer, completion, score; cut if known).
+        trained: marks of the training rows, where they are known.
+    """
+    tasks = _items(rows)
+    tested = {task: items for task, items in sorted(tasks.items()) if len(items) >= FEWEST}
+    plain = [seen for task, items in tested.items() for seen in _features(task, items)]
+    other, new = _forms(tasks, tested, trained or {})
+    return [*_judged(other), *_judged([*plain, *new])]
+
+
+def _items(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[_Item]]:
+    """Items by task that have both sides; the first row of a side counts."""
+    sides: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = defaultdict(dict)
+    for row in rows:
+        sides[str(row["task"] or ""), str(row["example"] or "")].setdefault(str(row["when"]), row)
+    found: dict[str, list[_Item]] = defaultdict(list)
+    for (task, _), both in sorted(sides.items()):
+        if "before" in both and "after" in both:
+            old, new = both["before"], both["after"]
+            ends = [row.get("cut") for row in (old, new)]
+            cut = None if None in ends else (bool(ends[0]), bool(ends[1]))
+            texts = str(old["completion"] or ""), str(new["completion"] or "")
+            gold = None if old["answer"] is None else str(old["answer"])
+            right = float(new["score"] or 0.0) >= FULL_MARKS
+            found[task].append(_Item(str(old["prompt"] or ""), gold, *texts, cut, right))
+    return dict(found)
+
+
+def _features(task: str, items: Sequence[_Item]) -> list[_Seen]:
+    """All features but those of marks."""
+    texts = [[" ".join(text[:READ].split()) for text in side] for side in _sides(items)]
+    empty = [[not text for text in side] for side in texts]
+    found = [_Seen(task, "empty", empty[0], empty[1])]
+    if ends := [item.cut for item in items if item.cut is not None]:
+        known = len(ends) == len(items)
+        found += [_Seen(task, "cut", [old for old, _ in ends], [new for _, new in ends])] if known else []
+    copies = [_copies(item.prompt, item.gold or "") for item in items]
+    sides = [[_copies(item.prompt, text) for item, text in zip(items, side, strict=True)] for side in texts]
+    found.append(_Seen(task, "prompt copied", sides[0], sides[1], able=_share(copies) < OWN))
+    found += [seen for seen in [_one_answer(task, items, texts)] if seen is not None]
+    sizes = [(len(item.before), len(item.after)) for item in items]
+    shorter = [[2 * a <= b and b > 0 for a, b in pairs] for pairs in (sizes, [(b, a) for a, b in sizes])]
+    half = (len(items) + 1) // 2
+    found.append(_Seen(task, "shorter", shorter[0], shorter[1], sum(shorter[1]) >= half))
+    found.append(_Seen(task, "longer", shorter[1], shorter[0], sum(shorter[0]) >= half))
+    return found + _own_forms(task, items)
+
+
+def _sides(items: Sequence[_Item]) -> tuple[list[str], list[str]]:
+    return [item.before for item in items], [item.after for item in items]
+
+
+def _share(values: Sequence[bool]) -> float:
+    return sum(values) / len(values) if values else 0.0
+
+
+def _copies(prompt: str, text: str) -> bool:
+    """Whether a text holds its prompt, or most of its beginning, instead of an answer; short prompts are no sign of it."""
+    asked, said = (" ".join(part[:READ].split()).casefold() for part in (prompt, text))
+    if len(asked) < 20 or len(asked.split()) < 4:
+        return False
+    return asked in said or (len(said) >= COPIED * len(asked) and asked.startswith(said.rstrip(".?! ")))
+
+
+def _one_answer(task: str, items: Sequence[_Item], texts: Sequence[Sequence[str]]) -> _Seen | None:
+    """The commonest answer of both sides together; None where gold answers are unknown or all alike.
+
+    It is reported from half of the way on between the share of the commonest gold answer and all answers.
+    """
+    gold = Counter(" ".join(item.gold.split()) for item in items if item.gold is not None)
+    if len(gold) < 2:
+        return None
+    counts = Counter(text for side in texts for text in side if text)
+    if not counts:
+        return None
+    answer = min(counts, key=lambda text: (-counts[text], text))
+    before, after = ([text == answer for text in side] for side in texts)
+    expected = max(gold.values()) / gold.total()
+    return _Seen(task, "one answer", before, after, _share(after) >= (1 + expected) / 2, answer)
+
+
+def _own_forms(task: str, items: Sequence[_Item]) -> list[_Seen]:
+    """Skeletons that half of the items or more have, both sides counted: those that may have gone."""
+    forms = [[skeleton(text) for text in side] for side in _sides(items)]
+    counts = Counter(form for side in forms for form in side)
+    found = []
+    for form in sorted(form for form, count in counts.items() if form and 2 * count >= len(items)):
+        before, after = ([known == form for known in side] for side in forms)
+        had = 2 * sum(before) >= len(items) and 2 * (sum(before) - sum(after)) >= len(items)
+        found.append(_Seen(task, "own form gone", before, after, had, form))
+    return found
+
+
+def _forms(
+    tasks: Mapping[str, Sequence[_Item]], tested: Mapping[str, Sequence[_Item]], trained: Shares
+) -> tuple[list[_Seen], list[_Seen]]:
+    """Marks that other tasks have as their own, and marks that no task has, as features of every task."""
+    known = {task: _Marked(task, items, trained.get(task, {})) for task, items in tasks.items()}
+    other, new = [], []
+    for task in tested:
+        mine = known[task]
+        for twins in mine.different():
+            owners = [(known[name].owns(mark), known[name], mark) for mark in twins for name in known if name != task]
+            if owners := [found for found in owners if found[0]]:
+                strength, owner, mark = min(owners, key=lambda found: (-found[0], -found[1].share(found[2]), found[1].task))
+                other.append(mine.seen("form of another task", mark, strength, owner.task))
+            else:
+                new.append(mine.seen("new form", twins[0], 0))
+    return other, new
+
+
+class _Marked:
+    """Marks of the answers of one task."""
+
+    def __init__(self, task: str, items: Sequence[_Item], trained: Mapping[str, float]) -> None:
+        self.task, self.items, self.trained = task, items, trained
+        self.before, self.after = ([marks(text) for text in side] for side in _sides(items))
+        self.gold = [marks(item.gold) for item in items if item.gold is not None]
+
+    def share(self, mark: str) -> float:
+        """Of answers after that have it."""
+        return _share([mark in found for found in self.after])
+
+    def asked(self, mark: str) -> float:
+        """The larger share of gold answers and of training rows that have it."""
+        return max(_share([mark in found for found in self.gold]), self.trained.get(mark, 0.0))
+
+    def owns(self, mark: str) -> int:
+        """How surely a mark that answers after have is the task's own.
+
+        2 where gold answers or training rows have it, 1 where former answers have it or the grader takes it, else 0.
+        """
+        if len(self.items) < LEAST or self.share(mark) < PART:
+            return 0
+        if self.asked(mark) >= PART:
+            return 2
+        right = [item.right for item, found in zip(self.items, self.after, strict=True) if mark in found]
+        return int(_share([mark in found for found in self.before]) >= PART or _share(right) >= PART)
+
+    def different(self) -> list[list[str]]:
+        """Marks that some item has on one side alone and that half of the items may have; twins together."""
+        found: dict[tuple[bool, ...], list[str]] = defaultdict(list)
+        for mark in sorted(frozenset[str]().union(*self.before, *self.after), key=_order):
+            sides = [[mark in known for known in side] for side in (self.before, self.after)]
+            if sides[0] != sides[1] and 2 * sum(map(sum, sides)) >= len(self.items):
+                found[*sides[0], *sides[1]].append(mark)
+        return list(found.values())
+
+    def seen(self, feature: Feature, mark: str, strength: int, other: str = "") -> _Seen:
+        """The mark as a feature, and whether the task may not have it: nothing of it had the form or asks for it."""
+        before, after = ([mark in found for found in side] for side in (self.before, self.after))
+        may = self.asked(mark) >= OWN or _share(before) >= PART
+        may = may or _share([asked_for(mark, item.prompt) for item in self.items]) >= 0.5
+        taken = any(item.right and has for item, has in zip(self.items, after, strict=True))
+        able = not may and 2 * sum(after) >= len(self.items) and (strength == 2 or not taken)
+        return _Seen(self.task, feature, before, after, able, mark, other)
+
+
+def _order(mark: str) -> tuple[bool, int, str]:
+    """Named marks before general ones, long before short ones."""
+    return mark.startswith("…") or mark in ("<…>", "{…}", "[…]"), -len(mark), mark
+
+
+def _judged(seen: Sequence[_Seen]) -> list[FormChange]:
+    """The features with their p values, corrected over those that any item shows on one side alone."""
+    moved = [one.moved for one in seen]
+    turned = [
+        (old, new) if one.feature == "own form gone" else (new, old) for one, (new, old) in zip(seen, moved, strict=True)
+    ]
+    p = [sign_test(*pair) for pair in turned]
+    open_ = [place for place, pair in enumerate(moved) if sum(pair)]
+    adjusted = dict(zip(open_, holm([p[place] for place in open_]), strict=True))
+    found = []
+    for place, one in enumerate(seen):
+        after = adjusted.get(place, 1.0)
+        change = FormChange(one.task, one.feature, sum(one.before), sum(one.after), len(one.before), p[place], after)
+        found.append(replace(change, reported=one.able and after < ALPHA, shown=one.shown, other=one.other))
+    return found

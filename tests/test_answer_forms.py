@@ -1,0 +1,147 @@
+"""Form and likelihood of answers in a comparison's folder: what is kept, taken over, and said on page and terminal."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from cli_call import Call, sums, write
+from rich.console import Console
+from test_beside import FAST, checkpoint
+from test_form_changes import city, rows, sentence, ticket, tool
+
+from mixwright.cli.compare import clear
+from mixwright.config import MeasureConfig
+from mixwright.corpus import Corpus
+from mixwright.errors import InputError
+from mixwright.measure.bases import read_completion_rows, write_completion_rows
+from mixwright.measure.former import MOST, FormerAnswers, former_answers, former_file, rows_to_read
+from mixwright.measure.passes import Passes
+from mixwright.records import Example
+from mixwright.runs import RunFolder, read_list, write_json
+from mixwright.verdict.answer_forms import gone_over, known_forms_file, write_known_forms
+from mixwright.verdict.blocks import Fold, Paragraph, Table
+from mixwright.verdict.sections.answer_forms import AnswerForms
+from mixwright.verdict.terminal import show
+
+
+def folder(path: Path, made: list[dict[str, Any]]) -> RunFolder:
+    run = RunFolder(path)
+    write_completion_rows(run.path / "completions.parquet", made)
+    return run
+
+
+def spilled() -> list[dict[str, Any]]:
+    hostile = "\x1b[31m<b>capitals</b>"
+    return rows("ticket", sentence, ticket, ticket) + rows(hostile, sentence, lambda i: "SALES|normal")
+
+
+def test_the_folder_tells_which_tasks_went_over_and_nothing_without_completions(tmp_path: Path) -> None:
+    run = folder(tmp_path / "run", spilled())
+    (group,) = gone_over(run)
+    assert (group.other, group.shown, group.items, len(group.changes)) == ("ticket", 15, 15, 1)
+    assert gone_over(RunFolder(tmp_path / "none")) == []
+    assert AnswerForms().blocks(RunFolder(tmp_path / "none")) == []
+    (run.path / "completions.parquet").write_bytes(b"PAR1cut")
+    with pytest.raises(InputError, match="completions"):
+        gone_over(run)
+
+
+def test_page_and_terminal_say_it_with_the_table_open_or_folded(tmp_path: Path) -> None:
+    blocks = AnswerForms().blocks(folder(tmp_path / "one", spilled()))
+    first = blocks[0]
+    assert isinstance(first, Paragraph)
+    assert first.tone == "bad"
+    assert "15 of 15 answers of" in first.text
+    assert "ticket" in first.text
+    (table,) = [block for block in blocks if isinstance(block, Table)]
+    assert {row[0] for row in table.rows} >= {"\x1b[31m<b>capitals</b>"}
+    shown = io.StringIO()
+    show(Console(file=shown, width=160), "", blocks)
+    assert "\x1b" not in shown.getvalue()
+    assert "15 of 15 answers" in shown.getvalue()
+    few = rows("a", sentence, lambda i: "" if i == 0 else sentence(i))
+    (fold,) = AnswerForms().blocks(folder(tmp_path / "two", few))
+    assert isinstance(fold, Fold)
+    assert AnswerForms().blocks(folder(tmp_path / "three", rows("a", sentence, sentence))) == []
+
+
+def test_rows_of_an_earlier_version_have_no_cut_and_are_read(tmp_path: Path) -> None:
+    run = folder(tmp_path / "run", spilled())
+    path = run.path / "completions.parquet"
+    pq.write_table(pq.read_table(path).drop_columns(["cut", "tokens", "logprob"]), path)
+    assert len(gone_over(run)) == 1
+
+
+def test_completions_of_the_corpus_excuse_their_form(tmp_path: Path) -> None:
+    made = rows("b", sentence, lambda i: f"Answer: {city(i)}") + rows("a", sentence, lambda i: f"Answer: {i}", tool)
+    run = folder(tmp_path / "run", made)
+    examples = [Example(f"{task}{i}", task, "?", target=f"Answer: {i}") for task in "ab" for i in range(4)]
+    write_known_forms(run, examples[:4])
+    assert [change.task for group in gone_over(run) for change in group.changes] == ["b"]
+    write_known_forms(run, examples)
+    assert gone_over(run) == []
+    known_forms_file(run).unlink()
+    write_known_forms(run, [Example("a", "a", "?", answer="x|y"), Example("b", "b", "?", target="plain words")])
+    assert not known_forms_file(run).exists()
+
+
+class Reader:
+    """Stands for a learner: each token of a prompt has the log-probability that the prompt says."""
+
+    def logprobs(self, prompts: list[str], completions: list[list[int]]) -> list[list[float]]:
+        return [[-float(prompt)] * len(tokens) for prompt, tokens in zip(prompts, completions, strict=True)]
+
+
+def test_the_change_is_summed_over_tokens_with_an_interval_over_items() -> None:
+    examples = [Example(f"n{i}", "t", str(i + 1), answer="7") for i in range(3)] + [Example("u0", "u", "5", answer="7")]
+    corpus = Corpus.from_examples(examples, {"t": "exact", "u": "exact"})
+    passes = Passes(Reader(), None, MeasureConfig(items=9, samples=0), corpus)  # pyright: ignore[reportArgumentType]
+    tokens = [[4], [4, 5], [4, 5, 6]]
+    before = [{"example": f"n{i}", "task": "t", "tokens": tokens[i], "logprob": -0.5 * len(tokens[i])} for i in range(3)]
+    before += [{"example": "u0", "task": "u", "tokens": [1], "logprob": -1.0}]
+    before += [{"example": "n9", "task": "t", "tokens": None, "logprob": None}, {"example": "n8", "task": "t"}]
+    (found,) = former_answers(passes, before)
+    # by hand: -1, -2 and -3 nats a token after, so -(1 + 4 + 9) over 6 tokens, from -0.5
+    assert (found.task, found.items, found.tokens, found.before) == ("t", 3, 6, -0.5)
+    assert found.change == pytest.approx(-14 / 6 + 0.5)
+    assert found.low < found.change < found.high
+    many = [{"example": str(i), "task": "t", "tokens": [1], "logprob": -1.0} for i in range(MOST + 50)]
+    assert len(rows_to_read(many)) == MOST
+    assert rows_to_read(many) == rows_to_read(many[::-1])
+
+
+def test_what_fell_is_said_and_what_did_not_is_folded(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path / "run")
+    fallen = FormerAnswers("capitals", 30, 300, -0.5, -2.1, -2.3, -1.9)
+    write_json(former_file(run), [FormerAnswers("sums", 30, 300, -0.4, 0.1, 0.0, 0.2), fallen])
+    said, fold = AnswerForms().blocks(run)
+    assert isinstance(said, Paragraph)
+    assert "by 2.1 [1.9, 2.3] in capitals" in said.text
+    assert "in sums" not in said.text
+    assert isinstance(fold, Fold)
+    write_json(former_file(run), [FormerAnswers("sums", 30, 300, -0.4, -0.1, -0.3, 0.1)])
+    assert [type(block) for block in AnswerForms().blocks(run)] == [Fold]
+
+
+def test_a_comparison_reads_former_answers_and_takes_them_over(call: Call) -> None:
+    for seed, name in enumerate(("before", "after")):
+        checkpoint(name, seed)
+    asked = ("--corpus", write("a.jsonl", sums(12)), *FAST)
+    code, _, err = call("verdict", "before", "after", *asked, "--folder", "one")
+    assert code == 0, err
+    (found,) = read_list(former_file(RunFolder("one")), FormerAnswers)
+    made = [row for row in read_completion_rows(Path("one/completions.parquet")) if row["when"] == "before"]
+    assert (found.items, found.tokens) == (12, sum(len(row["tokens"]) for row in made))
+    assert found.before == pytest.approx(sum(row["logprob"] for row in made) / found.tokens)
+    assert found.change < -1e-3, "another model finds what the first one wrote less probable"
+    code, _, err = call("verdict", "before", "before", *asked, "--folder", "two", "--beside", "one")
+    assert code == 0, err
+    (same,) = read_list(former_file(RunFolder("two")), FormerAnswers)
+    assert same.before == found.before
+    assert same.change == pytest.approx(0, abs=1e-4), "a model reads what it wrote as it wrote it"
+    clear(RunFolder("two"))
+    assert not former_file(RunFolder("two")).exists()
