@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
@@ -18,6 +18,7 @@ from mixwright.measure.notes import CUT
 from mixwright.records import Claim, Observation, RunManifest, TrialResult
 from mixwright.runs import RunFolder, read_json, read_list
 from mixwright.trial.arm_roles import the
+from mixwright.verdict.answer_forms import form_changes_of, grouped
 from mixwright.verdict.arm_words import differences
 from mixwright.verdict.claims import cut, every_claim, unjudged
 from mixwright.verdict.evidence import Sides, arms, comparisons, decoding_of, ends, lead, rows_of, trial_of
@@ -190,7 +191,14 @@ def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
         others=others,
         unjudged=unjudged(sides, decoding),
         because=damage_told(gate) if gate else "",
+        form=_form_told(run, {cell.task for cell in gate.cells} if gate is not None and named else None),
     )
+
+
+def _form_told(run: RunFolder, tasks: Collection[str] | None) -> str:
+    """Which of these tasks went over to the form of another; of all where None."""
+    found = form_changes_of(run)
+    return "; ".join(group.told for group in grouped(one for one in found if tasks is None or one.task in tasks))
 
 
 ANSWERS: Mapping[str, GateOutcome] = {"do not ship": "damaged", "ship": "passed", "may replace": "passed"}
