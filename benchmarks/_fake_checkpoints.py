@@ -1,7 +1,7 @@
 """Checkpoints that are made up, answer by answer: what they say, how a grader reads it, and what a gate has to find.
 
-Eight tasks of short questions and one task of tool calls that AFTER has learnt. BEFORE answers nine questions in ten right, in
-a sentence. Graders find the gold word anywhere in an answer; greedy answers are judged, S is worked out from all pairs.
+Eight tasks of short questions and one task of tool calls that AFTER has learnt. BEFORE answers nine questions in ten right,
+in a sentence. Graders find the gold word anywhere in an answer; greedy answers are judged, S is worked out from all pairs.
 """
 
 from __future__ import annotations

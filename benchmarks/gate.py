@@ -1,0 +1,177 @@
+"""Benchmark of the gate where the truth is known: how often it passes what, and whether exit code and first sentence agree.
+
+Two parts. Draws of cells: each item is answered by one of 12 words, a share of the answers is drawn anew after training, and
+a loss turns right answers into wrong ones; `check` judges all cells as the named ones. Fake checkpoints: whole comparison
+folders with texts (`_fake_checkpoints.py`), judged by page and gate, with and without names and a margin. Goals were fixed
+before: a true loss of 5 points everywhere passes in at most 2.5 %, one of 20 in one of 8 cells of 50 in at most 5 %;
+unharmed checkpoints of 8 cells of 50 pass in at least .65 from a start of .7 and .9 from .9, those of 40 cells of 25 in at
+least .9; a loss of 5.7 points of D at held success passes in at most 5 %; no exit code contradicts a sentence, and nothing
+ruined ships.
+
+    python -m benchmarks.gate [--quick]
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from benchmarks._report import Goal, Result, run
+
+# isort: split
+import numpy as np
+
+from benchmarks._fake_checkpoints import FAKES, TASKS, write_comparison
+from mixwright.estimates.dependence import dependence
+from mixwright.estimates.intervals import share_interval
+from mixwright.estimates.outcome import ItemScores
+from mixwright.records import Interval
+from mixwright.verdict.basis import gate_answer, recommended
+from mixwright.verdict.gate import check
+from mixwright.verdict.gate_asked import GateAsked, write_asked
+
+SIZES = ((1, 1000), (8, 50), (40, 25))
+STARTS = (0.5, 0.7, 0.9)
+REDRAWN = 0.3
+"""Share of answers drawn anew."""
+WORDS = 12
+HARMS = ("none", "5 points everywhere", "20 points in one cell", "5.7 points of D, success held")
+QUESTIONS: Mapping[str, GateAsked] = {
+    "nothing named": GateAsked(),
+    "all named": GateAsked(TASKS),
+    "margin 10": GateAsked(TASKS, margin=0.1),
+    "each": GateAsked(TASKS, each=True),
+}
+SHIPPED, REFUSED = ("Ship", "AFTER may be shipped"), "Do not ship"
+WORKERS = 2
+Row = Mapping[str, Any]
+Texts = np.ndarray
+
+
+def drawn(job: tuple[int, int, float, str, int]) -> Row:
+    """One checkpoint of so many cells and items, start and harm; whether the gate passed it."""
+    cells, items, start, harm, seed = job
+    rng = np.random.default_rng([seed, cells, items, round(100 * start), HARMS.index(harm)])
+    before, after = {}, {}
+    for place in range(cells):
+        gold = rng.integers(WORDS, size=items)
+        old = np.where(rng.random(items) < start, gold, (gold + rng.integers(1, WORDS, size=items)) % WORDS)
+        anew = np.where(rng.random(items) < start, gold, (gold + rng.integers(1, WORDS, size=items)) % WORDS)
+        new = np.where(rng.random(items) < REDRAWN, anew, old)
+        lost = {HARMS[1]: 0.05, HARMS[2]: 0.2 * (place == 0)}.get(harm, 0.0)
+        wrong = (new == gold) & (rng.random(items) < lost / start)
+        new = np.where(wrong, (gold + 1) % WORDS, new)
+        before[f"cell_{place}"], after[f"cell_{place}"] = _measured(old, gold), _measured(new, gold)
+        if harm == HARMS[3]:
+            # the same success, of which any prompt's answer earns so much more
+            right, own = after[f"cell_{place}"]
+            after[f"cell_{place}"] = right, own + 0.057
+    sides = [[_scores(side)] for side in (before, after)]
+    found = check(sides[0], sides[1], [(task, None) for task in before], named=True)
+    return {"cells": cells, "items": items, "start": start, "harm": harm, "passed": found.outcome == "passed"}
+
+
+def _measured(answers: Texts, gold: Texts) -> tuple[Texts, Texts]:
+    """Right or wrong, and pseudo-values of S, of each item."""
+    grades = (answers[:, None] == gold[None, :]).astype(float)
+    return np.diagonal(grades), dependence(grades).items
+
+
+def _scores(side: Mapping[str, tuple[Texts, Texts]]) -> ItemScores:
+    columns: dict[str, dict[tuple[str, float | None, str], float]] = {"greedy": {}, "greedy.swapped": {}, "chance": {}}
+    for task, (right, swapped) in side.items():
+        for place, values in enumerate(zip(right, swapped, strict=True)):
+            item = (task, None, f"{task}-{place}")
+            columns["greedy"][item], columns["greedy.swapped"][item] = map(float, values)
+            columns["chance"][item] = 0.0
+    return ItemScores(columns)
+
+
+def faked(job: tuple[str, int]) -> list[Row]:
+    """One fake checkpoint, asked every question: sentence, exit code, and whether they fit."""
+    name, seed = job
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        made = write_comparison(Path(folder), name, seed)
+        for question, asked in QUESTIONS.items():
+            write_asked(made, asked)
+            found, result = recommended(made)[0], gate_answer(made)
+            sentence, code = found.sentence if found else "", result.code() if result else -1
+            fits = (sentence.startswith(SHIPPED), sentence.startswith(REFUSED)) == (code == 0, code == 3)
+            rows.append({"fake": name, "seed": seed, "question": question, "code": code, "sentence": sentence, "fits": fits})
+    return rows
+
+
+def share(rows: Iterable[bool]) -> Interval:
+    """Share of these that hold, with Wilson's interval."""
+    values = list(rows)
+    return share_interval(sum(values), len(values))
+
+
+def frontier(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Share of checkpoints that pass, by size, start and harm."""
+    places = dict.fromkeys((row["cells"], row["items"], row["start"], row["harm"]) for row in rows)
+    found = []
+    for place in places:
+        own = share(row["passed"] for row in rows if (row["cells"], row["items"], row["start"], row["harm"]) == place)
+        names = dict(zip(("cells", "items", "start", "harm"), place, strict=True))
+        found.append(names | {"passes": round(own.value, 4), "low": round(own.low, 4), "high": round(own.high, 4)})
+    return found
+
+
+def goals_of(rows: Sequence[Row], fakes: Sequence[Row]) -> list[Goal]:
+    """What was fixed before."""
+
+    def passes(harm: str, size: tuple[int, int], start: float) -> Interval:
+        wanted = (*size, start, harm)
+        return share(row["passed"] for row in rows if (row["cells"], row["items"], row["start"], row["harm"]) == wanted)
+
+    def goal(name: str, found: Interval, limit: float, *, most: bool) -> Goal:
+        reached = found.value <= limit if most else found.value >= limit
+        return Goal(name, found, f"{'<=' if most else '>='} {limit:g}", reached)
+
+    worst = max((passes(HARMS[1], size, start) for size in SIZES for start in STARTS), key=lambda one: one.value)
+    one = max((passes(HARMS[2], SIZES[1], start) for start in STARTS), key=lambda own: own.value)
+    depends = max((passes(HARMS[3], size, start) for size in SIZES for start in STARTS), key=lambda own: own.value)
+    wide = min((passes("none", SIZES[2], start) for start in STARTS), key=lambda own: own.value)
+    ruined = [row["code"] == 0 for row in fakes if FAKES[row["fake"]].ruined]
+    harmless = [row["code"] == 0 for row in fakes if not FAKES[row["fake"]].ruined and row["question"] == "all named"]
+    gone = [row["code"] == 3 for row in fakes if row["fake"] in ("form only", "overwritten", "overwritten, no grader fits")]
+    return [
+        goal("5 points lost everywhere: passes, the most", worst, 0.025, most=True),
+        goal("8 x 50, 20 points lost in one cell: passes, the most", one, 0.05, most=True),
+        goal("8 x 50, unharmed from .7: passes", passes("none", SIZES[1], 0.7), 0.65, most=False),
+        goal("8 x 50, unharmed from .9: passes", passes("none", SIZES[1], 0.9), 0.9, most=False),
+        goal("40 x 25, unharmed: passes, the least of three starts", wide, 0.9, most=False),
+        goal("5.7 points of D lost, success held: passes, the most", depends, 0.05, most=True),
+        goal("exit code contradicts the first sentence", share(not row["fits"] for row in fakes), 0.0, most=True),
+        goal("ruined: passes", share(ruined), 0.0, most=True),
+        goal("answers overwritten, with or without a grader that fits: exit code 3", share(gone), 1.0, most=False),
+        goal("harmless, all tasks named: passes", share(harmless), 0.65, most=False),
+    ]
+
+
+def measure(quick: bool) -> Result:
+    """All draws and fakes; the headline is the share of unharmed checkpoints of 8 x 50 items, from .7, that pass."""
+    draws, seeds = (20, 1) if quick else (300, 20)
+    jobs = [(*size, start, harm, n) for size in SIZES for start in STARTS for harm in HARMS for n in range(draws)]
+    with ProcessPoolExecutor(WORKERS, mp_context=multiprocessing.get_context("spawn")) as pool:
+        rows = list(pool.map(drawn, jobs, chunksize=20))
+        fakes = [row for own in pool.map(faked, [(name, seed) for name in FAKES for seed in range(seeds)]) for row in own]
+    goals = goals_of(rows, fakes)
+    codes = {
+        name: {q: [r["code"] for r in fakes if (r["fake"], r["question"]) == (name, q)] for q in QUESTIONS} for name in FAKES
+    }
+    figures = {"passes": frontier(rows), "exit codes of fake checkpoints": codes}
+    about = {"draws": draws, "redrawn": REDRAWN, "words": WORDS}
+    return Result(
+        goals[2].found, "share of unharmed checkpoints that pass", range(seeds), fakes, figures, about, goals=goals
+    )
+
+
+if __name__ == "__main__":
+    run("gate", __doc__, measure)
