@@ -23,6 +23,7 @@ from mixwright.verdict.evidence import Sides, arms, comparisons, decoding_of, en
 from mixwright.verdict.gate import check_mastered
 from mixwright.verdict.gate_asked import answer, asked_of
 from mixwright.verdict.recommendation import EQUAL, UNIFORM, Contrast, PairSeen, Recommendation, TrialSeen, recommend
+from mixwright.verdict.spared import changes_of
 
 NAMELESS = "AFTER"
 """The later checkpoint where the run folder does not name it."""
@@ -75,6 +76,7 @@ def _trial(run: RunFolder, result: TrialResult) -> TrialSeen:
         trained=trained,
         contrasts=_contrasts(run, result),
         damaged={arm: _damaged([claim for claim in claims if claim.arm == arm]) for arm in trained},
+        changes=changes_of(claims, trained),
         lever=lever,
         word=judgement.word if judgement else None,
         missing=judgement.missing if judgement else (),

@@ -17,6 +17,7 @@ from mixwright.estimates.readings import unit_told
 from mixwright.records import ChangeWord, Claim, Interval, LeverWord, Proof, Selection
 from mixwright.verdict.arm_words import listed
 from mixwright.verdict.blocks import Tone
+from mixwright.verdict.spared import Place, place_of, spared_told
 from mixwright.verdict.text import count, level, points
 
 FROZEN, UNIFORM, EQUAL, PLAN = "frozen", "uniform", "equal_shares", "steered"
@@ -59,6 +60,8 @@ class TrialSeen:
     """The primary outcome: levers against references, references against not training and each other."""
     damaged: Mapping[str, tuple[Claim, ...]] = field(default_factory=dict)
     """Arm -> its claims of damage against the starting model."""
+    changes: Mapping[str, tuple[Claim, ...]] = field(default_factory=dict)
+    """Arm that trained -> its claims of what any of them damaged, whatever they say."""
     lever: str = ""
     """The lever that the page is about; empty when none was tried."""
     word: LeverWord | None = None
@@ -119,6 +122,13 @@ class TrialSeen:
         """Tasks in which every arm that trains damaged something."""
         tasks = [{claim.task for claim in self.damaged.get(arm, ())} for arm in self.trained]
         return sorted(set.intersection(*tasks)) if tasks else []
+
+    def named_losses(self) -> dict[Place, str]:
+        """What the lever damaged, and every cell of a task that all arms damage, as a sentence names it."""
+        everywhere = set(self.damaged_everywhere())
+        lost = [*self.damaged.get(self.lever, ())]
+        lost += [claim for claims in self.damaged.values() for claim in claims if claim.task in everywhere]
+        return {place_of(claim): cell_told(claim) for claim in lost}
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +258,9 @@ def _tone(advice: Advice, *, proven: bool) -> Tone:
 
 def _of_trial(advice: Advice, seen: TrialSeen) -> str:
     plan = "this plan" if seen.lever in ("", PLAN) else f"arm {seen.lever}"
-    lost = listed([cell_told(claim) for claim in seen.damaged.get(seen.lever, ())])
+    damaged = {place_of(claim): cell_told(claim) for claim in seen.damaged.get(seen.lever, ())}
+    others, lost = [arm for arm in seen.trained if arm != seen.lever], listed(list(damaged.values()))
+    spared = spared_told(damaged, seen.changes, others, seen.margin, lower=seen.lower)
     own = [found for found in seen.contrasts if found.arm == seen.lever]
     sizes = listed([amount_told(found.difference.value, seen.unit) for found in own])
     worse = [found.against for found in own if found.word == "worsens"]
@@ -265,9 +277,10 @@ def _of_trial(advice: Advice, seen: TrialSeen) -> str:
         "stop": f"Stop: {are(tasks)} being damaged by every arm ({listed(seen.trained)}).",
         "do not train": "Do not train on this data yet: not training is better than every arm.",
         "mined rows": ("" if seen.selection is None else seen.selection.sentence)
-        + (f" It damages {lost}." if lost and seen.selection is not None else ""),
+        + (f" It damages {lost}{f' ({spared})' if spared else ''}." if lost and seen.selection is not None else ""),
         "train": f"Train with {plan}: {gain}.",
-        "train with losses": f"Train with {plan} only if {harm} on {lost} is acceptable: {gain}.",
+        "train with losses": f"Train with {plan} only if {harm} on {lost} is acceptable"
+        f"{f' ({spared})' if spared else ''}: {gain}.",
         "equal shares": "Use equal shares: drawing tasks and levels equally often beats not training and uniform sampling"
         + (f", and {plan} is not shown to beat them." if seen.lever else "."),
         "keep uniform": "Keep uniform: nothing here beats it."
