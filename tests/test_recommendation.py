@@ -14,7 +14,8 @@ from mixwright.records import ChangeWord, Claim, Interval, RunManifest, Selectio
 from mixwright.runs import RunFolder, write_json, write_measurements
 from mixwright.verdict.basis import recommended
 from mixwright.verdict.next_steps import steps_of
-from mixwright.verdict.recommendation import PAIR, TRIAL, Contrast, PairSeen, TrialSeen, recommend
+from mixwright.verdict.pair_advice import PAIR, PairSeen
+from mixwright.verdict.recommendation import TRIAL, Contrast, TrialSeen, recommend
 from mixwright.verdict.stage import render, sections
 
 ARMS = ("uniform", "equal_shares", "steered")
@@ -101,6 +102,14 @@ TRIALS = [
         "Train with this plan only if a loss on lcm level 1 is acceptable",
         "plain",
     ),
+    (
+        trial(HELPS, word="helps", gate="damaged", because="gcd@1 is damaged"),
+        "gate",
+        "Do not use this plan yet: gcd@1 is damaged.",
+        "bad",
+    ),
+    (trial(HELPS, word="helps", gate="cannot tell"), "gate", "Cannot tell whether this plan is safe", "bad"),
+    (trial(HELPS, word="helps", gate="passed"), "train", "Train with this plan: ", "plain"),
     (trial(EQUAL), "equal shares", "Use equal shares: ", "plain"),
     (trial(EQUAL, lever="", word=None), "equal shares", "beats not training and uniform sampling.", "plain"),
     (trial(UNIFORM), "keep uniform", "Keep uniform: nothing here beats it.", "plain"),

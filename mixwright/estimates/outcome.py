@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from mixwright.errors import InputError
 from mixwright.estimates.crossed import Estimate, crossed
+from mixwright.estimates.possible import within_possible
 from mixwright.estimates.readings import PROBES, READINGS
 from mixwright.estimates.readings import Decoding as Decoding
 from mixwright.estimates.readings import Outcome as Outcome
@@ -129,17 +130,19 @@ def change(
     counts = np.bincount(kinds)
     weights = 1 / counts[kinds] / len(counts)
 
-    def moved(of: Callable[[ItemScores], Array]) -> Estimate:
-        rows = [of(new) - of(old) for old, new in zip(before, after, strict=True)]
-        return crossed(np.array(rows), strata, weights, counted=READINGS[decoding].unit == "share")
+    def moved(of: Callable[[ItemScores], Array], *, share: bool = False) -> Estimate:
+        rows = [(of(old), of(new)) for old, new in zip(before, after, strict=True)]
+        old, new = (np.array(side) for side in zip(*rows, strict=True))
+        found = crossed(new - old, strata, weights, counted=READINGS[decoding].unit == "share")
+        return within_possible(found, old, new, strata, weights) if share else found
 
-    own = moved(lambda scores: sign * scores.column(name, items))
+    own = moved(lambda scores: sign * scores.column(name, items), share=READINGS[decoding].unit == "share")
     swapped = moved(lambda scores: scores.column(name + SWAPPED, items))
     depends = moved(lambda scores: scores.column(name, items) - scores.column(name + SWAPPED, items))
     drawn = NAMES["sampled"]
     if decoding != "greedy" or not all(scores.scores.get(drawn) for scores in (*before, *after)):
         return Change(own, swapped, depends, None, None, tuple(items), decoding)
-    sampled = moved(lambda scores: scores.column(drawn, items))
+    sampled = moved(lambda scores: scores.column(drawn, items), share=True)
     parts = moved(lambda scores: scores.column(drawn, items) - scores.column(drawn + SWAPPED, items))
     return Change(own, swapped, depends, sampled, parts, tuple(items))
 

@@ -237,3 +237,5 @@ class Claim:
     """p value of the difference after Holm's correction over the claims of its arm; None when it was not computed."""
     whole: bool = False
     """About a whole task of several levels."""
+    items: int = 0
+    """Items of both sides that it rests on; 0 where none were compared, or nobody noted how many."""

@@ -26,7 +26,9 @@ from mixwright.verdict.gate import GateResult, check_mastered, of_run
 from mixwright.verdict.gate import Outcome as GateOutcome
 from mixwright.verdict.gate_asked import asked_of
 from mixwright.verdict.gate_words import damage_told
-from mixwright.verdict.recommendation import EQUAL, UNIFORM, Contrast, PairSeen, Recommendation, TrialSeen, recommend
+from mixwright.verdict.pair_advice import PairSeen
+from mixwright.verdict.recommendation import EQUAL, UNIFORM, Contrast, Recommendation, TrialSeen, recommend
+from mixwright.verdict.spared import changes_of
 
 NAMELESS = "AFTER"
 """The later checkpoint where the run folder does not name it."""
@@ -70,7 +72,8 @@ def _trial(run: RunFolder, result: TrialResult) -> TrialSeen:
     judgement = next((judgement for judgement in result.judgements if judgement.arm == lead(run)), None)
     lever = judgement.arm if judgement else ""
     rows, noted = rows_of(run), _settings(run)
-    steps = _whole(noted, "steps")
+    steps, asked = _whole(noted, "steps"), asked_of(run)
+    gate = of_run(run, asked) if asked is not None and known.get(lead(run)) else None
     items = max((effect.items for effect in result.effects), default=0)
     return TrialSeen(
         seeds=len(result.seeds),
@@ -79,6 +82,7 @@ def _trial(run: RunFolder, result: TrialResult) -> TrialSeen:
         trained=trained,
         contrasts=_contrasts(run, result),
         damaged={arm: _damaged([claim for claim in claims if claim.arm == arm]) for arm in trained},
+        changes=changes_of(claims, trained),
         lever=lever,
         word=judgement.word if judgement else None,
         missing=judgement.missing if judgement else (),
@@ -95,6 +99,8 @@ def _trial(run: RunFolder, result: TrialResult) -> TrialSeen:
         draws=steps * _whole(noted, "prompts_per_step"),
         rows=rows["train"],
         selection=result.selection,
+        gate=gate.outcome if gate is not None else None,
+        because=damage_told(gate) or "something that was not protected is damaged" if gate is not None else "",
     )
 
 
@@ -203,12 +209,14 @@ def _form_told(run: RunFolder, tasks: Collection[str] | None) -> str:
 
 ANSWERS: Mapping[str, GateOutcome] = {"do not ship": "damaged", "ship": "passed", "may replace": "passed"}
 """Advice for two checkpoints -> what the gate answers; cannot tell for all other."""
+AGAINST = ("stop", "do not train", "not this plan")
+"""Advice against the arms of a trial, with which no gate passes."""
 
 
 def gate_answer(run: RunFolder) -> GateResult | None:
     """What the gate says of the folder as it is now; None where it was not asked.
 
-    Of two checkpoints it never contradicts the page's first sentence, which rests on all that was measured.
+    It never contradicts the page's first sentence, which rests on all that was measured.
 
     Raises:
         InputError: as `of_run` does.
@@ -217,9 +225,11 @@ def gate_answer(run: RunFolder) -> GateResult | None:
     if asked is None:
         return None
     result, (found, seen) = of_run(run, asked), recommended(run)
-    if found is None or not isinstance(seen, PairSeen):
+    if found is None:
         return result
-    outcome = ANSWERS.get(found.advice, "cannot tell")
+    outcome = result.outcome if found.advice not in AGAINST else "damaged"
+    if isinstance(seen, PairSeen):
+        outcome = ANSWERS.get(found.advice, "cannot tell")
     return result if outcome == result.outcome else replace(result, outcome=outcome, because=found.sentence)
 
 

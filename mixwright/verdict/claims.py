@@ -26,8 +26,11 @@ from mixwright.runs import RunFolder, read_list
 from mixwright.verdict.chance_levels import chance_level
 from mixwright.verdict.evidence import Sides, comparisons, decoding_of, lead
 from mixwright.verdict.text import count, percent, points
+from mixwright.verdict.text import level as level_told
 
 Cell = tuple[str, float | None]
+NAMED = 8
+"""Cells that a line names."""
 NO_ANSWER = "no answer was right before or after; check the grader"
 KINDS: dict[ChangeWord, ClaimKind] = {
     "improves": "learnt",
@@ -136,12 +139,15 @@ def _measured(estimate: Estimate) -> Estimate | None:
 
 
 def interval(estimate: Estimate, outcome: Outcome = "greedy") -> Interval:
-    """As a record in the direction of the measurement; differences of shares are cut at -1 and 1."""
+    """As a record in the direction of the measurement; no difference of shares lies beyond -1 and 1."""
     return cut(estimate, "share") if READINGS[outcome].unit == "share" else as_measured(estimate, outcome)
 
 
 def cut(estimate: Estimate, unit: str) -> Interval:
-    """As a record in the direction of the estimate, above 0 where it is better; differences of shares end at -1 and 1."""
+    """As a record in the direction of the estimate, above 0 where it is better.
+
+    Differences of shares end at -1 and 1. A change of success is cut before, at what is possible (`estimates/possible.py`).
+    """
     if unit != "share":
         return estimate.interval
     value, low, high = (min(max(end, -1.0), 1.0) for end in (estimate.value, estimate.low, estimate.high))
@@ -178,7 +184,7 @@ def _claim(part: Compared, sides: Sides, decoding: Outcome, arm: str) -> Claim:
     if len(items) < FEWEST_ITEMS:
         reason = f"fewer than {FEWEST_ITEMS} items"
     elif kind == "cannot tell":
-        reason = _why(part, level)
+        reason = _why(part, level, before)
     seeds = part.change.success.seeds
     rests = (
         f"{count(seeds, 'seed')} x {count(len(items), 'item')}, paired"
@@ -195,11 +201,12 @@ def _claim(part: Compared, sides: Sides, decoding: Outcome, arm: str) -> Claim:
         detectable=part.change.success.detectable(part.family),
         adjusted_p=part.adjusted_p,
         whole=part.whole,
+        items=len(items),
     )  # fmt: skip
 
 
-def _why(part: Compared, chance: Interval | None) -> str:
-    """Why nothing is claimed about a part that was measured."""
+def _why(part: Compared, chance: Interval | None, before: float) -> str:
+    """Why nothing is claimed about a part that was measured; success before bounds what could be seen."""
     moved, reading = part.change.success, READINGS[part.change.outcome]
     if not part.right:
         return NO_ANSWER
@@ -217,6 +224,8 @@ def _why(part: Compared, chance: Interval | None) -> str:
     if signed:
         return f"{said}, but this is not significant after correction over {count(part.family, 'claim')}"
     seen, unit = moved.detectable(part.family), reading.unit
+    if unit == "share" and seen > max(before, 1 - before):
+        return f"too few items to see any change from {percent(before)}"
     size = f"{points(seen).lstrip('+')} points" if unit == "share" else f"{seen:.3g} {unit}"
     return f"a change of {size} would be seen in 4 of 5 cases"
 
@@ -265,8 +274,27 @@ def undecided_because(claims: Collection[Claim], seeds: int) -> str:
     """A sentence on why some claims say "cannot tell": too few seeds whatever the items, else the items; or nothing."""
     if 1 < seeds < FEWEST_SEEDS:
         return f"Nothing is judged with fewer than {FEWEST_SEEDS} seeds, and there were {seeds}."
-    blind = sum(claim.kind == "cannot tell" for claim in claims)
-    return f"{blind} of {count(len(claims), 'claim')} cannot be decided by these items." if blind else ""
+    judged = [claim for claim in claims if not too_few(claim)]
+    blind = sum(claim.kind == "cannot tell" for claim in judged)
+    return f"{blind} of {count(len(judged), 'claim')} cannot be decided by these items." if blind else ""
+
+
+def too_few(claim: Claim) -> bool:
+    """Whether it is of too few items to be judged."""
+    return 0 < claim.items < FEWEST_ITEMS
+
+
+def not_judged(claims: Collection[Claim]) -> str:
+    """What names the cells of too few items; empty where there are none. A whole task is named by its cells."""
+    few = [claim for claim in claims if too_few(claim) and not claim.whole]
+    if not few:
+        return ""
+    names = [f"{claim.task} {level_told(claim.level)}".strip() for claim in few]
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    verb = "is" if len(names) == 1 else "are"
+    return (
+        f"{count(len(names), 'cell')} of fewer than {FEWEST_ITEMS} items {verb} not judged: {', '.join(names[:NAMED])}{more}"
+    )
 
 
 def cells_first(claims: Collection[Claim], *kinds: ClaimKind) -> list[Claim]:
@@ -277,8 +305,10 @@ def cells_first(claims: Collection[Claim], *kinds: ClaimKind) -> list[Claim]:
 
 
 def family(claims: Collection[Claim]) -> str:
-    """What the words were corrected for."""
+    """What the words were corrected for; empty where nothing was judged."""
     judged = sum(claim.adjusted_p is not None for claim in claims)
+    if not judged:
+        return ""
     return (
         "With several claims, the chance that any claim of one word (any learnt, say) is wrong is kept below 2.5 %: each "
         f"word with a sign (learnt, damaged ...) is corrected by Holm over {count(judged, 'claim')}, by the largest p value "

@@ -11,8 +11,10 @@ from typing import Any
 from mixwright.measure.notes import MUCH
 from mixwright.records import RunManifest, Selection
 from mixwright.runs import RunFolder, read_json
+from mixwright.verdict.advice import Advice
 from mixwright.verdict.blocks import Code
-from mixwright.verdict.recommendation import Advice, PairSeen, Recommendation, TrialSeen
+from mixwright.verdict.pair_advice import PairSeen
+from mixwright.verdict.recommendation import Recommendation, TrialSeen
 from mixwright.verdict.text import percent
 
 SLOWER = "Take a fifth of train.learning_rate in the settings{}, and try again"
@@ -85,6 +87,7 @@ def _of_trial(advice: Advice, again: str, plan: str, needed: int | None) -> Code
         ),
         "keep uniform": ("Leave your TRL trainer as it is", "steering=None"),
         "check the grader": ("See which graders there are, and name another one in the settings", "mixwright list graders"),
+        "gate": ("Take a plan that keeps what is protected (data with `keep:`, or --rehearse), and try again", again),
         "none right": (FLOOR, again),
         "missing": ("Add what is missing to trial.arms in the settings, and go on", again),
         "too few seeds": (f"Write trial.seeds: {needed or 8} into the settings, and go on", again),

@@ -6,27 +6,21 @@ The two tables of rules are written out in docs/luck.md. Nothing is searched for
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
-from mixwright.estimates.cell_states import FEWEST_ITEMS
-from mixwright.estimates.judgement import FEWEST_SEEDS, MARGIN
+from mixwright.estimates.judgement import FEWEST_SEEDS
 from mixwright.estimates.readings import unit_told
 from mixwright.records import ChangeWord, Claim, Interval, LeverWord, Proof, Selection
+from mixwright.verdict.advice import NONE_RIGHT, Advice, amount_told, are, better_told, cell_told
 from mixwright.verdict.arm_words import listed
 from mixwright.verdict.blocks import Tone
-from mixwright.verdict.text import count, level, points
+from mixwright.verdict.pair_advice import PAIR, PairSeen, pair_told
+from mixwright.verdict.spared import Place, place_of, spared_told
+from mixwright.verdict.text import count
 
 FROZEN, UNIFORM, EQUAL, PLAN = "frozen", "uniform", "equal_shares", "steered"
 """References that a trial has by default, and the arm that trains the plan as it stands."""
-Advice = Literal[
-    "check the grader", "none right", "too few seeds", "stop", "do not train", "mined rows", "train", "train with losses",
-    "equal shares", "keep uniform", "no gain", "not this plan", "missing", "do not ship", "ship", "may replace",
-    "unjudged", "cannot tell",
-]  # fmt: skip
-NONE_RIGHT = "Cannot tell: no answer was right before or after by the declared decoding, only samples were."
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +53,8 @@ class TrialSeen:
     """The primary outcome: levers against references, references against not training and each other."""
     damaged: Mapping[str, tuple[Claim, ...]] = field(default_factory=dict)
     """Arm -> its claims of damage against the starting model."""
+    changes: Mapping[str, tuple[Claim, ...]] = field(default_factory=dict)
+    """Arm that trained -> its claims of what any of them damaged, whatever they say."""
     lever: str = ""
     """The lever that the page is about; empty when none was tried."""
     word: LeverWord | None = None
@@ -93,6 +89,10 @@ class TrialSeen:
     """Whether any answer of any arm was right under the declared decoding."""
     selection: Selection | None = None
     """Of a trial over data, what it says of the mined rows."""
+    gate: Literal["passed", "damaged", "cannot tell"] | None = None
+    """What the gate answers of the leading arm; None where it was not asked."""
+    because: str = ""
+    """What it calls damaged."""
 
     @property
     def still(self) -> bool:
@@ -120,63 +120,12 @@ class TrialSeen:
         tasks = [{claim.task for claim in self.damaged.get(arm, ())} for arm in self.trained]
         return sorted(set.intersection(*tasks)) if tasks else []
 
-
-@dataclass(frozen=True, slots=True)
-class PairSeen:
-    """What the recommendation of a comparison of two checkpoints rests on."""
-
-    right: bool
-    """Whether any answer was right before or after."""
-    word: ChangeWord
-    """What the change of the primary outcome is called."""
-    difference: Interval
-    """Of the primary outcome, all held-out items; above 0 where the later checkpoint is better."""
-    detectable: float
-    """Size of a change that these items would show in 80 % of cases."""
-    gate: Literal["passed", "damaged", "cannot tell"]
-    """Outcome of the gate over what the user named, or over what was mastered before."""
-    protected: int
-    """Cells that the gate protects."""
-    damaged: tuple[Claim, ...] = ()
-    """Claims of damage."""
-    after: str = "AFTER"
-    """Name of the later checkpoint."""
-    items: int = 0
-    """Held-out items."""
-    cells: int = 1
-    """Tasks and levels that they are of."""
-    needed: int | None = None
-    """Items per cell that would do."""
-    aim: float = MARGIN
-    """Change that so many would show."""
-    exhausted: bool = False
-    """Whether all items of the file were measured, so that no option can take more."""
-    cut: float = 0.0
-    """Share of completions cut short, of the checkpoint of which more were."""
-    outcome: str = "success"
-    """Name of the primary outcome."""
-    unit: str = "share"
-    """Of its difference."""
-    lower: bool = False
-    """Whether a lower value of the outcome is better."""
-    graded: bool = True
-    """Whether answers were graded; else nothing says whether they are right."""
-    answered: bool = True
-    """Whether any answer was right under the declared decoding."""
-    margin: float = MARGIN
-    """Mean loss of what is protected that the gate had to exclude, a share."""
-    asked: bool = False
-    """Whether the user asked the gate, so that its exit code is this recommendation's."""
-    named: bool = False
-    """Whether the user said what is protected: then a loss of other tasks is told, and decides nothing."""
-    others: tuple[Claim, ...] = ()
-    """Damage of what the user did not name."""
-    unjudged: tuple[str, ...] = ()
-    """Tasks of which no answer was right on either side, so that nothing says whether they were lost."""
-    form: str = ""
-    """Which tasks' answers went over to the form of another task's; empty where none did."""
-    because: str = ""
-    """Which protected cells the gate calls damaged, and by what."""
+    def named_losses(self) -> dict[Place, str]:
+        """What the lever damaged, and every cell of a task that all arms damage, as a sentence names it."""
+        everywhere = set(self.damaged_everywhere())
+        lost = [*self.damaged.get(self.lever, ())]
+        lost += [claim for claims in self.damaged.values() for claim in claims if claim.task in everywhere]
+        return {place_of(claim): cell_told(claim) for claim in lost}
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +148,7 @@ def recommend(seen: TrialSeen | PairSeen) -> Recommendation:
         proven = seen.proof == "beats its nulls" and taken and not seen.damaged.get(seen.lever)
         return Recommendation(found, _of_trial(found, seen), _tone(found, proven=proven))
     other: Advice = next(name for name, holds in PAIR if holds(seen))
-    return Recommendation(other, _of_pair(other, seen), _tone(other, proven=seen.gate == "passed"))
+    return Recommendation(other, pair_told(other, seen), _tone(other, proven=seen.gate == "passed"))
 
 
 def _every(seen: TrialSeen, holds: Callable[[str], bool]) -> bool:
@@ -216,18 +165,13 @@ def _uniform_is_best(seen: TrialSeen) -> bool:
     return seen.improves(UNIFORM, FROZEN) and all(seen.at_best_equal(arm, UNIFORM) for arm in others)
 
 
-def _would_ship(seen: PairSeen) -> bool:
-    """Whether nothing that was judged speaks against it: the gate passes, or was not asked and has nothing to protect."""
-    free = not seen.protected and not seen.asked and seen.word == "improves"
-    return seen.graded and (seen.gate == "passed" or free)
-
-
 TRIAL: tuple[tuple[Advice, Callable[[TrialSeen], bool]], ...] = (
     ("check the grader", lambda seen: not seen.right),
     ("none right", lambda seen: not seen.answered and seen.selection is None),
     ("too few seeds", lambda seen: seen.seeds < FEWEST_SEEDS),
     ("stop", lambda seen: bool(seen.damaged_everywhere())),
     ("do not train", lambda seen: _every(seen, lambda arm: _worsens(seen, arm, FROZEN))),
+    ("gate", lambda seen: seen.gate not in (None, "passed") and (seen.word == "helps" or seen.selection is not None)),
     ("mined rows", lambda seen: seen.selection is not None),
     ("train", lambda seen: seen.word == "helps" and not seen.damaged.get(seen.lever)),
     ("train with losses", lambda seen: seen.word == "helps"),
@@ -239,35 +183,24 @@ TRIAL: tuple[tuple[Advice, Callable[[TrialSeen], bool]], ...] = (
     ("cannot tell", lambda seen: True),
 )
 """Rules for a trial, in order."""
-PAIR: tuple[tuple[Advice, Callable[[PairSeen], bool]], ...] = (
-    ("do not ship", lambda seen: bool(seen.form)),
-    ("check the grader", lambda seen: not seen.right),
-    ("none right", lambda seen: not seen.answered),
-    ("do not ship", lambda seen: bool(seen.damaged) or seen.gate == "damaged"),
-    ("do not ship", lambda seen: not seen.named and seen.word in ("worsens", "less dependent", "commonest")),
-    ("unjudged", lambda seen: bool(seen.unjudged) and not seen.named and _would_ship(seen)),
-    ("ship", lambda seen: not seen.unjudged and seen.word == "improves" and _would_ship(seen)),
-    ("may replace", lambda seen: seen.gate == "passed" or (seen.word == "improves" and not seen.graded)),
-    ("no gain", lambda seen: seen.word == "no change" and not seen.graded),
-    ("cannot tell", lambda seen: True),
-)
-"""Rules for two checkpoints, in order."""
 
 
 def _tone(advice: Advice, *, proven: bool) -> Tone:
-    if advice in ("stop", "do not train", "not this plan", "do not ship"):
+    if advice in ("stop", "do not train", "not this plan", "do not ship", "gate"):
         return "bad"
     return "good" if proven and advice in ("train", "ship", "mined rows") else "plain"
 
 
 def _of_trial(advice: Advice, seen: TrialSeen) -> str:
     plan = "this plan" if seen.lever in ("", PLAN) else f"arm {seen.lever}"
-    lost = listed([cell_told(claim) for claim in seen.damaged.get(seen.lever, ())])
+    damaged = {place_of(claim): cell_told(claim) for claim in seen.damaged.get(seen.lever, ())}
+    others, lost = [arm for arm in seen.trained if arm != seen.lever], listed(list(damaged.values()))
+    spared = spared_told(damaged, seen.changes, others, seen.margin, lower=seen.lower)
     own = [found for found in seen.contrasts if found.arm == seen.lever]
     sizes = listed([amount_told(found.difference.value, seen.unit) for found in own])
     worse = [found.against for found in own if found.word == "worsens"]
     against = listed([found.against for found in own])
-    gain = f"{seen.outcome} is {_better(seen)} by {sizes} {unit_told(seen.unit)} than with {against}"
+    gain = f"{seen.outcome} is {better_told(lower=seen.lower)} by {sizes} {unit_told(seen.unit)} than with {against}"
     margin = f"{amount_told(seen.margin, seen.unit)} {unit_told(seen.unit)}"
     tasks = [f"task {task}" for task in seen.damaged_everywhere()]
     harm = f"a higher {seen.outcome}" if seen.lower else "a loss"
@@ -278,10 +211,14 @@ def _of_trial(advice: Advice, seen: TrialSeen) -> str:
         f"take {seen.needed or 8} seeds.",
         "stop": f"Stop: {are(tasks)} being damaged by every arm ({listed(seen.trained)}).",
         "do not train": "Do not train on this data yet: not training is better than every arm.",
+        "gate": f"Do not use {plan} yet: {seen.because}."
+        if seen.gate == "damaged"
+        else f"Cannot tell whether {plan} is safe: the gate's items cannot exclude a loss of what is protected.",
         "mined rows": ("" if seen.selection is None else seen.selection.sentence)
-        + (f" It damages {lost}." if lost and seen.selection is not None else ""),
+        + (f" It damages {lost}{f' ({spared})' if spared else ''}." if lost and seen.selection is not None else ""),
         "train": f"Train with {plan}: {gain}.",
-        "train with losses": f"Train with {plan} only if {harm} on {lost} is acceptable: {gain}.",
+        "train with losses": f"Train with {plan} only if {harm} on {lost} is acceptable"
+        f"{f' ({spared})' if spared else ''}: {gain}.",
         "equal shares": "Use equal shares: drawing tasks and levels equally often beats not training and uniform sampling"
         + (f", and {plan} is not shown to beat them." if seen.lever else "."),
         "keep uniform": "Keep uniform: nothing here beats it."
@@ -308,27 +245,6 @@ def _drawn(seen: TrialSeen) -> str:
     return f" in {count(seen.steps, 'step')}" + (f", which drew {drawn}" if seen.draws and seen.rows else "")
 
 
-def amount_told(value: float, unit: str) -> str:
-    """The size of a difference in its unit, without it: shares in points."""
-    return points(abs(value)).lstrip("+").removesuffix(".0") if unit == "share" else f"{abs(value):.3g}"
-
-
-def _better(seen: TrialSeen | PairSeen, *, by: float = 1.0) -> str:
-    """How the outcome moved: `better` or `worse`, and of what should fall `lower` or `higher`."""
-    up, down = ("lower", "higher") if seen.lower else ("better", "worse")
-    return up if by >= 0 else down
-
-
-def are(names: Sequence[str]) -> str:
-    """`gcd is`, `gcd and lcm are`."""
-    return f"{listed(names)} {'is' if len(names) == 1 else 'are'}"
-
-
-def cell_told(claim: Claim) -> str:
-    """`products level 1`, or `task products`."""
-    return f"task {claim.task}" if claim.level is None else f"{claim.task} {level(claim.level)}"
-
-
 def _seeds_told(seen: TrialSeen) -> str:
     own = [found for found in seen.contrasts if not seen.lever or found.arm == seen.lever]
     size = max((found.detectable for found in own), default=0.0)
@@ -341,61 +257,3 @@ def _seeds_told(seen: TrialSeen) -> str:
         known = f" than the {seen.items:,} there are" if seen.exhausted else ""
         return f"{head}, and more seeds alone would not see one of {margin}; take more held-out items{known}."
     return f"{head}; take {seen.needed} seeds."
-
-
-def _of_pair(advice: Advice, seen: PairSeen) -> str:
-    cells, name = [cell_told(claim) for claim in seen.damaged if not claim.whole], seen.after
-    lost, by = cells or [cell_told(claim) for claim in seen.damaged], seen.difference.value
-    margin = f"{amount_told(MARGIN, seen.unit)} {unit_told(seen.unit)}"
-    moved = f"{seen.outcome} is {_better(seen, by=by)} by {amount_told(by, seen.unit)} {unit_told(seen.unit)}"
-    less = {
-        "worsens": moved,
-        "commonest": "it gives the commonest answer more often, which is no skill",
-        "less dependent": "its answers depend less on their prompts",
-    }.get(seen.word, "")
-    what = "named" if seen.named else "mastered"
-    if advice == "do not ship":
-        why = f"{are(lost)} damaged" if lost else seen.because or f"what was {what} is damaged"
-        if seen.form:
-            why = seen.form
-        elif not lost and seen.gate != "damaged":
-            why = less
-        return f"Do not ship {name}: {why}."
-    safe = f"a mean loss of {amount_told(seen.margin, 'share')} points on what was {what} is excluded"
-    safe = safe if seen.protected else "nothing was mastered before that could be lost"
-    gained = f"though {less}" if less else "for no gain that is shown" if seen.word != "improves" else f"and {moved}"
-    if seen.others:
-        own = [cell_told(claim) for claim in seen.others if not claim.whole] or [cell_told(claim) for claim in seen.others]
-        safe += f". Not named, and damaged: {listed(own)}"
-    if seen.named and seen.unjudged:
-        safe += f". Not judged, since no answer was right before or after: {listed(list(seen.unjudged))}"
-    told = {
-        "unjudged": f"Cannot tell: {moved}, but nothing says what became of {listed(list(seen.unjudged))}, where no answer "
-        "was right before or after; check the grader.",
-        "check the grader": "Cannot tell: no answer was right before or after; check the grader.",
-        "none right": NONE_RIGHT,
-        "ship": f"Ship {name}: {moved}, and {safe}.",
-        "may replace": f"{name} may be shipped, {gained}: {safe}."
-        if seen.graded
-        else f"{name} may replace the model before: {moved}. Whether its answers are right is not known: none was graded.",
-        "no gain": f"Nothing is gained by {name}: {seen.outcome} changed by less than {margin}.",
-        "cannot tell": _items_told(seen),
-    }
-    return told[advice]
-
-
-def _items_told(seen: PairSeen) -> str:
-    """What the items at hand can show, and how many a smaller change would take."""
-    unit, more = unit_told(seen.unit), "add rows to it" if seen.exhausted else "take more items"
-    whose = "all {} of the file" if seen.exhausted else "{}"
-    items = whose.format(count(seen.items, "item"))
-    if seen.items == 1:
-        items = "the only item of the file" if seen.exhausted else "one item"
-    most = 1.0 if seen.unit == "share" else math.inf
-    if seen.items < FEWEST_ITEMS or not seen.detectable < most:
-        return f"Cannot tell: {items} {'is' if seen.items == 1 else 'are'} too few to see any change; {more}."
-    size, aim = (amount_told(value, seen.unit) for value in (seen.detectable, seen.aim))
-    head = f"Cannot tell: {items} can only show a change of {size} {unit} or more"
-    if not seen.needed:
-        return f"{head}; {more}."
-    return f"{head}; a change of {aim} {unit} takes about {seen.needed:,} items per task and level."

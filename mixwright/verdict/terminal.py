@@ -82,7 +82,7 @@ def _block(console: Console, block: Block) -> None:
     elif isinstance(block, Code):
         console.print(Text(f"{line(block.caption)}: {line(block.text, limit=1000)}"))
     elif isinstance(block, Fold):
-        console.print(Text(f"({line(block.summary)}: on the page)", style="dim"))
+        console.print(Text(f"({line(block.summary, limit=600)}: on the page)", style="dim"))
     elif isinstance(block, Grid):
         for inner in block.blocks:
             _block(console, inner)

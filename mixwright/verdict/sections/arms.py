@@ -15,10 +15,10 @@ from mixwright.contracts import Section
 from mixwright.estimates.readings import GRADED, READINGS, unit_told
 from mixwright.records import Effect, TrialResult
 from mixwright.runs import RunFolder
+from mixwright.verdict.advice import amount_told
 from mixwright.verdict.arm_words import differences, in_unit, outcome_told, primary, unit_of, with_interval, word
 from mixwright.verdict.blocks import Block, Fold, Forest, ForestRow, Grid, Paragraph, Table
 from mixwright.verdict.evidence import trial_of
-from mixwright.verdict.recommendation import amount_told
 from mixwright.verdict.text import NONE, amount, change, count, name_of, p_told, percent
 
 JUDGED = ("lever", "word", "what decided", "did not run", "against its nulls")

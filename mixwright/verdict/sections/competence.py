@@ -18,7 +18,7 @@ from mixwright.records import Claim
 from mixwright.runs import RunFolder
 from mixwright.verdict.blocks import Block, Claims, Fold, HeatCell, HeatMap, Paragraph, Terms
 from mixwright.verdict.cells import CellSeen, cells_of
-from mixwright.verdict.claims import claims_of, judge, kind_told
+from mixwright.verdict.claims import claims_of, judge, kind_told, not_judged, too_few
 from mixwright.verdict.evidence import arms, decoding_of, lead
 from mixwright.verdict.text import count, share_told
 
@@ -40,18 +40,22 @@ class Competence(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """The leading arm's heat map; other arms as counts with their claims folded."""
-        cells = cells_of(run)
-        if not cells:
+        every = cells_of(run)
+        if not every:
             return []
+        cells = [cell for cell in every if not too_few(cell.claim)]
         declared = decoding_of(run)
         levels = any(cell.chance is not None for cell in cells)
         words = ["no change" if cell.claim.kind == "unchanged" else kind_told(cell.claim.kind) for cell in cells]
         terms = ("cell", *(["chance level"] if levels else []), "[low, high]", *words)
         blocks: list[Block] = []
         other = "success under the other decoding, " if any(cell.greedy and cell.sampled for cell in cells) else ""
-        blocks += [Paragraph(ABOUT.format(declared, other)), _heat_map(cells, declared), Terms(terms)]
+        if cells:
+            blocks += [Paragraph(ABOUT.format(declared, other)), _heat_map(cells, declared), Terms(terms)]
         if levels:
             blocks.insert(2, Paragraph(WHY_ONE))
+        left_out = not_judged(claims_of(run))
+        blocks += [Paragraph(f"{left_out}.")] if left_out else []
         names = [arm for arm in arms(run) if arm != lead(run)]
         everything = judge(run) if names and not run.claims.is_file() else None
         for arm in names:

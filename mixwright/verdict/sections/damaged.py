@@ -9,16 +9,19 @@ Blind spot: sees only what was measured; a task without held-out items can be da
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from mixwright.contracts import Section
+from mixwright.estimates.readings import READINGS, Outcome
+from mixwright.records import Claim
 from mixwright.runs import RunFolder
 from mixwright.verdict.arm_words import listed, with_interval
-from mixwright.verdict.blocks import Block, Claims, Fold, Paragraph, Terms
-from mixwright.verdict.claims import cells_first, claims_of, family, kind_told, undecided_because
+from mixwright.verdict.blocks import Block, Claims, Fold, Paragraph, Table, Terms
+from mixwright.verdict.claims import cells_first, claims_of, family, kind_told, not_judged, too_few, undecided_because
 from mixwright.verdict.evidence import before_and_after, decoding_of, lead, seeds_of, whose
 from mixwright.verdict.foreseen import Scored, scored
-from mixwright.verdict.text import count, percent
+from mixwright.verdict.text import amount, count, level, percent
 
 FIRST = 5
 """Claims that stay open."""
@@ -38,12 +41,12 @@ class Damaged(Section):
             return []
         outcome = decoding_of(run)
         found, caption = cells_first(claims, "damaged", "less dependent"), before_and_after(run)
-        blind, same = cells_first(claims, "cannot tell"), cells_first(claims, "unchanged")
+        blind, same = cells_first([c for c in claims if not too_few(c)], "cannot tell"), cells_first(claims, "unchanged")
         blocks: list[Block] = [Claims(caption, tuple(found[:FIRST]), outcome)]
         if not found:
             note = f" Damage is not excluded: {undecided_because(claims, seeds_of(run))}" if blind else ""
             blocks = [Paragraph(f"Nothing is shown to be damaged{whose(run)}.{note}")]
-        blocks += _of_other_arms(run)
+        blocks += [*_of_other_arms(run), *_not_judged(claims, outcome)]
         if found[FIRST:]:
             blocks.append(Fold(f"{len(found) - FIRST} more", (Claims(caption, tuple(found[FIRST:]), outcome),)))
         if blind:
@@ -56,6 +59,23 @@ class Damaged(Section):
         words = ("damaged", *(["depends less on the prompt"] if any(c.kind == "less dependent" for c in found) else []))
         blocks.append(Terms((*words, *(["cannot tell"] if blind else []), *(["no change"] if same else []))))
         return [*blocks, Fold("How many of these are chance?", (Paragraph(family(claims)),))]
+
+
+def _not_judged(claims: Sequence[Claim], outcome: Outcome) -> list[Block]:
+    """One line for all cells of too few items, which opens to what they had right: no interval would say anything."""
+    unit = READINGS[outcome].unit
+    rows = [
+        (
+            " ".join((claim.task, level(claim.level))).strip(),
+            str(claim.items),
+            amount(claim.before, unit),
+            amount(claim.after, unit),
+        )
+        for claim in claims
+        if too_few(claim) and not claim.whole
+    ]
+    table = Table("Before and after, too few items to judge", ("cell", "items", "before", "after"), rows, (1, 2, 3))
+    return [Fold(not_judged(claims), (table,))] if rows else []
 
 
 def _of_other_arms(run: RunFolder) -> list[Block]:

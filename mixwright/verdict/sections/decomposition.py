@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from mixwright.contracts import Section
+from mixwright.estimates.cell_states import FEWEST_ITEMS
 from mixwright.estimates.judgement import told
 from mixwright.estimates.readings import Outcome
 from mixwright.records import TrialResult
@@ -62,7 +63,7 @@ def _parts(result: TrialResult, arm: str) -> Table:
 
 def _table(name: str, sides: Sides, decoding: Outcome) -> Table:
     columns = ("cell", "items", *PARTS, "word")
-    rows = [_row(part) for part in compared(sides, decoding)]
+    rows = [_row(part) for part in compared(sides, decoding) if len(part.change.items) >= FEWEST_ITEMS]
     return Table(f"{name}: change in points, success {decoding}", columns, rows, (1, 2, 3, 4))
 
 

@@ -19,13 +19,16 @@ from mixwright.estimates.outcome import Change, change
 from mixwright.estimates.readings import GRADED, READINGS, Outcome, unit_told
 from mixwright.records import Claim, Effect, Judgement, TrialResult
 from mixwright.runs import RunFolder
+from mixwright.verdict.advice import cell_told
 from mixwright.verdict.arm_words import effect_of, listed, outcome_told, primary, with_interval, word
 from mixwright.verdict.basis import recommended
 from mixwright.verdict.blocks import Block, Fact, Headline, Paragraph, Terms
 from mixwright.verdict.claims import NO_ANSWER, cells_first, claims_of, interval
 from mixwright.verdict.evidence import comparisons, decoding_of, lead, plan_of, trial_of
 from mixwright.verdict.next_steps import steps_of
-from mixwright.verdict.recommendation import PairSeen, Recommendation, TrialSeen, cell_told
+from mixwright.verdict.pair_advice import PairSeen
+from mixwright.verdict.recommendation import Recommendation, TrialSeen
+from mixwright.verdict.spared import spared_table
 from mixwright.verdict.text import change as change_in
 from mixwright.verdict.text import count, interval_told
 
@@ -54,7 +57,7 @@ class HeadlineSection(Section):
         if found is None:
             return [Headline(_counted(claims))] if (claims := claims_of(run)) else []
         own = _trial(run, found, result) if result is not None else _plain(run, found, seen)
-        return [*own[:1], *steps_of(run, found, seen), *own[1:]]
+        return [*own[:1], *_losses(seen), *steps_of(run, found, seen), *own[1:]]
 
 
 def _trial(run: RunFolder, found: Recommendation, result: TrialResult) -> list[Block]:
@@ -72,6 +75,14 @@ def _trial(run: RunFolder, found: Recommendation, result: TrialResult) -> list[B
         blocks.append(Paragraph(f"{name} against its nulls, in {unit_told(reading.unit)}: {'; '.join(nulls)}."))
     blocks.append(Terms((reading.told, "[low, high]", *result.references, *(["null"] if nulls else []))))
     return blocks
+
+
+def _losses(seen: TrialSeen | PairSeen | None) -> list[Block]:
+    """What a trial damaged, under every arm that trained, the lever first."""
+    if not isinstance(seen, TrialSeen):
+        return []
+    arms = sorted(seen.changes, key=lambda arm: arm != seen.lever)
+    return spared_table(seen.named_losses(), {arm: seen.changes[arm] for arm in arms}, seen.unit)
 
 
 def _untried(run: RunFolder, claims: Sequence[Claim]) -> str:

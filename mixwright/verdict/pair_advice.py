@@ -1,0 +1,156 @@
+"""Advice on two checkpoints: what it rests on, its rules in order, and its sentence. Pure, fields only."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from mixwright.estimates.cell_states import FEWEST_ITEMS
+from mixwright.estimates.judgement import MARGIN
+from mixwright.estimates.readings import unit_told
+from mixwright.records import ChangeWord, Claim, Interval
+from mixwright.verdict.advice import NONE_RIGHT, Advice, amount_told, are, better_told, cell_told
+from mixwright.verdict.arm_words import listed
+from mixwright.verdict.text import count
+
+
+@dataclass(frozen=True, slots=True)
+class PairSeen:
+    """What the recommendation of a comparison of two checkpoints rests on."""
+
+    right: bool
+    """Whether any answer was right before or after."""
+    word: ChangeWord
+    """What the change of the primary outcome is called."""
+    difference: Interval
+    """Of the primary outcome, all held-out items; above 0 where the later checkpoint is better."""
+    detectable: float
+    """Size of a change that these items would show in 80 % of cases."""
+    gate: Literal["passed", "damaged", "cannot tell"]
+    """Outcome of the gate over what the user named, or over what was mastered before."""
+    protected: int
+    """Cells that the gate protects."""
+    damaged: tuple[Claim, ...] = ()
+    """Claims of damage."""
+    after: str = "AFTER"
+    """Name of the later checkpoint."""
+    items: int = 0
+    """Held-out items."""
+    cells: int = 1
+    """Tasks and levels that they are of."""
+    needed: int | None = None
+    """Items per cell that would do."""
+    aim: float = MARGIN
+    """Change that so many would show."""
+    exhausted: bool = False
+    """Whether all items of the file were measured, so that no option can take more."""
+    cut: float = 0.0
+    """Share of completions cut short, of the checkpoint of which more were."""
+    outcome: str = "success"
+    """Name of the primary outcome."""
+    unit: str = "share"
+    """Of its difference."""
+    lower: bool = False
+    """Whether a lower value of the outcome is better."""
+    graded: bool = True
+    """Whether answers were graded; else nothing says whether they are right."""
+    answered: bool = True
+    """Whether any answer was right under the declared decoding."""
+    margin: float = MARGIN
+    """Mean loss of what is protected that the gate had to exclude, a share."""
+    asked: bool = False
+    """Whether the user asked the gate, so that its exit code is this recommendation's."""
+    named: bool = False
+    """Whether the user said what is protected: then a loss of other tasks is told, and decides nothing."""
+    others: tuple[Claim, ...] = ()
+    """Damage of what the user did not name."""
+    unjudged: tuple[str, ...] = ()
+    """Tasks of which no answer was right on either side, so that nothing says whether they were lost."""
+    form: str = ""
+    """Which tasks' answers went over to the form of another task's; empty where none did."""
+    because: str = ""
+    """Which protected cells the gate calls damaged, and by what."""
+
+
+def _would_ship(seen: PairSeen) -> bool:
+    """Whether nothing that was judged speaks against it: the gate passes, or was not asked and has nothing to protect."""
+    free = not seen.protected and not seen.asked and seen.word == "improves"
+    return seen.graded and (seen.gate == "passed" or free)
+
+
+PAIR: tuple[tuple[Advice, Callable[[PairSeen], bool]], ...] = (
+    ("do not ship", lambda seen: bool(seen.form)),
+    ("check the grader", lambda seen: not seen.right),
+    ("none right", lambda seen: not seen.answered),
+    ("do not ship", lambda seen: bool(seen.damaged) or seen.gate == "damaged"),
+    ("do not ship", lambda seen: not seen.named and seen.word in ("worsens", "less dependent", "commonest")),
+    ("unjudged", lambda seen: bool(seen.unjudged) and not seen.named and _would_ship(seen)),
+    ("ship", lambda seen: not seen.unjudged and seen.word == "improves" and _would_ship(seen)),
+    ("may replace", lambda seen: seen.gate == "passed" or (seen.word == "improves" and not seen.graded)),
+    ("no gain", lambda seen: seen.word == "no change" and not seen.graded),
+    ("cannot tell", lambda seen: True),
+)
+"""Rules for two checkpoints, in order."""
+
+
+def pair_told(advice: Advice, seen: PairSeen) -> str:
+    """The sentence of an advice."""
+    cells, name = [cell_told(claim) for claim in seen.damaged if not claim.whole], seen.after
+    lost, by = cells or [cell_told(claim) for claim in seen.damaged], seen.difference.value
+    margin = f"{amount_told(MARGIN, seen.unit)} {unit_told(seen.unit)}"
+    moved = (
+        f"{seen.outcome} is {better_told(lower=seen.lower, by=by)} by {amount_told(by, seen.unit)} {unit_told(seen.unit)}"
+    )
+    less = {
+        "worsens": moved,
+        "commonest": "it gives the commonest answer more often, which is no skill",
+        "less dependent": "its answers depend less on their prompts",
+    }.get(seen.word, "")
+    what = "named" if seen.named else "mastered"
+    if advice == "do not ship":
+        why = f"{are(lost)} damaged" if lost else seen.because or f"what was {what} is damaged"
+        if seen.form:
+            why = seen.form
+        elif not lost and seen.gate != "damaged":
+            why = less
+        return f"Do not ship {name}: {why}."
+    safe = f"a mean loss of {amount_told(seen.margin, 'share')} points on what was {what} is excluded"
+    safe = safe if seen.protected else "nothing was mastered before that could be lost"
+    gained = f"though {less}" if less else "for no gain that is shown" if seen.word != "improves" else f"and {moved}"
+    if seen.others:
+        own = [cell_told(claim) for claim in seen.others if not claim.whole] or [cell_told(claim) for claim in seen.others]
+        safe += f". Not named, and damaged: {listed(own)}"
+    if seen.named and seen.unjudged:
+        safe += f". Not judged, since no answer was right before or after: {listed(list(seen.unjudged))}"
+    told = {
+        "unjudged": f"Cannot tell: {moved}, but nothing says what became of {listed(list(seen.unjudged))}, where no answer "
+        "was right before or after; check the grader.",
+        "check the grader": "Cannot tell: no answer was right before or after; check the grader.",
+        "none right": NONE_RIGHT,
+        "ship": f"Ship {name}: {moved}, and {safe}.",
+        "may replace": f"{name} may be shipped, {gained}: {safe}."
+        if seen.graded
+        else f"{name} may replace the model before: {moved}. Whether its answers are right is not known: none was graded.",
+        "no gain": f"Nothing is gained by {name}: {seen.outcome} changed by less than {margin}.",
+        "cannot tell": _items_told(seen),
+    }
+    return told[advice]
+
+
+def _items_told(seen: PairSeen) -> str:
+    """What the items at hand can show, and how many a smaller change would take."""
+    unit, more = unit_told(seen.unit), "add rows to it" if seen.exhausted else "take more items"
+    whose = "all {} of the file" if seen.exhausted else "{}"
+    items = whose.format(count(seen.items, "item"))
+    if seen.items == 1:
+        items = "the only item of the file" if seen.exhausted else "one item"
+    most = 1.0 if seen.unit == "share" else math.inf
+    if seen.items < FEWEST_ITEMS or not seen.detectable < most:
+        return f"Cannot tell: {items} {'is' if seen.items == 1 else 'are'} too few to see any change; {more}."
+    size, aim = (amount_told(value, seen.unit) for value in (seen.detectable, seen.aim))
+    head = f"Cannot tell: {items} can only show a change of {size} {unit} or more"
+    if not seen.needed:
+        return f"{head}; {more}."
+    return f"{head}; a change of {aim} {unit} takes about {seen.needed:,} items per task and level."

@@ -1,0 +1,104 @@
+"""Losses that a recommendation of a trial names: their changes under every arm that trained, and which arm spares them.
+
+An arm spares a cell or task where the 95 % interval of its change against the starting model excludes a loss of the margin
+(5 points): its lower end lies above that. An arm that is only too noisy for a loss to be shown spares nothing. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mixwright.estimates.readings import unit_told
+from mixwright.records import Claim
+from mixwright.verdict.arm_words import listed, with_interval
+from mixwright.verdict.blocks import Block, Fold, Table
+from mixwright.verdict.text import NONE
+
+FIRST = 5
+"""Named cells and tasks that stay open."""
+Place = tuple[str, float | None, bool]
+"""Task, level, and whether a whole task of several levels is meant."""
+Changes = Mapping[str, Sequence[Claim]]
+"""Arm that trained -> its claims against the starting model, of what any arm damaged."""
+
+
+def place_of(claim: Claim) -> Place:
+    """What a claim is about."""
+    return claim.task, claim.level, claim.whole
+
+
+def changes_of(claims: Sequence[Claim], trained: Sequence[str]) -> dict[str, tuple[Claim, ...]]:
+    """The claims of each arm that trained about what any of them damaged.
+
+    Args:
+        claims: of every arm.
+        trained: arms that train.
+    """
+    hurt = {place_of(claim) for claim in claims if claim.arm in trained and claim.kind == "damaged"}
+    return {arm: tuple(c for c in claims if c.arm == arm and place_of(c) in hurt) for arm in trained}
+
+
+def spares(claim: Claim, margin: float, *, lower: bool = False) -> bool:
+    """Whether a loss of the margin is excluded.
+
+    Args:
+        claim: of one arm against the starting model.
+        margin: size that does not matter, in the unit of the outcome.
+        lower: whether a lower value of the outcome is better.
+    """
+    moved = claim.difference
+    return moved.n > 0 and (-moved.high if lower else moved.low) > -margin
+
+
+def spared_told(
+    named: Mapping[Place, str], changes: Changes, others: Sequence[str], margin: float, *, lower: bool = False
+) -> str:
+    """Which other arm is shown to spare what is named: `no other arm is shown to spare it`; empty without another arm.
+
+    Args:
+        named: what the sentence names, as it names it.
+        changes: of every arm.
+        others: arms that trained, without the one that the sentence is about.
+        margin: as for `spares`.
+        lower: the same.
+    """
+    if not named or not others:
+        return ""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for place, name in named.items():
+        found = {arm: _at(place, changes.get(arm, ())) for arm in others}
+        sparing = (arm for arm, claim in found.items() if claim is not None and spares(claim, margin, lower=lower))
+        groups.setdefault(tuple(sparing), []).append(name)
+    told = []
+    for arms, names in groups.items():
+        what = listed(names) if len(groups) > 1 else "it" if len(names) == 1 else "each of them" if arms else "any of them"
+        told.append(f"{listed(arms) if arms else 'no other arm'} {'are' if len(arms) > 1 else 'is'} shown to spare {what}")
+    return "; ".join(told)
+
+
+def spared_table(named: Mapping[Place, str], changes: Changes, unit: str) -> list[Block]:
+    """A row per named cell or task, a column per arm that trained; beyond the first rows folded.
+
+    Args:
+        named: as for `spared_told`.
+        changes: the same, the arm that the page is about first.
+        unit: of the outcome.
+    """
+    found = [
+        (
+            name,
+            *(NONE if claim is None or not claim.difference.n else with_interval(claim.difference, unit) for claim in own),
+        )
+        for place, name in named.items()
+        if any(own := [_at(place, claims) for claims in changes.values()])
+    ]
+    caption = (
+        f"What is lost, under every arm that trained: after minus before, in {unit_told(unit)}, each interval by itself"
+    )
+    columns, numeric = ("", *changes), tuple(range(1, len(changes) + 1))
+    tables = [Table(caption, columns, rows, numeric) for rows in (found[:FIRST], found[FIRST:]) if rows]
+    return [*tables[:1], *(Fold(f"{len(table.rows)} more", (table,)) for table in tables[1:])]
+
+
+def _at(place: Place, claims: Sequence[Claim]) -> Claim | None:
+    return next((claim for claim in claims if place_of(claim) == place), None)

@@ -1,0 +1,110 @@
+"""Cells of too few items: one line on the page and in the terminal, and no interval or correction that judges them."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from _example_run import item_rows
+from _scores import scores
+from rich.console import Console
+
+from mixwright.runs import RunFolder, write_measurements
+from mixwright.verdict.blocks import Claims, Fold, HeatMap, Paragraph, Table
+from mixwright.verdict.claims import NAMED, claims_between, claims_of, family, not_judged, too_few, undecided_because
+from mixwright.verdict.stage import sections, summarise
+
+SMALL = [("b", 1.0), ("b", 2.0), ("c", None)]
+
+
+def pair(folder: Path, large: int = 40) -> RunFolder:
+    """Task `a` of `large` items; three cells of 6 items, of which 3 were right before and 2 after."""
+    run = RunFolder(folder)
+    for name, right in (("before", 3), ("after", 2)):
+        rows = []
+        for cell, items in [*((("a", None), large),) * (large > 0), *((cell, 6) for cell in SMALL)]:
+            values = [1.0] * right + [0.0] * (items - right)
+            zeros = {column: [0.0] * items for column in ("greedy.swapped", "pass@1.swapped", "chance")}
+            rows += item_rows(cell, {"greedy": values, "pass@1": values} | zeros)
+        write_measurements(run.measurements(name), rows)
+    return run
+
+
+def printed(run: RunFolder) -> str:
+    console = Console(file=io.StringIO(), width=400)
+    summarise(run, console)
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_small_cells_stand_in_one_line(tmp_path: Path) -> None:
+    run = pair(tmp_path)
+    line = "3 cells of fewer than 8 items are not judged: b level 1, b level 2, c"
+    assert not_judged(claims_of(run)) == line
+    blocks = {name: found for name, *_, found in sections(run)}
+    (fold,) = (block for block in blocks["damaged"] if isinstance(block, Fold) and block.summary == line)
+    (table,) = fold.blocks
+    assert isinstance(table, Table)
+    assert list(table.rows) == [(name, "6", "50 %", "33 %") for name in ("b level 1", "b level 2", "c")]
+    assert line in printed(run)
+    shown = [
+        c for found in blocks.values() for b in found for part in _inner(b) if isinstance(part, Claims) for c in part.claims
+    ]
+    assert {claim.task for claim in shown} == {"a", "b"}  # b as a whole has 12 items
+    assert all(claim.whole for claim in shown if claim.task == "b")
+    (heat,) = (block for block in blocks["competence"] if isinstance(block, HeatMap))
+    assert [name for name, _ in heat.rows] == ["a", "b"]
+    (cells,) = (block for block in blocks["decomposition"] if isinstance(block, Table))
+    assert [row[0] for row in cells.rows] == ["a", "b all levels"]
+
+
+def _inner(block: object) -> list[object]:
+    return [part for inner in block.blocks for part in _inner(inner)] if isinstance(block, Fold) else [block]
+
+
+def test_where_nothing_is_judged_nothing_is_corrected(tmp_path: Path) -> None:
+    side = [scores({("t", 1.0): [0] * 6})]
+    claims = claims_between((side, side), "greedy")
+    assert all(map(too_few, claims))
+    assert family(claims) == ""
+    assert undecided_because(claims, 1) == ""
+    run = pair(tmp_path, large=0)
+    told = printed(run)
+    assert "Holm" not in told
+    assert "0 claims" not in told
+    blocks = [block for name, *_, found in sections(run) if name == "damaged" for block in found]
+    assert any(isinstance(block, Fold) and "chance" in block.summary for block in blocks)  # b as a whole is judged
+
+
+def test_small_cells_are_not_counted_among_what_items_cannot_decide(tmp_path: Path) -> None:
+    claims = claims_of(pair(tmp_path))
+    judged = [claim for claim in claims if not too_few(claim)]
+    blind = sum(claim.kind == "cannot tell" for claim in judged)
+    assert (len(claims), len(judged)) == (5, 2)
+    assert undecided_because(claims, 1).startswith(f"{blind} of 2 claims") == (blind > 0)
+
+
+def test_a_long_list_of_small_cells_is_cut() -> None:
+    cells: dict[tuple[str, float | None], list[int]] = {(f"t{place:02}", None): [0, 1] for place in range(NAMED + 3)}
+    side = [scores(cells)]
+    told = not_judged(claims_between((side, side), "greedy"))
+    assert told.startswith(f"{NAMED + 3} cells")
+    assert told.endswith("t07 and 3 more")
+
+
+@pytest.mark.parametrize(("items", "possible"), [(10, False), (60, True)])
+def test_a_change_that_cannot_be_is_not_called_one_that_would_be_seen(items: int, possible: bool) -> None:
+    # half were right, so at most half can be lost or won; a tenth moved each way
+    half, tenth = items // 2, items // 10
+    before = [scores({("t", None): [1] * half + [0] * half})]
+    after = [scores({("t", None): [0] * tenth + [1] * half + [0] * (half - tenth)})]
+    (claim,) = claims_between((before, after), "greedy")
+    assert claim.kind == "cannot tell"
+    assert (claim.detectable < 0.5) == possible
+    assert ("would be seen" in claim.evidence) == possible
+
+
+def test_a_paragraph_of_the_page_names_them_where_the_map_leaves_them_out(tmp_path: Path) -> None:
+    run = pair(tmp_path)
+    blocks = next(found for name, *_, found in sections(run) if name == "competence")
+    assert any(isinstance(block, Paragraph) and "not judged: b level 1" in block.text for block in blocks)

@@ -1,0 +1,128 @@
+"""What a trial damages, under every arm that trained: who spares it by hand, the sentence, and the table on the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from _example_run import build
+
+from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
+from mixwright.verdict.blocks import Fold, Headline, Table
+from mixwright.verdict.recommendation import Contrast, TrialSeen, recommend
+from mixwright.verdict.spared import FIRST, changes_of, place_of, spared_table, spared_told, spares
+from mixwright.verdict.stage import sections
+
+ARITHMETIC = {"steered": (-0.058, -0.085, -0.030), "equal_shares": (-0.056, -0.095, -0.016), "uniform": (-0.20, -0.46, 0.06)}
+"""Of a trial: two arms lose the same, and one is too noisy for its loss to count as shown."""
+
+
+def claim(task: str, arm: str, ends: tuple[float, float, float], kind: ClaimKind = "cannot tell") -> Claim:
+    return Claim(kind, task, None, 0.9, 0.9 + ends[0], Interval(*ends, 8), "8 seeds", arm)
+
+
+def trial(*tasks: tuple[str, dict[str, tuple[float, float, float]]], **fields) -> TrialSeen:
+    """A lever that helps, and damages each of these tasks."""
+    claims = [
+        claim(task, arm, ends, "damaged" if arm == "steered" else "cannot tell")
+        for task, moved in tasks
+        for arm, ends in moved.items()
+    ]
+    word: ChangeWord = "improves"
+    found = tuple(
+        Contrast("steered", other, word, Interval(0.1, 0.06, 0.14, 8)) for other in ("frozen", "uniform", "equal_shares")
+    )
+    known = {"seeds": 8, "right": True, "trained": ("uniform", "equal_shares", "steered"), "contrasts": found}
+    damaged = {"steered": tuple(c for c in claims if c.kind == "damaged")}
+    known |= {"lever": "steered", "word": "helps", "damaged": damaged, "changes": changes_of(claims, known["trained"])}
+    return TrialSeen(**known | fields)
+
+
+@pytest.mark.parametrize(
+    ("ends", "spared"),
+    [
+        ((-0.056, -0.095, -0.016), False),  # a loss like the plan's
+        ((-0.20, -0.46, 0.06), False),  # only too noisy
+        ((-0.01, -0.049, 0.03), True),
+        ((-0.02, -0.05, 0.01), False),  # the margin itself is not excluded
+        ((0.1, 0.05, 0.15), True),
+        ((0.0, 0.0, 0.0), True),
+    ],
+)
+def test_an_arm_spares_what_it_excludes_a_loss_of(ends: tuple[float, float, float], spared: bool) -> None:
+    assert spares(claim("t", "uniform", ends), 0.05) == spared
+    turned = (-ends[0], -ends[2], -ends[1])  # of an outcome that should fall
+    assert spares(claim("t", "uniform", turned), 0.05, lower=True) == spared
+
+
+def test_what_was_not_compared_is_not_spared() -> None:
+    assert not spares(Claim("cannot tell", "t", None, 0.9, 0.9, Interval(0.0, 0.0, 0.0, 0), "not measured", "uniform"), 0.05)
+
+
+def test_a_noisy_arm_is_not_said_to_spare_what_the_plan_loses() -> None:
+    said = recommend(trial(("basic_arithmetic", ARITHMETIC))).sentence
+    assert said.startswith(
+        "Train with this plan only if a loss on task basic_arithmetic is acceptable (no other arm is shown to spare it): "
+    )
+    safe = ARITHMETIC | {"equal_shares": (0.01, -0.02, 0.04)}
+    assert "(equal_shares is shown to spare it)" in recommend(trial(("basic_arithmetic", safe))).sentence
+    every = safe | {"uniform": (0.0, -0.01, 0.01)}
+    assert "(uniform and equal_shares are shown to spare it)" in recommend(trial(("basic_arithmetic", every))).sentence
+
+
+def test_several_losses_are_told_apart() -> None:
+    safe = ARITHMETIC | {"equal_shares": (0.01, -0.02, 0.04)}
+    assert "(no other arm is shown to spare any of them)" in recommend(trial(("a", ARITHMETIC), ("b", ARITHMETIC))).sentence
+    assert "(equal_shares is shown to spare each of them)" in recommend(trial(("a", safe), ("b", safe))).sentence
+    both = recommend(trial(("a", ARITHMETIC), ("b", safe))).sentence
+    assert "(no other arm is shown to spare task a; equal_shares is shown to spare task b)" in both
+
+
+def test_without_another_arm_nothing_is_said_of_others() -> None:
+    seen = trial(("a", {"steered": ARITHMETIC["steered"]}), trained=("steered",))
+    assert "spare" not in recommend(seen).sentence
+    assert spared_told({}, seen.changes, ["uniform"], 0.05) == ""
+
+
+def test_the_table_has_every_arm_that_trained() -> None:
+    seen = trial(("basic_arithmetic", ARITHMETIC))
+    (table,) = spared_table(
+        seen.named_losses(), {arm: seen.changes[arm] for arm in ("steered", "equal_shares", "uniform")}, "share"
+    )
+    assert isinstance(table, Table)
+    assert table.columns == ("", "steered", "equal_shares", "uniform")
+    minus = "\u2212"
+    values = ("-5.8 [-8.5, -3.0]", "-5.6 [-9.5, -1.6]", "-20 [-46, +6.0]")
+    assert list(table.rows) == [("task basic_arithmetic", *(text.replace("-", minus) for text in values))]
+
+
+def test_beyond_the_first_rows_it_is_folded() -> None:
+    seen = trial(*((f"t{place}", ARITHMETIC) for place in range(FIRST + 2)))
+    first, fold = spared_table(seen.named_losses(), seen.changes, "share")
+    assert isinstance(first, Table)
+    assert isinstance(fold, Fold)
+    assert isinstance(fold.blocks[0], Table)
+    assert (len(first.rows), len(fold.blocks[0].rows)) == (FIRST, 2)
+
+
+def test_a_task_that_all_arms_damage_shows_every_cell_that_any_of_them_lost() -> None:
+    lost = [claim("gcd", arm, ARITHMETIC["steered"], "damaged") for arm in ("uniform", "steered")]
+    other = Claim("damaged", "gcd", 2.0, 0.9, 0.5, Interval(-0.4, -0.5, -0.3, 8), "8 seeds", "uniform")
+    damaged = {"uniform": (lost[0], other), "steered": (lost[1],)}
+    seen = TrialSeen(8, True, ("uniform", "steered"), (), damaged, changes_of([*lost, other], ("uniform", "steered")))
+    assert recommend(seen).advice == "stop"
+    assert set(seen.named_losses()) == {place_of(lost[0]), place_of(other)}
+    (table,) = spared_table(seen.named_losses(), seen.changes, "share")
+    assert isinstance(table, Table)
+    assert table.rows[1][2] == "\u2013"  # the plan's level 2 is no claim of it
+
+
+def test_the_page_shows_the_table_under_its_sentence(tmp_path: Path) -> None:
+    run = build(tmp_path)
+    blocks = next(found for name, *_, found in sections(run) if name == "headline")
+    assert isinstance(blocks[0], Headline)
+    assert isinstance(blocks[1], Table)
+    assert blocks[1].columns == ("", "steered", "uniform", "equal_shares")
+    assert any(row[0] == "products level 1" for row in blocks[1].rows)
+    assert "products level 1" in blocks[0].text
+    assert "shown to spare" in blocks[0].text
