@@ -9,8 +9,8 @@ to depend on the prompt, are re-evaluated, ever further apart (`_states.py`). Wi
 
 A task of one cell (data without levels) is drawn evenly, or with `predict` by what the run has learnt of its prompts'
 features (`steer/predictor.py`), as far as that has shown its worth; the rest of its draws are even. Of up to 256 random
-candidates one is taken in proportion to the fourth power of its room, 4k(1 - k), under one draw of the regression's weights. SFT and
-DPO do not use it: losses and margins are no success.
+candidates one is taken in proportion to the fourth power of its room, 4k(1 - k), under one draw of the regression's
+weights. SFT and DPO do not use it: losses and margins are no success.
 
 Source: MoPPS 2507.04632 (Beta posterior, Thompson), LILO 2502.12272 (learnability u(1 - u)), Pilot-Commit 2605.26606 (defer
     what is too hard); kappa, cells and reviews are ours.
