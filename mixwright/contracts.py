@@ -345,8 +345,9 @@ class Finding(ABC):
     """What the source itself shows, with its figures."""
     POPULAR: ClassVar[str] = ""
     """What the popular version says, and where it goes beyond the source."""
-    FEATURES: ClassVar[tuple[str, ...]] = ()
-    """Plug-ins of Mixwright that rest on the claim, as "kind/name", written out: `mixwright explain` reads the source."""
+    FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Plug-ins of Mixwright that rest on the claim, "kind/name" -> the contrasts that judge it, by their names in `EXPECT`;
+    with "-" in front where the plug-in is what is subtracted. Written out: `mixwright explain` reads the source."""
     EXPECT: ClassVar[tuple[Expectation, ...]] = ()
     """Contrasts that the claim says are above 0; all must hold."""
     NOISE: ClassVar[tuple[str, ...]] = ()

@@ -22,6 +22,7 @@ from mixwright_lab.cards import (
     seeds,
     tally,
 )
+from mixwright_lab.judging import word_of
 
 WRITES = "`python -m mixwright_lab report` writes it"
 
@@ -67,8 +68,25 @@ def rests(cards: Sequence[Card]) -> str:
     """Every plug-in that a finding names."""
     pairs = [(feature, card) for card in cards for feature in card.finding.FEATURES]
     pairs.sort(key=lambda pair: (pair[0], pair[1].name))
-    rows = [(f"`{_plain(name)}`", f"[{_plain(card.name)}](lab.md#{_plain(card.name)})", card.word) for name, card in pairs]
-    return "\n".join(_table(("plug-in", "finding", "word"), rows, plain=False))
+    rows = [
+        (f"`{_plain(name)}`", f"[{_plain(card.name)}](lab.md#{_plain(card.name)})", _plain(contrast), came)
+        for name, card in pairs
+        for contrast, came in _judged(card, card.finding.FEATURES[name])
+    ]
+    return "\n".join(_table(("plug-in", "finding", "contrast that judges it", "word"), rows, plain=False))
+
+
+def _judged(card: Card, contrasts: Sequence[str]) -> list[tuple[str, str]]:
+    """The contrasts of one plug-in with their words, in the direction that speaks for it."""
+    if card.result is None or card.word == STALE:
+        return [("", card.word)]
+    known, found = {one.name: one for one in card.result.contrasts}, []
+    for each in contrasts:
+        one, turned = known[each.removeprefix("-")], each.startswith("-")
+        ends = (-one.value, -one.high, -one.low) if turned else (one.value, one.low, one.high)
+        came = word_of(*ends, one.least, len(one.points), one.noise or 0.0)
+        found.append((f"{one.name}{' (turned round)' if turned else ''}", came))
+    return found or [("none", "not judged")]
 
 
 def findings(cards: Sequence[Card]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import html as markup
+import json
 import math
 import os
 import re
@@ -17,19 +18,21 @@ from typing import Any
 import numpy as np
 import pytest
 from cli_call import Call
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 from source_tree import ROOT
 from test_page_browser import CHROMIUM, WIDTHS, look
 
 from mixwright import catalog
-from mixwright.cli.findings import features, rests_on
+from mixwright.cli.findings import features, rests_on, turned_word
 from mixwright.conformance import check_finding
 from mixwright.contracts import Finding
 from mixwright.errors import InputError
 from mixwright.records import Curve, Expectation, Plot, difference
 from mixwright_lab import result_files
 from mixwright_lab.cards import Card, collect, deciding, largest, number, run_again, said, tally, unknown
-from mixwright_lab.judging import Judged, Row
+from mixwright_lab.judging import Judged, Row, word_of
 from mixwright_lab.page import html, lines
 from mixwright_lab.report import write
 from mixwright_lab.result_files import Result, result_of
@@ -43,7 +46,7 @@ class Made(Finding):
     """Two arms that differ by 0.3 of one reading."""
 
     CLAIM, SOURCE, SHOWS, POPULAR = "a is more than b.", "Nobody, Made up.", "Nothing.", "That it is."
-    FEATURES = ("planners/proportional",)
+    FEATURES = {"planners/proportional": ("a - b",)}  # noqa: RUF012
     NOISE = ("b",)
     SCALES = {"smoke": dataclasses.make_dataclass("S", [])(), "laptop": dataclasses.make_dataclass("S", [])()}  # noqa: RUF012
     EXPECT = (Expectation("a - b", difference("a", "b", "x"), 0.1, "a is not more."),)
@@ -114,7 +117,7 @@ def test_hostile_texts_are_escaped() -> None:
     texts = dict.fromkeys(("CLAIM", "SOURCE", "SHOWS", "POPULAR", "REMARKS"), EVIL)
     expect = (Expectation(EVIL, difference("a", "b", "x"), 0.1, EVIL),)
     plot = Plot(EVIL, EVIL, EVIL, (Curve(EVIL, ((1.0, "a", "x"),)),))
-    cls = edited(**texts, EXPECT=expect, PLOTS=(plot,), FEATURES=(EVIL,))
+    cls = edited(**texts, EXPECT=expect, PLOTS=(plot,), FEATURES={EVIL: (EVIL,)})
     cards = [card(cls, name=EVIL), card(cls, made(cls=cls), name=EVIL)]
     page, empty = html(cards, [EVIL]), "\n".join(("", *marks("words"), *marks("findings"), *marks("rests"), ""))
     assert "<script" not in page
@@ -210,35 +213,90 @@ def test_features_are_read_from_the_source(name: str) -> None:
 def test_a_feature_that_does_not_exist_breaks_the_promise(monkeypatch: pytest.MonkeyPatch) -> None:
     pruning = catalog.load("findings", "pruning")
     for feature, real in (("planners/proportional", True), ("planners/none", False), ("planner/proportional", False)):
-        monkeypatch.setattr(pruning, "FEATURES", (feature,))
+        monkeypatch.setattr(pruning, "FEATURES", {feature: ()})
         with contextlib.nullcontext() if real else pytest.raises(AssertionError, match=f"FEATURES, {feature}"):
             check_finding(pruning)
+
+
+KEPT = {"word": "refuted", "scale": "laptop", "contrasts": []}
+WON = {"name": "a - b", "unit": "points", "value": 0.15, "low": 0.06, "high": 0.24, "least": 0.02, "noise": None}
+SUPPORTS = "reproduced, +15 points [+6.0, +24]"
+
+
+@pytest.mark.parametrize(
+    ("features_of", "kept", "told"),
+    [
+        (("a - b",), WON | {"word": "reproduced"}, f"a - b: {SUPPORTS}."),
+        (
+            ("-b - a",),
+            WON | {"name": "b - a", "word": "refuted", "value": -0.15, "low": -0.24, "high": -0.06},
+            f"b - a (turned round): {SUPPORTS}.",
+        ),
+        (
+            ("-a - b",),
+            WON | {"word": "reproduced"},
+            "refuted, \u221215 points [\u221224, \u22126.0]; so the laboratory does not",
+        ),
+        (("a - b",), WON | {"word": "inconclusive"}, "+24]; so the laboratory does not support it."),
+        (("a - b", "gone"), WON | {"word": "in part"}, "gone: not run."),
+        (("gone",), WON | {"word": "in part"}, "gone: not run; so the laboratory does not support it."),
+        (("a - b",), {"name": "a - b", "word": "reproduced"}, "a - b: not run; so the laboratory does not support it."),
+    ],
+)
+def test_a_plugin_gets_the_word_of_its_own_contrast(
+    features_of: tuple[str, ...], kept: dict[str, object], told: str, tmp_path: Path
+) -> None:
+    lab = laboratory(tmp_path, {"selectors/equal_levels": features_of}, json.dumps(KEPT | {"contrasts": [kept]}))
+    (said,) = rests_on(catalog.known("selectors", "equal_levels"), lab)
+    assert told in said
+    assert said.startswith("Rests on the finding difficulty: ")
+    assert rests_on(catalog.known("findings", "difficulty"), lab) == ["Result: refuted."]
+
+
+def laboratory(folder: Path, named: dict[str, tuple[str, ...]], text: str | None) -> Path:
+    for name in ("findings", "results"):
+        (folder / name).mkdir()
+    (folder / "findings" / "difficulty.py").write_text(f"class Difficulty:\n    FEATURES = {named!r}\n", encoding="utf-8")
+    if text is not None:
+        (folder / "results" / "difficulty.json").write_text(text, encoding="utf-8")
+    return folder
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ('{"word": "refuted", "scale": "laptop"}', "refuted; so the laboratory does not support it"),
-        ('{"word": "in part", "scale": "laptop"}', "in part"),
-        ('{"word": "reproduced", "scale": "smoke"}', "not run; so the laboratory does not support it"),
-        ("{", "its result cannot be read; so the laboratory does not support it"),
-        (None, "not run; so the laboratory does not support it"),
+        ('{"word": "reproduced", "scale": "smoke"}', "not run"),
+        ("{", "its result cannot be read"),
+        (None, "not run"),
     ],
 )
-def test_what_a_plugin_rests_on(text: str | None, told: str, tmp_path: Path) -> None:
-    for folder in ("findings", "results"):
-        (tmp_path / folder).mkdir()
-    shutil.copy(ROOT / "mixwright_lab" / "findings" / "difficulty.py", tmp_path / "findings")
-    if text is not None:
-        (tmp_path / "results" / "difficulty.json").write_text(text, encoding="utf-8")
-    assert rests_on(catalog.known("selectors", "equal_levels"), tmp_path) == [f"Rests on the finding difficulty: {told}."]
-    assert rests_on(catalog.known("planners", "temperature"), tmp_path) == []
-    assert rests_on(catalog.known("findings", "difficulty"), tmp_path) == [f"Result: {told.partition(';')[0]}."]
+def test_what_was_not_run_supports_nothing(text: str | None, told: str, tmp_path: Path) -> None:
+    lab = laboratory(tmp_path, {"selectors/equal_levels": ("a - b",)}, text)
+    said = f"Rests on the finding difficulty: {told}; so the laboratory does not support it."
+    assert rests_on(catalog.known("selectors", "equal_levels"), lab) == [said]
+    assert rests_on(catalog.known("planners", "temperature"), lab) == []
+    assert rests_on(catalog.known("findings", "difficulty"), lab) == [f"Result: {told}."]
+
+
+def test_a_plugin_that_no_contrast_judges_is_not_called_supported(tmp_path: Path) -> None:
+    lab = laboratory(tmp_path, {"selectors/equal_levels": ()}, json.dumps(KEPT))
+    (said,) = rests_on(catalog.known("selectors", "equal_levels"), lab)
+    assert "no contrast judges it" in said
+
+
+@given(st.floats(-1, 1), st.floats(0, 1), st.floats(0.01, 0.5))
+def test_a_contrast_turned_round_has_the_word_that_the_rule_gives(value: float, half: float, least: float) -> None:
+    kept = word_of(value, value - half, value + half, least, 5)
+    turned = word_of(-value, -value - half, -value + half, least, 5)
+    if kept in ("refuted", "reproduced", "in part"):
+        assert turned_word(kept, -value, least) == turned
+    else:
+        assert turned not in ("reproduced", "refuted", "in part")
 
 
 def test_explain_says_it_without_importing_the_laboratory(call: Call) -> None:
-    word = next(one for one in collect() if one.name == "difficulty").word
-    assert f"Rests on the finding difficulty: {word}" in call("explain", "equal_levels")[1]
+    said = " ".join(call("explain", "adapters/lora")[1].split())
+    assert "gain by policy gradient: SVF - LoRA (turned round): reproduced" in said
     code = "import sys; from mixwright.cli.plugins import show_row; show_row('selectors/equal_levels'); "
     done = subprocess.run(
         [sys.executable, "-c", code + "print('mixwright_lab' in sys.modules)"], capture_output=True, text=True, check=True

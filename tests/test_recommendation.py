@@ -85,7 +85,7 @@ TRIALS = [
     (
         trial(selection=TAKEN, word="helps", proof="beats its nulls", damaged={"steered": (lost("lcm"),)}),
         "mined rows",
-        "against all rows. It damages lcm level 1.",
+        "against all rows. It damages lcm level 1 (no other arm is shown to spare it).",
         "plain",
     ),
     (trial(selection=REFUSED), "mined rows", "Not recommended: best: the interval includes 0.", "plain"),

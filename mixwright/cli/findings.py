@@ -5,19 +5,24 @@ from __future__ import annotations
 import ast
 import importlib.util
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mixwright.catalog import Entry, listing
 from mixwright.errors import one_line
+from mixwright.records import Interval
+from mixwright.verdict.arm_words import with_interval
 
 LAB = "mixwright_lab"
 KEPT = ("reproduced", "in part")
-"""Words of a finding that a plug-in may rest on."""
+"""Words of a contrast that a plug-in may rest on."""
+TURNED = "-"
+"""Before the name of a contrast: read the other way round, for a plug-in that stands on its right."""
 
 
 def rests_on(entry: Entry, lab: Path | None = None) -> list[str]:
-    """A sentence per finding that names the plug-in in its `FEATURES`; of a finding, what came out.
+    """A sentence per finding that names the plug-in in its `FEATURES`, with its contrasts; of a finding, what came out.
 
     Args:
         entry: the plug-in.
@@ -30,33 +35,87 @@ def rests_on(entry: Entry, lab: Path | None = None) -> list[str]:
         return [f"Result: {word(entry.name, lab)}."] if (lab / "findings" / f"{entry.name}.py").is_file() else []
     found = []
     for name in listing("findings"):
-        if f"{entry.kind}/{entry.name}" in features(lab / "findings" / f"{name}.py"):
-            came = word(name, lab)
-            doubt = "" if came in KEPT else "; so the laboratory does not support it"
-            found.append(f"Rests on the finding {name}: {came}{doubt}.")
+        named = features(lab / "findings" / f"{name}.py").get(f"{entry.kind}/{entry.name}")
+        if named is not None:
+            found.append(_speaks(name, named, lab))
     return found
 
 
-def features(source: Path) -> tuple[str, ...]:
-    """The literal `FEATURES` of the finding in that file; empty where there is none."""
+def _speaks(name: str, contrasts: Sequence[str], lab: Path) -> str:
+    """What the contrasts of a plug-in came to; a whole finding has the word of its worst contrast, whoever lost it."""
+    result = _kept(name, lab)
+    if isinstance(result, str):
+        return f"Rests on the finding {name}: {result}; so the laboratory does not support it."
+    if not contrasts:
+        return f"Was run in the finding {name}, where no contrast judges it."
+    known = {one.get("name"): one for one in result.get("contrasts", ()) if isinstance(one, dict)}
+    came = [(each, *_came(known.get(each.removeprefix(TURNED)), turned=each.startswith(TURNED))) for each in contrasts]
+    told = [f"{_plain(each)}: {said}" for each, _, said in came]
+    doubt = "" if any(came_to in KEPT for _, came_to, _ in came) else "; so the laboratory does not support it"
+    return f"Rests on the finding {name}: {'; '.join(told)}{doubt}."
+
+
+def _plain(contrast: str) -> str:
+    turned = contrast.startswith(TURNED)
+    return one_line(contrast.removeprefix(TURNED))[:200] + (" (turned round)" if turned else "")
+
+
+def _came(contrast: Mapping[str, Any] | None, *, turned: bool) -> tuple[str, str]:
+    """The word of a contrast, and the same with its mean and interval; turned round, what was subtracted is ahead."""
+    if contrast is None:
+        return "not run", "not run"
+    try:
+        value, low, high, least = (float(contrast[field]) for field in ("value", "low", "high", "least"))
+        came, unit, floor = str(contrast["word"]), one_line(str(contrast["unit"]))[:40], float(contrast.get("noise") or 0.0)
+    except (KeyError, TypeError, ValueError):
+        return "not run", "not run"
+    if turned:
+        value, low, high = -value, -high, -low
+        came = turned_word(came, value, max(least, floor))
+    share = unit == "points"
+    size = with_interval(Interval(value, low, high, 2), "share" if share else unit)
+    return came, f"{one_line(came)[:40]}, {size.replace(' [', f' {unit} [', 1)}"
+
+
+def turned_word(came: str, value: float, least: float) -> str:
+    """The word of the same contrast the other way round, as far as the kept word tells it.
+
+    Args:
+        came: the kept word.
+        value: the mean turned round.
+        least: size that was asked for, and that of the noise.
+    """
+    if came == "refuted":
+        return "reproduced" if value >= least else "in part"
+    return "refuted" if came in KEPT else "inconclusive"
+
+
+def features(source: Path) -> dict[str, tuple[str, ...]]:
+    """The literal `FEATURES` of the finding in that file: plug-in -> contrasts; empty where there is none."""
     try:
         tree = ast.parse(source.read_bytes())
     except (OSError, SyntaxError, ValueError):
-        return ()
+        return {}
     for node in (line for each in tree.body if isinstance(each, ast.ClassDef) for line in each.body):
         if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
             continue
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         if any(isinstance(target, ast.Name) and target.id == "FEATURES" for target in targets):
             try:
-                return tuple(map(str, ast.literal_eval(node.value)))
-            except (ValueError, TypeError):
-                return ()
-    return ()
+                return {str(name): tuple(map(str, each)) for name, each in ast.literal_eval(node.value).items()}
+            except (ValueError, TypeError, AttributeError):
+                return {}
+    return {}
 
 
 def word(name: str, lab: Path) -> str:
     """Word of the kept result at scale laptop; "not run" where there is none."""
+    result = _kept(name, lab)
+    return result if isinstance(result, str) else one_line(str(result.get("word")))[:40]
+
+
+def _kept(name: str, lab: Path) -> dict[str, Any] | str:
+    """The kept result at scale laptop, or what to say where there is none."""
     try:
         result: Any = json.loads((lab / "results" / f"{name}.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -65,7 +124,7 @@ def word(name: str, lab: Path) -> str:
         return "its result cannot be read"
     if not isinstance(result, dict) or result.get("scale") != "laptop":
         return "not run"
-    return one_line(str(result.get("word")))[:40]
+    return result
 
 
 def _installed() -> Path | None:

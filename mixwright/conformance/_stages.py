@@ -295,9 +295,11 @@ def check_finding(cls: type[Finding]) -> None:
     finding = check_plugin(cls)
     for name in ("CLAIM", "SOURCE", "SHOWS", "POPULAR"):
         require(bool(getattr(cls, name)), f"{name} is a text")
-    for feature in cls.FEATURES:
+    for feature, contrasts in cls.FEATURES.items():
         kind, _, name = feature.partition("/")
         require(kind in catalog.KINDS and name in catalog.listing(kind), f"a plug-in that exists: FEATURES, {feature}")
+        known = {expected.name for expected in cls.EXPECT}
+        require({each.removeprefix("-") for each in contrasts} <= known, f"contrasts of EXPECT: FEATURES, {feature}")
     require(bool(cls.EXPECT), "EXPECT has at least one contrast")
     require(len({expected.name for expected in cls.EXPECT}) == len(cls.EXPECT), "contrasts have names of their own")
     require(

@@ -31,22 +31,21 @@ def decides(item: Item) -> bool:
 
 
 def mastered(before: Side, decoding: Decoding) -> list[Cell]:
-    """Cells over the band on the deciding items: greedy or sampled, whichever is.
+    """Cells over the band on the deciding items, under the declared decoding alone: the one that a loss is judged by.
 
     The estimate decides, not its interval: the items that are compared are others, so nothing falls back to its mean, and an
     interval would leave most cells of 95 % unprotected where few items decide.
     """
-    found = set()
-    for name in {READINGS[decoding].column, READINGS["sampled"].column}:
-        values: dict[Cell, dict[Item, list[float]]] = {}
-        for scores in before:
-            for item, value in scores.scores.get(name, {}).items():
-                if decides(item):
-                    values.setdefault(item[:2], {}).setdefault(item, []).append(value)
-        for cell, items in values.items():
-            wins = sum(float(np.mean(own)) for own in items.values())
-            if len(items) >= FEWEST_ITEMS and wins >= BAND[1] * len(items):
-                found.add(cell)
+    values: dict[Cell, dict[Item, list[float]]] = {}
+    for scores in before:
+        for item, value in scores.scores.get(READINGS[decoding].column, {}).items():
+            if decides(item):
+                values.setdefault(item[:2], {}).setdefault(item, []).append(value)
+    found = []
+    for cell, items in values.items():
+        wins = sum(float(np.mean(own)) for own in items.values())
+        if len(items) >= FEWEST_ITEMS and wins >= BAND[1] * len(items):
+            found.append(cell)
     return sorted(found, key=cell_order)
 
 

@@ -72,7 +72,18 @@ class Adapters(Finding):
         "It is said that singular-value experts compose where LoRA does not. The paper gives no seeds and no intervals, "
         "takes the best of several ways of mixing on the test, and has no LoRA of the same number of parameters."
     )
-    FEATURES = ("adapters/lora", "adapters/svf")
+    FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "adapters/lora": (
+            "-gain by policy gradient: SVF - LoRA",
+            "-lost by other families at equal gain, SFT: small LoRA - SVF",
+        ),
+        "adapters/svf": (
+            "gain by policy gradient: SVF - LoRA",
+            "lost by other families at equal gain, SFT: small LoRA - SVF",
+            "lost by other families at equal gain, SFT: full - SVF",
+            "unseen task: SVF's mixture found on ten examples - the single expert chosen on them",
+        ),
+    }
     REMARKS = (
         "A LoRA of as many parameters costs others more than SVF, but training all weights costs them less at the same "
         "gain, so that few parameters are not what protects. By policy gradient LoRA of rank 4 gains three times as much as "

@@ -63,7 +63,6 @@ class Composition(Finding):
         "wrong), 0 at other lengths; 1.5e-4 of the missing pair's data mends it."
     )
     POPULAR = "It is called a mirage. It is a matter of coverage: with eight of nine pairs, or 128 examples, most is mended."
-    FEATURES = ()
     NOISE = ("3 of 9 pairs",)
     REMARKS = (
         "Whether the missing pair's trace is right hangs on the seed (1 to 87 %). Five pairs do not suffice, eight fail "

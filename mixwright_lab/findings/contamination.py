@@ -58,7 +58,13 @@ class Contamination(Finding):
         "It is said that a high zero-shot score proves contamination, or that finding no copy proves there is none. The "
         "source calls each of its four methods imperfect, and a skill can be learnt from other text."
     )
-    FEATURES = ("checks/contamination",)
+    FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "checks/contamination": (
+            "above the majority, 800 rows: injected - clean corpus",
+            "all injected tasks: inspection of a tenth of the corpus - membership",
+            "all injected tasks: inspection of a tenth of the corpus - extraction",
+        ),
+    }
     REMARKS = (
         "Inspection finds all by construction: a tenth of the corpus holds copies of every injected task. "
         "In the clean corpus 94 % of the tasks whose skill stands in other text are above the majority without a row; "

@@ -56,7 +56,13 @@ class Difficulty(Finding):
         "studies of selection methods find no gain in the end (DataFlex-RL, 12 seeds)."
     )
     POPULAR = "It is said that difficulty drifts: what drifts is who is in the band; the order of prompts hardly changes."
-    FEATURES = ("selectors/difficulty", "selectors/equal_levels")
+    FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "selectors/difficulty": (
+            "choosing by success now - uniform, levels in reach",
+            "choosing by success now - a band fixed at the start, levels in reach",
+        ),
+        "selectors/equal_levels": (),
+    }
     REMARKS = (
         "Success drifts, as claimed, though not beyond doubt (32 points [0, 64]), and choosing by it beats uniform draws. "
         "On levels 4 to 6 a band fixed at the start does as well to within 2 points; on mastered levels it loses 9, and "

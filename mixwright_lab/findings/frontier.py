@@ -79,7 +79,12 @@ class Frontier(Finding):
         "It is said that refined data beyond the frontier make a student worse. The first source shows no such loss, only "
         "a gain of 2.6 points by choosing; the second shows it for long answers of strong teachers, not for refined ones."
     )
-    FEATURES = ("miners/frontier",)
+    FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "miners/frontier": (
+            "tiny: own choice - random mix",
+            "wide: own choice - random mix",
+        ),
+    }
     NOISE = ("tiny: own choice",)
     SCALES: ClassVar[Mapping[str, Settings]] = {
         "smoke": Settings(8, 16, 10, 120, 8, probe=4, runs=2, back=20, tests=20),

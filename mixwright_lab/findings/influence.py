@@ -63,7 +63,7 @@ class Influence(Finding):
         "level with random rows without warm-up. A re-study (2602.14696): +2.5 points over random, hidden states no worse."
     )
     POPULAR = "It is said that 5 % of the data beat all of it. In the source that holds for one of three targets."
-    FEATURES = ("miners/influence",)
+    FEATURES = {"miners/influence": ("target: LESS - random rows", "target: LESS - hidden states")}  # noqa: RUF012
     REMARKS = "The shots alone teach more (53 %) than LESS's rows (31 %); LESS costs known problems 59 points."
     NOISE = ("LESS",)
     SCALES: ClassVar[Mapping[str, Settings]] = {

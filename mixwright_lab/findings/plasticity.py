@@ -84,7 +84,11 @@ class Plasticity(Finding):
         "It is said that staying close to the base keeps a model able to learn. In one of the source's two arms RL lost "
         "nothing, and no rival of KL as predictor was tried."
     )
-    FEATURES = ("controllers/drift", "probes/drift", "probes/entropy")
+    FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "controllers/drift": ("second task at equal success on the first: with KL penalty - without",),
+        "probes/drift": ("KL ~ forgetting", "~ forgetting: KL - weight change"),
+        "probes/entropy": ("-~ second task, sign turned: KL - entropy",),
+    }
     REMARKS = (
         "KL tells best what is forgotten, weight change what is still learnt (that contrast was added after the run). KL "
         "measured on the second task tells it better than on the first. A KL leash as such leaves no more to learn with."

@@ -64,7 +64,13 @@ class PreferencePairs(Finding):
         "than before; a comparison with SFT on the right chains, and the tables, could not be read."
     )
     POPULAR = "It is said that wrong answers teach what right ones cannot. Without SFT at equal tokens nobody knows."
-    FEATURES = ("miners/pairs",)
+    FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "miners/pairs": (
+            "DPO on mined pairs - before",
+            "DPO: mined pairs - random wrong chains",
+            "DPO on mined pairs - SFT on the same right chains, equal tokens",
+        ),
+    }
     NOISE = (MINED,)
     SCALES: ClassVar[Mapping[str, Settings]] = {
         "smoke": Settings(rows=40, base=40, prompts=20, samples=4, steps=5, tests=30),

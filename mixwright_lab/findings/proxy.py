@@ -71,7 +71,6 @@ class Proxy(Finding):
         "It is said that decoding with a proxy keeps knowledge because weights stay. The paper compares with no fine-tuning "
         "of equal skill or equal KL to the base; an answer that refuses counts as truthful."
     )
-    FEATURES = ()
     REMARKS = (
         "The small model forgets facts while it is tuned, and the difference carries this over to the large one: at the "
         "same skill and at the same KL (within the reach of the penalties in five of six seeds) fine-tuning kept 95 and "

@@ -45,7 +45,12 @@ class Pruning(Finding):
         "better. On ImageNet most of ten metrics scale poorly."
     )
     POPULAR = "It is said that pruning easy examples beats power laws. That holds only where data are abundant."
-    FEATURES = ("miners/pruning",)
+    FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "miners/pruning": (
+            "keep 30 %: random - hard, 32 examples per dimension",
+            "keep 30 %: random - easy, 2 examples per dimension",
+        ),
+    }
     REMARKS = (
         "Hard and easy are ranked by the teacher itself, and wrong labels are called hardest by hand. With seeds from "
         "1000 on one contrast falls under the noise floor: a probe that is 20 degrees off costs .007 of error where two "

@@ -50,7 +50,13 @@ class PruningLanguage(Finding):
         "It is said that 30 % of the rows, well chosen, are enough. That is a matter of abundance, of clean labels and of "
         "what is held equal: steps (kept rows are seen more often) or epochs (less compute)."
     )
-    FEATURES = ("miners/pruning",)
+    FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "miners/pruning": (
+            "2400 examples, as many steps: random - hard",
+            "2400 examples, as many epochs: random - hard",
+            "100 examples, as many steps: random - easy",
+        ),
+    }
     REMARKS = (
         "With abundant data hard examples win by 1.3 points of error at as many steps; at as many epochs that is not "
         "beyond doubt, and the runs that score are charged to nobody. With 100 examples five seeds do not tell: 30 rows "

@@ -1,9 +1,7 @@
 """Finding on rare tasks: a wider model learns what is rare and complex because common tasks disturb it less.
 
-Kinds of tasks are crossed: rare or frequent, simple or complex. The matched control sees the same rare rows in the same
-steps, common rows left out: what it knows more than the mixture is what common tasks cost, whatever width does to learning.
-Draws are the engine's: a task's rows come evenly; `bunched` gives the same rare rows in one of 40 steps. Each arm has the
-learning rate that was best for it on seeds from 100 on. Tables are of seed + 1000, which nothing else has drawn.
+Tasks are rare or frequent, simple or complex. The matched control sees the same rare rows in the same steps, and no others:
+what it knows more is what common tasks cost. Draws are the engine's; `bunched` gives the rare rows in one of 40 steps.
 
 Source: Huang et al., Why Larger Models Learn More: Effects of Capacity, Interference, and Rare-Task Retention, 2605.29548.
 Unit: share of a task's entries that is answered right, greedy, mean over the three tasks of a kind.
@@ -56,15 +54,13 @@ class Settings:
     steps: int = 1600
     batch: int = 128
     burst: int = 30
-    """Steps of the retention probe on a rare task; as many and a third follow on the others."""
+    """Steps of the retention probe on a rare task."""
 
 
 class RareTasks(Finding):
     """Tables of 24 tasks, frequency a power of rank, in models of four widths, each against its rare rows alone."""
 
-    CLAIM = (
-        "Wider models learn rare complex tasks that narrow ones could hold, because common tasks interfere less with them."
-    )
+    CLAIM = "Wider models learn rare complex tasks that narrow ones could hold: common tasks interfere less with them."
     SOURCE = (
         "Huang et al., Why Larger Models Learn More: Effects of Capacity, Interference, and Rare-Task Retention, 2605.29548"
     )
@@ -78,7 +74,11 @@ class RareTasks(Finding):
         "It is said that large models learn rare things because they have room for them. The source says that room is not "
         "the limit, interference is, and that showing the task more often may be cheaper than a larger model."
     )
-    FEATURES = ("probes/retention", "planners/rare_tasks", "mixtures/floor")
+    FEATURES = {  # noqa: RUF012
+        "probes/retention": ("rare complex: alone - mixture, width 16",),
+        "planners/rare_tasks": ("rare complex: six times as often at width 32 - mixture at width 128",),
+        "mixtures/floor": ("rare complex: six times as often at width 32 - mixture at width 128",),
+    }
     REMARKS = "Cosines of gradients do not fall with width, only common norms do; `alone` lacks dilution, too."
     NOISE = ("mixture, width 32",)
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 8}

@@ -68,7 +68,13 @@ class SelfEdits(Finding):
         "It is said that models learn better from data of their own than from a stronger model's. Before reinforcement "
         "learning own edits lose to GPT-4.1's by 6.6 points, after it the difference is +0.7 [-3.5, 4.8]."
     )
-    FEATURES = ("miners/self_edits",)
+    FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "miners/self_edits": (
+            "test questions: native questions - passage only",
+            "test questions: native statements - foreign statements",
+            "test questions: chosen by other questions - random edit",
+        ),
+    }
     NOISE = ("native questions",)
     SCALES: ClassVar[Mapping[str, Settings]] = {
         "smoke": Settings(base=30, steps=4, short=2),

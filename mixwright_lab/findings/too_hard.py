@@ -59,7 +59,14 @@ class TooHard(Finding):
         "It is said that hard problems harm and should be dropped. Elsewhere the hardest tenth gains most (2508.14094): "
         "there hard is a low success above 0, and hard problems stay in the mix."
     )
-    FEATURES = ("gates/too_hard", "controllers/drift", "monitors/canary")
+    FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "gates/too_hard": ("gate too_hard - halfway from hard only to before",),
+        "controllers/drift": ("KL 0.1 - halfway from hard only to before",),
+        "monitors/canary": (
+            "before - hard only, dapo loss, known problems",
+            "before - hard only, grpo loss, known problems",
+        ),
+    }
     NOISE = (arm_name("hard", LOSSES[0]),)
     REMARKS = (
         "Harm, gain by medium problems, mixing and KL come out as claimed; the gate, here with scaled steps for the "
