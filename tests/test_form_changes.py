@@ -270,17 +270,19 @@ def test_the_same_answers_report_nothing_and_the_order_of_rows_is_none_of_its_ma
 
 
 def test_p_values_hold_where_only_chance_sorts_before_and_after() -> None:
-    """Both sides are drawn from one distribution, often with one common answer: what is looked for is chosen from them."""
+    """Both sides are drawn from one distribution; what is looked for is chosen from both, and not from what came after."""
     rng, forms = np.random.default_rng(5), ["Paris", "The capital is Rome.", '{"tool": "x"}', "A|b", "", "Answer: 5"]
-    runs, wrong, chosen = 120, 0, []
+    runs, wrong, chosen = 120, 0, {"one answer": [], "own form gone": []}
     for _ in range(runs):
         made = []
-        for task, gold in (("a", city), ("b", tool), ("c", ticket)):
-            drawn = rng.choice(forms, size=(2, 16), p=rng.dirichlet(np.full(len(forms), 2.0))).tolist()
+        for task, gold in (("a", city), ("b", tool)):
+            drawn = rng.choice(forms, size=(2, 16), p=rng.dirichlet(np.full(len(forms), 20.0))).tolist()
             made += rows(task, drawn[0].__getitem__, drawn[1].__getitem__, gold, items=16)
         found = form_changes(made)
         wrong += any(change.reported for change in found)
-        chosen += [change.p for change in found if change.feature in ("one answer", "own form gone", "form of another task")]
+        for change in found:
+            chosen.get(change.feature, []).append(change.p)
     assert wrong / runs < 0.05
-    assert len(chosen) > 3 * runs
-    assert np.mean(np.array(chosen) <= 0.1) < 0.1
+    for values in chosen.values():
+        assert len(values) > runs / 2
+        assert np.mean(np.array(values) <= 0.1) < 0.08

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mixwright import catalog
-from mixwright.measure.passes import Passes
-from mixwright.records import Measurement, plain
+from mixwright.measure.passes import ExampleRollouts, Passes
+from mixwright.records import Example, Measurement, plain
 
 if TYPE_CHECKING:
     from mixwright.config import MeasureConfig
@@ -87,26 +87,27 @@ def measure_learner(
         measurements += probe.measure(passes, corpus, np.random.default_rng([seed, zlib.crc32(name.encode())]))
     if passes.generated:
         measurements += _late(passes)
-    completions, written = [], passes.items if passes.generated else ()
-    for item in written:
-        best = passes.rollouts[item.id]
-        completions.append(
-            {
-                "example": item.id,
-                "task": item.task,
-                "level": item.level,
-                "prompt": plain(item.prompt),
-                "answer": item.answer,
-                "completion": best.greedy.text,
-                "score": best.greedy_score,
-                "cut": not best.greedy.finished,
-                "tokens": list(best.greedy.token_ids),
-                "logprob": math.fsum(best.greedy.logprobs),
-            }
-        )
+    written = passes.items if passes.generated else ()
+    completions = [_row(item, passes.rollouts[item.id]) for item in written]
     cut = passes.cut if passes.generated else 0.0
     short = frozenset(item.id for item in written if not passes.rollouts[item.id].greedy.finished)
     return MeasureResult(tuple(measurements), tuple(completions), len(written) * (1 + config.samples), cut, short)
+
+
+def _row(item: Example, best: ExampleRollouts) -> dict[str, Any]:
+    """The greedy completion of an item, as it is kept."""
+    return {
+        "example": item.id,
+        "task": item.task,
+        "level": item.level,
+        "prompt": plain(item.prompt),
+        "answer": item.answer,
+        "completion": best.greedy.text,
+        "score": best.greedy_score,
+        "cut": not best.greedy.finished,
+        "tokens": list(best.greedy.token_ids),
+        "logprob": math.fsum(best.greedy.logprobs),
+    }
 
 
 def _late(passes: Passes) -> list[Measurement]:
