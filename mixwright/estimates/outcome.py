@@ -129,19 +129,23 @@ def change(
     counts = np.bincount(kinds)
     weights = 1 / counts[kinds] / len(counts)
 
-    def moved(of: Callable[[ItemScores], Array]) -> Estimate:
-        rows = [of(new) - of(old) for old, new in zip(before, after, strict=True)]
-        return crossed(np.array(rows), strata, weights, counted=READINGS[decoding].unit == "share")
+    def differences(column: str) -> Array:
+        rows = [new.column(column, items) - old.column(column, items) for old, new in zip(before, after, strict=True)]
+        return np.array(rows)
 
-    own = moved(lambda scores: sign * scores.column(name, items))
-    swapped = moved(lambda scores: scores.column(name + SWAPPED, items))
-    depends = moved(lambda scores: scores.column(name, items) - scores.column(name + SWAPPED, items))
+    def parts(column: str) -> tuple[Estimate, Estimate, Estimate]:
+        own, swapped = sign * differences(column), differences(column + SWAPPED)
+        counted = READINGS[decoding].unit == "share"
+        kinds = (own, swapped, own - swapped)  # an item that moves moves the pseudo-values of its whole cell
+        whole, other, rest = (crossed(kind, strata, weights, counted=counted, moves=own) for kind in kinds)
+        return whole, other, rest
+
+    own, swapped, depends = parts(name)
     drawn = NAMES["sampled"]
     if decoding != "greedy" or not all(scores.scores.get(drawn) for scores in (*before, *after)):
         return Change(own, swapped, depends, None, None, tuple(items), decoding)
-    sampled = moved(lambda scores: scores.column(drawn, items))
-    parts = moved(lambda scores: scores.column(drawn, items) - scores.column(drawn + SWAPPED, items))
-    return Change(own, swapped, depends, sampled, parts, tuple(items))
+    sampled, _, sampled_depends = parts(drawn)
+    return Change(own, swapped, depends, sampled, sampled_depends, tuple(items))
 
 
 def mean_score(
