@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from mixwright.estimates.intervals import LEVEL, Z, t_quantile, t_tail
 from mixwright.records import Interval
 
+LEAST = 0.02
+"""Move of an item, a share, up to which it did not move."""
 POWER = 0.8
 """Chance of seeing the detectable effect."""
 
@@ -84,30 +86,36 @@ def crossed(
     per_seed, per_item = values @ share, values.mean(axis=0)
     value = float(per_seed.mean())
     moved = per_item if moves is None else np.atleast_2d(moves).mean(axis=0)
-    unseen = pseudo_squares(float((moved**2).sum()), np.count_nonzero(moved)) if counted else 0.0
-    of_items, freedom_items = _items_variance(per_item, groups, share, unseen)
+    unseen = squares_for(moved) if counted else 0.0
+    of_items, freedom_items = items_variance(per_item, groups, share, unseen)
     if seeds < 2:
-        return _estimate(value, of_items, freedom_items, 1, items)
+        return estimate_of(value, of_items, freedom_items, 1, items)
     of_seeds = float(per_seed.var(ddof=1)) / seeds
     rest = values - per_item - _by_group(values, groups) + _by_group(per_item[None], groups)
-    of_rest = _items_variance(rest, groups, share, 0.0)[0] / (seeds * (seeds - 1))
+    of_rest = items_variance(rest, groups, share, 0.0)[0] / (seeds * (seeds - 1))
     whole = of_seeds + of_items - of_rest
     if whole >= max(of_seeds, of_items):
         parts = ((of_seeds, seeds - 1), (of_items, freedom_items), (of_rest, (seeds - 1) * freedom_items))
         freedom = whole**2 / max(sum(part**2 / df for part, df in parts), 1e-300)
-        return _estimate(value, whole, freedom, seeds, items)
+        return estimate_of(value, whole, freedom, seeds, items)
     if of_seeds > of_items:
-        return _estimate(value, of_seeds, seeds - 1, seeds, items)
-    return _estimate(value, of_items, freedom_items, seeds, items)
+        return estimate_of(value, of_seeds, seeds - 1, seeds, items)
+    return estimate_of(value, of_items, freedom_items, seeds, items)
 
 
-def _estimate(value: float, variance: float, freedom: float, seeds: int, items: int) -> Estimate:
+def estimate_of(value: float, variance: float, freedom: float, seeds: int, items: int) -> Estimate:
+    """From a mean, its variance and degrees of freedom."""
     error, freedom = math.sqrt(variance), max(round(freedom, 3), 1.0)
     half = t_quantile(freedom, LEVEL) * error
     if seeds == items == 1 and error <= 1e-12:  # one reading has no spread: nothing is known of another item
         return Estimate(value, value, value, 1.0, error, freedom, seeds, items)
     p = float(abs(value) < 1e-12) if error <= 1e-12 else t_tail(value / error, freedom) if math.isfinite(error) else 1.0
     return Estimate(value, value - half, value + half, p, error, freedom, seeds, items)
+
+
+def squares_for(moved: NDArray[np.float64]) -> float:
+    """Squares that are added beside these moves of items, each its mean over seeds; a probability always moves a little."""
+    return pseudo_squares(float((moved**2).sum()), float((np.abs(moved) > LEAST).sum()))
 
 
 def pseudo_squares(squares: float, moved: float) -> float:
@@ -133,7 +141,7 @@ def _by_group(values: NDArray[np.float64], groups: NDArray[np.int64]) -> NDArray
     return np.stack([np.bincount(groups, row) / counts for row in values])[:, groups]
 
 
-def _items_variance(
+def items_variance(
     values: NDArray[np.float64], groups: NDArray[np.int64], share: NDArray[np.float64], unseen: float
 ) -> tuple[float, float]:
     """Variance of the weighted sum over items drawn anew within their groups, and its degrees of freedom.

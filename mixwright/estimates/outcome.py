@@ -42,7 +42,7 @@ class ItemScores:
     @property
     def items(self) -> list[Item]:
         """All items, sorted by task, level and id."""
-        names = ("pass@1", "greedy", "preference", "loss")
+        names = ("pass@1", "greedy", "preference", "loss", "gold")
         known = next((self.scores[name] for name in names if self.scores.get(name)), {})
         return sorted(known, key=lambda item: (item[0], -np.inf if item[1] is None else item[1], item[2]))
 
