@@ -144,9 +144,7 @@ def test_answers_that_turn_keep_their_squares_and_shares_get_those_of_their_move
     size = (z + 7 / 64) / (z + 7)
     assert shares.error == pytest.approx(np.sqrt(((7 - 0.01**2 * 100) / 64 + z * size) / 99 / 100), abs=1e-12)
     assert crossed(np.zeros(100), [0] * 100).error == pytest.approx(np.sqrt(z / 99 / 100))
-    parts = crossed(
-        greedy * 0.9 - 0.01, [0] * 100, moves=greedy
-    )  # a part takes those of success
+    parts = crossed(greedy * 0.9 - 0.01, [0] * 100, moves=greedy)  # a part takes those of success
     assert parts.error == pytest.approx(np.sqrt((0.81 * (7 - 0.01**2 * 100) + z) / 99 / 100), abs=1e-12)
 
 
