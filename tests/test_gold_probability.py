@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from mixwright.config import MeasureConfig
+from mixwright.config import MeasureConfig, ModelConfig
 from mixwright.corpus import Corpus
 from mixwright.estimates.adjusted import adjusted, adjusted_change
 from mixwright.estimates.crossed import crossed
-from mixwright.estimates.outcome import ItemScores, item_scores
+from mixwright.estimates.outcome import Item, ItemScores, item_scores
 from mixwright.graders.exact import Exact
 from mixwright.learner.tiny import build_tiny
 from mixwright.measure.stage import measure_learner
@@ -22,7 +22,8 @@ def test_each_answer_and_its_end_is_read_on_more_items_than_are_answered() -> No
     rows = [Example(f"s{n}", "sum", f"{n}+1=", answer=f"{n + 1}") for n in range(12)]
     rows += [Example(f"n{n}", "numbers", f"{n}+2=", answer=f"{n + 2}") for n in range(12)]
     corpus = Corpus.from_examples(rows, {"sum": "exact", "numbers": "numeric"})
-    learner = build_tiny(corpus, seed=0)
+    texts = [f"{row.prompt}{row.answer}" for row in rows]
+    learner = build_tiny(texts, ModelConfig(width=16, depth=1, heads=2, vocabulary=264), 0)
     config = MeasureConfig(items=3, samples=0, probes=("competence", "gold"), options={"gold": {"times": 3}})
     found = measure_learner(learner, corpus, config, seed=0)
     own = [row for row in found.measurements if row.probe == "gold" and row.example is not None]
@@ -82,7 +83,7 @@ def test_without_more_items_or_a_covariate_that_differs_it_is_the_plain_change()
 
 
 def test_it_needs_the_probability_of_every_answered_item_and_of_others() -> None:
-    items = [("t", None, f"{n:03}") for n in range(60)]
+    items: list[Item] = [("t", None, f"{n:03}") for n in range(60)]
     greedy = {item: float(n % 2) for n, item in enumerate(items[:40])}
     before = ItemScores({"greedy": greedy, "gold": dict.fromkeys(items, 0.5)})
     after = ItemScores({"greedy": dict.fromkeys(items[:40], 1.0), "gold": dict.fromkeys(items, 0.75)})
