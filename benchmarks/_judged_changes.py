@@ -179,11 +179,13 @@ def trial(
     kinds = (own, swapped, own - swapped)
 
     def whole(against: int) -> Change:
-        return unsampled(*(crossed(values[0] - values[against], cells, weights) for values in kinds))
+        moves = own[0] - own[against]
+        return unsampled(*(crossed(values[0] - values[against], cells, weights, moves=moves) for values in kinds))
 
     def within(cell: int) -> Change:
         here = cells == cell
-        return unsampled(*(crossed((values[0] - values[1])[:, here], cells[here]) for values in kinds))
+        moves = (own[0] - own[1])[:, here]
+        return unsampled(*(crossed((values[0] - values[1])[:, here], cells[here], moves=moves) for values in kinds))
 
     return [whole(other) for other in range(1, len(arms))], [within(cell) for cell in range(len(sizes))]
 

@@ -29,8 +29,9 @@ QUIET = Noise(0.0, 0.25, 0.5)
 def test_the_variance_of_one_cell_by_hand() -> None:
     found = expected([Cell("a", 100, 0.2)], 8, QUIET)
     rest = 0.5 * 0.2 / 100 / 8
-    variance = 0.25 * 0.2 / 100 + 1 / 99 / 100 + rest  # items, the added item, and rest; seeds and rest of seeds cancel
-    assert math.isclose(found.error, math.sqrt(variance), rel_tol=1e-9)
+    size = (3.8415 + 100 * 0.2 * (0.25 + 0.5 / 8)) / (3.8415 + 40)  # of a move: 40 of 100 items move
+    variance = 0.25 * 0.2 / 100 + 3.8415 * size / 99 / 100 + rest  # items, those not seen, rest; seeds and their rest cancel
+    assert math.isclose(found.error, math.sqrt(variance), rel_tol=1e-6)
     assert math.isclose(found.high, t_quantile(found.freedom) * found.error, rel_tol=1e-9)
     noisy = expected([Cell("a", 100, 0.2)], 8, Noise(0.04, 0.25, 0.5))
     assert math.isclose(noisy.error**2 - found.error**2, 0.04**2 / 8, rel_tol=1e-6)

@@ -43,7 +43,7 @@ class ItemScores:
     @property
     def items(self) -> list[Item]:
         """All items, sorted by task, level and id."""
-        names = ("pass@1", "greedy", "preference", "loss")
+        names = ("pass@1", "greedy", "preference", "loss", "gold")
         known = next((self.scores[name] for name in names if self.scores.get(name)), {})
         return sorted(known, key=lambda item: (item[0], -np.inf if item[1] is None else item[1], item[2]))
 
@@ -130,21 +130,25 @@ def change(
     counts = np.bincount(kinds)
     weights = 1 / counts[kinds] / len(counts)
 
-    def moved(of: Callable[[ItemScores], Array], *, share: bool = False) -> Estimate:
-        rows = [(of(old), of(new)) for old, new in zip(before, after, strict=True)]
-        old, new = (np.array(side) for side in zip(*rows, strict=True))
-        found = crossed(new - old, strata, weights, counted=READINGS[decoding].unit == "share")
-        return within_possible(found, old, new, strata, weights) if share else found
+    counted = READINGS[decoding].unit == "share"
 
-    own = moved(lambda scores: sign * scores.column(name, items), share=READINGS[decoding].unit == "share")
-    swapped = moved(lambda scores: scores.column(name + SWAPPED, items))
-    depends = moved(lambda scores: scores.column(name, items) - scores.column(name + SWAPPED, items))
+    def values(column: str) -> tuple[Array, Array]:
+        old, new = (np.array([scores.column(column, items) for scores in side]) for side in (before, after))
+        return old, new
+
+    def parts(column: str) -> tuple[Estimate, Estimate, Estimate]:
+        (old, new), (old_swapped, new_swapped) = values(column), values(column + SWAPPED)
+        own, swapped = sign * (new - old), new_swapped - old_swapped
+        kinds = (own, swapped, own - swapped)  # an item that moves moves the pseudo-values of its whole cell
+        whole, other, rest = (crossed(kind, strata, weights, counted=counted, moves=own) for kind in kinds)
+        return (within_possible(whole, old, new, strata, weights) if counted else whole), other, rest
+
+    own, swapped, depends = parts(name)
     drawn = NAMES["sampled"]
     if decoding != "greedy" or not all(scores.scores.get(drawn) for scores in (*before, *after)):
         return Change(own, swapped, depends, None, None, tuple(items), decoding)
-    sampled = moved(lambda scores: scores.column(drawn, items), share=True)
-    parts = moved(lambda scores: scores.column(drawn, items) - scores.column(drawn + SWAPPED, items))
-    return Change(own, swapped, depends, sampled, parts, tuple(items))
+    sampled, _, sampled_depends = parts(drawn)
+    return Change(own, swapped, depends, sampled, sampled_depends, tuple(items))
 
 
 def mean_score(

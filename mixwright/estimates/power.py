@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.estimates.crossed import POWER, Estimate
+from mixwright.estimates.crossed import POWER, Estimate, pseudo_squares
 from mixwright.estimates.intervals import LEVEL, t_quantile
 from mixwright.estimates.judgement import FEWEST_SEEDS
 from mixwright.estimates.outcome import Decoding, Item, ItemScores
@@ -46,8 +46,8 @@ class Noise:
 PRIOR: dict[tuple[Decoding, Against], Noise] = {
     ("greedy", "untrained"): Noise(0.01, 0.25, 0.42),
     ("greedy", "trained"): Noise(0.01, 0.02, 0.47),
-    ("sampled", "untrained"): Noise(0.006, 0.12, 0.18),
-    ("sampled", "trained"): Noise(0.006, 0.01, 0.2),
+    ("sampled", "untrained"): Noise(0.004, 0.12, 0.18),
+    ("sampled", "trained"): Noise(0.004, 0.01, 0.2),
 }
 """From benchmarks/results/leave_one_out.json (contrasts through TRL). The noise of seeds was 0 to 2.1 points there and 0 to
 3.4 in rollouts.json, 4 to 18 in overhard.json where runs collapsed: such a trial sees less than this says."""
@@ -100,8 +100,9 @@ def expected(cells: Sequence[Cell], seeds: int, noise: Noise, times: float = 1.0
     squares, spread = counts * share**2, np.array([cell.spread for cell in cells])
     freedom = np.maximum(counts - 1, 1)
     rest = squares * noise.rest * spread / seeds
-    seen = counts / counts.sum() / freedom  # the item that `crossed` adds
-    items = squares * (noise.items * spread + seen) + rest
+    moved = float(counts @ spread) * (noise.items + noise.rest / seeds)
+    unseen = pseudo_squares(moved, float(counts @ np.minimum(2 * spread, 1)))  # an item of spread 0.5 always moves
+    items = squares * (noise.items * spread + unseen * counts / counts.sum() / freedom) + rest
     of_seeds, of_items, of_rest = noise.seeds**2 / seeds + rest.sum(), items.sum(), rest.sum()
     whole = of_seeds + of_items - of_rest
     of_freedom = of_items**2 / max((items**2 / freedom).sum(), 1e-300)

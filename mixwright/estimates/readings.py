@@ -13,8 +13,9 @@ from mixwright.estimates.crossed import Estimate
 from mixwright.records import Interval
 
 Decoding = Literal["greedy", "sampled"]
-Outcome = Literal["greedy", "sampled", "loss", "preference", "margin"]
-"""What a primary outcome is read from: graded answers under a decoding, held-out loss, or held-out preferences."""
+Outcome = Literal["greedy", "sampled", "loss", "preference", "margin", "gold"]
+"""What a primary outcome is read from: graded answers under a decoding, held-out loss, or held-out preferences. Margin and
+gold never are primary: they stand beside preference accuracy and success."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,8 @@ READINGS: dict[Outcome, Reading] = {
     "preference": Reading("preference", "preference", "preference", "held-out preference accuracy"),
     "loss": Reading("loss", "held_out_loss", "loss", "held-out loss", "nats per token", -1),
     "margin": Reading("margin", "preference", "margin", "margin of chosen over rejected", "nats"),
+    "gold": Reading("gold", "gold", "gold", "probability of the gold answer"),
 }
-"""A margin never is the primary outcome: it stands beside preference accuracy."""
 PROBES = frozenset(reading.probe for reading in READINGS.values())
 GRADED = ("greedy", "sampled")
 

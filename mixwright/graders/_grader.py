@@ -11,6 +11,9 @@ from mixwright.records import Example
 class Grader(ABC):
     """Judges an answer. The gold answer earns 1.0; text that merely contains it earns nothing."""
 
+    one_string: bool = False
+    """Whether the gold answer as it stands is the only text that earns 1.0, apart from white space around it."""
+
     @abstractmethod
     def grade(self, example: Example, completion: str) -> float:
         """Score of `completion` for `example`, 0..1. Must not raise on hostile text and must not evaluate it."""

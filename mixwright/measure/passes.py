@@ -111,8 +111,9 @@ class Passes:
     def _gradable(self, example: Example) -> bool:
         return example.answer is not None and self.corpus.tasks[example.task].kind == "verifiable"
 
-    def picked(self, wanted: Callable[[Example], bool]) -> tuple[Example, ...]:
-        """At most `config.items` examples per cell for which `wanted` is true, sorted by cell and hash."""
+    def picked(self, wanted: Callable[[Example], bool], times: int = 1) -> tuple[Example, ...]:
+        """At most `times` times `config.items` examples per cell for which `wanted` is true, sorted by cell and hash."""
+        most = times * self.config.items
         held_out = self.corpus.select(split="eval")
         cells: dict[Group, list[tuple[bytes, int]]] = defaultdict(list)
         rows = held_out if len(held_out) else self.corpus
@@ -120,10 +121,10 @@ class Passes:
             if wanted(example):
                 place = cells[example.task, example.level]
                 place.append((hashlib.sha256(example.id.encode()).digest(), index))
-                if len(place) > 2 * self.config.items + 64:
-                    place[:] = sorted(place)[: self.config.items]
+                if len(place) > 2 * most + 64:
+                    place[:] = sorted(place)[:most]
         order = sorted(cells, key=lambda key: (key[0], -np.inf if key[1] is None else key[1]))
-        return tuple(rows[index] for key in order for _, index in sorted(cells[key])[: self.config.items])
+        return tuple(rows[index] for key in order for _, index in sorted(cells[key])[:most])
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -12,12 +12,19 @@ from mixwright.estimates.intervals import rate
 from mixwright.records import Example, Measurement
 
 if TYPE_CHECKING:
+    from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
 
 
 def fitting(learner: Learner, items: Iterable[Example], sizes: Mapping[str, int]) -> list[Example]:
     """The items whose tokens fit into the model's context; the same ones before and after."""
     return [item for item in items if learner.context is None or sizes[item.id] <= learner.context]
+
+
+def one_string_tasks(corpus: Corpus) -> set[str]:
+    """Tasks whose answers are graded by a grader that accepts the gold answer alone."""
+    graded = [name for name, task in corpus.tasks.items() if task.kind == "verifiable"]
+    return {name for name in graded if corpus.grader(name).one_string}
 
 
 def by_cell(

@@ -1,0 +1,55 @@
+"""Probe of the probability of the gold answer, where one string is right: success without generating, and on more items.
+
+Source: the probability that sampling at temperature 1 writes the gold answer and ends there; as a covariate of success:
+    `mixwright/estimates/adjusted.py`.
+Unit: share
+Cost: one forward pass over each item, of up to `times` times as many items as are answered.
+Blind spot: the answer's own tokenisation alone counts, without white space in front, at temperature 1, so that a model that
+    is right greedily may have little of it; tasks whose grader accepts more than one string are left out.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mixwright.contracts import Probe
+from mixwright.errors import within
+from mixwright.learner.warmup import completion_tokens
+from mixwright.measure.targets import by_cell, fitting, one_string_tasks, per_item, too_long
+from mixwright.records import Example, Measurement
+
+if TYPE_CHECKING:
+    from mixwright.corpus import Corpus
+    from mixwright.measure.passes import Passes
+
+NEEDS = ("torch", "transformers")
+
+
+class Gold(Probe):
+    """`gold` per item, cell and task: exp of the summed log-probability of the gold answer and its end token.
+
+    The items that are answered are among those that are read. Nothing where no task's grader accepts one string alone.
+    """
+
+    def __init__(self, *, times: int = 4) -> None:
+        """`times`: how many times the items per cell that are answered are read at most, at least 1."""
+        self.times = times
+        within("measure.options.gold", vars(self), times=(1, 1000))
+
+    def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
+        """See the class; an answer that does not fit into the model's context is counted as `too_long` and not read."""
+        learner, tasks = passes.learner, one_string_tasks(corpus)
+
+        def wanted(example: Example) -> bool:
+            return example.answer is not None and example.task in tasks
+
+        items = passes.picked(wanted, self.times)
+        answers = {item.id: completion_tokens(learner, (item.answer or "").strip()) for item in items}
+        kept = fitting(learner, items, {item.id: len(learner.encode(item.prompt)) + len(answers[item.id]) for item in items})
+        read = learner.logprobs([item.prompt for item in kept], [answers[item.id] for item in kept])
+        values = {item.id: min(math.exp(math.fsum(tokens)), 1.0) for item, tokens in zip(kept, read, strict=True)}
+        found = by_cell("gold", "gold", "share", kept, values)
+        return [*found, *per_item("gold", "gold", "share", kept, values), *too_long("gold", items, kept)]

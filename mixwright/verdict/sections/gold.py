@@ -1,0 +1,67 @@
+"""Section of the probability of the gold answer beside success, and of success adjusted by it.
+
+Source: measurements before and after of the leading arm (probe gold); `estimates/adjusted.py`.
+Unit: percent, changes in points, each with its own 95 % interval; items count the same.
+Cost: reads the measurements.
+Blind spot: the probability is at temperature 1 and of one way of writing, so it may rise where greedy answers stay; nothing
+    is judged by either figure.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from mixwright.contracts import Section
+from mixwright.estimates.adjusted import GOLD, adjusted_change
+from mixwright.estimates.outcome import change, mean_score, read_alone
+from mixwright.runs import RunFolder
+from mixwright.verdict.arm_words import with_interval
+from mixwright.verdict.blocks import Block, Paragraph, Table
+from mixwright.verdict.evidence import Sides, comparisons, decoding_of, lead
+from mixwright.verdict.text import NONE, percent
+
+MEANT = (
+    "Where one string is right, its probability says what success says, without generating and with less noise. It was "
+    "read on more items than were answered where there are more, and success is adjusted by what they show. Words and gate "
+    "rest on plain success."
+)
+
+
+class GoldSection(Section):
+    """A row per task with a grader that accepts one string alone, and one of all of them where they are several."""
+
+    ORDER: ClassVar[int] = 46
+    TITLE: ClassVar[str] = "Probability of the gold answer"
+
+    def blocks(self, run: RunFolder) -> list[Block]:
+        """Nothing where it was not read on both sides."""
+        sides = comparisons(run).get(lead(run))
+        known = sides is not None and all(scores.scores.get(GOLD) for side in sides for scores in side)
+        if sides is None or not known:
+            return []
+        tasks = sorted({item[0] for item in sides[0][0].scores[GOLD]})
+        groups = [(task, [task]) for task in tasks] + ([("all of these", tasks)] if len(tasks) > 1 else [])
+        rows = [row for name, own in groups if (row := _row(name, own, sides, decoding_of(run) == "greedy"))]
+        columns = ("task", "items read", "before", "after", "change", "success, plain", "success, adjusted")
+        return [Paragraph(MEANT), Table("Probability of the gold answer", columns, rows, (1, 2, 3))] if rows else []
+
+
+def _row(name: str, tasks: list[str], sides: Sides, greedy: bool) -> tuple[str, ...] | None:
+    before, after = ([read_alone(scores, "gold") for scores in side] for side in sides)
+    moved = change(before, after, decoding="gold", weigh="items", only=lambda item: item[0] in tasks)
+    if moved is None:
+        return None
+    means = [float(np.mean([mean_score(one, GOLD, moved.items, by="items") for one in side])) for side in (before, after)]
+    plain = change(*sides, decoding="greedy", weigh="items", only=lambda item: item[0] in tasks) if greedy else None
+    single = plain is not None and len(sides[0]) == 1
+    found = adjusted_change(sides[0][0], sides[1][0], plain.items) if plain is not None and single else None
+    return (
+        name,
+        f"{len(moved.items):,}",
+        *(percent(mean) for mean in means),
+        with_interval(moved.success.interval),
+        with_interval(plain.success.interval) if plain is not None else NONE,
+        with_interval(found.interval) if found is not None else NONE,
+    )
