@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from mixwright.estimates.dependence import dependence
-from mixwright.measure.bases import write_completion_rows
 from mixwright.records import Measurement
 from mixwright.runs import RunFolder, write_measurements
 
@@ -141,7 +142,7 @@ def write_comparison(folder: Path, name: str, seed: int, items: int = 50) -> Run
                 for place, (text, gold) in enumerate(zip(own, golds[task], strict=True))
             ]
         write_measurements(run.measurements(when), table)
-    write_completion_rows(run.path / "completions.parquet", rows)
+    pq.write_table(pa.Table.from_pylist(rows), run.path / "completions.parquet")
     return run
 
 

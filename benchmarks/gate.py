@@ -1,4 +1,4 @@
-"""Benchmark of the gate where the truth is known: how often it passes what, and whether exit code and first sentence agree.
+"""Benchmark of the gate where the truth is known: what it passes, and whether exit code and first sentence agree.
 
 Two parts. Draws of cells: each item is answered by one of 12 words, a share of the answers is drawn anew after training, and
 a loss turns right answers into wrong ones; `check` judges all cells as the named ones. Fake checkpoints: whole comparison

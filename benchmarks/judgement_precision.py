@@ -1,4 +1,4 @@
-"""Part of the benchmark of judgements: how wide intervals are, against an earlier formula, and what that does to coverage.
+"""Benchmark of the width of intervals, against an earlier formula, and of what that does to coverage.
 
 Simulated cells whose items are known to some degree, answered once (greedy) or eight times, and judged as two checkpoints or
 as six seeds: success and D, in worlds where nothing is better and in those where 1 item in 100 turns in every seed. And

@@ -113,7 +113,9 @@ PUBLIC = (
     "mixwright.steer.ledger",
     "mixwright.steer.prompt_features",
     "mixwright.steer.task_order",
+    "mixwright.verdict.basis",
     "mixwright.verdict.gate",
+    "mixwright.verdict.gate_asked",
     # pages of blocks; the laboratory's is made of them too
     "mixwright.verdict.blocks",
     "mixwright.verdict.page",

@@ -51,13 +51,19 @@ def judge(
         )
     else:
         asked.check_alone()
-    if not gating.wanted:
-        conclude(run, render(run), full=full)
-        return 0
+    if gating.wanted:
+        return _gated(run, gating, full=full)
+    conclude(run, render(run), full=full)
+    return 0
+
+
+def _gated(run: RunFolder, gating: Gating, *, full: bool) -> int:
+    """Ask the gate, write the page and print its first screen and the gate's lines; the gate's exit code."""
     from mixwright.verdict.basis import gate_answer
     from mixwright.verdict.gate import of_run
     from mixwright.verdict.gate_asked import GateAsked, write_asked
     from mixwright.verdict.gate_words import lines
+    from mixwright.verdict.stage import render
 
     question = GateAsked(tuple(gating.protect), gating.each, gating.share)
     result = of_run(run, question)  # first: a name that is not there is refused before the page

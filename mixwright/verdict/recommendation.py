@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from mixwright.estimates.judgement import FEWEST_SEEDS
 from mixwright.estimates.readings import unit_told

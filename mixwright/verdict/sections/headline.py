@@ -57,7 +57,7 @@ class HeadlineSection(Section):
         if found is None:
             return [Headline(_counted(claims))] if (claims := claims_of(run)) else []
         own = _trial(run, found, result) if result is not None else _plain(run, found, seen)
-        return [*own[:1], *_losses(seen), *steps_of(run, found, seen), *own[1:]]
+        return [*own[:1], *steps_of(run, found, seen), *_losses(seen), *own[1:]]
 
 
 def _trial(run: RunFolder, found: Recommendation, result: TrialResult) -> list[Block]:
@@ -71,8 +71,7 @@ def _trial(run: RunFolder, found: Recommendation, result: TrialResult) -> list[B
     reading = READINGS[result.decoding]
     nulls = [f"{e.against} {with_interval(e.difference, reading.unit)}, {word(result, e)}" for e in tried if e is not None]
     if nulls:
-        name = f"{reading.told[:1].upper()}{reading.told[1:]}"
-        blocks.append(Paragraph(f"{name} against its nulls, in {unit_told(reading.unit)}: {'; '.join(nulls)}."))
+        blocks.append(Paragraph(f"Against its nulls, {reading.told} in {unit_told(reading.unit)}: {'; '.join(nulls)}."))
     blocks.append(Terms((reading.told, "[low, high]", *result.references, *(["null"] if nulls else []))))
     return blocks
 
@@ -153,20 +152,14 @@ def _plain(run: RunFolder, found: Recommendation, seen: TrialSeen | PairSeen | N
     facts = _parts(run, whole) if outcome in GRADED else _ungraded(run, whole)
     right = not isinstance(seen, PairSeen) or seen.right
     said = told(change_word(whole), outcome=outcome) if right else f"{told('cannot tell')}: {NO_ANSWER}"
-    name = f"{reading.told[:1].upper()}{reading.told[1:]}"
-    text = f"{name} of {count(len(whole.items), 'held-out item')}: {said}. {_counted(claims)}"
-    if isinstance(seen, PairSeen) and seen.right:
-        text += f" Of {count(seen.protected, 'cell')} mastered before: {GATES[seen.gate]}." if _mastered(seen) else ""
+    text = f"{reading.told[:1].upper()}{reading.told[1:]} of {count(len(whole.items), 'held-out item')}: {said}. {_counted(claims)}"
+    if isinstance(seen, PairSeen) and seen.right and seen.protected and not seen.named:  # what was named has its section
+        text += f" Of {count(seen.protected, 'cell')} mastered before: {GATES[seen.gate]}."
     damaged = [claim for claim in claims if claim.kind == "damaged"]
     text += f" {_lost(damaged, reading.unit)}" if damaged else ""
     note = Paragraph(f"{outcome_told(outcome).capitalize()}; after minus before, paired by item.")
     terms = Terms(("[low, high]", "S", "D") if outcome in GRADED else (reading.told, READINGS["margin"].told, "[low, high]"))
     return [Headline(found.sentence, found.tone, tuple(facts)), Paragraph(text), note, terms]
-
-
-def _mastered(seen: PairSeen) -> bool:
-    """Whether the gate was over what was mastered; a group that the user named has a section of its own."""
-    return seen.protected > 0 and not seen.named
 
 
 def _parts(run: RunFolder, whole: Change) -> list[Fact]:
