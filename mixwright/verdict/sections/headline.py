@@ -150,16 +150,16 @@ def _plain(run: RunFolder, found: Recommendation, seen: TrialSeen | PairSeen | N
         return [Headline(found.sentence, found.tone), Paragraph(_counted(claims))]
     outcome, reading = whole.outcome, READINGS[whole.outcome]
     facts = _parts(run, whole) if outcome in GRADED else _ungraded(run, whole)
-    right = not isinstance(seen, PairSeen) or seen.right
-    said = told(change_word(whole), outcome=outcome) if right else f"{told('cannot tell')}: {NO_ANSWER}"
-    text = f"{reading.told[:1].upper()}{reading.told[1:]} of {count(len(whole.items), 'held-out item')}: {said}. {_counted(claims)}"
-    if isinstance(seen, PairSeen) and seen.right and seen.protected and not seen.named:  # what was named has its section
+    none = isinstance(seen, PairSeen) and not seen.right
+    said = f"{told('cannot tell')}: {NO_ANSWER}" if none else told(change_word(whole), outcome=outcome)
+    text = f"{count(len(whole.items), 'held-out item')}, {reading.told}: {said}. {_counted(claims)}"
+    if isinstance(seen, PairSeen) and seen.right and seen.protected and not seen.named:
         text += f" Of {count(seen.protected, 'cell')} mastered before: {GATES[seen.gate]}."
-    damaged = [claim for claim in claims if claim.kind == "damaged"]
-    text += f" {_lost(damaged, reading.unit)}" if damaged else ""
-    note = Paragraph(f"{outcome_told(outcome).capitalize()}; after minus before, paired by item.")
-    terms = Terms(("[low, high]", "S", "D") if outcome in GRADED else (reading.told, READINGS["margin"].told, "[low, high]"))
-    return [Headline(found.sentence, found.tone, tuple(facts)), Paragraph(text), note, terms]
+    if damaged := [claim for claim in claims if claim.kind == "damaged"]:
+        text += f" {_lost(damaged, reading.unit)}"
+    terms = ("[low, high]", "S", "D") if outcome in GRADED else (reading.told, READINGS["margin"].told, "[low, high]")
+    note = f"{outcome_told(outcome).capitalize()}; after minus before, paired by item."
+    return [Headline(found.sentence, found.tone, tuple(facts)), *map(Paragraph, (text, note)), Terms(terms)]
 
 
 def _parts(run: RunFolder, whole: Change) -> list[Fact]:
@@ -191,8 +191,7 @@ def _changed(name: str, part: Estimate, outcome: Outcome) -> Fact:
 
 def _counted(claims: Sequence[Claim]) -> str:
     kinds = {kind: sum(claim.kind == kind for claim in claims) for kind in ("learnt", "damaged", "cannot tell")}
-    counts = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
-    return f"{counts[0].upper()}{counts[1:]}, of {count(len(claims), 'claim')}."
+    return f"{', '.join(f'{number} {kind}' for kind, number in kinds.items())}, of {count(len(claims), 'claim')}."
 
 
 def _whole(run: RunFolder, outcome: Outcome | None = None) -> Change | None:
