@@ -225,7 +225,7 @@ def test_a_broken_line_is_named(tmp_path: Path) -> None:
 
 def test_a_plain_pair_of_checkpoints(tmp_path: Path) -> None:
     text = render(build_pair(tmp_path)).read_text(encoding="utf-8")
-    assert re.search(r"Success of 512 held-out items: improves. \d+ learnt, 1 damaged, \d+ cannot tell", text)
+    assert re.search(r"512 held-out items, success: improves. \d+ learnt, 1 damaged, \d+ cannot tell", text)
     assert '<h1 class="tone-bad">Do not ship AFTER: products level 1 is damaged.</h1>' in text
     for part in ("= change of S", "+ change of D", "After against before"):
         assert part in text
@@ -240,7 +240,7 @@ def test_a_plain_pair_that_fell_is_red(tmp_path: Path) -> None:
     names[1].write_bytes(first)
     text = render(run).read_text(encoding="utf-8")
     assert '<h1 class="tone-bad">Do not ship AFTER: ' in text
-    assert "Success of 512 held-out items: worsens." in text
+    assert "512 held-out items, success: worsens." in text
 
 
 @pytest.mark.parametrize("gone", [("effects",), ("effects", "rows"), ("effects", "rows", "judgements", "notes")])

@@ -74,7 +74,7 @@ def test_the_sentence_follows_the_record_and_only_harm_is_red(
 def test_nulls_are_shown_when_they_ran(tmp_path: Path, page: str) -> None:
     first = render(build(tmp_path, nulls=True)).read_text(encoding="utf-8").partition('class="rest')[0]
     assert '<h1 class="tone-plain">Train with this plan only if' in first, "never green beside a damaged cell"
-    assert "Success against its nulls, in points: shuffled_levels +" in first
+    assert "Against its nulls, success in points: shuffled_levels +" in first
     assert "nulls, in points" not in page
     assert '<h1 class="tone-plain">Train with this plan only if' in page
 

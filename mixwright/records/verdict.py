@@ -186,7 +186,7 @@ class TrialResult:
     """Charged per arm, measuring and canaries included."""
     target: Mapping[str, float]
     """Targets fixed before the run, by name."""
-    decoding: Literal["greedy", "sampled", "loss", "preference", "margin"] = "greedy"
+    decoding: Literal["greedy", "sampled", "loss", "preference", "margin", "gold"] = "greedy"
     """What the primary outcome is read from: success under a decoding, or where nothing is graded held-out loss or
     preference accuracy."""
     margin: float = 0.05
