@@ -71,23 +71,31 @@ def _came(contrast: Mapping[str, Any] | None, *, turned: bool) -> tuple[str, str
         return "not run", "not run"
     if turned:
         value, low, high = -value, -high, -low
-        came = turned_word(came, value, max(least, floor))
+        came = turned_word(came, value, low, high, max(least, floor))
     share = unit == "points"
     size = with_interval(Interval(value, low, high, 2), "share" if share else unit)
     return came, f"{one_line(came)[:40]}, {size.replace(' [', f' {unit} [', 1)}"
 
 
-def turned_word(came: str, value: float, least: float) -> str:
-    """The word of the same contrast the other way round, as far as the kept word tells it.
+def turned_word(came: str, value: float, low: float, high: float, least: float) -> str:
+    """The word of the same contrast the other way round, by the laboratory's rule.
 
     Args:
-        came: the kept word.
+        came: the kept word; one that is inconclusive stays so, since too few seeds decide nothing in either direction.
         value: the mean turned round.
+        low: lower end of its interval.
+        high: upper end of it.
         least: size that was asked for, and that of the noise.
     """
-    if came == "refuted":
-        return "reproduced" if value >= least else "in part"
-    return "refuted" if came in KEPT else "inconclusive"
+    if came == "inconclusive":
+        return came
+    if low > 0 and value >= least:
+        return "reproduced"
+    if high < 0:
+        return "refuted"
+    if high < least:
+        return "not reproduced"
+    return "in part" if low > 0 else "inconclusive"
 
 
 def features(source: Path) -> dict[str, tuple[str, ...]]:

@@ -10,14 +10,6 @@ from mixwright.steer.pool import Pool
 
 PREFERENCE = ("mastered", "reachable", "unknown", "hopeless", "lucky")
 
-MEASURED = 16
-"""Items per task where the plan knows the state of a cell."""
-
-
-def default_count(states: Sequence[str]) -> int:
-    """Items per task unless a plan says how many: none where nothing was measured, since nobody knows what could be lost."""
-    return MEASURED if any(state != "unknown" for state in states) else 0
-
 
 def choose_canaries(pool: Pool, states: Sequence[str], count: int, rng: np.random.Generator) -> tuple[int, ...]:
     """Pool indices of at most `count` items per task, at most a quarter of any cell.

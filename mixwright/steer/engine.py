@@ -34,7 +34,7 @@ from mixwright.records import (
     from_data,
     to_data,
 )
-from mixwright.steer.canaries import choose_canaries, default_count
+from mixwright.steer.canaries import choose_canaries
 from mixwright.steer.ledger import Ledger
 from mixwright.steer.policy import CALM, Judge, Policy, Reactions
 from mixwright.steer.pool import Ids, Pool
@@ -355,8 +355,7 @@ class Engine:
         if not (self._stage.gates or self._stage.controllers or self._stage.monitors):
             return ()
         rng = np.random.default_rng((self._seed, self._number, 2**32))
-        known, count = [states[key] for key in self._keys], self.options.canaries
-        return choose_canaries(self._pool, known, default_count(known) if count is None else count, rng)
+        return choose_canaries(self._pool, [states[key] for key in self._keys], self.options.canaries, rng)
 
     def _remix(self) -> None:
         """Let the mixture move the weights."""

@@ -1,7 +1,6 @@
 """Finding on rare tasks: a wider model learns what is rare and complex because common tasks disturb it less.
 
-Tasks are rare or frequent, simple or complex. The matched control sees the same rare rows in the same steps, and no others:
-what it knows more is what common tasks cost. Draws are the engine's; `bunched` gives the rare rows in one of 40 steps.
+The matched control sees the same rare rows in the same steps, and no others: what it knows more is what common tasks cost.
 
 Source: Huang et al., Why Larger Models Learn More: Effects of Capacity, Interference, and Rare-Task Retention, 2605.29548.
 Unit: share of a task's entries that is answered right, greedy, mean over the three tasks of a kind.
@@ -53,14 +52,15 @@ class Settings:
     rows: int = 20_480
     steps: int = 1600
     batch: int = 128
-    burst: int = 30
-    """Steps of the retention probe on a rare task."""
+    burst: int = 30  # steps of the retention probe on a rare task
 
 
 class RareTasks(Finding):
     """Tables of 24 tasks, frequency a power of rank, in models of four widths, each against its rare rows alone."""
 
-    CLAIM = "Wider models learn rare complex tasks that narrow ones could hold: common tasks interfere less with them."
+    CLAIM = (
+        "Wider models learn rare complex tasks that narrow ones could hold, because common tasks interfere less with them."
+    )
     SOURCE = (
         "Huang et al., Why Larger Models Learn More: Effects of Capacity, Interference, and Rare-Task Retention, 2605.29548"
     )
