@@ -295,11 +295,9 @@ def check_finding(cls: type[Finding]) -> None:
     finding = check_plugin(cls)
     for name in ("CLAIM", "SOURCE", "SHOWS", "POPULAR"):
         require(bool(getattr(cls, name)), f"{name} is a text")
-    for feature, contrasts in cls.FEATURES.items():
+    for feature in cls.FEATURES:
         kind, _, name = feature.partition("/")
         require(kind in catalog.KINDS and name in catalog.listing(kind), f"a plug-in that exists: FEATURES, {feature}")
-        known = {expected.name for expected in cls.EXPECT}
-        require({each.removeprefix("-") for each in contrasts} <= known, f"contrasts of EXPECT: FEATURES, {feature}")
     require(bool(cls.EXPECT), "EXPECT has at least one contrast")
     require(len({expected.name for expected in cls.EXPECT}) == len(cls.EXPECT), "contrasts have names of their own")
     require(
@@ -322,3 +320,6 @@ def check_finding(cls: type[Finding]) -> None:
         used = {term.arm for expected in cls.EXPECT for term in expected.terms}
         used |= {arm for plot in cls.PLOTS for curve in plot.curves for _, arm, _ in curve.places}
         require(used <= set(arms), "EXPECT and PLOTS name arms that exist")
+    known = {expected.name for expected in cls.EXPECT}
+    for feature, contrasts in cls.FEATURES.items():
+        require({each.removeprefix("-") for each in contrasts} <= known, f"contrasts of EXPECT: FEATURES, {feature}")
