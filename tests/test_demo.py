@@ -38,13 +38,16 @@ def test_flaws_are_planted_as_said_and_nothing_else_stands_on_both_sides(seed: i
     read = read_corpus(CorpusConfig(str(files.train), str(files.held_out), str(files.prompts)))
     found = usable_prompts(read)
     assert Counter(row.task for row in found.open) == PROMPTS  # none is left out: no request is a test item
+    right = {question: answer for task in OLD for question, answer in questions(task)}
+    assert {row["prompt"]: row["completion"] for row in rows(files.answered)}.items() <= right.items()
+    assert [row["prompt"] for row in rows(files.answered)] == [row["prompt"] for row in rows(files.prompts)]
     assert not {plain(row.prompt) for row in found.open} & {row["prompt"] for row in held_out}
     again = write_files(tmp_path / "b", seed)
     assert [path.read_bytes() for path in vars_of(files)] == [path.read_bytes() for path in vars_of(again)]
 
 
 def vars_of(files: Any) -> list[Path]:
-    return [getattr(files, name) for name in ("train", "delivered", "held_out", "prompts")]
+    return [getattr(files, name) for name in ("train", "delivered", "held_out", "prompts", "answered")]
 
 
 def test_one_old_task_is_measured_and_never_rehearsed() -> None:
@@ -75,18 +78,18 @@ def test_an_adapter_scaled_by_a_half_has_half_of_its_alpha(tmp_path: Path) -> No
 
 
 def seed_row(seed: int, narrow: int, planned: int, learnt: int) -> dict[str, Any]:
-    models = {"before": 0, "narrow": 10, "planned": learnt}
+    models = {"before": 0, "narrow": 10, "planned": learnt, "mixed": 6}
     answers = [
         [model, task, "p", "a", "c", float(n < (right if task == NEW else 5))]
         for model, right in models.items()
         for task in (NEW, *OLD)
         for n in range(10)
     ]
-    return {"seed": seed, "codes": {"narrow": narrow, "planned": planned}, "answers": answers, "wall": 300}
+    return {"seed": seed, "codes": {"narrow": narrow, "planned": planned, "mixed": 4}, "answers": answers, "wall": 300}
 
 
 def test_the_benchmark_counts_exit_codes_apart_and_the_least_success() -> None:
-    from benchmarks.demo_seeds import goals_of, success, table
+    from benchmarks.demo_seeds import figures_of, goals_of, success, table
 
     found = [seed_row(1, 3, 0, 9), seed_row(2, 3, 4, 10), seed_row(3, 0, 3, 7)]
     assert success(found[0], "planned", NEW) == 0.9
@@ -96,4 +99,8 @@ def test_the_benchmark_counts_exit_codes_apart_and_the_least_success() -> None:
     assert reached["with the plan: exit code 3"] == (pytest.approx(1 / 3), True)
     assert reached["with the plan: exit code 4, cannot tell"][0] == pytest.approx(1 / 3)
     assert reached["tool calls with the plan: least success"] == (0.7, False)
-    assert "| 2 | 0.00 / 1.00 / 1.00 | 0.50 / 0.50 / 0.50 |" in table(found)
+    assert reached["mixed by hand: exit code 0"][0] == 0
+    assert "| 2 | 0.00 / 1.00 / 1.00 / 0.60 | 0.50 / 0.50 / 0.50 / 0.50 |" in table(found)
+    figures = figures_of(found)
+    assert figures[NEW]["planned - mixed"]["mean"] == pytest.approx((0.3 + 0.4 + 0.1) / 3, abs=1e-4)
+    assert figures["protected group"]["planned - before"]["mean"] == 0

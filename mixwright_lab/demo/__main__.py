@@ -1,6 +1,7 @@
 """Demo of the main job on a pretrained model: it learns one task, forgets others, and a plan is tried against that.
 
-`make demo` runs it; `FULL=1` also tries what people try by hand: a lower learning rate, and a smaller adapter afterwards.
+`make demo` runs it; `FULL=1` also tries what people try by hand: ordinary requests in the same file, a lower
+learning rate, and a smaller adapter afterwards.
 Every step is a command, or a script of TRL, that is printed before it runs.
 """
 
@@ -18,7 +19,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo, or only its audit, which needs no model; the last line printed is `verdict: PATH`."""
     parser = argparse.ArgumentParser(prog="python -m mixwright_lab.demo", description=__doc__)
     parser.add_argument("part", nargs="?", choices=("audit", "all"), default="all", help="audit: the data alone")
-    parser.add_argument("--full", action="store_true", help="also a lower learning rate and a scaled adapter")
+    parser.add_argument("--full", action="store_true", help="also everything that people try by hand")
+    parser.add_argument("--mixed", action="store_true", help="of these, only ordinary requests in the same file")
     parser.add_argument("--seed", type=int, default=0, help="of the test items, the requests and the training")
     parser.add_argument("--folder", type=Path, default=Path("runs") / "demo", help="where everything is written")
     options = parser.parse_args(arguments)
@@ -26,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.part == "audit":
         demo.audit()
         return 0
-    return demo.run(full=options.full)
+    return demo.run(full=options.full, mixed=options.mixed)
 
 
 if __name__ == "__main__":

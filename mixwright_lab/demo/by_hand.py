@@ -1,4 +1,4 @@
-"""Variants that people try by hand against forgetting, for `FULL=1`: a lower rate, and going back part of the way."""
+"""What people try by hand against forgetting: ordinary requests mixed in, a lower rate, going back part of the way."""
 
 from __future__ import annotations
 
@@ -6,24 +6,45 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 LOWER = 0.3
 """Times the learning rate of the demo."""
 SCALES = (0.5, 0.25)
 """Of the adapter that was trained on tool calls alone: WiSE-FT for LoRA (2109.01903)."""
+MIXED = "mixed"
 
 
-def try_by_hand(name: str, narrow: Path, train: Callable[[float, Path], None], judge: Callable[[Path, str], None]) -> None:
-    """Train and measure each variant.
+class Train(Protocol):
+    """Trains as the demo does into `out`; by default on tool calls alone, at the demo's learning rate."""
+
+    def __call__(self, out: Path, *, also: Path | None = None, rate: float = 1.0) -> None:
+        """Train; rows of `also` are appended, and `rate` is times the demo's learning rate."""
+
+
+Judge = Callable[[Path, str], None]
+"""Measures the model of a folder and prints the verdict; told what the folder holds."""
+
+
+def try_mixed(narrow: Path, answered: Path, train: Train, judge: Judge) -> None:
+    """Train on the training file and ordinary requests with their answers, shuffled; no plan and no share is chosen.
 
     Args:
-        name: of the model that was trained on tool calls alone.
-        narrow: folder of its adapter.
-        train: trains on tool calls alone with a learning rate, times that of the demo, into a folder.
-        judge: measures a folder and prints the verdict; told what the folder holds.
+        narrow: folder of the adapter that was trained on tool calls alone; the new one is made beside it.
+        answered: JSONL of the requests with answers.
+        train: trains into a folder.
+        judge: prints the verdict.
     """
+    mixed = narrow.with_name(MIXED)
+    train(mixed, also=answered)
+    judge(mixed, "ordinary requests with true answers in the same file")
+
+
+def try_milder(narrow: Path, train: Train, judge: Judge) -> None:
+    """Train at a lower rate, and scale the adapter that was trained on tool calls alone."""
+    name = narrow.name
     slow = narrow.with_name(f"{name}-slow")
-    train(LOWER, slow)
+    train(slow, rate=LOWER)
     judge(slow, f"{LOWER:g} times the learning rate")
     for scale in SCALES:
         part = narrow.with_name(f"{name}-{scale:g}")

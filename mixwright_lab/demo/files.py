@@ -33,10 +33,12 @@ class DemoFiles:
     """Test items without these."""
     prompts: Path
     """Ordinary requests without answers, none of them a test item."""
+    answered: Path
+    """The same with the answers of the tables, as somebody would write them who mixes by hand."""
 
 
 def write_files(folder: Path, seed: int) -> DemoFiles:
-    """Write the four files; the same seed gives the same bytes.
+    """Write the files; the same seed gives the same bytes.
 
     Args:
         folder: made where it is missing.
@@ -47,17 +49,19 @@ def write_files(folder: Path, seed: int) -> DemoFiles:
     test, train, leaked = calls[:ITEMS], calls[ITEMS : ITEMS + TRAIN], calls[ITEMS : ITEMS + LEAKED]
     rows = [{"task": NEW, "prompt": prompt, "completion": call} for prompt, call in [*train, *train[-TWICE:]]]
     held_out = [{"task": NEW, "prompt": prompt, "answer": call} for prompt, call in test]
-    prompts = []
+    answered = []
     for task in OLD:
         asked = questions(task)
         rng.shuffle(asked)
         held_out += [{"task": task, "prompt": prompt, "answer": answer} for prompt, answer in asked[:ITEMS]]
-        prompts += [{"task": task, "prompt": prompt} for prompt, _ in asked[ITEMS : ITEMS + PROMPTS.get(task, 0)]]
+        more = asked[ITEMS : ITEMS + PROMPTS.get(task, 0)]
+        answered += [{"task": task, "prompt": prompt, "completion": answer} for prompt, answer in more]
     delivered = [*held_out, *({"task": NEW, "prompt": prompt, "answer": call} for prompt, call in leaked)]
     folder.mkdir(parents=True, exist_ok=True)
-    parts = {"train": rows, "delivered": delivered, "held_out": held_out, "prompts": prompts}
+    parts = {"train": rows, "delivered": delivered, "held_out": held_out, "answered": answered}
     for part in parts.values():
         rng.shuffle(part)
+    parts["prompts"] = [{"task": row["task"], "prompt": row["prompt"]} for row in answered]
     return DemoFiles(**{name: _write(folder / f"{name}.jsonl", part) for name, part in parts.items()})
 
 

@@ -65,8 +65,13 @@ class Demo:
         self.step("audit", lambda: command("audit", self.files.train, "--eval", self.files.delivered))
         say("The leaked items leave the test.\n")
 
-    def run(self, *, full: bool = False) -> int:
-        """Everything after the audit; 0 where the page was written. Returns what the last gate returned otherwise."""
+    def run(self, *, full: bool = False, mixed: bool = False) -> int:
+        """Everything after the audit; 0 where the page was written. Returns what the last gate returned otherwise.
+
+        Args:
+            full: also everything that people try by hand.
+            mixed: of these, only ordinary requests in the same file.
+        """
         before, model, known = self.folder / "before", MODEL, self.begin()
         tests = ("--corpus", self.files.held_out, "--samples", 0, "--max-new-tokens", ROOM)
         gate = ("--gate", *(part for task in PROTECTED for part in ("--protect", task)), "--margin", MARGIN)
@@ -98,8 +103,8 @@ class Demo:
         codes[PLANNED] = self.step("gate, planned", lambda: command("verdict", model, self.models[PLANNED], *planned))
         say(f"Exit code {codes[PLANNED]}: 0 is a pass, 3 is damage, 4 cannot tell.")
         say(f"{APART} were never rehearsed, and the gate was not asked of them: {self.told(APART)}.\n\n{CLOSING}")
-        if full:
-            self.by_hand((*tests, "--items", 30, *gate, "--measured", before))
+        if full or mixed:
+            codes |= self.by_hand((*tests, "--items", 30, *gate, "--measured", before), full=full)
         self.finish(codes)
         return 0
 
@@ -125,21 +130,27 @@ class Demo:
         }
         return ", ".join(f"{sum(scores):.0f} of {len(scores)} right {name}" for name, scores in own.items())
 
-    def by_hand(self, options: tuple[object, ...]) -> None:
-        """Train and judge what people try by hand."""
-        from mixwright_lab.demo.by_hand import try_by_hand
+    def by_hand(self, options: tuple[object, ...], *, full: bool) -> dict[str, int]:
+        """Train and judge what people try by hand; exit codes of the gate."""
+        from mixwright_lab.demo.by_hand import try_milder, try_mixed
         from mixwright_lab.demo.training import fine_tune
 
-        def train(rate: float, out: Path) -> None:
+        codes: dict[str, int] = {}
+
+        def train(out: Path, *, also: Path | None = None, rate: float = 1.0) -> None:
             how = replace(self.training, learning_rate=rate * self.training.learning_rate)
-            self.step(f"train, {out.name}", lambda: fine_tune(MODEL, self.files.train, out, how, seed=self.seed) or 0)
+            given = {"seed": self.seed, "rehearsal": also}
+            self.step(f"train, {out.name}", lambda: fine_tune(MODEL, self.files.train, out, how, **given) or 0)
 
         def judge(model: Path, told: str) -> None:
             say(f"\nBy hand: {told}.")
             place = ("--folder", self.folder / model.name)
-            self.step(f"gate, {model.name}", lambda: command("verdict", MODEL, model, *options, *place))
+            codes[model.name] = self.step(f"gate, {model.name}", lambda: command("verdict", MODEL, model, *options, *place))
 
-        try_by_hand(NARROW, self.models[NARROW], train, judge)
+        try_mixed(self.models[NARROW], self.files.answered, train, judge)
+        if full:
+            try_milder(self.models[NARROW], train, judge)
+        return codes
 
     def begin(self) -> bool:
         """Remove what an earlier call with other files or settings left; returns whether there was one with the same."""

@@ -50,7 +50,7 @@ ASKED = {
     "plurals": ("What is the plural of {}?", PLURALS),
 }
 """Task -> how it is asked, and what has which answer."""
-SUM = "Give me the sum of {} and {}."
+SUM = "What is {} + {}?"
 OLD = (*ASKED, "sums")
 """Tasks that the model can do, more or less, before it is trained."""
 NEW = "tool_calls"
