@@ -63,6 +63,7 @@ def crossed(
     *,
     counted: bool = True,
     moves: NDArray[np.float64] | None = None,
+    added: float = Z,
 ) -> Estimate:
     """The weighted mean over items, averaged over seeds.
 
@@ -73,6 +74,7 @@ def crossed(
         counted: differences of shares, which may all be 0 by luck; false for readings without a least step, such as nats.
         moves: differences of the same shape that say how far an item moves, where the values are parts of a success (S, D),
             of which every item's moves a little when one item does; None takes the values.
+        added: quantile whose square is added for items that were not seen to move; that of the interval that is asked for.
 
     Raises:
         ValueError: no seeds or no items.
@@ -86,7 +88,7 @@ def crossed(
     per_seed, per_item = values @ share, values.mean(axis=0)
     value = float(per_seed.mean())
     moved = per_item if moves is None else np.atleast_2d(moves).mean(axis=0)
-    unseen = squares_for(moved) if counted else 0.0
+    unseen = squares_for(moved, added) if counted else 0.0
     of_items, freedom_items = items_variance(per_item, groups, share, unseen)
     if seeds < 2:
         return estimate_of(value, of_items, freedom_items, 1, items)
@@ -113,12 +115,12 @@ def estimate_of(value: float, variance: float, freedom: float, seeds: int, items
     return Estimate(value, value - half, value + half, p, error, freedom, seeds, items)
 
 
-def squares_for(moved: NDArray[np.float64]) -> float:
+def squares_for(moved: NDArray[np.float64], added: float = Z) -> float:
     """Squares that are added beside these moves of items, each its mean over seeds; a probability always moves a little."""
-    return pseudo_squares(float((moved**2).sum()), float((np.abs(moved) > LEAST).sum()))
+    return pseudo_squares(float((moved**2).sum()), float((np.abs(moved) > LEAST).sum()), added)
 
 
-def pseudo_squares(squares: float, moved: float) -> float:
+def pseudo_squares(squares: float, moved: float, added: float = Z) -> float:
     """Squares that are added for items that were not seen to move: `Z` squared of them, each as large as a move is.
 
     As in Agresti and Min's interval (2005), but with `Z` squared pseudo-items, as wide as Wilson's interval of 0 in n: with
@@ -131,8 +133,10 @@ def pseudo_squares(squares: float, moved: float) -> float:
     Args:
         squares: sum of the squared moves of items, each its mean over seeds.
         moved: how many items moved.
+        added: quantile whose square they are.
     """
-    return Z * Z * min((Z * Z + squares) / (Z * Z + moved), 1.0)
+    whole = added * added
+    return whole * min((whole + squares) / (whole + moved), 1.0)
 
 
 def _by_group(values: NDArray[np.float64], groups: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -28,6 +28,7 @@ CELL_LOSS = 0.2
 ONE_SIDED = 0.9
 """Two-sided level of the interval whose lower end excludes it: 5 % on one side."""
 Z_CELL = NormalDist().inv_cdf(0.95)
+"""Quantile of the same, whose square is added for items that were not seen to move."""
 REDRAWN, START = 0.2, 0.7
 """Share of answers drawn anew, and success before, of the unharmed checkpoint that the rule is chosen for."""
 PASSES = 0.5

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from mixwright.errors import InputError
 from mixwright.estimates.crossed import Estimate, crossed
+from mixwright.estimates.intervals import Z
 from mixwright.estimates.possible import within_possible
 from mixwright.estimates.readings import PROBES, READINGS
 from mixwright.estimates.readings import Decoding as Decoding
@@ -107,6 +108,7 @@ def change(
     decoding: Outcome = "greedy",
     weigh: Literal["tasks", "items", "cells"] = "tasks",
     only: Callable[[Item], bool] | Collection[Item] | None = None,
+    added: float = Z,
 ) -> Change | None:
     """`after` minus `before`, paired by seed (the place in both) and item; None when they share no item.
 
@@ -116,6 +118,7 @@ def change(
         decoding: what success, or another outcome, is read from.
         weigh: what counts the same: tasks, items, or cells (task and level).
         only: the items that are meant; None takes all.
+        added: as for `crossed`.
     """
     items = shared_items(before, after)
     if only is not None:
@@ -140,7 +143,7 @@ def change(
         (old, new), (old_swapped, new_swapped) = values(column), values(column + SWAPPED)
         own, swapped = sign * (new - old), new_swapped - old_swapped
         kinds = (own, swapped, own - swapped)  # an item that moves moves the pseudo-values of its whole cell
-        whole, other, rest = (crossed(kind, strata, weights, counted=counted, moves=own) for kind in kinds)
+        whole, other, rest = (crossed(kind, strata, weights, counted=counted, moves=own, added=added) for kind in kinds)
         return (within_possible(whole, old, new, strata, weights) if counted else whole), other, rest
 
     own, swapped, depends = parts(name)

@@ -26,6 +26,7 @@ from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.exclusion import CHURN, churn_behind, items_excluding
 from mixwright.estimates.loss_limits import (
     CELL_LOSS,
+    Z_CELL,
     excludes_cell_loss,
     items_excluding_cell_loss,
     least_items,
@@ -68,6 +69,8 @@ class CellLoss:
     """What the page calls it."""
     whole: bool = False
     """A whole task of several levels; listed only where it is damaged."""
+    excluded: bool = True
+    """Whether the loss that it had to exclude by itself is excluded, where there was one."""
 
     @property
     def lost(self) -> bool:
@@ -172,6 +175,7 @@ def check(
     asked = MARGIN if margin is None else margin
     least = least_items(sizes, asked) if sizes and margin is None and not each else None
     limit = MARGIN if each else CELL_LOSS if least is not None else None
+    cells = tuple(replace(one, excluded=_excludes((before, after), one, decoding, limit, least or 0)) for one in cells)
     bare = GateResult("cannot tell", None, cells, limit, None, whole, others, named, margin=margin, least=least or 0)
     if sizes and not each:
         bare = replace(bare, unseen=unseen_loss(sizes, asked, least))
@@ -199,7 +203,7 @@ def _judged(bare: GateResult, whole: Change, *, damaged: bool) -> GateResult:
     mean, depends = whole.success, whole.dependence if math.isfinite(whole.dependence.value) else None
     near = mean.low > -bare.asked
     held = depends is None or depends.low > -bare.asked
-    safe = near and held and all(_excludes(cell, bare) for cell in bare.cells)
+    safe = near and held and all(cell.change is not None and cell.excluded for cell in bare.cells)
     damaged |= depends is not None and depends.high < -bare.asked
     damaged |= mean.high < 0 and not near
     outcome: Outcome = "damaged" if damaged else "passed" if safe else "cannot tell"
@@ -209,15 +213,16 @@ def _judged(bare: GateResult, whole: Change, *, damaged: bool) -> GateResult:
     return replace(bare, outcome=outcome, mean=mean, dependence=depends, needed=needed)
 
 
-def _excludes(cell: CellLoss, bare: GateResult) -> bool:
-    """Whether the limit is excluded, of success and of D; where none holds for the cell whether it was measured."""
-    limit = bare.limit
-    if cell.change is None or limit is None or cell.change.items < bare.least:
-        return cell.change is not None
-    if limit == CELL_LOSS:
-        parts = [part for part in (cell.change, cell.dependence) if part is not None]
-        return all(excludes_cell_loss(part.value, part.error, part.freedom) for part in parts)
-    return cell.change.low > -limit
+def _excludes(sides: tuple[Side, Side], cell: CellLoss, decoding: Decoding, limit: float | None, least: int) -> bool:
+    """Whether the cell excludes the limit, of success and of D; true where none holds for it."""
+    if limit is None or cell.change is None or cell.change.items < least:
+        return True
+    if limit != CELL_LOSS:
+        return cell.change.low > -limit
+    place = cell.task, cell.level
+    found = change(*sides, decoding=decoding, only=lambda item: item[:2] == place, added=Z_CELL)
+    parts = [part for part in (found.success, found.dependence) if math.isfinite(part.value)] if found else []
+    return all(excludes_cell_loss(part.value, part.error, part.freedom) for part in parts)
 
 
 def _needed(bare: GateResult, mean: Estimate) -> int:
