@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import pytest
 
 from mixwright.config import CorpusConfig
 from mixwright.corpus import Corpus, read_corpus
+from mixwright.corpus.graded import read_graded
 from mixwright.errors import InputError
 from mixwright.learner.learner import Completion
 from mixwright.mine.own_answers import (
@@ -179,3 +182,16 @@ def test_rows_to_rehearse_that_name_no_task_are_one_of_their_own(tmp_path: Path)
     (tmp_path / "prompts.jsonl").write_text('{"instruction": "Say hello"}\n')
     read = read_corpus(CorpusConfig(str(tmp_path / "train.jsonl"), rehearse=str(tmp_path / "prompts.jsonl"), eval_share=0.0))
     assert {(row.task, row.split) for row in read} == {("all", "train"), ("rehearse", "rehearse")}
+
+
+def test_requests_without_answers_leave_rows_that_nothing_can_grade_as_they_are(tmp_path: Path) -> None:
+    """Prose cannot be graded and is compared by its loss; requests have no targets and are not measured."""
+    prose = [f"This is the long story number {n}, and it has no answer at all in it, only words." for n in range(30)]
+    train = [{"prompt": f"Tell me story {n} in your own words.", "completion": text} for n, text in enumerate(prose)]
+    files = {"train": train, "asked": [{"prompt": f"Who made the painting {n} in this house?"} for n in range(5)]}
+    for name, rows in files.items():
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    config = CorpusConfig(str(tmp_path / "train.jsonl"), None, str(tmp_path / "asked.jsonl"), eval_share=0.0)
+    found = read_graded(config, named=False, ungraded=True)
+    assert found.probe == "held_out_loss"
+    assert Counter(row.split for row in found.corpus) == {"train": 30, "rehearse": 5}

@@ -71,7 +71,7 @@ def read_graded(config: CorpusConfig, *, named: bool, base: Path = Path(), ungra
 def _probe(corpus: Corpus) -> str | None:
     """What can be measured without graded answers, on the held-out rows where there are any; None where nothing can."""
     held_out = corpus.select(split="eval")
-    rows = (held_out if len(held_out) else corpus).table
+    rows = (held_out if len(held_out) else corpus.without_rehearsal()).table
     if not rows["chosen"].null_count and not rows["rejected"].null_count:
         return READINGS["preference"].probe
     return None if rows["target"].null_count else READINGS["loss"].probe
