@@ -50,14 +50,14 @@ def test_the_folder_tells_which_tasks_went_over_and_nothing_without_completions(
         gone_over(run)
 
 
-def test_page_and_terminal_say_it_with_the_table_open_or_folded(tmp_path: Path) -> None:
+def test_page_and_terminal_say_it_and_fold_the_table(tmp_path: Path) -> None:
     blocks = AnswerForms().blocks(folder(tmp_path / "one", spilled()))
     first = blocks[0]
     assert isinstance(first, Paragraph)
     assert first.tone == "bad"
     assert "15 of 15 answers of" in first.text
     assert "ticket" in first.text
-    (table,) = [block for block in blocks if isinstance(block, Table)]
+    (table,) = [block for fold in blocks if isinstance(fold, Fold) for block in fold.blocks if isinstance(block, Table)]
     assert {row[0] for row in table.rows} >= {"\x1b[31m<b>capitals</b>"}
     shown = io.StringIO()
     show(Console(file=shown, width=160), "", blocks)

@@ -180,10 +180,11 @@ def _of_pair(advice: Advice, again: str, needed: int | None, *, graded: bool) ->
     if advice == "may replace" and not graded:
         asked = "See whether its answers are right: compare both on examples with answers that can be graded"
         return Code(asked, f"{COMPARE} --gate")
+    gated = again if "--gate" in shlex.split(again) else f"{again} --gate"
     told = {
         "no gain": ("Leave the model before as it is, or ask the same of a later checkpoint", again),
-        "ship": ("Ask the same of every later checkpoint; exit code 0 only when a loss is excluded", f"{again} --gate"),
-        "may replace": ("Ask the same of every later checkpoint", f"{again} --gate"),
+        "ship": ("Ask the same of every later checkpoint; exit code 0 only when a loss is excluded", gated),
+        "may replace": ("Ask the same of every later checkpoint", gated),
         "do not ship": ("Read all of what was lost", f"{again} --full"),
         "check the grader": ("See which graders there are, and name another one", "mixwright list graders"),
         "unjudged": ("See which graders there are, and name another one for these tasks", "mixwright list graders"),

@@ -65,7 +65,9 @@ def _forms(run: RunFolder) -> list[Block]:
         if alike := [change for change in found if change.feature == feature]:
             blocks.append(Paragraph(_fault(feature, alike), "caution", "Form of answers"))
     if found:
-        return [*blocks, _table("Form of answers, what changed", found)]
+        told = {change.feature: "" for change in found}
+        summary = f"Form of answers: {count(len(found), 'change')} ({', '.join(map(_plain, told))})"
+        return [*blocks, Fold(summary, (_table("Form of answers, what changed", found),))]
     if not moved:
         return blocks
     summary = f"Form of answers: none of {count(len(changes), 'test')} shows a change"
@@ -86,7 +88,13 @@ def _fault(feature: Feature, changes: Sequence[FormChange]) -> str:
 
 
 def _plain(feature: Feature) -> str:
-    return {"one answer": "one and the same", "new form": "of a form that no task here has"}.get(feature, TOLD[feature])
+    """A feature of several tasks, without what is shown of one."""
+    return {
+        "one answer": "one and the same",
+        "new form": "of a form that no task here has",
+        "own form gone": "of the form that was their own",
+        "form of another task": "of another task's form",
+    }.get(feature, TOLD[feature])
 
 
 def _former(run: RunFolder) -> list[Block]:

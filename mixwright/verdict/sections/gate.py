@@ -31,7 +31,8 @@ class Gate(Section):
         found = gate_answer(run) if comparisons(run).get(lead(run)) else None
         if found is None:
             return []
-        able = [Paragraph(f"{text}.", lead="What these items can show") for text in excludable(found)]
+        limits = [f"{text[:1].upper()}{text[1:]}." for text in excludable(found)]
+        able = [Paragraph(" ".join(limits), lead="What these items can show")] if limits else []
         cells = [(name, said) for name, _, said in (told.partition(": ") for told in cells_told(found))]
         table = Table("Protected cells, and others that fell", ("cell", "what is shown"), cells)
         return [Paragraph(lines(found)[0], TONES[found.outcome], "Gate"), *able, Fold("Cells of the gate", (table,))]
