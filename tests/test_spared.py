@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from _example_run import build
 
 from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
-from mixwright.verdict.blocks import Fold, Headline, Table
+from mixwright.verdict.blocks import Block, Fold, Headline, Table
 from mixwright.verdict.recommendation import Contrast, TrialSeen, recommend
-from mixwright.verdict.spared import FIRST, changes_of, place_of, spared_table, spared_told, spares
+from mixwright.verdict.spared import changes_of, place_of, spared_table, spared_told, spares
 from mixwright.verdict.stage import sections
 
 ARITHMETIC = {"steered": (-0.058, -0.085, -0.030), "equal_shares": (-0.056, -0.095, -0.016), "uniform": (-0.20, -0.46, 0.06)}
@@ -84,25 +85,26 @@ def test_without_another_arm_nothing_is_said_of_others() -> None:
     assert spared_told({}, seen.changes, ["uniform"], 0.05) == ""
 
 
+def folded(blocks: Sequence[Block]) -> Table:
+    """The table in the one fold."""
+    (fold,) = blocks
+    assert isinstance(fold, Fold)
+    (table,) = fold.blocks
+    assert isinstance(table, Table)
+    return table
+
+
 def test_the_table_has_every_arm_that_trained() -> None:
     seen = trial(("basic_arithmetic", ARITHMETIC))
-    (table,) = spared_table(
-        seen.named_losses(), {arm: seen.changes[arm] for arm in ("steered", "equal_shares", "uniform")}, "share"
+    table = folded(
+        spared_table(
+            seen.named_losses(), {arm: seen.changes[arm] for arm in ("steered", "equal_shares", "uniform")}, "share"
+        )
     )
-    assert isinstance(table, Table)
     assert table.columns == ("", "steered", "equal_shares", "uniform")
     minus = "\u2212"
     values = ("-5.8 [-8.5, -3.0]", "-5.6 [-9.5, -1.6]", "-20 [-46, +6.0]")
     assert list(table.rows) == [("task basic_arithmetic", *(text.replace("-", minus) for text in values))]
-
-
-def test_beyond_the_first_rows_it_is_folded() -> None:
-    seen = trial(*((f"t{place}", ARITHMETIC) for place in range(FIRST + 2)))
-    first, fold = spared_table(seen.named_losses(), seen.changes, "share")
-    assert isinstance(first, Table)
-    assert isinstance(fold, Fold)
-    assert isinstance(fold.blocks[0], Table)
-    assert (len(first.rows), len(fold.blocks[0].rows)) == (FIRST, 2)
 
 
 def test_a_task_that_all_arms_damage_shows_every_cell_that_any_of_them_lost() -> None:
@@ -112,8 +114,7 @@ def test_a_task_that_all_arms_damage_shows_every_cell_that_any_of_them_lost() ->
     seen = TrialSeen(8, True, ("uniform", "steered"), (), damaged, changes_of([*lost, other], ("uniform", "steered")))
     assert recommend(seen).advice == "stop"
     assert set(seen.named_losses()) == {place_of(lost[0]), place_of(other)}
-    (table,) = spared_table(seen.named_losses(), seen.changes, "share")
-    assert isinstance(table, Table)
+    table = folded(spared_table(seen.named_losses(), seen.changes, "share"))
     assert table.rows[1][2] == "\u2013"  # the plan's level 2 is no claim of it
 
 
@@ -121,7 +122,7 @@ def test_the_page_shows_the_table_under_its_sentence(tmp_path: Path) -> None:
     run = build(tmp_path)
     blocks = next(found for name, *_, found in sections(run) if name == "headline")
     assert isinstance(blocks[0], Headline)
-    table = next(block for block in blocks[1:4] if isinstance(block, Table))  # the next steps stand between
+    table = folded([block for block in blocks if isinstance(block, Fold)][:1])
     assert table.columns == ("", "steered", "uniform", "equal_shares")
     assert any(row[0] == "products level 1" for row in table.rows)
     assert "products level 1" in blocks[0].text

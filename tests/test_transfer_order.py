@@ -170,13 +170,13 @@ def test_the_best_order_is_tried_longer_where_orders_differ_and_only_there(confl
 
     def read(model: nn.Module) -> dict[str, dict[str, np.ndarray]]:
         (weight,) = model.parameters()
-        return {"success": {task: np.full(10, float(weight[place] > 0.5)) for place, task in enumerate(TASKS)}}
+        return {"success": {task: np.full(40, float(weight[place] > 0.5)) for place, task in enumerate(TASKS)}}
 
     model = nn.ParameterList([torch.zeros(3)])
     sizes = Runs(steps=30, batch=12, learning_rate=0.1, seeds=3, pairs=True, tried=4)
     found = watch_transfer(model, losses, read, train, sizes, np.random.default_rng(0))
     rows = {(row.task, row.name): row for row in found}
-    assert rows["a", "change by b"].value == -float(conflict)
+    assert rows["a", "change by b"].value == pytest.approx(-float(conflict))
     short, tried = 3 * (3 + 6 + 3) * 30, 3 * (3 + 3) * 4 * 30
     assert len(seen) == short + conflict * tried
     assert rows["*", "rows_trained"].value == 12 * len(seen)
@@ -184,8 +184,8 @@ def test_the_best_order_is_tried_longer_where_orders_differ_and_only_there(confl
     assert (("*", OVER) in rows) == conflict
     if conflict:
         assert rows["*", OVER].value == pytest.approx(1 / 3)
-        assert [rows[task, "success after the best order"].value for task in TASKS] == [1, 1, 1]
-        assert [rows[task, "success after all tasks together"].value for task in TASKS] == [0, 1, 1]
+        assert [rows[task, "success after the best order"].value for task in TASKS] == pytest.approx([1, 1, 1])
+        assert [rows[task, "success after all tasks together"].value for task in TASKS] == pytest.approx([0, 1, 1])
         assert [stage.name for stage in planned(found).stages][-1] != "b"
     assert len(planned(found).stages) == (3 if conflict else 1)
 

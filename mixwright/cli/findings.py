@@ -12,7 +12,7 @@ from typing import Any
 from mixwright.catalog import Entry, listing
 from mixwright.errors import one_line
 from mixwright.records import Interval
-from mixwright.verdict.arm_words import with_interval
+from mixwright.verdict.text import change, interval_told
 
 LAB = "mixwright_lab"
 KEPT = ("reproduced", "in part")
@@ -73,7 +73,8 @@ def _came(contrast: Mapping[str, Any] | None, *, turned: bool) -> tuple[str, str
         value, low, high = -value, -high, -low
         came = turned_word(came, value, low, high, max(least, floor))
     share = unit == "points"
-    size = with_interval(Interval(value, low, high, 2), "share" if share else unit)
+    told, kind = Interval(value, low, high, 2), "share" if share else unit
+    size = f"{change(value, kind)} {interval_told(told, kind)}"
     return came, f"{one_line(came)[:40]}, {size.replace(' [', f' {unit} [', 1)}"
 
 

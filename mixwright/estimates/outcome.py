@@ -127,12 +127,7 @@ def change(
     if not items:
         return None
     name, sign = READINGS[decoding].column, READINGS[decoding].sign
-    strata = _numbers([item[:2] for item in items])
-    whole = {"tasks": [item[0] for item in items], "cells": [item[:2] for item in items], "items": [0] * len(items)}[weigh]
-    kinds = _numbers(whole)
-    counts = np.bincount(kinds)
-    weights = 1 / counts[kinds] / len(counts)
-
+    strata, weights = _numbers([item[:2] for item in items]), _weights(items, weigh)
     counted = READINGS[decoding].unit == "share"
 
     def values(column: str) -> tuple[Array, Array]:
@@ -152,6 +147,14 @@ def change(
         return Change(own, swapped, depends, None, None, tuple(items), decoding)
     sampled, _, sampled_depends = parts(drawn)
     return Change(own, swapped, depends, sampled, sampled_depends, tuple(items))
+
+
+def _weights(items: Sequence[Item], weigh: Literal["tasks", "items", "cells"]) -> Array:
+    """Weight of each item, summing to 1, where each task, item or cell counts the same."""
+    whole = {"tasks": [item[0] for item in items], "cells": [item[:2] for item in items], "items": [0] * len(items)}[weigh]
+    kinds = _numbers(whole)
+    counts = np.bincount(kinds)
+    return 1 / counts[kinds] / len(counts)
 
 
 def mean_score(

@@ -162,15 +162,8 @@ def check(
         margin: mean loss, a share, by which the cells are judged as one group; none of them may be shown to be damaged, but
             none has to exclude a loss by itself. None asks for `MARGIN`, and for that of each cell.
     """
-    wanted, tasks = None if items is None else set(items), {task for task, _ in protected}
-    found = compared((before, after), decoding)
-    every = {(part.task, part.level): part for part in found if not part.whole}
-    cells = tuple(_cell(*cell, every.get(cell)) for cell in protected)
-    # a whole task is protected where all of its cells are
-    parts = [_cell(part.task, part.level, part) for part in found if part.whole or (part.task, part.level) not in protected]
-    owned = {task for task in tasks if all(cell in protected for cell in every if cell[0] == task)}
-    whole = tuple(part for part in parts if part.whole and part.task in owned and part.lost)
-    others = tuple(part for part in parts if part.lost and part not in whole)
+    wanted = None if items is None else set(items)
+    cells, whole, others = _places(compared((before, after), decoding), protected)
     sizes = tuple(sorted(cell.change.items for cell in cells if cell.change is not None))
     asked = MARGIN if margin is None else margin
     least = least_items(sizes, asked) if sizes and margin is None and not each else None
@@ -189,6 +182,16 @@ def check(
     if moved is None or not math.isfinite(moved.success.value):
         return replace(bare, outcome="damaged" if damaged else "cannot tell")
     return _judged(bare, moved, damaged=damaged)
+
+
+def _places(found: Sequence[Compared], protected: Collection[Cell]) -> tuple[tuple[CellLoss, ...], ...]:
+    """The protected cells, damaged whole tasks of which all cells are protected, and everything else that is damaged."""
+    every = {(part.task, part.level): part for part in found if not part.whole}
+    owned = {task for task, _ in protected if all(cell in protected for cell in every if cell[0] == task)}
+    parts = [_cell(part.task, part.level, part) for part in found if part.whole or (part.task, part.level) not in protected]
+    whole = tuple(part for part in parts if part.whole and part.task in owned and part.lost)
+    others = tuple(part for part in parts if part.lost and part not in whole)
+    return tuple(_cell(*cell, every.get(cell)) for cell in protected), whole, others
 
 
 def _cell(task: str, level: float | None, part: Compared | None) -> CellLoss:

@@ -14,8 +14,6 @@ from mixwright.verdict.arm_words import listed, with_interval
 from mixwright.verdict.blocks import Block, Fold, Table
 from mixwright.verdict.text import NONE
 
-FIRST = 5
-"""Named cells and tasks that stay open."""
 Place = tuple[str, float | None, bool]
 """Task, level, and whether a whole task of several levels is meant."""
 Changes = Mapping[str, Sequence[Claim]]
@@ -77,7 +75,7 @@ def spared_told(
 
 
 def spared_table(named: Mapping[Place, str], changes: Changes, unit: str) -> list[Block]:
-    """A row per named cell or task, a column per arm that trained; beyond the first rows folded.
+    """A row per named cell or task, a column per arm that trained, folded; nothing without such a row.
 
     Args:
         named: as for `spared_told`.
@@ -92,12 +90,9 @@ def spared_table(named: Mapping[Place, str], changes: Changes, unit: str) -> lis
         for place, name in named.items()
         if any(own := [_at(place, claims) for claims in changes.values()])
     ]
-    caption = (
-        f"What is lost, under every arm that trained: after minus before, in {unit_told(unit)}, each interval by itself"
-    )
-    columns, numeric = ("", *changes), tuple(range(1, len(changes) + 1))
-    tables = [Table(caption, columns, rows, numeric) for rows in (found[:FIRST], found[FIRST:]) if rows]
-    return [*tables[:1], *(Fold(f"{len(table.rows)} more", (table,)) for table in tables[1:])]
+    caption = f"After minus before, in {unit_told(unit)}, each interval by itself"
+    table = Table(caption, ("", *changes), found, tuple(range(1, len(changes) + 1)))
+    return [Fold("What is lost, under every arm that trained", (table,))] if found else []
 
 
 def _at(place: Place, claims: Sequence[Claim]) -> Claim | None:

@@ -1,4 +1,4 @@
-"""What people try by hand against forgetting: ordinary requests mixed in, a lower rate, going back part of the way."""
+"""Remedies by hand against forgetting: ordinary requests mixed in, a lower rate, going back part of the way."""
 
 from __future__ import annotations
 
