@@ -65,7 +65,7 @@ def _forms(run: RunFolder) -> list[Block]:
         if alike := [change for change in found if change.feature == feature]:
             blocks.append(Paragraph(_fault(feature, alike), "caution", "Form of answers"))
     if found:
-        told = dict.fromkeys(change.feature for change in found)
+        told: list[Feature] = list(dict.fromkeys(change.feature for change in found))
         summary = f"Form of answers: {count(len(found), 'change')} ({', '.join(map(_plain, told))})"
         return [*blocks, Fold(summary, (_table("Form of answers, what changed", found),))]
     if not moved:
