@@ -14,6 +14,7 @@ from mixwright.cli import compare
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.estimates.exclusion import churn_behind, items_excluding
+from mixwright.estimates.loss_limits import World, least_items, share_passing
 from mixwright.records import Example
 from mixwright.runs import RunFolder
 from mixwright.verdict.gate import (
@@ -336,3 +337,14 @@ def test_half_of_a_comparison_is_never_judged_with_an_older_half(tmp_path: Path)
     compare.clear(run)  # then the new "before" is written, and the process is killed
     with pytest.raises(InputError, match="measurements before and after"):
         of_run(run, GateAsked(("products",)))
+
+
+def test_which_cells_exclude_a_loss_by_themselves_is_told_by_their_sizes() -> None:
+    assert [least_items((size,) * cells, 0.05) for cells, size in ((8, 50), (40, 25), (1, 800))] == [50, None, 800]
+    assert least_items((10, *(900,) * 9), 0.05) == 900, "one small cell does not free the large ones"
+    # by hand, one cell that is only judged by its mean: no churn, so nothing but the added squares stands in the way
+    still = World(redrawn=0.0)
+    assert [share_passing((size,), 0.05, still, least=None) for size in (70, 90)] == [0.0, 1.0]
+    assert 1.99 * math.sqrt(3.8415 / 69 / 70) > 0.05 > 1.99 * math.sqrt(3.8415 / 89 / 90)
+    seen = [share_passing((50,) * 8, 0.05, World(one=one), least=50) for one in (0.0, 0.2, 0.6)]
+    assert seen[0] > 0.8 > 0.1 > seen[1] > seen[2]

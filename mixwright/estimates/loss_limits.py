@@ -36,7 +36,9 @@ PASSES = 0.5
 SEEN = 0.95
 """Share of checkpoints with a loss of one cell that must be stopped for the gate to see such a loss."""
 ALPHA = 0.05
+"""Level of a significant loss, corrected over the cells."""
 RUNS = 2000
+"""Simulated checkpoints."""
 LOSSES = tuple(round(0.05 * step, 2) for step in range(2, 15))
 Counts = NDArray[np.int64]
 
@@ -49,14 +51,12 @@ class World:
     """Success before, 0..1."""
     redrawn: float = REDRAWN
     """Share of answers drawn anew."""
-    loss: float = 0.0
-    """Of success in every cell, at most `start`."""
     one: float = 0.0
-    """Further loss of the smallest cell alone."""
+    """Loss of the smallest cell alone, at most `start`."""
 
     def changes(self, cells: int) -> NDArray[np.float64]:
         """Chances of an item to become right, to become wrong and to stay, of each cell, the smallest last: (cells, 3)."""
-        keep = 1 - (self.loss + self.one * (np.arange(cells) == cells - 1)) / self.start
+        keep = 1 - self.one * (np.arange(cells) == cells - 1) / self.start
         up = (1 - self.start) * self.redrawn * self.start * keep
         down = self.start * (1 - (1 - self.redrawn + self.redrawn * self.start) * keep)
         return np.stack([up, down, 1 - up - down], axis=1)
@@ -110,7 +110,7 @@ def unseen_loss(sizes: tuple[int, ...], margin: float, least: int | None) -> flo
     return max(passed, default=None)
 
 
-def share_passing(sizes: Sequence[int], margin: float, world: World, *, least: int | None, runs: int = RUNS) -> float:
+def share_passing(sizes: Sequence[int], margin: float, world: World, *, least: int | None) -> float:
     """Share of simulated checkpoints that pass; the same numbers give the same share.
 
     Args:
@@ -119,11 +119,10 @@ def share_passing(sizes: Sequence[int], margin: float, world: World, *, least: i
         world: what happens to the checkpoint.
         least: cells of so many items have to exclude a loss by themselves; of others, and for None of all, only a
             significant loss stops the gate.
-        runs: simulated checkpoints.
     """
     rng, ordered = np.random.default_rng(0), np.array(sorted(sizes, reverse=True))
     drawn = zip(ordered, world.changes(len(ordered)), strict=True)
-    counts = np.stack([rng.multinomial(size, chances, size=runs) for size, chances in drawn], axis=1)
+    counts = np.stack([rng.multinomial(size, chances, size=RUNS) for size, chances in drawn], axis=1)
     return float(_passes(counts[..., 0], counts[..., 1], ordered, margin, least).mean())
 
 
