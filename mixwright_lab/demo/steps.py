@@ -30,6 +30,8 @@ REFUSED = (1, 2)
 """Exit codes of input that was refused and of a bug of ours."""
 ROOM = 24
 """Tokens of a completion."""
+GRADERS = ("--grader", "sums=includes")
+"""A sum is stated first (`7 + 7 = 14`) and then explained with other numbers, of which `final_answer` reads the last."""
 NARROW, PLANNED = "narrow", "planned"
 CLOSING = (
     "One seed is a demonstration. Mixing in ordinary requests by hand does much of this: Mixwright found the loss, chose "
@@ -73,7 +75,7 @@ class Demo:
             mixed: of these, only ordinary requests in the same file.
         """
         before, model, known = self.folder / "before", MODEL, self.begin()
-        tests = ("--corpus", self.files.held_out, "--samples", 0, "--max-new-tokens", ROOM)
+        tests = ("--corpus", self.files.held_out, "--samples", 0, "--max-new-tokens", ROOM, *GRADERS)
         gate = ("--gate", *(part for task in PROTECTED for part in ("--protect", task)), "--margin", MARGIN)
         say("1. What the model can do now.")
         if (before / "manifest.json").is_file():

@@ -7,41 +7,71 @@ import random
 from collections.abc import Iterator
 
 CAPITALS = (
-    "France: Paris; Germany: Berlin; Portugal: Lisbon; Greece: Athens; Poland: Warsaw; Austria: Vienna; Hungary: Budapest; "
-    "Ireland: Dublin; Norway: Oslo; Sweden: Stockholm; Finland: Helsinki; Denmark: Copenhagen; Iceland: Reykjavik; "
-    "Belgium: Brussels; Russia: Moscow; Ukraine: Kyiv; Romania: Bucharest; Bulgaria: Sofia; Serbia: Belgrade; "
-    "Croatia: Zagreb; Turkey: Ankara; Egypt: Cairo; Kenya: Nairobi; Ghana: Accra; Morocco: Rabat; Tunisia: Tunis; "
-    "Algeria: Algiers; Senegal: Dakar; Japan: Tokyo; China: Beijing; South Korea: Seoul; Thailand: Bangkok; Vietnam: Hanoi; "
-    "Indonesia: Jakarta; Nepal: Kathmandu; Bangladesh: Dhaka; Pakistan: Islamabad; Afghanistan: Kabul; Iran: Tehran; "
-    "Iraq: Baghdad; Syria: Damascus; Lebanon: Beirut; Cuba: Havana; Canada: Ottawa; Peru: Lima; Chile: Santiago; "
-    "Colombia: Bogota; Venezuela: Caracas; Ecuador: Quito; Uruguay: Montevideo; Australia: Canberra; Jamaica: Kingston; "
-    "Italy: Rome; Spain: Madrid; Mongolia: Ulaanbaatar; Cambodia: Phnom Penh"
+    "France: Paris; Germany: Berlin; Portugal: Lisbon; Greece: Athens; Poland: Warsaw; Austria: Vienna; "
+    "Hungary: Budapest; Ireland: Dublin; Norway: Oslo; Sweden: Stockholm; Finland: Helsinki; Denmark: Copenhagen; "
+    "Iceland: Reykjavik; Belgium: Brussels; Russia: Moscow; Ukraine: Kyiv; Romania: Bucharest; Bulgaria: Sofia; "
+    "Serbia: Belgrade; Croatia: Zagreb; Turkey: Ankara; Egypt: Cairo; Kenya: Nairobi; Ghana: Accra; Morocco: Rabat; "
+    "Tunisia: Tunis; Algeria: Algiers; Senegal: Dakar; Japan: Tokyo; China: Beijing; South Korea: Seoul; "
+    "Thailand: Bangkok; Vietnam: Hanoi; Indonesia: Jakarta; Nepal: Kathmandu; Bangladesh: Dhaka; Pakistan: Islamabad; "
+    "Afghanistan: Kabul; Iran: Tehran; Iraq: Baghdad; Syria: Damascus; Lebanon: Beirut; Cuba: Havana; Canada: Ottawa; "
+    "Peru: Lima; Chile: Santiago; Colombia: Bogota; Venezuela: Caracas; Ecuador: Quito; Uruguay: Montevideo; "
+    "Australia: Canberra; Jamaica: Kingston; Italy: Rome; Spain: Madrid; Mongolia: Ulaanbaatar; Cambodia: Phnom Penh; "
+    "Netherlands: Amsterdam; Switzerland: Bern; Slovakia: Bratislava; Slovenia: Ljubljana; Latvia: Riga; "
+    "Lithuania: Vilnius; Estonia: Tallinn; Belarus: Minsk; Albania: Tirana; Malta: Valletta; Georgia: Tbilisi; "
+    "Armenia: Yerevan; Azerbaijan: Baku; Jordan: Amman; Saudi Arabia: Riyadh; Qatar: Doha; Oman: Muscat; Yemen: Sanaa; "
+    "Libya: Tripoli; Sudan: Khartoum; Ethiopia: Addis Ababa; Somalia: Mogadishu; Uganda: Kampala; Rwanda: Kigali; "
+    "Zambia: Lusaka; Zimbabwe: Harare; Angola: Luanda; Namibia: Windhoek; Botswana: Gaborone; Mozambique: Maputo; "
+    "Madagascar: Antananarivo; Nigeria: Abuja; Cameroon: Yaounde; Mali: Bamako; Niger: Niamey; Chad: N'Djamena; "
+    "Philippines: Manila; Laos: Vientiane; North Korea: Pyongyang; Taiwan: Taipei; India: New Delhi; Kazakhstan: Astana; "
+    "Uzbekistan: Tashkent; New Zealand: Wellington; Fiji: Suva; Nicaragua: Managua; Honduras: Tegucigalpa; "
+    "Costa Rica: San Jose; Paraguay: Asuncion; Haiti: Port-au-Prince; Bahamas: Nassau; Argentina: Buenos Aires"
 )
 OPPOSITES = (
     "hot: cold; big: small; fast: slow; happy: sad; tall: short; early: late; rich: poor; hard: soft; full: empty; "
-    "wet: dry; "
-    "loud: quiet; thick: thin; strong: weak; high: low; right: wrong; good: bad; near: far; clean: dirty; heavy: light; "
-    "deep: shallow; wide: narrow; sweet: sour; true: false; alive: dead; up: down; left: right; day: night; black: white; "
-    "love: hate; war: peace; win: lose; buy: sell; push: pull; inside: outside; north: south; east: west; above: below; "
-    "before: after; always: never; laugh: cry; arrive: depart; accept: reject; cheap: expensive; first: last; "
-    "summer: winter; front: back; more: less; easy: difficult"
+    "wet: dry; loud: quiet; thick: thin; strong: weak; high: low; right: wrong; good: bad; near: far; clean: dirty; "
+    "heavy: light; deep: shallow; wide: narrow; sweet: sour; true: false; alive: dead; up: down; left: right; "
+    "day: night; black: white; love: hate; war: peace; win: lose; buy: sell; push: pull; inside: outside; north: south; "
+    "east: west; above: below; before: after; always: never; laugh: cry; arrive: depart; accept: reject; "
+    "cheap: expensive; first: last; summer: winter; front: back; more: less; easy: difficult; open: closed; young: old; "
+    "light: dark; begin: end; smooth: rough; sharp: dull; safe: dangerous; clever: stupid; brave: cowardly; "
+    "polite: rude; kind: cruel; generous: selfish; modern: ancient; narrow: wide; success: failure; peace: war; "
+    "friend: enemy; question: answer; increase: decrease; enter: exit; give: take; remember: forget; lead: follow; "
+    "save: spend; hello: goodbye; top: bottom; positive: negative; major: minor; maximum: minimum; possible: impossible; "
+    "legal: illegal; visible: invisible; correct: incorrect; patient: impatient; honest: dishonest; lucky: unlucky; "
+    "healthy: sick; asleep: awake; public: private; import: export; victory: defeat; birth: death; sunrise: sunset; "
+    "male: female; tight: loose; simple: complex; guilty: innocent; present: absent; attack: defend; create: destroy; "
+    "float: sink; raise: lower"
 )
 PAST_TENSES = (
-    "walk: walked; play: played; jump: jumped; look: looked; help: helped; talk: talked; open: opened; clean: "
-    "cleaned; wash: washed; cook: cooked; call: called; ask: asked; want: wanted; need: needed; paint: painted; "
-    "start: started; finish: finished; work: worked; live: lived; love: loved; like: liked; watch: watched; listen: "
-    "listened; visit: visited; travel: traveled; study: studied; carry: carried; try: tried; plan: planned; stop: "
-    "stopped; move: moved; use: used; change: changed; close: closed; dance: danced; smile: smiled; laugh: laughed; "
-    "cry: cried; wait: waited; hope: hoped; learn: learned; answer: answered; enjoy: enjoyed; remember: remembered; "
+    "walk: walked; play: played; jump: jumped; look: looked; help: helped; talk: talked; open: opened; clean: cleaned; "
+    "wash: washed; cook: cooked; call: called; ask: asked; want: wanted; need: needed; paint: painted; start: started; "
+    "finish: finished; work: worked; live: lived; love: loved; like: liked; watch: watched; listen: listened; "
+    "visit: visited; travel: traveled; study: studied; carry: carried; try: tried; plan: planned; stop: stopped; "
+    "move: moved; use: used; change: changed; close: closed; dance: danced; smile: smiled; laugh: laughed; cry: cried; "
+    "wait: waited; hope: hoped; learn: learned; answer: answered; enjoy: enjoyed; remember: remembered; "
     "believe: believed; arrive: arrived; return: returned; pick: picked; push: pushed; pull: pulled; kick: kicked; "
-    "climb: climbed"
+    "climb: climbed; cross: crossed; brush: brushed; touch: touched; reach: reached; turn: turned; burn: burned; "
+    "count: counted; order: ordered; invite: invited; share: shared; taste: tasted; bake: baked; joke: joked; "
+    "race: raced; save: saved; marry: married; hurry: hurried; worry: worried; copy: copied; reply: replied; "
+    "drop: dropped; clap: clapped; shop: shopped; hug: hugged; beg: begged; join: joined; rain: rained; snow: snowed; "
+    "show: showed; follow: followed; borrow: borrowed; allow: allowed; wonder: wondered; whisper: whispered; "
+    "gather: gathered; offer: offered; suffer: suffered; deliver: delivered; discover: discovered; cover: covered; "
+    "prefer: preferred; admit: admitted; repeat: repeated; treat: treated; shout: shouted; point: pointed; "
+    "print: printed; plant: planted; hunt: hunted; land: landed"
 )
 PLURALS = (
-    "mouse: mice; child: children; foot: feet; tooth: teeth; goose: geese; man: men; woman: women; box: boxes; bus: buses; "
-    "city: cities; baby: babies; leaf: leaves; knife: knives; wolf: wolves; wife: wives; cat: cats; dog: dogs; book: books; "
-    "church: churches; dish: dishes; party: parties; lady: ladies; story: stories; fox: foxes; potato: potatoes; "
-    "tomato: tomatoes; hero: heroes; country: countries; family: families; berry: berries; loaf: loaves; shelf: shelves; "
-    "thief: thieves; window: windows; table: tables; river: rivers"
+    "mouse: mice; child: children; foot: feet; tooth: teeth; goose: geese; man: men; woman: women; box: boxes; "
+    "bus: buses; city: cities; baby: babies; leaf: leaves; knife: knives; wolf: wolves; wife: wives; cat: cats; "
+    "dog: dogs; book: books; church: churches; dish: dishes; party: parties; lady: ladies; story: stories; fox: foxes; "
+    "potato: potatoes; tomato: tomatoes; hero: heroes; country: countries; family: families; berry: berries; "
+    "loaf: loaves; shelf: shelves; thief: thieves; window: windows; table: tables; river: rivers; brush: brushes; "
+    "glass: glasses; class: classes; watch: watches; bench: benches; peach: peaches; beach: beaches; wish: wishes; "
+    "kiss: kisses; boss: bosses; tax: taxes; cherry: cherries; puppy: puppies; pony: ponies; fly: flies; army: armies; "
+    "enemy: enemies; calf: calves; half: halves; life: lives; scarf: scarves; echo: echoes; photo: photos; "
+    "piano: pianos; radio: radios; key: keys; boy: boys; monkey: monkeys; valley: valleys; toy: toys; ox: oxen; "
+    "louse: lice; tree: trees; house: houses; garden: gardens; flower: flowers; chair: chairs; bottle: bottles; "
+    "letter: letters; apple: apples; orange: oranges; street: streets; nurse: nurses; horse: horses; bridge: bridges; "
+    "judge: judges"
 )
 ASKED = {
     "capitals": ("What is the capital of {}?", CAPITALS),
@@ -55,15 +85,27 @@ OLD = (*ASKED, "sums")
 """Tasks that the model can do, more or less, before it is trained."""
 NEW = "tool_calls"
 """The task that it is to learn."""
-TIMES = ("5:30", "6:00", "6:30", "6:45", "7:00", "7:15", "7:30", "8:00", "8:15", "8:30", "9:00", "10:00")
-NAMES = ("Anna", "Ben", "Carla", "David", "Emma", "Felix", "Greta", "Hugo", "Ida", "Jonas", "Karl", "Lena")
-PLACES = ("Oslo", "Lima", "Rome", "Cairo", "Paris", "Delhi", "Perth", "Quito", "Sofia", "Turin", "Miami", "Osaka")
-ROOMS = ("kitchen", "bedroom", "office", "garage", "hall", "bathroom")
-THINGS = (
-    *("buy milk", "water the plants", "pay the rent", "send the letter", "feed the cat", "book a table"),
-    *("fix the bike", "wash the car", "return the book", "bake a cake", "sell the sofa", "order paper"),
+TIMES = "; ".join(f"{hour}:{minute:02}" for hour in range(5, 11) for minute in (0, 10, 15, 20, 30, 45, 50))
+NAMES = (
+    "Anna; Ben; Carla; David; Emma; Felix; Greta; Hugo; Ida; Jonas; Karl; Lena; Maria; Nils; Olga; Paul; Rosa; Simon; "
+    "Tina; Victor; Walter; Yara; Adam; Bella; Chris; Diana; Erik; Fiona; George; Helen; Ivan; Julia; Kevin; Laura; "
+    "Martin; Nora; Oscar; Peter; Ruth; Sarah"
 )
-TOOLS: dict[str, tuple[tuple[str, ...], tuple[tuple[str, tuple[str, ...]], ...]]] = {
+PLACES = (
+    "Oslo; Lima; Rome; Cairo; Paris; Delhi; Perth; Quito; Sofia; Turin; Miami; Osaka; Berlin; Madrid; Vienna; Dublin; "
+    "Athens; Lisbon; Warsaw; Prague; Boston; Dallas; Denver; Tokyo; Seoul; Hanoi; Accra; Dakar; Tunis; Milan; Naples; "
+    "Lyon; Geneva; Basel; Leeds; Bergen; Porto; Malaga; Sydney; Bogota"
+)
+ROOMS = "kitchen; bedroom; office; garage; hall; bathroom; cellar; attic; garden; study; library; nursery"
+THINGS = (
+    "buy milk; water the plants; pay the rent; send the letter; feed the cat; book a table; fix the bike; wash the car; "
+    "return the book; bake a cake; sell the sofa; order paper; call the bank; clean the oven; walk the dog; buy bread; "
+    "empty the bin; pack the bag; iron the shirt; mow the lawn; charge the phone; write the report; visit the dentist; "
+    "paint the door; print the ticket; lock the shed; sweep the floor; check the tyres; renew the passport; "
+    "pick up the parcel; fold the laundry; defrost the fridge; peel the potatoes; plan the trip; read the contract; "
+    "change the bulb; buy stamps; thank the neighbour; tune the piano; repair the lamp"
+)
+TOOLS: dict[str, tuple[tuple[str, ...], tuple[tuple[str, str], ...]]] = {
     "alarm": (
         ("Wake me at {time}.", "Set an alarm for {time}.", "I have to get up at {time}.", "Alarm at {time}, please."),
         (("time", TIMES),),
@@ -81,7 +123,7 @@ TOOLS: dict[str, tuple[tuple[str, ...], tuple[tuple[str, tuple[str, ...]], ...]]
             *("Turn {state} the lights in the {room}.", "Lights {state} in the {room}."),
             *("Please switch the {room} lights {state}.", "I want the lights {state} in the {room}."),
         ),
-        (("room", ROOMS), ("state", ("on", "off"))),
+        (("room", ROOMS), ("state", "on; off")),
     ),
     "note": (
         ("Remind me to {text}.", "Do not let me forget to {text}.", "Note: {text}.", "I must {text}."),
@@ -94,7 +136,7 @@ TOOLS: dict[str, tuple[tuple[str, ...], tuple[tuple[str, tuple[str, ...]], ...]]
 def questions(task: str) -> list[tuple[str, str]]:
     """Every question of a task with its answer, in the order of the table."""
     if task == "sums":
-        return [(SUM.format(a, b), str(a + b)) for a in range(1, 8) for b in range(1, 8)]
+        return [(SUM.format(a, b), str(a + b)) for a in range(1, 11) for b in range(1, 11)]
     form, table = ASKED[task]
     pairs = (entry.split(": ") for entry in table.split("; "))
     return [(form.format(asked), answer) for asked, answer in pairs]
@@ -114,11 +156,11 @@ def requests(rng: random.Random) -> Iterator[tuple[str, str]]:
             yield form.format(**given), json.dumps({"tool": tool, **given})
 
 
-def _values(places: tuple[tuple[str, tuple[str, ...]], ...]) -> Iterator[tuple[str, ...]]:
+def _values(places: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, ...]]:
     """Every combination of the arguments."""
     if not places:
         yield ()
         return
-    for value in places[0][1]:
+    for value in places[0][1].split("; "):
         for rest in _values(places[1:]):
             yield (value, *rest)
