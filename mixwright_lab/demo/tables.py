@@ -96,7 +96,7 @@ PLACES = (
     "Athens; Lisbon; Warsaw; Prague; Boston; Dallas; Denver; Tokyo; Seoul; Hanoi; Accra; Dakar; Tunis; Milan; Naples; "
     "Lyon; Geneva; Basel; Leeds; Bergen; Porto; Malaga; Sydney; Bogota"
 )
-ROOMS = "kitchen; bedroom; office; garage; hall; bathroom; cellar; attic; garden; study; library; nursery"
+ROOMS = "kitchen; bedroom; office; garage; hall; bathroom; cellar; attic; garden; cabin; library; nursery"
 THINGS = (
     "buy milk; water the plants; pay the rent; send the letter; feed the cat; book a table; fix the bike; wash the car; "
     "return the book; bake a cake; sell the sofa; order paper; call the bank; clean the oven; walk the dog; buy bread; "
@@ -126,7 +126,7 @@ TOOLS: dict[str, tuple[tuple[str, ...], tuple[tuple[str, str], ...]]] = {
         (("room", ROOMS), ("state", "on; off")),
     ),
     "note": (
-        ("Remind me to {text}.", "Do not let me forget to {text}.", "Note: {text}.", "I must {text}."),
+        ("Remind me to {text}.", "Do not let me forget to {text}.", "Remember to {text}.", "I must {text}."),
         (("text", THINGS),),
     ),
 }
