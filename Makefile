@@ -6,10 +6,9 @@
 #   make oldest   the trainers' tests on the oldest TRL and transformers of the declared range
 #   make slow     the tests that take minutes
 #   make mutants  mutation testing: 120 changed tokens, and how many of them the tests notice (half an hour)
-#   make tree     write the tree of docs/architecture.md anew
 
 .DEFAULT_GOAL := demo
-.PHONY: demo announce check test lab oldest slow mutants tree clean
+.PHONY: demo announce check test lab oldest slow mutants clean
 .NOTPARALLEL:
 SHELL := /bin/bash
 unexport PYTHONDONTWRITEBYTECODE  # without bytecode each of hundreds of processes would compile torch and TRL anew: twice the time
@@ -58,9 +57,6 @@ slow: $(READY)-dev
 
 mutants: $(READY)-mutants
 	@$(BIN)/python -m benchmarks.mutants
-
-tree: $(READY)-dev
-	@$(BIN)/python tests/source_tree.py
 
 $(READY)-core: $(PACKAGE) | $(BIN)/python
 	@echo "installing Mixwright into $(VENV) (once)"

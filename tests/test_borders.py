@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from source_tree import ROOT
+from project_files import ROOT
 from test_layout import PRODUCT
 
 FLOORS = (

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
-from source_tree import ROOT
+from project_files import ROOT
 
 from benchmarks import levers
 from mixwright.catalog import listing

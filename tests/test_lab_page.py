@@ -20,8 +20,8 @@ import pytest
 from cli_call import Call
 from hypothesis import given
 from hypothesis import strategies as st
+from project_files import ROOT
 from scipy import stats
-from source_tree import ROOT
 from test_page_browser import CHROMIUM, WIDTHS, look
 
 from mixwright import catalog
