@@ -27,9 +27,9 @@ its start + `POINTS`, reached at the first look whose mean with the look before 
 5,760), and arms are compared by the ratio of those means. Shares of a gain and of a damage are ratios of means over seeds.
 Both have jackknife t intervals over seeds, which do not hold the spread of the held-out problems; intervals are not
 corrected for their number. Seeds 400 to 419 were fixed before the run; POINTS, the worlds and the predictor were chosen on
-seeds 100 to 207. Two earlier runs changed the rule: on seeds 80 to 99 (`results/unlabelled-first.json`) five passes over 480
+seeds 100 to 207. Two earlier runs changed the rule: on seeds 80 to 99 five passes over 480
 problems ended 7.6 points under uniform draws, so what was drawn was left alone for half a pass; on seeds 300 to 319
-(`results/unlabelled-second.json`) that left 15 % of the damage by over-hard problems, so its room counts a third instead.
+that left 15 % of the damage by over-hard problems, so its room counts a third instead.
 A run that was interrupted goes on from its rows, as long as the commit is the same.
 
     python -m benchmarks.unlabelled [--quick]
