@@ -15,7 +15,6 @@ from mixwright.manifest import settings_file
 from mixwright.measure.bases import measure_bases
 from mixwright.mine.job import rehearse_run, rehearsed
 from mixwright.opening import check_plan, opened, workers
-from mixwright.plan.foreseen import lines_of
 from mixwright.plan.format_forecast import warnings_of
 from mixwright.plan.stage import plan_run
 from mixwright.runs import RunFolder, read_measurements, read_plan
@@ -58,8 +57,6 @@ def run(config: RunConfig, folder: RunFolder, *, base: Path = Path(), say: Calla
                 say(f"  formats: {line}")
             if "stages" in made.why:
                 say(f"  plan: {made.why['stages']}")
-            for line in lines_of(made):
-                say(f"  plan: {line}")
         table = [] if config.trial.data is None else [data_path(config.trial.data, folder, base)]
         if stale(result, folder.plan, settings_file(folder), *table):
             check_plan(config, folder, corpus)

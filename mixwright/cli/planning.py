@@ -45,14 +45,13 @@ def plan_checkpoint(
         InputError: as `direct_plan.plan` does.
     """
     from mixwright.cli.direct_plan import Planning, plan
-    from mixwright.plan.foreseen import lines_of
     from mixwright.runs import write_plan
 
     if output_file is not None:
         _check_output(output_file)
     planning = Planning(**{name: value for name, value in wanted.items() if value is not None})
     config, corpus, made, form = plan(model, asked, planning, say=output.say)
-    for line in [*reasons_of(made), *lines_of(made)]:
+    for line in reasons_of(made):
         output.say(one_line(f"plan: {line}"))
     if output_file is None:
         output.out_yaml(made)
@@ -84,7 +83,6 @@ def plan_folder(
     """Plan from what a run folder holds; a dry run prints it and writes nothing. Raises InputError as `opened` does."""
     from mixwright.mine.job import REHEARSAL, rehearse_run, rehearsed, table_of
     from mixwright.opening import check_plan, known_corpus, opened, workers
-    from mixwright.plan.foreseen import lines_of
     from mixwright.plan.stage import make_plan, plan_run
     from mixwright.runs import read_measurements
 
@@ -99,7 +97,7 @@ def plan_folder(
             with workers(config) as pool:
                 rehearse_run(config, run, pool, corpus, say=output.say)
             made = plan_run(config, run, rehearsed(run, corpus))
-            for line in [*reasons_of(made), *lines_of(made)]:
+            for line in reasons_of(made):
                 output.say(one_line(f"plan: {line}"))
         output.out(str(run.plan))
         if export is not None:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from mixwright.catalog import create
-from mixwright.plan.foreseen import with_foreseen
 from mixwright.plan.format_forecast import with_formats
 from mixwright.plan.overrides import with_asked
 from mixwright.records import Measurement, Objective, Plan, TrainingSetup
@@ -29,7 +28,7 @@ def make_plan(config: RunConfig, corpus: Corpus, competence: Sequence[Measuremen
     objective, cells = cast("Objective", train.objective), corpus.plan_cells()
     training = TrainingSetup(train.steps, objective, train.prompts, train.beta > 0, train.generations)
     made = create("planners", config.planner, dict(config.plan.options)).plan(cells, competence, training)
-    return with_foreseen(with_formats(with_asked(made, config.plan.stage), competence), cells, competence, training)
+    return with_formats(with_asked(made, config.plan.stage), competence)
 
 
 def plan_run(config: RunConfig, folder: RunFolder, corpus: Corpus) -> Plan:

@@ -17,7 +17,6 @@ Kept = Literal["optimizer", "reference"]
 BORDER = ("learning_rate", "kept", "expected", "rehearsal", "rehearse")
 """Fields of a stage that say how it is trained and how it begins, which steering does not read."""
 CellState = Literal["unknown", "mastered", "reachable", "hopeless", "lucky"]
-ForeseenWord = Literal["starved", "at risk", "as forecast"]
 
 ROUNDING = 1e-9
 """Numbers that are this near are one: an estimate may leave its interval by it."""
@@ -246,30 +245,6 @@ class Forecast:
 
 
 @dataclass(frozen=True, slots=True)
-class Foreseen:
-    """What is expected of one task under one arm of GRPO; written before the run, scored after it."""
-
-    arm: str
-    """Name of the arm: `steered` is the plan itself, `uniform` and `equal_shares` are the simple rules beside it."""
-    task: str
-    """Task name; one that is starved and at risk has a record for each word."""
-    word: ForeseenWord
-    """starved (too few draws to learn), at risk (of damage), or as forecast; `plan/foreseen.py` has the rule."""
-    before: float
-    """pass@1 measured before, each cell counted the same, 0..1."""
-    low: float
-    """Lower end of the 80 % range of pass@1 after; 0 for a task at risk, because nothing known says how far it falls."""
-    high: float
-    """Upper end of it."""
-    groups: float
-    """Informative groups of the task in the whole run, expected: groups whose rewards differ."""
-    noise: float
-    """Share of all informative groups of the arm that come from cells not shown to depend on their prompts, 0..1."""
-    because: str
-    """Why that word, with the numbers."""
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """Weights, order, band and levers of a run, with a reason for each number."""
 
@@ -283,5 +258,3 @@ class Plan:
     """One per task that the plan makes a statement about."""
     why: Mapping[str, str] = field(default_factory=dict)
     """Path of a number (`stages.0.weights.gcd`) -> the reason for it."""
-    foreseen: tuple[Foreseen, ...] = ()
-    """Per arm and task, what plain training and the plan are expected to starve and to damage; GRPO only."""

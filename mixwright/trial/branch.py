@@ -90,7 +90,6 @@ def branch_digest(
         data: digest of the table whose rows it trains on.
     """
     how = {name: value for name, value in to_data(branch).items() if value != PLAIN.get(name)}  # older digests stay
-    how["plan"].pop("foreseen", None)  # what is expected of a run decides nothing in it
     for stage in how["plan"]["stages"]:
         for name in [name for name in BORDER if name in stage and not stage[name]]:
             del stage[name]

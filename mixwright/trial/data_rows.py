@@ -179,7 +179,7 @@ def fitted(plan: Plan, cells: Sequence[Cell]) -> Plan:
         bands = {task: band for task, band in stage.bands.items() if task in left}
         stages.append(replace(stage, weights={task: weight / total for task, weight in kept.items()}, bands=bands))
     kept_cells = tuple(cell for cell in plan.cells if cell.task in left)
-    return replace(plan, stages=tuple(stages), cells=kept_cells, forecast=(), foreseen=())
+    return replace(plan, stages=tuple(stages), cells=kept_cells, forecast=())
 
 
 def data_notes(data: DataTable, corpus: Corpus, plan: Plan) -> list[str]:

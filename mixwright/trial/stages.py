@@ -66,7 +66,7 @@ def train_stages(
         measured = read_measurements(done[-1] / "measured.parquet") if done else ()
         stage = rehearsed(stages[:number], stage, measured, success)
         keeps = number + 1 < len(stages) and "optimizer" in stages[number + 1].kept
-        one = replace(branch, plan=replace(planned, stages=(stage,), forecast=(), foreseen=(), why={}))
+        one = replace(branch, plan=replace(planned, stages=(stage,), forecast=(), why={}))
         digest = hashlib.sha256(json.dumps([digest, to_data(one), keeps], sort_keys=True).encode()).hexdigest()
         place = kept / digest[:32]
         if not (place / "stage.json").is_file():
@@ -127,7 +127,7 @@ def permuted_order(plan: Plan, seed: int) -> Plan:
         replace(plan.stages[other], name=here.name, kept=here.kept, expected={}, rehearsal=0.0)
         for here, other in zip(plan.stages, order, strict=True)
     ]
-    return replace(plan, stages=tuple(stages), forecast=(), foreseen=(), why={})
+    return replace(plan, stages=tuple(stages), forecast=(), why={})
 
 
 def join(stages: Sequence[Stage], done: Sequence[Path], folder: Path) -> None:

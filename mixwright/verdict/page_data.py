@@ -15,7 +15,6 @@ from mixwright.verdict.blocks import Part
 from mixwright.verdict.cells import CellSeen, cells_of
 from mixwright.verdict.claims import every_claim
 from mixwright.verdict.evidence import about, decoding_of, trial_of
-from mixwright.verdict.foreseen import scored
 from mixwright.verdict.next_steps import steps_of
 
 FORMAT = 1
@@ -51,7 +50,6 @@ def data_of(run: RunFolder, parts: Sequence[Part]) -> dict[str, Any]:
         "effects": plain(result.effects if result else ()),
         "claims": plain(every_claim(run)),
         "cells": [_cell(cell) for cell in cells_of(run)],
-        "foreseen": plain(scored(run)),
         "settings": plain(manifest.settings if manifest else {}),
         "sections": [
             {"name": name, "title": title, "blocks": [plain(block) for block in blocks]} for name, title, _, blocks in parts

@@ -59,7 +59,7 @@ def equal_plan(plan: Plan, cells: Sequence[Cell]) -> Plan:
 
 
 def without(plan: Plan, part: Part, cells: Sequence[Cell]) -> Plan:
-    """`plan` without one part of its stages, and without what was forecast and foreseen, which was made for the whole.
+    """`plan` without one part of its stages, and without what was forecast, which was made for the whole.
 
     Args:
         plan: under trial.
@@ -73,7 +73,7 @@ def without(plan: Plan, part: Part, cells: Sequence[Cell]) -> Plan:
         )
     else:
         stages = tuple(_without(stage, part) for stage in plan.stages)
-    return replace(plan, planner=f"{plan.planner} without {part}", stages=stages, forecast=(), why={}, foreseen=())
+    return replace(plan, planner=f"{plan.planner} without {part}", stages=stages, forecast=(), why={})
 
 
 def _without(stage: Stage, part: str) -> Stage:

@@ -16,12 +16,10 @@ from mixwright.contracts import Section
 from mixwright.estimates.readings import READINGS, Outcome
 from mixwright.records import Claim
 from mixwright.runs import RunFolder
-from mixwright.verdict.arm_words import listed, with_interval
 from mixwright.verdict.blocks import Block, Claims, Fold, Paragraph, Table, Terms
 from mixwright.verdict.claims import cells_first, claims_of, family, kind_told, not_judged, too_few, undecided_because
-from mixwright.verdict.evidence import before_and_after, decoding_of, lead, seeds_of, whose
-from mixwright.verdict.foreseen import Scored, scored
-from mixwright.verdict.text import amount, count, level, percent
+from mixwright.verdict.evidence import before_and_after, decoding_of, seeds_of, whose
+from mixwright.verdict.text import amount, count, level
 
 FIRST = 5
 """Claims that stay open."""
@@ -46,7 +44,7 @@ class Damaged(Section):
         if not found:
             note = f" Damage is not excluded: {undecided_because(claims, seeds_of(run))}" if blind else ""
             blocks = [Paragraph(f"Nothing is shown to be damaged{whose(run)}.{note}")]
-        blocks += [*_of_other_arms(run), *_not_judged(claims, outcome)]
+        blocks += _not_judged(claims, outcome)
         if found[FIRST:]:
             blocks.append(Fold(f"{len(found) - FIRST} more", (Claims(caption, tuple(found[FIRST:]), outcome),)))
         if blind:
@@ -76,23 +74,3 @@ def _not_judged(claims: Sequence[Claim], outcome: Outcome) -> list[Block]:
     ]
     table = Table("Before and after, too few items to judge", ("cell", "items", "before", "after"), rows, (1, 2, 3))
     return [Fold(not_judged(claims), (table,))] if rows else []
-
-
-def _of_other_arms(run: RunFolder) -> list[Block]:
-    """A sentence per arm that the page is not about: what became of the tasks that the plan said it puts at risk."""
-    risks = [came for came in scored(run) if came.foreseen.word == "at risk" and came.foreseen.arm != lead(run)]
-    arms = dict.fromkeys(came.foreseen.arm for came in risks)
-    return [Paragraph(_at_risk(arm, [came for came in risks if came.foreseen.arm == arm])) for arm in arms]
-
-
-def _at_risk(arm: str, found: list[Scored]) -> str:
-    tasks = {word: [came.foreseen.task for came in found if came.word == word] for word in ("wrong", "cannot tell")}
-    text = f"Before the run the plan said that {arm} puts {listed([came.foreseen.task for came in found])} at risk."
-    for came in found:
-        if came.word == "right":
-            ends = f"{percent(came.foreseen.before)} to {percent(came.after)}"
-            text += f" {came.foreseen.task} lost: sampled success {ends}, against {came.against} "
-            text += f"{with_interval(came.change)} points, this interval by itself."
-    if tasks["wrong"]:
-        text += f" No loss of 2 points or more: {listed(tasks['wrong'])}."
-    return text + (f" Cannot tell: {listed(tasks['cannot tell'])}." if tasks["cannot tell"] else "")

@@ -13,16 +13,18 @@ from statistics import fmean
 from typing import ClassVar
 
 from mixwright.contracts import Section
-from mixwright.estimates.outcome import change
+from mixwright.estimates.outcome import Item, ItemScores, change
+from mixwright.estimates.readings import READINGS
 from mixwright.records import Forecast, Interval
 from mixwright.runs import RunFolder
 from mixwright.verdict.arm_words import with_interval
 from mixwright.verdict.blocks import Block, Forest, ForestRow, Paragraph, Table
 from mixwright.verdict.claims import interval
 from mixwright.verdict.evidence import Sides, comparisons, lead, plan_of
-from mixwright.verdict.foreseen import SUCCESS, over_cells
 from mixwright.verdict.text import percent
 
+SUCCESS = READINGS["sampled"].column
+"""What forecasts are about."""
 INSIDE = 0.8
 """Share of outcomes that a well calibrated 80 % range holds."""
 
@@ -80,3 +82,11 @@ def _outcome(forecast: Forecast, sides: Sides) -> _Outcome | None:
     if found is None:
         return None
     return _Outcome(forecast, fmean(over_cells(scores, found.items) for scores in sides[1]), interval(found.success))
+
+
+def over_cells(scores: ItemScores, items: tuple[Item, ...]) -> float:
+    """Sampled success over items, each cell counted the same."""
+    cells: dict[float | None, list[float]] = {}
+    for item, value in zip(items, scores.column(SUCCESS, items).tolist(), strict=True):
+        cells.setdefault(item[1], []).append(value)
+    return fmean(fmean(values) for values in cells.values())
