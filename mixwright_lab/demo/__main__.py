@@ -12,15 +12,16 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from mixwright_lab.demo.by_hand import MIXED
 from mixwright_lab.demo.steps import Demo
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo, or only its audit, which needs no model; the last line printed is `verdict: PATH`."""
     parser = argparse.ArgumentParser(prog="python -m mixwright_lab.demo", description=__doc__)
-    parser.add_argument("part", nargs="?", choices=("audit", "all"), default="all", help="audit: the data alone")
+    told = "audit: the data alone; mixed: only the gate on ordinary requests mixed in by hand"
+    parser.add_argument("part", nargs="?", choices=("audit", "all", "mixed"), default="all", help=told)
     parser.add_argument("--full", action="store_true", help="also everything that people try by hand")
-    parser.add_argument("--mixed", action="store_true", help="of these, only ordinary requests in the same file")
     parser.add_argument("--seed", type=int, default=0, help="of the test items, the requests and the training")
     parser.add_argument("--folder", type=Path, default=Path("runs") / "demo", help="where everything is written")
     options = parser.parse_args(arguments)
@@ -28,7 +29,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.part == "audit":
         demo.audit()
         return 0
-    return demo.run(full=options.full, mixed=options.mixed)
+    if options.part == "mixed":
+        demo.measure()
+        demo.finish(demo.by_hand(milder=False), MIXED)
+        return 0
+    return demo.run(full=options.full)
 
 
 if __name__ == "__main__":

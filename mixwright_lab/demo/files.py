@@ -46,9 +46,7 @@ def write_files(folder: Path, seed: int) -> DemoFiles:
     """
     rng = random.Random(seed)
     calls = list(requests(rng))
-    test, asked_for = calls[:ITEMS], {call for _, call in calls[:ITEMS]}
-    train = [(prompt, call) for prompt, call in calls[ITEMS:] if call not in asked_for][:TRAIN]
-    leaked = train[:LEAKED]
+    test, train, leaked = calls[:ITEMS], calls[ITEMS : ITEMS + TRAIN], calls[ITEMS : ITEMS + LEAKED]
     rows = [{"task": NEW, "prompt": prompt, "completion": call} for prompt, call in [*train, *train[-TWICE:]]]
     held_out = [{"task": NEW, "prompt": prompt, "answer": call} for prompt, call in test]
     answered = []

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from mixwright_lab.demo.files import PROMPTS, DemoFiles, write_files
+from mixwright_lab.demo.files import ITEMS, PROMPTS, DemoFiles, write_files
 from mixwright_lab.demo.tables import NEW, OLD
 from mixwright_lab.demo.training import Training
 
@@ -67,28 +67,20 @@ class Demo:
         self.step("audit", lambda: command("audit", self.files.train, "--eval", self.files.delivered))
         say("The leaked items leave the test.\n")
 
-    def run(self, *, full: bool = False, mixed: bool = False) -> int:
-        """Everything after the audit; 0 where the page was written. Returns what the last gate returned otherwise.
+    def run(self, *, full: bool = False) -> int:
+        """Everything after the audit; 0 where the page was written.
 
         Args:
-            full: also everything that people try by hand.
-            mixed: of these, only ordinary requests in the same file.
+            full: also what people try by hand.
         """
-        before, model, known = self.folder / "before", MODEL, self.begin()
-        tests = ("--corpus", self.files.held_out, "--samples", 0, "--max-new-tokens", ROOM, *GRADERS)
-        gate = ("--gate", *(part for task in PROTECTED for part in ("--protect", task)), "--margin", MARGIN)
-        say("1. What the model can do now.")
-        if (before / "manifest.json").is_file():
-            say(f"   Taken over from an earlier call: {before}. For a new one remove {self.folder}.")
-        else:
-            self.step("measure", lambda: command("measure", model, *tests, "--items", 30, "--folder", before))
+        before, model, known = self.folder / "before", MODEL, self.measure()
         say("\n2. It is trained on tool calls alone, as a script of TRL does it (LoRA).")
         if known and (self.models[NARROW] / "adapter_model.safetensors").is_file():
             say(f"   Taken over from an earlier call: {self.models[NARROW]}")
         else:
             self.train(NARROW)
         say("\n3. The gate: what became of the kinds of questions that nobody trained?")
-        narrow = (*tests, "--items", 30, *gate, "--measured", before, "--folder", self.folder / NARROW)
+        narrow = (*self.judging, "--measured", before, "--folder", self.folder / NARROW)
         codes = {NARROW: self.step("gate, narrow", lambda: command("verdict", model, self.models[NARROW], *narrow))}
         self.show_lost()
         say(f"Exit code {codes[NARROW]}.\n\n4. The plan: the same steps, a share of them for what the model could do.")
@@ -101,14 +93,36 @@ class Demo:
         self.step("plan", lambda: command("plan", model, *data, *how, *plan))
         self.train(PLANNED, plan=self.folder / "plan.yaml", rehearsal=rows)
         say("\n5. The gate again, and one page of all three.")
-        planned = (*tests, "--items", 30, *gate, "--beside", self.folder / NARROW, "--folder", self.folder / PLANNED)
+        planned = (*self.judging, "--beside", self.folder / NARROW, "--folder", self.folder / PLANNED)
         codes[PLANNED] = self.step("gate, planned", lambda: command("verdict", model, self.models[PLANNED], *planned))
         say(f"Exit code {codes[PLANNED]}: 0 is a pass, 3 is damage, 4 cannot tell.")
         say(f"{APART} were never rehearsed, and the gate was not asked of them: {self.told(APART)}.\n\n{CLOSING}")
-        if full or mixed:
-            codes |= self.by_hand((*tests, "--items", 30, *gate, "--measured", before), full=full)
+        if full:
+            codes |= self.by_hand()
+        say(f"Own answers to {', '.join(PROMPTS)} were rehearsed; {NEW} are what both models were trained on.")
         self.finish(codes)
         return 0
+
+    def measure(self) -> bool:
+        """Measure the model before; returns whether an earlier call with the same settings left models to take over."""
+        before, known = self.folder / "before", self.begin()
+        say("1. What the model can do now.")
+        if (before / "manifest.json").is_file():
+            say(f"   Taken over from an earlier call: {before}. For a new one remove {self.folder}.")
+        else:
+            self.step("measure", lambda: command("measure", MODEL, *self.tests, "--folder", before))
+        return known
+
+    @property
+    def tests(self) -> tuple[object, ...]:
+        """Options of measuring."""
+        held_out = ("--corpus", self.files.held_out, "--items", ITEMS)
+        return (*held_out, "--samples", 0, "--max-new-tokens", ROOM, *GRADERS)
+
+    @property
+    def judging(self) -> tuple[object, ...]:
+        """Options of the gate: the old kinds of questions but one are protected as one group."""
+        return (*self.tests, "--gate", *(part for task in PROTECTED for part in ("--protect", task)), "--margin", MARGIN)
 
     def show_lost(self, count: int = 3) -> None:
         """Print answers that were right before, with what the narrow model says now, one of each task."""
@@ -132,8 +146,12 @@ class Demo:
         }
         return ", ".join(f"{sum(scores):.0f} of {len(scores)} right {name}" for name, scores in own.items())
 
-    def by_hand(self, options: tuple[object, ...], *, full: bool) -> dict[str, int]:
-        """Train and judge what people try by hand; exit codes of the gate."""
+    def by_hand(self, *, milder: bool = True) -> dict[str, int]:
+        """Train and judge what people try by hand; exit codes of the gate.
+
+        Args:
+            milder: also a lower rate and scaled adapters, beside ordinary requests in the same file.
+        """
         from mixwright_lab.demo.by_hand import try_milder, try_mixed
         from mixwright_lab.demo.training import fine_tune
 
@@ -146,11 +164,11 @@ class Demo:
 
         def judge(model: Path, told: str) -> None:
             say(f"\nBy hand: {told}.")
-            place = ("--folder", self.folder / model.name)
-            codes[model.name] = self.step(f"gate, {model.name}", lambda: command("verdict", MODEL, model, *options, *place))
+            options = (*self.judging, "--measured", self.folder / "before", "--folder", self.folder / model.name)
+            codes[model.name] = self.step(f"gate, {model.name}", lambda: command("verdict", MODEL, model, *options))
 
         try_mixed(self.models[NARROW], self.files.answered, train, judge)
-        if full:
+        if milder:
             try_milder(self.models[NARROW], train, judge)
         return codes
 
@@ -189,13 +207,12 @@ class Demo:
         say(f"   [{self.seconds[name]:.0f} s]")
         return code
 
-    def finish(self, codes: Mapping[str, int]) -> None:
-        """Write down seconds and exit codes; say where the page is."""
+    def finish(self, codes: Mapping[str, int], page: str = PLANNED) -> None:
+        """Write down seconds and exit codes beside the comparison `page`; say where its page is."""
         found: dict[str, Any] = {"seed": self.seed, "codes": dict(codes), "seconds": self.seconds}
-        (self.folder / "demo.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-        say(f"Own answers to {', '.join(PROMPTS)} were rehearsed; {NEW} are what both models were trained on.")
+        (self.folder / page / "demo.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
         say(f"done in {time.monotonic() - self.began:.0f} s, installation not counted")
-        say(f"verdict: {self.folder / PLANNED / 'verdict.html'}")
+        say(f"verdict: {self.folder / page / 'verdict.html'}")
 
 
 def read_answers(comparison: Path) -> list[dict[str, Any]]:

@@ -85,27 +85,15 @@ OLD = (*ASKED, "sums")
 """Tasks that the model can do, more or less, before it is trained."""
 NEW = "tool_calls"
 """The task that it is to learn."""
-TIMES = "; ".join(f"{hour}:{minute:02}" for hour in range(5, 11) for minute in (0, 10, 15, 20, 30, 45, 50))
-NAMES = (
-    "Anna; Ben; Carla; David; Emma; Felix; Greta; Hugo; Ida; Jonas; Karl; Lena; Maria; Nils; Olga; Paul; Rosa; Simon; "
-    "Tina; Victor; Walter; Yara; Adam; Bella; Chris; Diana; Erik; Fiona; George; Helen; Ivan; Julia; Kevin; Laura; "
-    "Martin; Nora; Oscar; Peter; Ruth; Sarah"
-)
-PLACES = (
-    "Oslo; Lima; Rome; Cairo; Paris; Delhi; Perth; Quito; Sofia; Turin; Miami; Osaka; Berlin; Madrid; Vienna; Dublin; "
-    "Athens; Lisbon; Warsaw; Prague; Boston; Dallas; Denver; Tokyo; Seoul; Hanoi; Accra; Dakar; Tunis; Milan; Naples; "
-    "Lyon; Geneva; Basel; Leeds; Bergen; Porto; Malaga; Sydney; Bogota"
-)
-ROOMS = "kitchen; bedroom; office; garage; hall; bathroom; cellar; attic; garden; cabin; library; nursery"
+TIMES = ("5:30", "6:00", "6:30", "6:45", "7:00", "7:15", "7:30", "8:00", "8:15", "8:30", "9:00", "10:00")
+NAMES = ("Anna", "Ben", "Carla", "David", "Emma", "Felix", "Greta", "Hugo", "Ida", "Jonas", "Karl", "Lena")
+PLACES = ("Oslo", "Lima", "Rome", "Cairo", "Paris", "Delhi", "Perth", "Quito", "Sofia", "Turin", "Miami", "Osaka")
+ROOMS = ("kitchen", "bedroom", "office", "garage", "hall", "bathroom")
 THINGS = (
-    "buy milk; water the plants; pay the rent; send the letter; feed the cat; book a table; fix the bike; wash the car; "
-    "return the book; bake a cake; sell the sofa; order paper; call the bank; clean the oven; walk the dog; buy bread; "
-    "empty the bin; pack the bag; iron the shirt; mow the lawn; charge the phone; write the report; visit the dentist; "
-    "paint the door; print the ticket; lock the shed; sweep the floor; check the tyres; renew the passport; "
-    "pick up the parcel; fold the laundry; defrost the fridge; peel the potatoes; plan the trip; read the contract; "
-    "change the bulb; buy stamps; thank the neighbour; tune the piano; repair the lamp"
+    *("buy milk", "water the plants", "pay the rent", "send the letter", "feed the cat", "book a table"),
+    *("fix the bike", "wash the car", "return the book", "bake a cake", "sell the sofa", "order paper"),
 )
-TOOLS: dict[str, tuple[tuple[str, ...], tuple[tuple[str, str], ...]]] = {
+TOOLS: dict[str, tuple[tuple[str, ...], tuple[tuple[str, tuple[str, ...]], ...]]] = {
     "alarm": (
         ("Wake me at {time}.", "Set an alarm for {time}.", "I have to get up at {time}.", "Alarm at {time}, please."),
         (("time", TIMES),),
@@ -123,10 +111,10 @@ TOOLS: dict[str, tuple[tuple[str, ...], tuple[tuple[str, str], ...]]] = {
             *("Turn {state} the lights in the {room}.", "Lights {state} in the {room}."),
             *("Please switch the {room} lights {state}.", "I want the lights {state} in the {room}."),
         ),
-        (("room", ROOMS), ("state", "on; off")),
+        (("room", ROOMS), ("state", ("on", "off"))),
     ),
     "note": (
-        ("Remind me to {text}.", "Do not let me forget to {text}.", "Remember to {text}.", "I must {text}."),
+        ("Remind me to {text}.", "Do not let me forget to {text}.", "Note: {text}.", "I must {text}."),
         (("text", THINGS),),
     ),
 }
@@ -156,11 +144,11 @@ def requests(rng: random.Random) -> Iterator[tuple[str, str]]:
             yield form.format(**given), json.dumps({"tool": tool, **given})
 
 
-def _values(places: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, ...]]:
+def _values(places: tuple[tuple[str, tuple[str, ...]], ...]) -> Iterator[tuple[str, ...]]:
     """Every combination of the arguments."""
     if not places:
         yield ()
         return
-    for value in places[0][1].split("; "):
+    for value in places[0][1]:
         for rest in _values(places[1:]):
             yield (value, *rest)
