@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from mixwright.estimates.outcome import Item, ItemScores
 from mixwright.estimates.readings import Outcome
 from mixwright.records import Claim, Interval, Observation, Plan, RunManifest, SeedRow, Stage, TrialResult
 from mixwright.runs import RunFolder, read_json, write_json, write_measurements, write_plan
-from mixwright.verdict.basis import MOST_ROWS, recommended
+from mixwright.verdict.basis import MOST_ROWS, PACE, recommended
 from mixwright.verdict.blocks import Block, Headline, Paragraph, Terms
 from mixwright.verdict.claims import claims_between, family, undecided_because
 from mixwright.verdict.next_steps import steps_of, with_option
@@ -116,6 +117,15 @@ def test_more_items_are_asked_for_where_the_file_has_more(tmp_path: Path) -> Non
         "Measure more items",
         f"mixwright verdict BEFORE AFTER --corpus eval.jsonl --items {needed}",
     )
+
+
+def test_more_items_have_a_price_where_the_speed_was_noted(tmp_path: Path) -> None:
+    run = compared(tmp_path, items=40, rows=101)
+    manifest = read_json(run.manifest, RunManifest)
+    write_json(run.manifest, replace(manifest, settings=dict(manifest.settings) | {PACE: 1.5}))
+    sentence, [(caption, _)] = next_of(run)
+    needed = int(sentence.split(" items per task and level.")[0].rsplit(" ", 1)[1])
+    assert f"about {math.ceil(needed * 1.5 / 60)} minutes" in caption  # one cell
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,7 @@ def write_comparison(
     from mixwright.measure.bases import write_completions
     from mixwright.measure.notes import write_notes
     from mixwright.verdict.answer_forms import write_known_forms
-    from mixwright.verdict.basis import MOST_ROWS
+    from mixwright.verdict.basis import MOST_ROWS, PACE
 
     config, end = ready.config, ready.learners[1].name
     with folder.lock():
@@ -130,7 +130,9 @@ def write_comparison(
         about = {"checkpoint after": after} | ({"model after": end} if end != after else {})
         completed = found if ready.graded else {}
         cut = {CUT.format(when): f"{result.cut:.1%}" for when, result in completed.items()}
-        settings = about | dict(ready.noted) | {MOST_ROWS: max(cell.count for cell in cells_measured(ready.corpus))} | cut
+        counted = {MOST_ROWS: max(cell.count for cell in cells_measured(ready.corpus))}
+        speed = {PACE: float(f"{2 * found['after'].pace:.2g}")} if found["after"].pace else {}
+        settings = about | dict(ready.noted) | counted | speed | cut
         write_manifest(config, folder, ready.corpus, settings=settings, seeds={"measuring": config.seed})
         for name, result in found.items():
             write_measurements(folder.measurements(name), result.measurements)

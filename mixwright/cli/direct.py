@@ -216,7 +216,7 @@ def measured(title: str, learner: Learner, ready: Ready, *, start: Learner | Non
         show(0, total, None)
         found = measure_learner(learner, ready.corpus, config, start=start, seed=ready.config.seed, done=done)
         show(total, total, 0.0)
-    return found
+    return replace(found, pace=(monotonic() - began) / max(total, 1))
 
 
 def asked_again(ready: Ready, found: Mapping[str, MeasureResult], say: Say) -> Returned | None:

@@ -40,6 +40,8 @@ class MeasureResult:
     """Share of them that were cut at `max_new_tokens`, 0..1."""
     cut_examples: frozenset[str] = frozenset()
     """Examples whose greedy completion was cut."""
+    pace: float = 0.0
+    """Seconds per item; 0 where nobody took the time."""
 
 
 def afterwards(config: MeasureConfig) -> MeasureConfig:

@@ -32,7 +32,7 @@ from mixwright.verdict.spared import changes_of
 
 NAMELESS = "AFTER"
 """The later checkpoint where the run folder does not name it."""
-MOST_ROWS = "rows of the largest cell"
+MOST_ROWS, PACE = "rows of the largest cell", "seconds per item, both checkpoints"
 """Name of the setting in a comparison's manifest that says how many items a cell could have had."""
 
 
@@ -185,6 +185,7 @@ def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
         cells=len(cells),
         needed=max(needed, max(cells.values()) + 1) if needed else None,  # fewer than there are would change nothing
         aim=aim,
+        pace=_pace(run),
         exhausted=_all_measured(run),
         cut=_cut(run),
         outcome=READINGS[decoding].told,
@@ -238,6 +239,12 @@ def _all_measured(run: RunFolder) -> bool:
     noted = _settings(run)
     rows, items = noted.get(MOST_ROWS), noted.get("items")
     return isinstance(rows, int) and isinstance(items, int) and rows <= items
+
+
+def _pace(run: RunFolder) -> float:
+    """Seconds that an item took on both checkpoints; 0 where nobody noted it."""
+    noted = _settings(run).get(PACE)
+    return float(noted) if isinstance(noted, int | float) else 0.0
 
 
 def _cut(run: RunFolder) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +16,7 @@ from mixwright.verdict.advice import Advice
 from mixwright.verdict.blocks import Code
 from mixwright.verdict.pair_advice import PairSeen
 from mixwright.verdict.recommendation import Recommendation, TrialSeen
-from mixwright.verdict.text import percent
+from mixwright.verdict.text import count, percent
 
 SLOWER = "Take a fifth of train.learning_rate in the settings{}, and try again"
 REACH = ", or leave out what is out of reach"
@@ -162,7 +163,7 @@ def _of_comparison(advice: Advice, again: str, seen: PairSeen, settings: Mapping
         every = f"All {seen.items:,} items of the file were" if seen.items > 1 else "The only item of the file was"
         asked = f"{every} measured: add about {each:,} rows per task and level to it"
         return [*steps, Code(asked, more)]
-    found = [*steps, _of_pair(advice, again, seen.needed, graded=seen.graded)]
+    found = [*steps, _of_pair(advice, again, seen)]
     return [*found, _keeping(again)] if advice == "do not ship" and seen.graded else found
 
 
@@ -176,8 +177,10 @@ def _keeping(again: str) -> Code:
     return Code(asked, shlex.join([*parts, "--rehearse", "REQUESTS"]))
 
 
-def _of_pair(advice: Advice, again: str, needed: int | None, *, graded: bool) -> Code:
-    if advice == "may replace" and not graded:
+def _of_pair(advice: Advice, again: str, seen: PairSeen) -> Code:
+    needed, minutes = seen.needed, math.ceil((seen.needed or 0) * seen.cells * seen.pace / 60)
+    price = f", about {count(minutes, 'minute')} at the speed of this comparison" if minutes else ""
+    if advice == "may replace" and not seen.graded:
         asked = "See whether its answers are right: compare both on examples with answers that can be graded"
         return Code(asked, f"{COMPARE} --gate")
     gated = again if "--gate" in shlex.split(again) else f"{again} --gate"
@@ -189,6 +192,6 @@ def _of_pair(advice: Advice, again: str, needed: int | None, *, graded: bool) ->
         "check the grader": ("See which graders there are, and name another one", "mixwright list graders"),
         "unjudged": ("See which graders there are, and name another one for these tasks", "mixwright list graders"),
         "none right": ("Compare checkpoints that have some items right, or take easier items", again),
-        "cannot tell": ("Measure more items", with_option(again, "--items", str(needed)) if needed else again),
+        "cannot tell": (f"Measure more items{price}", with_option(again, "--items", str(needed)) if needed else again),
     }
     return Code(*told[advice])

@@ -44,6 +44,8 @@ class PairSeen:
     """Items per cell that would do."""
     aim: float = MARGIN
     """Change that so many would show."""
+    pace: float = 0.0
+    """Seconds that an item took on both checkpoints; 0 where it is not known."""
     exhausted: bool = False
     """Whether all items of the file were measured, so that no option can take more."""
     cut: float = 0.0
