@@ -162,7 +162,7 @@ def test_a_checkpoint_of_other_data_is_refused(tmp_path: Path) -> None:
     other = SteeredGRPOTrainer(
         model(), vowels, config, train_dataset=changed, processing_class=tokenizer(), steering=Steering(PLAN, canary_every=3)
     )
-    with pytest.raises(InputError, match=r"content \w+, .*, got content \w+, .*\. Resume with the same seed, data and plan"):
+    with pytest.raises(InputError, match=r": content \w+, got content \w+\. Resume with the same seed, data and plan"):
         other.train(resume_from_checkpoint=str(tmp_path / "checkpoint-2"))
 
 
