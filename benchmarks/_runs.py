@@ -111,7 +111,8 @@ def checksum(completions: list[str], prompts: list[str], **_: Any) -> list[float
 
 
 def steering(case: Case, *, canaries: bool) -> Steering:
-    """Uniform weights and every lever; half of the tasks are known to be mastered at the easiest level.
+    """Uniform weights and every lever; half of the tasks are known to be mastered at the easiest level. Without levels
+    success is predicted from prompts.
 
     Args:
         case: names the objective.
@@ -120,7 +121,8 @@ def steering(case: Case, *, canaries: bool) -> Steering:
     stage: Any = Stage(case.objective, "grpo", case.steps, dict.fromkeys(TASKS, 1 / len(TASKS)), **LEVERS[case.objective])
     mastered = [CellPlan(task, 0.0, "mastered", 0.95, 0.0, 256, ROWS_PER_CELL, 0.91, 0.97) for task in TASKS[::2]]
     plan = Plan("benchmark", (replace(stage, objective=case.objective),), tuple(mastered) if case.labelled else ())
-    return Steering(plan=plan, canary_every=None if canaries else 0)
+    options = {} if case.labelled else {"selectors.difficulty": {"predict": True}}
+    return Steering(plan=plan, canary_every=None if canaries else 0, options=options)
 
 
 def make(case: Case, steer: Steering | None, folder: Path, *, warmup: int = 0, seed: int = 0, **more: Any) -> Any:

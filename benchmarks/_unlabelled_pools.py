@@ -37,6 +37,9 @@ ALL = (
     *("predicted", "shuffled", "linear", "refill", "oracle"),
 )
 PLAIN = ("frozen", "uniform", "even", "predicted")
+READ = ("predicted", "shuffled")
+"""Arms that predict success from features of prompts."""
+PREDICT: Mapping[str, Any] = {"selectors.difficulty": {"predict": True}}
 TRUE = ("equal levels", "levels", "oracle")
 """Arms that know the true levels."""
 SELECTORS = {"equal levels": "equal_levels"}
@@ -145,7 +148,7 @@ def without(examples: Sequence[Example]) -> list[Example]:
 
 def pool_for(arm: str, examples: Sequence[Example], seed: int, chance: Callable[[Example], float] = rollouts.chance) -> Pool:
     """The engine's pool: with features of the prompts where success is predicted, shuffled over all rows for the null."""
-    pool = pool_of(examples, chance, prompts=arm in ("predicted", "shuffled"))
+    pool = pool_of(examples, chance, prompts=arm in READ)
     if arm != "shuffled" or pool.features is None:
         return pool
     return replace(pool, features=np.random.default_rng((seed, 11)).permutation(pool.features))
@@ -160,7 +163,8 @@ def rule_of(arm: str, examples: Sequence[Example], seed: int) -> Rule:
     pool = pool_for(arm, examples, seed)
     if arm == "oracle":
         return Oracle(pool, rollouts.BAND, seed)
-    stage = Stage("training", "grpo", 1000, {"chain": 1.0}, rollouts.BAND, selector=SELECTORS.get(arm, "difficulty"))
+    selector, options = SELECTORS.get(arm, "difficulty"), PREDICT if arm in READ else {}
+    stage = Stage("training", "grpo", 1000, {"chain": 1.0}, rollouts.BAND, selector=selector, options=options)
     return Engined(Plan("unlabelled", (stage,)), pool, seed)
 
 
@@ -233,6 +237,7 @@ def guarded(job: Job) -> Row:
     if job.arm == "frozen":
         return made | {"charged": 0, "answers": outcome.answers(arena, scored)}
     guards = overhard.ARMS["uniform" if job.arm == "uniform" else "default"]
+    guards = replace(guards, options=PREDICT) if job.arm in READ else guards
     known = overhard.chances(examples)
     pool = pool_for(job.arm, examples, job.seed, lambda example: known[example.level])
     rule = Engined(overhard.plan_of(guards, pool), pool, job.seed, canary_every=5 if guards.monitors else 20)

@@ -83,9 +83,7 @@ LEVERS: Sequence[Lever] = (
     Lever(SELECTOR, "pool all in band", *rollouts("ours", pool="in-band"), "", "nothing to choose"),
     Lever(SELECTOR, "40 % coin tosses", *rollouts("ours", pool="trap"), "", ""),
     Lever(SELECTOR, "over-hard pool, alone", *overhard("selector alone", "hard"), "", "levels tell the hard rows"),
-    Lever(
-        PREDICTED, "wide pool, 5,760 rollouts", *unlabelled("predicted", "wide"), "on (GRPO)", "prompts tell what is hard"
-    ),
+    Lever(PREDICTED, "wide pool, 5,760 rollouts", *unlabelled("predicted", "wide"), "off", "prompts tell what is hard"),
     Lever(PREDICTED, "the same, at 1,920 rollouts", *unlabelled("predicted", "wide", "early"), "", "rollouts are few"),
     Lever(PREDICTED, "wide pool, 5,760, features shuffled", *unlabelled("shuffled", "wide"), "", "the null"),
     Lever(PREDICTED, "length says nothing", *unlabelled("predicted", "operators"), "", ""),
@@ -112,7 +110,7 @@ LEVERS: Sequence[Lever] = (
         "",
         "a lower learning rate first",
     ),
-    Lever("the same, by prompts", "over-hard pool, no levels", *unlabelled("predicted", "over-hard"), "on (GRPO)", ""),
+    Lever("the same, by prompts", "over-hard pool, no levels", *unlabelled("predicted", "over-hard"), "off", ""),
     Lever("the same with beta 0.01 and `drift`", "over-hard pool, no levels", *overhard(WITH_DRIFT, "unlabelled"), "", ""),
     Lever(
         "a fifth of the learning rate",
@@ -135,7 +133,7 @@ LEVERS: Sequence[Lever] = (
         "monitor `canary`, mastered items, beta 0.01",
         "over-hard pool, alone",
         *overhard("canary alone", "hard"),
-        "on (GRPO), items unmeasured",
+        "on where items were measured",
         "what is mastered was measured",
     ),
     Lever(

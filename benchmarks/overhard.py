@@ -122,7 +122,9 @@ class Guards:
 
 
 DEFAULT = Guards("difficulty", ("too_hard",), (), ("canary",), engine={})
-"""The levers of `default_plan`; a test compares them."""
+"""The levers of `default_plan` with canaries; a test compares them."""
+CANARIES = 16
+"""Items that every arm with a lever holds back and watches, measured or not; by default unmeasured ones no longer are."""
 GATE = Guards(gates=("too_hard",), engine={})
 UNLUCKY = {"gates.too_hard": {"lucky": 0.0}, "selectors.difficulty": {"lucky": 0.0}}
 WATCH = Guards(monitors=("canary",), beta=0.01, measured=True)
@@ -228,7 +230,7 @@ def plan_of(guards: Guards, pool: Pool, cells: tuple[CellPlan, ...] = (), *, equ
     """The plan of an arm; tasks weigh by their rows, or the same."""
     counts = np.bincount(pool.task_of) / len(pool.task_of)
     weights = {task: 1 / len(counts) if equal else float(counts[number]) for number, task in enumerate(pool.tasks)}
-    options = {**({"engine": dict(guards.engine)} if guards.engine else {}), **guards.options}
+    options = {"engine": {"canaries": CANARIES, **guards.engine}, **guards.options}
     options = {name: value for name, value in options.items() if _used(name, guards)}
     stage = Stage("training", "grpo", STEPS, weights, selector=guards.selector, options=options)
     levers = {name: tuple(getattr(guards, name)) for name in ("gates", "controllers", "monitors")}

@@ -66,7 +66,8 @@ def pool_of(size: int, seed: int) -> Pool:
 
 def drawn(pool: Pool, seed: int) -> dict[str, float]:
     """CPU microseconds per draw, and CPU milliseconds per batch that is taken in."""
-    stage = Stage("training", "grpo", 1000, {"all": 1.0}, selector="difficulty")
+    options = {"selectors.difficulty": {"predict": True}}  # without features rows are drawn evenly all the same
+    stage = Stage("training", "grpo", 1000, {"all": 1.0}, selector="difficulty", options=options)
     engine, rng = Engine(Plan("benchmark", (stage,)), pool, seed=seed), np.random.default_rng(seed)
     spent = {"draw": 0.0, "learn": 0.0}
     for step in range(WARMUP + BATCHES):

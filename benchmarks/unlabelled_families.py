@@ -5,9 +5,11 @@ A tiny model (0.2M parameters, SFT from scratch) goes on by GRPO on 2,400 rows o
 
     frozen     not trained
     uniform    TRL's own trainer
-    even       the trainer's own plan without the predictor: rows are drawn evenly
-    predicted  the trainer's own plan: success is predicted from the prompts, rows near one half are drawn
-    levels     the trainer's own plan on the same rows with family and level as columns: the best information there is
+    even       the trainer's own plan with canaries: rows are drawn evenly
+    predicted  the same, but success is predicted from the prompts, rows near one half are drawn
+    levels     the same as predicted on the same rows with family and level as columns: the best information there is
+
+Canaries that nobody measured and the prediction were defaults when this ran; what came out turned both off.
 
 All arms of a seed have the same starting model, rows, seed and number of charged rollouts, canaries included: an arm ends
 with the step after which another one would go beyond the budget. The primary outcome is greedy success over all held-out
@@ -31,13 +33,12 @@ from benchmarks._report import Goal, Result, run
 
 # isort: split
 import numpy as np
-from datasets import Dataset
 from transformers import TrainerCallback
 from trl.trainer.grpo_config import GRPOConfig
 
 from benchmarks import _outcome as outcome
 from benchmarks._families import CELLS, HELD_OUT, Rows, dataset, held_out, make_rows, right, shares, state_of
-from mixwright import SteeredGRPOTrainer, Steering, default_plan, make_pool
+from mixwright import SteeredGRPOTrainer, Steering
 from mixwright.config import MeasureConfig, ModelConfig, WarmupConfig
 from mixwright.corpus import Corpus
 from mixwright.estimates.outcome import Item, ItemScores, change, item_scores
@@ -52,8 +53,8 @@ from mixwright_lab.workers import spread
 
 SEEDS, QUICK = tuple(range(70, 78)), (100, 101)
 ARMS = ("frozen", "uniform", "even", "predicted", "levels")
-EVEN: Mapping[str, Any] = {"predict": False}
-"""Options of the selector that turn the prediction off."""
+CANARIES = 16
+"""Items watched in every arm that is steered."""
 PAIRS = (
     ("predicted", "frozen"),
     ("predicted", "uniform"),
@@ -135,19 +136,12 @@ def work(job: Job) -> dict[str, Any]:
     return {"arm": job.arm, "seed": job.seed, **books, "items": len(scores.items), **columns}
 
 
-def steering(arm: str, data: Dataset, folder: Path, steps: int) -> Steering | None:
+def steering(arm: str, folder: Path) -> Steering | None:
     """How an arm is steered; None is TRL's own trainer."""
     if arm == "uniform":
         return None
-    known = Steering(folder=folder, columns={} if arm == "levels" else {"task": ""})
-    if arm != "even":
-        return known
-    pool = make_pool([str(number) for number in range(len(data))], ["all"] * len(data))
-    plan = default_plan(pool, "grpo", steps, kl_penalty=False)
-    (stage,) = plan.stages
-    return replace(
-        known, plan=replace(plan, stages=(replace(stage, options={**stage.options, "selectors.difficulty": dict(EVEN)}),))
-    )
+    options = {"engine": {"canaries": CANARIES}, "selectors.difficulty": {"predict": arm != "even"}}
+    return Steering(folder=folder, columns={} if arm == "levels" else {"task": ""}, options=options)
 
 
 def trained(learner: Learner, rows: Rows, job: Job) -> dict[str, Any]:
@@ -178,7 +172,7 @@ def trained(learner: Learner, rows: Rows, job: Job) -> dict[str, Any]:
             return right(prompts, completions, answer)
 
         given: dict[str, Any] = {"model": learner.model, "processing_class": learner.tokenizer, "callbacks": [budget]}
-        how = steering(job.arm, data, Path(place) / "steering", steps)
+        how = steering(job.arm, Path(place) / "steering")
         trainer = SteeredGRPOTrainer(args=args, train_dataset=data, reward_funcs=[reward], steering=how, **given)
         budget.trainer = trainer
         trainer.train()

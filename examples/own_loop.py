@@ -24,7 +24,7 @@ rows = [(task, a, b) for task in range(len(TASKS)) for a in range(10) for b in r
 golds = [ANSWERS[TASKS[task]](a, b) for task, a, b in rows]
 prompts = torch.tensor([[a, 10 + b, 20 + task] for task, a, b in rows])
 pool = make_pool([f"row {place}" for place in range(len(rows))], [TASKS[row[0]] for row in rows], answers=golds)
-plan = default_plan(pool, "grpo", STEPS)
+plan = default_plan(pool, "grpo", STEPS, canaries=True)
 
 
 class Loop:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from benchmarks import overhard
 from mixwright.records import Plan, Stage
+from mixwright.steer.engine import Engine
 from mixwright.trainers.steering import default_plan
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.grpo import Arena, Settings
@@ -15,7 +17,7 @@ from mixwright_lab.training.rules import Engined, distinct, pool_of
 from mixwright_lab.worlds.chain import Chain, running_values
 
 WORLD = Chain()
-GUARDS = {"gates": ("too_hard",), "options": {"engine": {"anchor": 0.25}}}
+GUARDS = {"gates": ("too_hard",), "options": {"engine": {"anchor": 0.25, "canaries": overhard.CANARIES}}}
 
 
 def kept(guards) -> tuple[float, float]:
@@ -72,12 +74,21 @@ def test_answers_of_partial_skill_are_right_and_half_of_them_are_0():
 
 def test_the_default_arm_is_the_plan_that_a_trainer_makes():
     pool = pool_of(overhard.examples_of("blind", 3)[::20], lambda _: 1 / 16)
-    (own,) = default_plan(pool, "grpo", overhard.STEPS, kl_penalty=False).stages
+    (own,) = default_plan(pool, "grpo", overhard.STEPS, kl_penalty=False, canaries=True).stages
     (made,) = overhard.plan_of(overhard.DEFAULT, pool).stages
     for name in ("selector", "gates", "controllers", "monitors", "mixture"):
         assert getattr(made, name) == getattr(own, name), name
     assert made.weights == pytest.approx(own.weights)
-    assert made.options.get("engine", {}) == own.options.get("engine", {})
+    assert made.engine == replace(own.engine, canaries=overhard.CANARIES)
+
+
+def test_arms_with_a_lever_hold_back_canaries_that_nobody_measured_as_when_it_was_run():
+    pool = pool_of(overhard.examples_of("hard", 3), lambda _: 1 / 16)
+    held = {
+        arm: len(Engine(overhard.plan_of(overhard.ARMS[arm], pool), pool, seed=0).canaries)
+        for arm in ("default", "no canary", "gate alone", "selector alone", "anchor alone")
+    }
+    assert held == {"default": 16, "no canary": 16, "gate alone": 16, "selector alone": 0, "anchor alone": 0}
 
 
 def test_options_reach_only_plug_ins_that_the_arm_has():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -58,12 +59,12 @@ def test_seeds_share_held_out_items_within_ten_and_nothing_else(rows):
 def test_rows_show_neither_family_nor_level_and_are_one_cell(rows):
     data = families.dataset(rows.pool, labelled=False)
     assert data.column_names == ["prompt", "answer"]
-    known = read_steering(benchmark.steering("predicted", data, "unused", 3))
+    known = read_steering(benchmark.steering("predicted", Path("unused")))
     assert [(cell.task, cell.level) for cell in pool_of(data, known).cells] == [("all", None)]
     told = families.dataset(rows.pool, labelled=True)
-    known = read_steering(benchmark.steering("levels", told, "unused", 3))
+    known = read_steering(benchmark.steering("levels", Path("unused")))
     assert len(pool_of(told, known).cells) == len(families.CELLS)
-    assert benchmark.steering("uniform", data, "unused", 3) is None
+    assert benchmark.steering("uniform", Path("unused")) is None
 
 
 @pytest.mark.gym

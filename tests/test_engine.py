@@ -298,7 +298,8 @@ def test_stop_only_where_the_policy_says_so():
 
 
 def test_drift_is_seen_through_the_canaries_when_the_trainer_has_no_kl():
-    engine = Engine(stage(controllers=("drift",), options={"controllers.drift": {"target": 0.01}}), pool(), seed=0)
+    options = {"controllers.drift": {"target": 0.01}, "engine": {"canaries": 16}}
+    engine = Engine(stage(controllers=("drift",), options=options), pool(), seed=0)
     (action,) = engine.watch(Signals(0, canaries=canaries(engine, 1.0, 0)))
     assert action == Action("lr_factor", "lr", 1 / 1.5, action.because)
     assert "KL 0.05 nats per token" in action.because

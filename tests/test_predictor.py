@@ -24,6 +24,7 @@ from mixwright.steer.pool import make_pool
 from mixwright.steer.predictor import KEEP_WORTH, LEAST_GROUPS, START_WORTH, Predictor, follows
 
 GROUP = 8
+PREDICT = {"selectors.difficulty": {"predict": True}}
 WORDS = ("red", "blue", "green", "grey", "pink", "brown", "black", "white")
 Answers = Callable[[int, np.random.Generator], GroupOutcome]
 
@@ -189,7 +190,7 @@ def test_tasks_with_levels_are_left_alone() -> None:
     levels = [float(row % 3) for row in range(60)]
 
     def drawn(pool: Pool) -> list[int]:
-        engine = Engine(Plan("p", (Stage("s", "grpo", 9, {"t": 1.0}, selector="difficulty"),)), pool, seed=1)
+        engine = engine_of(pool, selector="difficulty", options=PREDICT)
         rows: list[int] = []
         for step in range(6):
             batch = engine.draw(8)
@@ -208,14 +209,14 @@ def engine_of(pool: Pool, **stage: Any) -> Engine:
 
 def test_selectors_that_do_not_predict_make_no_predictor() -> None:
     assert engine_of(pool_of(), selector="uniform").prediction() == {}
-    off = {"selectors.difficulty": {"predict": False}}
-    assert engine_of(pool_of(), selector="difficulty", options=off).prediction() == {}
+    assert engine_of(pool_of(), selector="difficulty").prediction() == {}, "off by default"
+    assert engine_of(pool_of(), selector="difficulty", options=PREDICT).prediction() != {}
 
 
 def test_the_engine_follows_the_prediction_says_so_and_draws_what_is_neither_mastered_nor_hopeless() -> None:
     """Prompts with `easy` are right half the time, all others never."""
     pool, rng = pool_of(), np.random.default_rng(0)
-    engine = engine_of(pool, selector="difficulty")
+    engine = engine_of(pool, selector="difficulty", options=PREDICT)
     followed, evenly = [], []
     for step in range(60):
         batch = np.array(engine.draw(8))
@@ -342,9 +343,10 @@ def test_the_gate_leaves_prompts_to_the_cell_while_the_prediction_is_not_trusted
 
 
 def test_the_engine_refuses_by_prompt() -> None:
-    """The whole way: canaries, gate and selector together; what is refused are prompts of the hopeless kind."""
+    """The whole way: gate and selector together; what is refused are prompts of the hopeless kind."""
     pool, rng = pool_of(), np.random.default_rng(0)
-    engine = engine_of(pool, selector="difficulty", gates=("too_hard",), options={"gates.too_hard": {"floor": 0.2}})
+    options = PREDICT | {"gates.too_hard": {"floor": 0.2}}
+    engine = engine_of(pool, selector="difficulty", gates=("too_hard",), options=options)
     refused: list[bool] = []
     for step in range(60):
         batch = engine.draw(8)

@@ -102,7 +102,9 @@ def test_rows_of_a_cell_are_drawn_evenly_whatever_they_showed(count):
 
 def test_a_task_of_one_cell_is_told_of_once():
     here = make_pool([str(i) for i in range(40)], ["a"] * 20 + ["b"] * 20, [None] * 20 + [1.0] * 10 + [2.0] * 10)
-    stage = Stage("s", "grpo", 9, {"a": 0.5, "b": 0.5}, selector="difficulty")
+    stage = Stage(
+        "s", "grpo", 9, {"a": 0.5, "b": 0.5}, selector="difficulty", options={"selectors.difficulty": {"predict": True}}
+    )
     said = Engine(Plan("p", (stage,)), here, seed=0).take_decisions()
     assert [d.because for d in said if d.what == "selector.even"] == [
         "rows of a are drawn evenly: a task of one cell shows no difficulty to choose by"
@@ -138,10 +140,11 @@ def test_a_trap_is_not_chased():
     assert drawn_by(0, False)[9.0] > 0.3  # without answers nothing tells it from skill
 
 
-def test_where_prediction_is_turned_off_the_remark_says_so():
+def test_where_prediction_is_off_the_remark_says_so():
     here = make_pool([str(i) for i in range(40)], ["a"] * 40, [None] * 40, prompts=[f"add {i} {i + 1}" for i in range(40)])
-    stage = Stage("s", "grpo", 9, {"a": 1.0}, selector="difficulty", options={"selectors.difficulty": {"predict": False}})
+    stage = Stage("s", "grpo", 9, {"a": 1.0}, selector="difficulty")
     said = [d.because for d in Engine(Plan("p", (stage,)), here, seed=0).take_decisions() if d.what == "selector.even"]
     assert said == [
-        "rows of a are drawn evenly: a task of one cell shows no difficulty to choose by, and prediction from prompts is off"
+        "rows of a are drawn evenly: a task of one cell shows no difficulty to choose by, "
+        "and prediction from prompts is off (`predict: true` turns it on)"
     ]

@@ -147,8 +147,9 @@ class EngineOptions:
 
     reward_range: tuple[float, float] = (0.0, 1.0)
     """Reward of a wrong and of a right answer; rewards are mapped to 0..1 by it and clipped."""
-    canaries: int = 16
-    """Fixed items watched per mastered task, never trained on; at most a quarter of a cell."""
+    canaries: int | None = None
+    """Fixed items watched per mastered task, never trained on; at most a quarter of a cell. None: 16, of cells whose success
+    was measured, or of all cells where the monitor `canary` is named. A number takes unmeasured cells, too; 0 takes none."""
     survivors: float = 0.25
     """Share of informative groups (admitted, rewards differ) below which the step is scaled, 0..1; 0 turns the rule off. It
     needs a gate."""
@@ -171,7 +172,7 @@ class EngineOptions:
             raise InputError("survivors between 0 and 1", repr(self.survivors), "Correct it.")
         if not 0 <= self.anchor <= 0.5:
             raise InputError("a rehearsal share (anchor) between 0 and 0.5 of the draws", repr(self.anchor), "Correct it.")
-        within("engine", vars(self), canaries=(0, 10_000), patience=(1, 1e9))
+        within("engine", {**vars(self), "canaries": self.canaries or 0}, canaries=(0, 10_000), patience=(1, 1e9))
 
 
 @dataclass(frozen=True, slots=True)

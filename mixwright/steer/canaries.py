@@ -6,12 +6,50 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mixwright.records import Plan, Stage
 from mixwright.steer.pool import Pool
 
 PREFERENCE = ("mastered", "reachable", "unknown", "hopeless", "lucky")
+ITEMS = 16
+"""Items per task, where nobody says how many."""
+UNMEASURED = (
+    "nobody measured what the model can do; a plan from measurements, canary_every without a plan, the monitor canary, "
+    "or canaries under engine in options turns them on"
+)
 
 
-def choose_canaries(pool: Pool, states: Sequence[str], count: int, rng: np.random.Generator) -> tuple[int, ...]:
+def canaries_of(plan: Plan, stage: Stage, pool: Pool, rng: np.random.Generator) -> tuple[tuple[int, ...], str]:
+    """Pool indices of a stage's canaries, and why there are none.
+
+    Where some lever may read them they come from cells whose success was measured, and from all cells when they were asked
+    for: of rows that the model cannot do there is nothing to lose, and such canaries raised no alarm in any run.
+
+    Args:
+        plan: its cells say what was measured.
+        stage: of the plan.
+        pool: the pool.
+        rng: where the choice comes from.
+    """
+    if not (stage.gates or stage.controllers or stage.monitors):
+        return (), "no stage lever reads them"
+    count, states = stage.engine.canaries, {cell.key: cell.state for cell in plan.cells}
+    known = {cell.key for cell in plan.cells if cell.success is not None}
+    anywhere = count is not None or _asks(stage)
+    open_to = [states.get(cell.key, "unknown") if anywhere or cell.key in known else None for cell in pool.cells]
+    if not any(open_to):
+        return (), UNMEASURED
+    if count == 0:
+        return (), "canaries under engine in the options of the stage is 0"
+    found = choose_canaries(pool, open_to, ITEMS if count is None else count, rng)
+    return found, "" if found else "the data is too small to hold any back"
+
+
+def _asks(stage: Stage) -> bool:
+    """Whether a lever is named that sees nothing without them. In GRPO the trainer measures the KL that drift reads."""
+    return "canary" in stage.monitors or (stage.objective != "grpo" and "drift" in stage.controllers)
+
+
+def choose_canaries(pool: Pool, states: Sequence[str | None], count: int, rng: np.random.Generator) -> tuple[int, ...]:
     """Pool indices of at most `count` items per task, at most a quarter of any cell.
 
     Only what the model can do can be lost, so they come from mastered cells; where the data has none, from the first kind of
@@ -19,7 +57,7 @@ def choose_canaries(pool: Pool, states: Sequence[str], count: int, rng: np.rando
 
     Args:
         pool: the pool.
-        states: state per cell of the pool.
+        states: state per cell of the pool; None for cells whose items are left alone.
         count: items per task at most.
         rng: where the choice comes from.
     """

@@ -34,7 +34,7 @@ from mixwright.records import (
     from_data,
     to_data,
 )
-from mixwright.steer.canaries import choose_canaries
+from mixwright.steer.canaries import canaries_of
 from mixwright.steer.ledger import Ledger
 from mixwright.steer.policy import CALM, Judge, Policy, Reactions
 from mixwright.steer.pool import Ids, Pool
@@ -109,8 +109,11 @@ class Engine:
         self._rows = self._ids.digest()  # by row number a state knows its examples
         self._keys = [cell.key for cell in pool.cells]
         self._states = states = dict.fromkeys(self._keys, "unknown") | {cell.key: cell.state for cell in plan.cells}
-        self.canaries: tuple[int, ...] = self._watched(states)
+        watching = canaries_of(plan, self._stage, pool, np.random.default_rng((seed, stage, 2**32)))
+        self.canaries: tuple[int, ...] = watching[0]
         """Pool indices of the fixed items that are watched and never drawn."""
+        self.unwatched: str = watching[1]
+        """Why there are none; empty when there are some."""
         self._ledger = Ledger(pool, self.canaries)
         self._order = TaskOrder(2 * len(pool.tasks))  # each task's own draws, then those kept back for it
         self._policy = Policy(self.options)
@@ -349,13 +352,6 @@ class Engine:
             because = f"on {figures['judged']} groups drawn evenly, {skill:+.3f} nats per group against the task alone"
             self._note(step, "prediction", self._followed, followed, because)
             self._followed = followed
-
-    def _watched(self, states: dict[str, str]) -> tuple[int, ...]:
-        """Canaries, when some lever may read them."""
-        if not (self._stage.gates or self._stage.controllers or self._stage.monitors):
-            return ()
-        rng = np.random.default_rng((self._seed, self._number, 2**32))
-        return choose_canaries(self._pool, [states[key] for key in self._keys], self.options.canaries, rng)
 
     def _remix(self) -> None:
         """Let the mixture move the weights."""

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from mixwright import catalog
+from mixwright.contracts import Selector
 from mixwright.errors import InputError, unknown_name
 from mixwright.records import Cell, Plan, Stage
 from mixwright.runs import read_plan
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 INDEX = "mixwright_index"
 """Column that carries a row's pool index through the trainer; taken out before reward functions see the row."""
 Slow = Literal["stop", "wrong"]
+SELECTOR = "difficulty"
+"""Of GRPO without a plan."""
 READ = 1024
 """Rows that a digest of the data reads."""
 NUMBER = (float, int, np.integer, np.floating)
@@ -64,7 +68,8 @@ class Steering:
     permute_rewards: bool = False
     """A null for trials: true rewards are permuted inside each group after the engine has seen them."""
     canary_every: int | None = None
-    """Steps between canary passes; 0 turns them off; None: 5, or more, so that they cost at most 3 % of training."""
+    """Steps between canary passes; 0 turns them off; None: 5, or more, so that they cost at most 3 % of training. Without a
+    plan nothing was measured that could be lost, so there are canaries only where a number stands here."""
     columns: Mapping[str, str] = field(default_factory=dict)
     """Our name (id, task, level, answer, options) -> the dataset's column, where they differ; empty leaves it out."""
     replay: str | Path | None = None
@@ -80,7 +85,7 @@ class Steering:
     """Reward of a wrong and of a right answer, summed over reward functions with their weights; over the plan's. None: the
     plan's, and where it says none 0 to 1, or what the first batches show."""
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Keyword arguments of levers by `kind.name`, over the plan's: `{"selectors.difficulty": {"predict": False}}`."""
+    """Keyword arguments of levers by `kind.name`, over the plan's: `{"selectors.difficulty": {"predict": True}}`."""
 
 
 def read_steering(steering: Steering | Mapping[str, Any] | str | Path | bool | None) -> Steering | None:
@@ -183,8 +188,8 @@ def pool_of(dataset: Dataset, steering: Steering, rows: Sequence[int] | None = N
         dataset: map-style.
         steering: which columns to read, and the chance levels of cells, where the plan knows them.
         rows: which rows may be drawn, in pool order; None for all.
-        prompts: whether success is to be predicted from the column `prompt` where a task has no levels; GRPO only, because
-            losses and margins are no success.
+        prompts: whether success may be predicted from the column `prompt` where a task has no levels, if the selector is
+            told to; GRPO only, because losses and margins are no success.
 
     Raises:
         InputError: a column named in `columns` that is not there, or values that cannot be used.
@@ -212,7 +217,7 @@ def pool_of(dataset: Dataset, steering: Steering, rows: Sequence[int] | None = N
     planned = steering.plan.cells if isinstance(steering.plan, Plan) else ()
     cells = [Cell(cell.task, cell.level, cell.examples, cell.chance, "plan") for cell in planned]
     columns_read = [str(i) for i in ids], tasks, _levels(found["level"]), found["answer"], found["options"]
-    shown = _column(dataset, "prompt", rows) if prompts else None
+    shown = _column(dataset, "prompt", rows) if prompts and predicts(steering) else None
     texts = None if shown is None else [text_of(prompt) for prompt in shown]
     pool = make_pool(*columns_read, cells=cells, prompts=texts)
     return replace(pool, content=content_of(dataset))
@@ -269,26 +274,51 @@ def _levels(values: list[Any] | None) -> list[float | None] | None:
         ) from None
 
 
-def default_plan(pool: Pool, objective: str, steps: int, *, kl_penalty: bool = True) -> Plan:
+def predicts(steering: Steering) -> bool:
+    """Whether the selector of the GRPO stage draws by success predicted from prompts. Raises InputError for its options."""
+    stages = steering.plan.stages if isinstance(steering.plan, Plan) else ()
+    stage = next((stage for stage in stages if stage.objective == "grpo"), None)
+    name = SELECTOR if stage is None else stage.selector
+    own = {} if stage is None else stage.options.get(f"selectors.{name}", {})
+    selector: Selector = catalog.create("selectors", name, {**own, **steering.options.get(f"selectors.{name}", {})})
+    return selector.predicts()
+
+
+def default_plan(pool: Pool, objective: str, steps: int, *, kl_penalty: bool = True, canaries: bool = False) -> Plan:
     """Weights by rows, and the levers that need no prior measurement.
 
-    GRPO: all of them; drift only where there is a KL coefficient to move (`kl_penalty`), since without one it showed no
-    effect. On an over-hard pool, on which an unsteered run lost 50 points, this plan lost none, as equal shares of
-    the levels did; without levels it lost 23, and 3 where beta was 0.01; a fifth of the learning rate lost nothing
-    (benchmarks/overhard.py). DPO: displacement, which reads what training shows anyway; its alarms are written down
+    GRPO: the selector and the gate; drift only where there is a KL coefficient to move, since without one it showed no
+    effect; canaries only on request, since without a measurement they raised no alarm in any run, also where half of the
+    success was lost. On an over-hard pool, on which an unsteered run lost 50 points, this plan (with canaries) lost none, as
+    equal shares of the levels did; without levels it lost 23, and 3 where beta was 0.01; a fifth of the learning rate lost
+    nothing (benchmarks/overhard.py). DPO: displacement, which reads what training shows anyway; its alarms are written down
     and change nothing, and no pair is held back. SFT: none. There canaries would keep rows from being learnt before
     anything says that the model can do them, and the KL from the start grows because learning is moving away from it:
     a KL penalty would throttle just that. A plan that was measured may ask for both.
+
+    Args:
+        pool: whose tasks are drawn.
+        objective: sft, dpo or grpo.
+        steps: of the one stage.
+        kl_penalty: whether there is a KL coefficient to move.
+        canaries: whether GRPO holds rows back and watches them, although nobody measured what the model can do.
     """
     counts = np.bincount(pool.task_of, minlength=len(pool.tasks))
     weights = {task: float(count / counts.sum()) for task, count in zip(pool.tasks, counts, strict=True)}
     stage = Stage("training", objective, steps, weights)  # type: ignore[arg-type]
     if objective == "grpo":
         drift = ("drift",) if kl_penalty else ()
-        stage = replace(stage, selector="difficulty", gates=("too_hard",), controllers=drift, monitors=("canary",))
+        monitors = ("canary",) if canaries else ()
+        stage = replace(stage, selector=SELECTOR, gates=("too_hard",), controllers=drift, monitors=monitors)
     if objective == "dpo":
         stage = replace(stage, monitors=("displacement",), options={"engine": {"canaries": 0, "on_alarm": "log"}})
     return Plan("default", (stage,), why={"stages.0.weights": "the share of each task's rows; no plan was given"})
+
+
+def _asks_canaries(steering: Steering) -> bool:
+    """Whether rows are to be watched although there is no plan that was measured."""
+    said = steering.options.get("engine", {}).get("canaries")
+    return bool(steering.canary_every or said or "monitors.canary" in steering.options)
 
 
 def _with_options(plan: Plan, place: int, options: Mapping[str, Mapping[str, Any]]) -> Plan:
@@ -330,7 +360,7 @@ def make_run(
     from mixwright.plan.validate import validate_plan
     from mixwright.steer.engine import Engine
 
-    made = default_plan(pool, objective, max(1, args.max_steps), kl_penalty=beta > 0)
+    made = default_plan(pool, objective, max(1, args.max_steps), kl_penalty=beta > 0, canaries=_asks_canaries(steering))
     plan = steering.plan if isinstance(steering.plan, Plan) else made
     place = stage_of(plan, objective)
     asked = {"engine": {"reward_range": list(steering.reward_range)}} if steering.reward_range is not None else {}

@@ -6,8 +6,9 @@ counted for what they are worth), the current groups included. Of a lucky cell (
 `mixwright/estimates/cell_states.py`) the share E[kappa] / 0.10 of the groups is admitted, so that less evidence of skill
 means fewer groups and never a sudden end. A cell without evidence is admitted and the reason says so. Groups stay seen
 while refused, so a cell whose success rises comes back: one measured at 0 of 256 rollouts (32 items) does after two
-groups of 8 with 4 right each. In tasks without levels prompts are judged by their predicted success, their own earlier
-groups included, once the prediction is shown to work (`steer/predictor.py`).
+groups of 8 with 4 right each. Where the selector predicts success from prompts (off by default), prompts of tasks without
+levels are judged by their predicted success, their own earlier groups included, once the prediction is shown to work
+(`steer/predictor.py`).
 
 Measured (benchmarks/overhard.py, greedy success over everything held out): on over-hard data without levels, at a high
 learning rate, the trainer's own plan ends 29 points over itself without it (20 to 37), mostly by training less: a coin

@@ -11,7 +11,8 @@ task and pass at probability 0.95, 1.4 % at 0.9, 3 % at 0.8. Power: a fall from 
 Measured (benchmarks/overhard.py, passes every 5 steps, greedy success over everything held out): doubling beta on its
 alarms, from 0.01, ends 15 points under not training (6 to 22) where beta alone ends 31 under it (16 to 45). That was
 with items that had been measured as mastered; chosen without a measurement, among rows most of
-which the model cannot do, they raised no alarm in 20 of 20 runs that lost 52 points.
+which the model cannot do, they raised no alarm in 20 of 20 runs that lost 52 points. So unmeasured items are off by default:
+they are watched where a plan names this monitor, or `canary_every` is given without a plan.
 
 Source: backward transfer measured while it can still be stopped; our first runs lost most
     within 40 steps.

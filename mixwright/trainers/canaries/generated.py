@@ -142,7 +142,7 @@ def make_canaries(trainer: Any, run: RunSteering, steering: Steering) -> CanaryP
     if steering.canary_every == 0:
         return None
     items = list(run.engine.canaries)
-    reason = _why_none(trainer) if items else "no stage lever reads them, or the data is too small to hold any back"
+    reason = _why_none(trainer) if items else run.engine.unwatched
     if reason:
         if run.batches == 0:
             run.note(0, "canaries off", reason)

@@ -121,7 +121,7 @@ def make_heldout(
     if every == 0:
         return None
     items = list(run.engine.canaries)
-    reason = _why_none(trainer, prepare, items)
+    reason = _why_none(trainer, prepare, items) if items else run.engine.unwatched
     if reason:
         if run.batches == 0:
             run.note(0, "canaries off", reason)
@@ -134,8 +134,6 @@ def make_heldout(
 
 def _why_none(trainer: Any, prepare: Prepare, items: Sequence[int]) -> str:
     """Why no row can be watched beside this trainer; empty when it can."""
-    if not items:
-        return "no stage lever reads them, or the data is too small to hold any back"
     if trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled:
         return "parameters may be sharded, so one process cannot read rows alone"
     try:
