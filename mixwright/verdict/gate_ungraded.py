@@ -23,7 +23,7 @@ from mixwright.verdict.claims import Cell, Compared, compared, interval
 from mixwright.verdict.evidence import comparisons, decoding_of, lead
 from mixwright.verdict.gate import CellLoss, GateResult, named, of_run
 from mixwright.verdict.gate_asked import GateAsked
-from mixwright.verdict.text import between
+from mixwright.verdict.text import between, change
 
 FAR = 1.0
 """Nats a token by which former answers, or targets, must be shown to have become less likely.
@@ -72,10 +72,10 @@ class _Read:
         parts = []
         if self.rose is not None:
             ends = between(self.rose.low, self.rose.high, "nats")
-            parts.append(f"held-out loss {self.rose.value:+.2g} nats per token {ends}")
+            parts.append(f"held-out loss {change(self.rose.value, 'nats')} nats per token {ends}")
         if self.former is not None:
             ends = between(self.former.low, self.former.high, "nats")
-            parts.append(f"likelihood of its former answers {self.former.change:+.2g} nats a token {ends}")
+            parts.append(f"likelihood of its former answers {change(self.former.change, 'nats')} nats a token {ends}")
         said = "; damaged" if self.lost else ""
         return f"{cell_key(*self.cell)}: {', '.join(parts) or 'not measurable, too few items'}{said}"
 
