@@ -44,7 +44,7 @@ TRAININGS = {
     PLANNED: Training(),
 }
 """How each is trained; the same model is the narrow adapter times 0."""
-WAYS = {"includes": 30, "exact": 20, "loss": 20}
+WAYS = {"includes": 30, "exact": 15, "loss": 15}
 """Ways of judging, and items of a task: a grader that fits, one that fits no answer of the old tasks, and targets alone."""
 REQUESTS = (
     ("I would like an offer for {} chairs.", "SALES|{}|normal"),

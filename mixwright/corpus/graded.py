@@ -66,7 +66,7 @@ def read_graded(
         return Graded(plain, config, tuple(f"corpus: {note}" for note in plain.notes), probe)
     if not left:
         remedy = "Name the answers' column (--column answer=COLUMN) and how they are judged (--grader NAME); what has no "
-        remedy += "answers is compared by `mixwright verdict` without --gate, and trained on by `mixwright run`."
+        remedy += "answers is compared by `mixwright verdict`, and trained on by `mixwright run`."
         raise InputError("rows with answers that can be graded", "; ".join(notes)[:300] or "none", remedy)
     whole = None if len(left) == len(corpus.tasks) else corpus
     return Graded(corpus if whole is None else corpus.select(tasks=left), chosen, tuple(notes), whole=whole)

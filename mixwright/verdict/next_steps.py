@@ -177,7 +177,7 @@ def _keeping(again: str) -> Code:
 
 
 def _of_pair(advice: Advice, again: str, needed: int | None, *, graded: bool) -> Code:
-    if advice == "may replace" and not graded:
+    if advice in ("may replace", "unjudged") and not graded:
         asked = "See whether its answers are right: compare both on examples with answers that can be graded"
         return Code(asked, f"{COMPARE} --gate")
     gated = again if "--gate" in shlex.split(again) else f"{again} --gate"
