@@ -240,6 +240,25 @@ PAIRS = [
     ),
     (pair(word="improves", protected=0, asked=True), "cannot tell", "Cannot tell", "plain"),
     (
+        pair(word="improves", gate="passed", unjudged=("gcd", "lcm"), blind=("lcm",), named=True),
+        "unjudged",
+        "but nothing says what became of lcm, where no answer was right",
+        "plain",
+    ),
+    (
+        pair(right=False, gate="passed", unlike="its own former answers to lcm became far less likely", named=True),
+        "do not ship",
+        "step-500: its own former answers to lcm became far less likely, and no grader",
+        "bad",
+    ),
+    (
+        pair(word="improves", graded=False, asked=True),
+        "unjudged",
+        "is shown to be damaged, and no answer was graded.",
+        "plain",
+    ),
+    (pair(word="worsens", graded=False, asked=True), "unjudged", "no answer was graded.", "plain"),
+    (
         pair(right=False, form="58 of 58 answers look like those of t"),
         "do not ship",
         "step-500: 58 of 58 answers look",

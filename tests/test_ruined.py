@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks._fake_checkpoints import FAKES, NEW, TASKS, write_comparison
-from mixwright.runs import RunFolder, read_measurements, write_measurements
+from mixwright.measure.former import FormerAnswers, former_file
+from mixwright.runs import RunFolder, read_measurements, write_json, write_measurements
 from mixwright.verdict.basis import gate_answer, recommended
 from mixwright.verdict.gate_asked import GateAsked, write_asked
 from mixwright.verdict.stage import render
@@ -64,3 +66,34 @@ def test_a_task_that_nothing_judges_is_no_ship(tmp_path: Path) -> None:
     sentence, code = asked(run, *TASKS[:2], margin=0.15)
     assert (code, sentence.startswith("AFTER may be shipped")) == (0, True)
     assert f"Not judged, since no answer was right before or after: {TASKS[2]}" in sentence
+
+
+def unjudged(path: Path, name: str, seed: int, tasks: Sequence[str]) -> RunFolder:
+    """A made-up comparison in which no answer of these tasks was right before or after."""
+    run = write_comparison(path, name, seed)
+    for when in ("before", "after"):
+        rows = read_measurements(run.measurements(when))
+        zero = [replace(row, value=0.0, low=0.0, high=0.0) if row.task in tasks else row for row in rows]
+        write_measurements(run.measurements(when), zero)
+    return run
+
+
+def test_a_protected_task_that_nothing_judges_is_no_pass(tmp_path: Path) -> None:
+    run = unjudged(tmp_path / "a", "a little better", 5, [TASKS[1]])
+    sentence, code = asked(run, *TASKS[:2], margin=0.15)
+    assert (code, sentence.startswith("Cannot tell")) == (4, True), sentence
+    assert f"nothing says what became of {TASKS[1]}, where no answer was right" in sentence
+    assert asked(run, TASKS[0], TASKS[2], margin=0.15)[1] == 0, "what was not named stops nothing"
+
+
+def test_former_answers_speak_for_a_protected_task_that_nothing_judges_and_for_no_other(tmp_path: Path) -> None:
+    run = unjudged(tmp_path / "a", "a little better", 5, [TASKS[1]])
+    far = [FormerAnswers(task, 30, 300, -0.4, -3.0, -3.5, -2.5) for task in TASKS[:3]]
+    write_json(former_file(run), far)
+    sentence, code = asked(run, *TASKS[:2], margin=0.15)
+    assert code == 3
+    assert f"its own former answers to {TASKS[1]} became far less likely, by 3 nats a token" in sentence
+    assert TASKS[0] not in sentence, "a task whose answers are graded is judged by its grades"
+    near = FormerAnswers(TASKS[1], 30, 300, -0.4, -1.5, -2.1, -0.9)
+    write_json(former_file(run), [near, *far[2:]])
+    assert asked(run, *TASKS[:2], margin=0.15)[1] == 4, "less than a nat a token is not excluded"

@@ -120,11 +120,30 @@ def test_two_checkpoints(name: str, chats: str, call: Call) -> None:
     assert data["settings"]["probe"] == "held_out_loss"
 
 
-def test_the_gate_refuses_before_anything_is_measured(chats: str, call: Call) -> None:
-    code, _, err = call("verdict", "sure", "flat", "--corpus", chats, "--gate")
+@pytest.mark.parametrize(("before", "after", "expected"), [("flat", "sure", 3), ("flat", "flat", 4), ("sure", "flat", 4)])
+def test_the_gate_never_passes_by_loss_alone_and_finds_a_large_rise(
+    before: str, after: str, expected: int, chats: str, call: Call
+) -> None:
+    asked = ("--corpus", chats, "--gate", "--max-new-tokens", "4")
+    code, out, err = call("verdict", before, after, *asked)
+    assert code == expected, out + err
+    assert out.startswith("Do not ship sure: " if expected == 3 else "Cannot tell: "), out
+    assert ("gate: damaged: " in out, "gate: cannot tell: " in out) == (expected == 3, expected == 4)
+    assert "gate: all: held-out loss " in out
+    assert "up to 4 tokens each" in err
+    first = out.splitlines()[0]
+    code, out, err = call("verdict", before, after, *asked, "--measured", "runs/comparison", "--folder", "again")
+    assert (code, out.splitlines()[0]) == (expected, first), err
+    assert "measure before: taken over" in err
+    code, _, err = call("verdict", before, after, *asked, "--beside", "runs/comparison", "--folder", "third")
+    assert (code, "expected answers that can be graded" in err) == (1, True)
+
+
+def test_the_gate_refuses_pairs_before_anything_is_measured(chats: str, call: Call) -> None:
+    write("pairs.jsonl", PAIRS)
+    code, _, err = call("verdict", "sure", "flat", "--corpus", "pairs.jsonl", "--gate", "--no-chat-template")
     assert (code, Path("runs").exists()) == (1, False)
-    assert "expected rows with answers that can be graded" in err
-    assert "`mixwright verdict` without --gate" in err
+    assert "got preference pairs" in err
 
 
 def test_pairs_are_compared_by_preference_with_the_margin_beside_it(chats: str, call: Call) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mixwright.cli.options import Measuring
     from mixwright.measure.stage import MeasureResult
 
-HOW = ("grader", "prompts", "system message", "adapter")
+HOW = ("grader", "probe", "prompts", "system message", "adapter")
 """Settings of how prompts and answers are read; where the rows lie may differ, and their digest may not."""
 CUT = "cut at max_new_tokens, {}"
 """Name of a setting in a comparison's manifest: the share of completions that were cut before, or after."""
@@ -130,9 +130,8 @@ def check_same(earlier: Earlier, ready: Ready) -> None:
     """Whether BEFORE would be measured on the same rows in the same way. Raises InputError, naming what differs."""
     from mixwright.manifest import file_digests
 
-    if not ready.graded:
-        name = "--measured" if earlier.other is None else "--beside"
-        raise InputError(f"answers that can be graded, beside {name}", "none", f"Leave {name} out.")
+    if not ready.graded and earlier.other is not None:
+        raise InputError("answers that can be graded, beside --beside", "none", "Leave --beside out.")
     noted, inputs = earlier.manifest.settings, earlier.manifest.inputs
     out = f"leave {'--measured' if earlier.other is None else '--beside'} out."
     if inputs.get("corpus") != ready.corpus.digest():

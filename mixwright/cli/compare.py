@@ -7,7 +7,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mixwright.cli.beside import CUT, Earlier, check_same, read_before, read_earlier, write_beside
-from mixwright.cli.direct import Ready, Say, asked_again, former_read, measured, other_forms, prepare, rows_of, tell
+from mixwright.cli.direct import (
+    Ready,
+    Say,
+    answered,
+    asked_again,
+    former_read,
+    measured,
+    other_forms,
+    prepare,
+    rows_of,
+    tell,
+)
 from mixwright.cli.options import Measuring
 from mixwright.config import MeasureConfig
 from mixwright.errors import InputError, unknown_name
@@ -22,6 +33,7 @@ if TYPE_CHECKING:
 
     from mixwright.cli.gating import Gating
     from mixwright.corpus import Corpus
+    from mixwright.corpus.graded import Graded
     from mixwright.measure.stage import MeasureResult
     from mixwright.records import Cell, Observation
 
@@ -50,7 +62,7 @@ def compare(
         after: the same, trained further.
         asked: what they are measured on, and how; without `items` what the gate needs.
         folder: where the tables go.
-        gating: what the gate will be asked, which needs answers that can be graded.
+        gating: what the gate will be asked; without graded answers both checkpoints also answer the prompts.
         decoding: how the model will be used.
         beside: an earlier comparison of the same BEFORE, whose measurements are taken over and whose AFTER stands beside.
         before_in: folder in which BEFORE was measured, which is taken over.
@@ -62,31 +74,45 @@ def compare(
     from mixwright.measure.notes import notes_on
 
     _check_folder(folder)
-    earlier = read_earlier(beside, before, folder) if beside is not None else None
-    if before_in is not None and earlier is None:
-        earlier = read_before(before_in, before)
-    graders = {} if earlier is None else earlier.graders
-    rows = rows_of(asked, say, ungraded=not gating.wanted, graders=graders)
+    taken = read_before(before_in, before) if before_in is not None else None
+    earlier = taken if beside is None else read_earlier(beside, before, folder)
+    graders = earlier.graders if earlier is not None else {}
+    rows = _rows(asked, gating, graders, say)
     wanted = _items(rows.corpus, gating.protect, asked.items, gating.share)
-    plain = MeasureConfig(items=wanted, decoding=decoding)
-    measure = plain if rows.probe is None else replace(plain, probes=(rows.probe,))
-    say(f"measure: up to {wanted} items per cell, as far as the corpus has them; {_judged(measure, decoding, asked)}")
+    measure = MeasureConfig(items=wanted, decoding=decoding)
+    measure = measure if rows.probe is None else replace(measure, probes=(rows.probe,))
+    say(f"measure: up to {wanted} items per cell, as far as there are; {_judged(measure, decoding, asked, gating)}")
     ready = prepare((before, after), asked, rows, measure, say, graders=graders)
     found = _both(ready, earlier, say)
-    notes = notes_on(found, ready.corpus, ready.config.measure.max_new_tokens)
-    notes += [] if earlier is not None else other_forms(ready.learners[0], ready, found["before"], asked)
+    notes = notes_on(found, ready.corpus, ready.config.measure.max_new_tokens) if ready.graded else []
+    if earlier is None and ready.graded:
+        notes += other_forms(ready.learners[0], ready, found["before"], asked)
     tell(notes, say)
+    found = answered(ready, found, asked, say) if gating.wanted and not ready.graded else found
     again, former = asked_again(ready, found, say), former_read(ready, found, say)
     write_comparison(folder, ready, after, found, [*ready.notes, *notes], earlier, again, former)
 
 
-def _judged(measure: MeasureConfig, decoding: Decoding, asked: Measuring) -> str:
+def _rows(asked: Measuring, gating: Gating, graders: Mapping[str, str], say: Say) -> Graded:
+    """The rows: ungraded where nothing, or not all that is protected, can be graded. Raises InputError for gated pairs."""
+    needed = [name for cell in gating.protect for name in (cell, cell.rpartition("@")[0])]
+    rows = rows_of(asked, say, ungraded=True, graders=graders, needed=needed)
+    if gating.wanted and rows.probe not in (None, READINGS["loss"].probe):
+        remedy = "Leave --gate out: pairs are compared without it."
+        raise InputError("rows with answers or targets, by which the gate judges a loss", "preference pairs", remedy)
+    return rows
+
+
+def _judged(measure: MeasureConfig, decoding: Decoding, asked: Measuring, gating: Gating) -> str:
     """What is compared, for people, and which options mean nothing then."""
     outcome = outcome_of(measure.probes, decoding) or decoding
     if outcome in GRADED:
         return f"{decoding} decoding is judged"
-    unused = [name for name in asked.given() if name in OF_COMPLETIONS]
-    told = f"no answer can be graded, so {READINGS[outcome].told} is compared, and no completion is written"
+    written = gating.wanted and outcome == "loss"
+    unused = [name for name in asked.given() if name in OF_COMPLETIONS and not (written and name == OF_COMPLETIONS[-1])]
+    unused += ["--margin, which is in points of success"] if gating.margin is not None else []
+    told = f"no answer can be graded, so {READINGS[outcome].told} is compared, and "
+    told += "the form and the likelihood of answers" if written else "no completion is written"
     return told + (f"; nothing is done with {', '.join(unused)}" if unused else "")
 
 
@@ -128,7 +154,7 @@ def write_comparison(
         clear(folder)  # first of all: what is killed half-way must not be judged with an older half
         write_settings(config, folder, ("corpus", "measure", "seed"))
         about = {"checkpoint after": after} | ({"model after": end} if end != after else {})
-        completed = found if ready.graded else {}
+        completed = {name: result for name, result in found.items() if result.completions}
         cut = {CUT.format(when): f"{result.cut:.1%}" for when, result in completed.items()}
         counted = {MOST_ROWS: max(cell.count for cell in cells_measured(ready.corpus))}
         speed = {PACE: float(f"{2 * found['after'].pace:.2g}")} if found["after"].pace else {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
@@ -55,6 +55,7 @@ def rows_of(
     ungraded: bool = False,
     rehearse: str | None = None,
     graders: Mapping[str, str] | None = None,
+    needed: Collection[str] = (),
 ) -> Graded:
     """The rows of --corpus and --eval with a grader for each task, and how they were read; says what was taken and why.
 
@@ -64,6 +65,7 @@ def rows_of(
         ungraded: rows of which nothing can be graded are taken, too.
         rehearse: rows of what the model can do already.
         graders: of tasks that an earlier measuring judged, where nobody names others.
+        needed: tasks that must not be left out, as `read_graded` takes them.
 
     Raises:
         InputError: they cannot be read, or nothing of them can be graded.
@@ -84,7 +86,7 @@ def rows_of(
         grader=everywhere or "exact",
         graders=single,
     )
-    found = read_graded(config, named=everywhere is not None, ungraded=ungraded)
+    found = read_graded(config, named=everywhere is not None, ungraded=ungraded, needed=needed)
     for note in found.notes:
         say(note)
     if found.probe is None:
@@ -238,12 +240,32 @@ def former_read(ready: Ready, found: Mapping[str, MeasureResult], say: Say) -> l
     """How probable BEFORE's answers are to AFTER; empty where none are written, kept with their tokens, or read alike."""
     from mixwright.measure.former import former_answers, rows_to_read, same_tokens
     from mixwright.measure.passes import Passes
+    from mixwright.measure.written import to_answer
 
-    rows = rows_to_read(found["before"].completions) if ready.graded else []
+    rows = rows_to_read(found["before"].completions)
     if not rows or not same_tokens(*ready.learners):
         return []
     say(f"former answers: {len(rows):,} answers of BEFORE are read by AFTER, in one pass without writing any")
-    return former_answers(Passes(ready.learners[1], None, ready.config.measure, ready.corpus), rows)
+    chosen = None if ready.graded else to_answer(ready.learners, ready.corpus, ready.config.measure, 0)
+    return former_answers(Passes(ready.learners[1], None, ready.config.measure, ready.corpus, chosen=chosen), rows)
+
+
+def answered(ready: Ready, found: Mapping[str, MeasureResult], asked: Measuring, say: Say) -> dict[str, MeasureResult]:
+    """Both measurings with a greedy answer to every item, where none are graded and the gate looks at their form."""
+    from mixwright.measure.written import ROOM, to_answer, write_answers
+
+    room = asked.max_new_tokens or ROOM
+    items = to_answer(ready.learners, ready.corpus, ready.config.measure, room)
+    say(
+        f"answers: {len(items):,} prompts are answered by both, up to {room:,} tokens each; another length: --max-new-tokens"
+    )
+    made = {}
+    for (when, result), learner in zip(found.items(), ready.learners, strict=True):
+        rows = result.completions or write_answers(learner, items, room, ready.config.seed)
+        short = frozenset(row["example"] for row in rows if row["cut"])
+        made[when] = replace(result, completions=rows, rollouts=len(rows), cut_examples=short)
+        made[when] = replace(made[when], cut=len(short) / max(len(rows), 1))
+    return made
 
 
 def other_forms(learner: Learner, ready: Ready, found: MeasureResult, asked: Measuring) -> list[Observation]:

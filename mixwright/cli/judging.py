@@ -60,13 +60,13 @@ def judge(
 def _gated(run: RunFolder, gating: Gating, *, full: bool) -> int:
     """Ask the gate, write the page and print its first screen and the gate's lines; the gate's exit code."""
     from mixwright.verdict.basis import gate_answer
-    from mixwright.verdict.gate import of_run
     from mixwright.verdict.gate_asked import GateAsked, write_asked
+    from mixwright.verdict.gate_ungraded import gate_of
     from mixwright.verdict.gate_words import lines
     from mixwright.verdict.stage import render
 
     question = GateAsked(tuple(gating.protect), gating.each, gating.share)
-    result = of_run(run, question)  # first: a name that is not there is refused before the page
+    result = gate_of(run, question)  # first: a name that is not there is refused before the page
     write_asked(run, question)
     result = gate_answer(run) or result
     conclude(run, render(run), full=full, without=("gate",))

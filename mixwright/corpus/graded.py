@@ -6,7 +6,7 @@ Where nothing can be graded, two checkpoints can still be compared by what their
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,7 +36,9 @@ class Graded:
     """All rows, those of tasks that cannot be graded among them; None where `corpus` has them all."""
 
 
-def read_graded(config: CorpusConfig, *, named: bool, base: Path = Path(), ungraded: bool = False) -> Graded:
+def read_graded(
+    config: CorpusConfig, *, named: bool, base: Path = Path(), ungraded: bool = False, needed: Collection[str] = ()
+) -> Graded:
     """The corpus with a grader for each task; a task that none is proposed for is left out, and said.
 
     Args:
@@ -45,11 +47,12 @@ def read_graded(config: CorpusConfig, *, named: bool, base: Path = Path(), ungra
             look like.
         base: folder that relative paths start from.
         ungraded: rows of which nothing can be graded are taken, too, if all of them are pairs or have targets.
+        needed: tasks that must not be left out: where one of them cannot be graded, no task is, if `ungraded`.
 
     Raises:
         InputError: as `read_corpus` does, or when nothing of it can be graded.
     """
-    corpus = read_corpus(config, base=base)
+    corpus = plain = read_corpus(config, base=base)
     found, notes = ({}, []) if named else _proposed(corpus, config)
     graders = dict(config.graders) | {task: grader for task, grader in found.items() if grader is not None}
     chosen = replace(config, graders=graders)
@@ -57,12 +60,13 @@ def read_graded(config: CorpusConfig, *, named: bool, base: Path = Path(), ungra
         corpus = read_corpus(chosen, base=base)  # again: where a task has a grader, its targets are answers
     notes = [*(f"corpus: {note}" for note in corpus.notes), *notes]
     left = [task for task in corpus.tasks if found.get(task, "") is not None]
-    probe = _probe(corpus) if ungraded and not left else None
+    lacking = [task for task in needed if task in plain.tasks and task not in left]
+    probe = _probe(plain) if ungraded and (lacking or not left) else None
     if probe is not None:
-        return Graded(corpus, chosen, tuple(f"corpus: {note}" for note in corpus.notes), probe)
+        return Graded(plain, config, tuple(f"corpus: {note}" for note in plain.notes), probe)
     if not left:
         remedy = "Name the answers' column (--column answer=COLUMN) and how they are judged (--grader NAME); what has no "
-        remedy += "answers is compared by `mixwright verdict` without --gate, and trained on by `mixwright run`."
+        remedy += "answers is compared by `mixwright verdict`, and trained on by `mixwright run`."
         raise InputError("rows with answers that can be graded", "; ".join(notes)[:300] or "none", remedy)
     whole = None if len(left) == len(corpus.tasks) else corpus
     return Graded(corpus if whole is None else corpus.select(tasks=left), chosen, tuple(notes), whole=whole)

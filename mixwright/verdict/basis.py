@@ -11,7 +11,7 @@ from typing import Any
 
 from mixwright.estimates.cell_states import FEWEST_ITEMS
 from mixwright.estimates.judgement import FEWEST_SEEDS, MARGIN, change_word
-from mixwright.estimates.outcome import change
+from mixwright.estimates.outcome import Change, change
 from mixwright.estimates.power import seeds_for
 from mixwright.estimates.readings import GRADED, READINGS, Outcome
 from mixwright.measure.notes import CUT
@@ -22,9 +22,10 @@ from mixwright.verdict.answer_forms import form_changes_of, grouped
 from mixwright.verdict.arm_words import differences
 from mixwright.verdict.claims import cut, every_claim, unjudged
 from mixwright.verdict.evidence import Sides, arms, comparisons, decoding_of, ends, lead, rows_of, trial_of
-from mixwright.verdict.gate import GateResult, check_mastered, of_run
+from mixwright.verdict.gate import GateResult, check_mastered
 from mixwright.verdict.gate import Outcome as GateOutcome
 from mixwright.verdict.gate_asked import asked_of
+from mixwright.verdict.gate_ungraded import far_former, gate_of, unlikely_told
 from mixwright.verdict.gate_words import damage_told
 from mixwright.verdict.pair_advice import PairSeen
 from mixwright.verdict.recommendation import EQUAL, UNIFORM, Contrast, Recommendation, TrialSeen, recommend
@@ -73,7 +74,7 @@ def _trial(run: RunFolder, result: TrialResult) -> TrialSeen:
     lever = judgement.arm if judgement else ""
     rows, noted = rows_of(run), _settings(run)
     steps, asked = _whole(noted, "steps"), asked_of(run)
-    gate = of_run(run, asked) if asked is not None and known.get(lead(run)) else None
+    gate = gate_of(run, asked) if asked is not None and known.get(lead(run)) else None
     items = max((effect.items for effect in result.effects), default=0)
     return TrialSeen(
         seeds=len(result.seeds),
@@ -160,16 +161,17 @@ def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
     moved = change(*sides, decoding=decoding)
     if moved is None:
         return None
-    gate, asked = None, asked_of(run)
-    if decoding in ("greedy", "sampled"):
-        gate = check_mastered(*sides, decoding=decoding) if asked is None else of_run(run, asked)
+    asked, blind = asked_of(run), unjudged(sides, decoding)
+    gate = gate_of(run, asked) if asked is not None else None
+    if decoding in ("greedy", "sampled") and asked is None:
+        gate = check_mastered(*sides, decoding=decoding)
     named, damaged = gate is not None and gate.named, _damaged(every_claim(run))
+    damaged = () if gate is not None and gate.read else damaged  # of a loss the gate says how large a rise is damage
+    tasks = {cell.task for cell in gate.cells} if gate is not None and named else None
     own = {(cell.task, cell.level, cell.whole) for cell in (*gate.cells, *gate.whole)} if gate and named else set()
     others = tuple(claim for claim in damaged if named and (claim.task, claim.level, claim.whole) not in own)
-    size, cells = moved.success.detectable(), Counter(item[:2] for item in moved.items)
-    aim = MARGIN if size > MARGIN else max(abs(moved.success.value), 0.01)
-    more = math.ceil(len(moved.items) / len(cells) * (size / aim) ** 2) if math.isfinite(size) else None
-    more = None if more is None else max(more, FEWEST_ITEMS)  # one item shows no spread, and fewer are never judged
+    cells = Counter(item[:2] for item in moved.items)
+    size, aim, more = _seen_with(moved.success.detectable(), moved, len(cells))
     needed = (gate.needed if gate else None) or more
     return PairSeen(
         right=decoding not in GRADED or any_right([sides]),
@@ -196,10 +198,20 @@ def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
         asked=asked is not None,
         named=named,
         others=others,
-        unjudged=unjudged(sides, decoding),
-        because=damage_told(gate) if gate else "",
-        form=_form_told(run, {cell.task for cell in gate.cells} if gate is not None and named else None),
+        unjudged=blind,
+        blind=tuple(task for task in blind if task in (tasks or ())),
+        unlike=unlikely_told(far_former(run, tasks & set(blind))) if tasks else "",
+        because=(gate.why or damage_told(gate)) if gate else "",
+        form=_form_told(run, tasks),
     )
+
+
+def _seen_with(size: float, moved: Change, cells: int) -> tuple[float, float, int | None]:
+    """The change that these items would show, the one that matters, and items per cell that would show it."""
+    aim = MARGIN if size > MARGIN else max(abs(moved.success.value), 0.01)
+    more = math.ceil(len(moved.items) / cells * (size / aim) ** 2) if math.isfinite(size) else None
+    more = None if more is None else max(more, FEWEST_ITEMS)  # one item shows no spread, and fewer are never judged
+    return size, aim, more
 
 
 def _form_told(run: RunFolder, tasks: Collection[str] | None) -> str:
@@ -220,12 +232,12 @@ def gate_answer(run: RunFolder) -> GateResult | None:
     It never contradicts the page's first sentence, which rests on all that was measured.
 
     Raises:
-        InputError: as `of_run` does.
+        InputError: as `gate_of` does.
     """
     asked = asked_of(run)
     if asked is None:
         return None
-    result, (found, seen) = of_run(run, asked), recommended(run)
+    result, (found, seen) = gate_of(run, asked), recommended(run)
     if found is None:
         return result
     outcome = result.outcome if found.advice not in AGAINST else "damaged"

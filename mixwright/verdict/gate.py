@@ -124,6 +124,10 @@ class GateResult:
     """Largest loss of one cell that such a gate would pass in more than one of twenty cases; None where it would none."""
     because: str = ""
     """What the page says, where that and not the protected cells decided."""
+    read: tuple[str, ...] = ()
+    """Where no answer was graded, what was read of each protected cell, a line each."""
+    why: str = ""
+    """Where no answer was graded, what is damaged."""
 
     @property
     def asked(self) -> float:
@@ -273,7 +277,7 @@ def of_run(run: RunFolder, asked: GateAsked) -> GateResult:
     if sides is None:
         got, remedy = "none", "Run the trial, or compare two checkpoints, first."
         raise InputError("measurements before and after", got, remedy, file=run.path)
-    if decoding not in ("greedy", "sampled"):
+    if decoding not in ("greedy", "sampled"):  # held-out loss is judged by `gate_ungraded`
         remedy = "Give the gate a corpus with answers that a grader can judge."
         raise InputError(
             "graded answers, by which the gate judges a loss", f"a run of {decoding} alone", remedy, file=run.path

@@ -18,6 +18,9 @@ def lines(result: GateResult, cannot_tell: Literal["fail", "warn"] = "fail") -> 
     told = [*excludable(result), *cells_told(result), *_small(result)]
     if result.because:
         told.insert(0, result.because)
+    if result.read:
+        said = result.why or "no answer was graded, so that no loss can be excluded"
+        return [f"{result.outcome}: {said}", *told]
     if result.dependence is not None and result.dependence.high < 0:
         found = result.dependence
         told.append(
@@ -92,6 +95,8 @@ def damage_told(result: GateResult) -> str:
 
 def cells_told(result: GateResult) -> list[str]:
     """What became of every protected cell, and of those that nobody protected and that fell."""
+    if result.read:
+        return list(result.read)
     return [*(_cell(cell) for cell in (*result.cells, *result.whole)), *_others(result)]
 
 

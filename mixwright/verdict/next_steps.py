@@ -180,7 +180,7 @@ def _keeping(again: str) -> Code:
 def _of_pair(advice: Advice, again: str, seen: PairSeen) -> Code:
     needed, minutes = seen.needed, math.ceil((seen.needed or 0) * seen.cells * seen.pace / 60)
     price = f", about {count(minutes, 'minute')} at the speed of this comparison" if minutes else ""
-    if advice == "may replace" and not seen.graded:
+    if advice in ("may replace", "unjudged") and not seen.graded:
         asked = "See whether its answers are right: compare both on examples with answers that can be graded"
         return Code(asked, f"{COMPARE} --gate")
     gated = again if "--gate" in shlex.split(again) else f"{again} --gate"

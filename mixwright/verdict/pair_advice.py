@@ -72,6 +72,10 @@ class PairSeen:
     """Tasks of which no answer was right on either side, so that nothing says whether they were lost."""
     form: str = ""
     """Which tasks' answers went over to the form of another task's; empty where none did."""
+    unlike: str = ""
+    """What is said of protected tasks that nothing graded and whose former answers became far less likely, or nothing."""
+    blind: tuple[str, ...] = ()
+    """Protected tasks that the user named and of which no answer was right on either side."""
     because: str = ""
     """Which protected cells the gate calls damaged, and by what."""
 
@@ -82,13 +86,20 @@ def _would_ship(seen: PairSeen) -> bool:
     return seen.graded and (seen.gate == "passed" or free)
 
 
+def _worse(seen: PairSeen) -> bool:
+    """Whether the whole outcome got worse, where nobody said what matters; of a loss that is gated its size decides."""
+    return not (seen.named or (seen.asked and not seen.graded)) and seen.word in ("worsens", "less dependent", "commonest")
+
+
 PAIR: tuple[tuple[Advice, Callable[[PairSeen], bool]], ...] = (
     ("do not ship", lambda seen: bool(seen.form)),
+    ("do not ship", lambda seen: bool(seen.unlike)),
     ("check the grader", lambda seen: not seen.right),
     ("none right", lambda seen: not seen.answered),
     ("do not ship", lambda seen: bool(seen.damaged) or seen.gate == "damaged"),
-    ("do not ship", lambda seen: not seen.named and seen.word in ("worsens", "less dependent", "commonest")),
-    ("unjudged", lambda seen: bool(seen.unjudged) and not seen.named and _would_ship(seen)),
+    ("do not ship", _worse),
+    ("unjudged", lambda seen: bool(seen.blind if seen.named else seen.unjudged) and _would_ship(seen)),
+    ("unjudged", lambda seen: seen.asked and not seen.graded),
     ("ship", lambda seen: not seen.unjudged and seen.word == "improves" and _would_ship(seen)),
     ("may replace", lambda seen: seen.gate == "passed" or (seen.word == "improves" and not seen.graded)),
     ("no gain", lambda seen: seen.word == "no change" and not seen.graded),
@@ -113,8 +124,8 @@ def pair_told(advice: Advice, seen: PairSeen) -> str:
     what = "named" if seen.named else "mastered"
     if advice == "do not ship":
         why = f"{are(lost)} damaged" if lost else seen.because or f"what was {what} is damaged"
-        if seen.form:
-            why = seen.form
+        if seen.form or seen.unlike:
+            why = seen.form or f"{seen.unlike}, and no grader that was named or chosen judges the new ones"
         elif not lost and seen.gate != "damaged":
             why = less
         return f"Do not ship {name}: {why}."
@@ -127,8 +138,10 @@ def pair_told(advice: Advice, seen: PairSeen) -> str:
     if seen.named and seen.unjudged:
         safe += f". Not judged, since no answer was right before or after: {listed(list(seen.unjudged))}"
     told = {
-        "unjudged": f"Cannot tell: {moved}, but nothing says what became of {listed(list(seen.unjudged))}, where no answer "
-        "was right before or after; check the grader.",
+        "unjudged": f"Cannot tell: {moved}, but nothing says what became of {listed(list(seen.blind or seen.unjudged))}, "
+        "where no answer was right before or after; check the grader."
+        if seen.graded
+        else f"Cannot tell: {moved}; nothing that needs no grader is shown to be damaged, and no answer was graded.",
         "check the grader": "Cannot tell: no answer was right before or after; check the grader.",
         "none right": NONE_RIGHT,
         "ship": f"Ship {name}: {moved}, and {safe}.",

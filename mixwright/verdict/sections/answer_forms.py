@@ -45,6 +45,7 @@ class AnswerForms(Section):
     """Tasks that went over to another task's form, other faults, and every reported feature."""
 
     ORDER: ClassVar[int] = 1
+    UNGRADED: ClassVar[bool] = True
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Nothing without completions before and after."""

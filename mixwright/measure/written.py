@@ -1,0 +1,56 @@
+"""Greedy answers to held-out prompts that no grader judges: what a gate without graded answers compares.
+
+Rows of prompts and targets are measured by their loss, which says nothing of what the model writes. For the gate both
+checkpoints answer the prompts, too, and the answers are kept without a score.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from mixwright.measure.passes import Passes
+from mixwright.records import Example, plain
+
+if TYPE_CHECKING:
+    from mixwright.config import MeasureConfig
+    from mixwright.corpus import Corpus
+    from mixwright.learner.learner import Learner
+
+ROOM = 64
+"""Tokens of an answer, where no length was asked for: its form shows at its beginning."""
+
+
+def to_answer(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig, room: int) -> tuple[Example, ...]:
+    """The items whose targets are read, at most `config.items` of each cell, as far as an answer fits into the contexts.
+
+    Args:
+        learners: all of them answer the same items.
+        corpus: its held-out rows are taken, all of them where there are none.
+        config: how many items.
+        room: tokens of an answer.
+    """
+    picked = Passes(learners[0], None, config, corpus).picked(lambda example: example.target is not None)
+    limits = [(one, one.context) for one in learners if one.context]
+    return tuple(item for item in picked if all(len(one.encode(item.prompt)) + room <= most for one, most in limits))
+
+
+def write_answers(learner: Learner, items: Sequence[Example], room: int, seed: int) -> tuple[dict[str, Any], ...]:
+    """One greedy answer per item, as `MeasureResult.completions` holds them, the target as its answer and no score."""
+    made = learner.sample([item.prompt for item in items], count=1, temperature=0, max_new_tokens=room, seed=seed)
+    return tuple(
+        {
+            "example": item.id,
+            "task": item.task,
+            "level": item.level,
+            "prompt": plain(item.prompt),
+            "answer": plain(item.target),
+            "completion": best.text,
+            "score": None,
+            "cut": not best.finished,
+            "tokens": list(best.token_ids),
+            "logprob": math.fsum(best.logprobs),
+        }
+        for item, (best,) in zip(items, made, strict=True)
+    )
