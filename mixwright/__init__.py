@@ -91,6 +91,7 @@ PUBLIC = (
     "mixwright.mine.crossover",
     # parts of stages that benchmarks measure on their own
     "mixwright.measure.bursts",
+    "mixwright.measure.former",
     "mixwright.measure.gradient_sketch",
     "mixwright.measure.probes.formats",
     "mixwright.measure.row_losses",
