@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from mixwright.cli.beside import CUT, Earlier, check_same, read_before, read_earlier, write_beside
 from mixwright.cli.direct import Ready, Say, asked_again, former_read, measured, other_forms, prepare, rows_of, tell
+from mixwright.cli.gold_answers import GOLD, has_gold
 from mixwright.cli.options import Measuring
 from mixwright.config import MeasureConfig
 from mixwright.errors import InputError, unknown_name
@@ -69,6 +70,7 @@ def compare(
     rows = rows_of(asked, say, ungraded=not gating.wanted, graders=graders)
     wanted = _items(rows.corpus, gating.protect, asked.items, gating.share)
     plain = MeasureConfig(items=wanted, decoding=decoding)
+    plain = replace(plain, probes=(*plain.probes, GOLD))
     measure = plain if rows.probe is None else replace(plain, probes=(rows.probe,))
     say(f"measure: up to {wanted} items per cell, as far as the corpus has them; {_judged(measure, decoding, asked)}")
     ready = prepare((before, after), asked, rows, measure, say, graders=graders)
@@ -99,8 +101,18 @@ def _both(ready: Ready, earlier: Earlier | None, say: Say) -> dict[str, MeasureR
         check_same(earlier, ready)
         beside = f", and {earlier.name} stands beside" if earlier.other is not None else ""
         say(f"measure before: taken over from {earlier.folder}{beside}")
-        first = earlier.before
+        first = _with_gold(earlier.before, ready)
     return {"before": first, "after": measured("measure after", end, ready, start=start)}
+
+
+def _with_gold(before: MeasureResult, ready: Ready) -> MeasureResult:
+    """What was taken over, with the gold answers that an earlier measuring did not read."""
+    probes = ready.config.measure.probes
+    if GOLD not in probes or has_gold(before):
+        return before
+    alone = replace(ready.config, measure=replace(ready.config.measure, probes=(GOLD,)))
+    found = measured("read gold answers before", ready.learners[0], replace(ready, config=alone))
+    return replace(before, measurements=(*before.measurements, *found.measurements))
 
 
 def write_comparison(
