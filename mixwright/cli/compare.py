@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from mixwright.cli.beside import CUT, Earlier, check_same, read_before, read_earlier, write_beside
 from mixwright.cli.direct import Ready, Say, asked_again, former_read, measured, other_forms, prepare, rows_of, tell
 from mixwright.cli.gold_answers import GOLD, has_gold
+from mixwright.cli.looks import check_looks, measured_in_looks, planned
 from mixwright.cli.options import Measuring
 from mixwright.config import MeasureConfig
 from mixwright.errors import InputError, unknown_name
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
     from mixwright.cli.gating import Gating
     from mixwright.corpus import Corpus
+    from mixwright.corpus.graded import Graded
+    from mixwright.estimates.looks import Look
     from mixwright.measure.stage import MeasureResult
     from mixwright.records import Cell, Observation
 
@@ -41,7 +44,7 @@ def compare(
     beside: Path | None = None,
     before_in: Path | None = None,
     say: Say,
-) -> None:
+) -> Look | None:
     """Measure both checkpoints on the held-out split (all rows when there is none) and write both tables.
 
     Where nothing can be graded, pairs are compared by preference accuracy, and other rows by the loss on their targets.
@@ -57,29 +60,48 @@ def compare(
         before_in: folder in which BEFORE was measured, which is taken over.
         say: called with what is being done.
 
+    Returns:
+        The look that decided, or the last one; None where all items were measured at once.
+
     Raises:
         InputError: a checkpoint, the corpus or a protected name cannot be used; nothing is written then.
     """
-    from mixwright.measure.notes import notes_on
-
     _check_folder(folder)
-    earlier = read_earlier(beside, before, folder) if beside is not None else None
-    if before_in is not None and earlier is None:
-        earlier = read_before(before_in, before)
+    asked = check_looks(asked, decoding, taken_over=bool(beside or before_in)) if gating.until_decided else asked
+    earlier = _earlier(before, beside, before_in, folder)
     graders = {} if earlier is None else earlier.graders
     rows = rows_of(asked, say, ungraded=not gating.wanted, graders=graders)
     wanted = _items(rows.corpus, gating.protect, asked.items, gating.share)
-    plain = MeasureConfig(items=wanted, decoding=decoding)
-    plain = replace(plain, probes=(*plain.probes, GOLD))
-    measure = plain if rows.probe is None else replace(plain, probes=(rows.probe,))
-    say(f"measure: up to {wanted} items per cell, as far as the corpus has them; {_judged(measure, decoding, asked)}")
+    plan = _looks(rows.corpus, gating, wanted) if gating.until_decided else []
+    measure = _measuring(rows, plan[-1][0] if plan else wanted, decoding)
+    say(f"measure: up to {measure.items} items per cell, as far as the corpus has them; {_judged(measure, decoding, asked)}")
     ready = prepare((before, after), asked, rows, measure, say, graders=graders)
-    found = _both(ready, earlier, say)
-    notes = notes_on(found, ready.corpus, ready.config.measure.max_new_tokens)
-    notes += [] if earlier is not None else other_forms(ready.learners[0], ready, found["before"], asked)
+    in_looks = measured_in_looks(ready, folder, plan, gating.question, say) if plan else None
+    ready, found, look = in_looks or (ready, _both(ready, earlier, say), None)
+    notes = _notes(ready, found, asked, earlier)
     tell(notes, say)
     again, former = asked_again(ready, found, say), former_read(ready, found, say)
     write_comparison(folder, ready, after, found, [*ready.notes, *notes], earlier, again, former)
+    return look
+
+
+def _earlier(before: str, beside: Path | None, before_in: Path | None, folder: RunFolder) -> Earlier | None:
+    """What is taken over of BEFORE; None where it is measured. Raises InputError as reading it does."""
+    if beside is not None:
+        return read_earlier(beside, before, folder)
+    return None if before_in is None else read_before(before_in, before)
+
+
+def _measuring(rows: Graded, items: int, decoding: Decoding) -> MeasureConfig:
+    """Probes and sizes: what is graded with gold answers beside it, or the one probe of what is not graded."""
+    plain = MeasureConfig(items=items, decoding=decoding)
+    return replace(plain, probes=(*plain.probes, GOLD) if rows.probe is None else (rows.probe,))
+
+
+def _looks(rows: Corpus, gating: Gating, wanted: int) -> list[tuple[int, Look]]:
+    """The looks that are planned over the corpus's cells."""
+    cells = cells_measured(rows)
+    return planned(cells, gating.most or wanted * len(cells))
 
 
 def _judged(measure: MeasureConfig, decoding: Decoding, asked: Measuring) -> str:
@@ -113,6 +135,14 @@ def _with_gold(before: MeasureResult, ready: Ready) -> MeasureResult:
     alone = replace(ready.config, measure=replace(ready.config.measure, probes=(GOLD,)))
     found = measured("read gold answers before", ready.learners[0], replace(ready, config=alone))
     return replace(before, measurements=(*before.measurements, *found.measurements))
+
+
+def _notes(ready: Ready, found: Mapping[str, MeasureResult], asked: Measuring, earlier: Earlier | None) -> list[Observation]:
+    """What measuring noted of both; BEFORE is asked in the other form only where it was measured here."""
+    from mixwright.measure.notes import notes_on
+
+    notes = notes_on(found, ready.corpus, ready.config.measure.max_new_tokens)
+    return [*notes, *(() if earlier is not None else other_forms(ready.learners[0], ready, found["before"], asked))]
 
 
 def write_comparison(
