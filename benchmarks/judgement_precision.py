@@ -32,7 +32,7 @@ from mixwright.estimates.adjusted import adjusted
 from mixwright.estimates.crossed import Estimate, crossed
 from mixwright.estimates.intervals import Z, wilson
 from mixwright.estimates.looks import LOOKS, Look
-from mixwright.estimates.outcome import ItemScores
+from mixwright.estimates.outcome import Item, ItemScores
 from mixwright.records import Interval
 from mixwright.verdict.gate import MARGIN, check
 
@@ -258,11 +258,11 @@ def _decided(old: NDArray[np.bool_], new: NDArray[np.bool_]) -> tuple[str, int]:
 
 
 def _asked(old: NDArray[np.bool_], new: NDArray[np.bool_], look: Look | None) -> str:
-    sides = []
+    sides: list[list[ItemScores]] = []
     for values in (old, new):
-        known = {("t", None, f"{place:04}"): float(value) for place, value in enumerate(values)}
+        known: dict[Item, float] = {("t", None, f"{place:04}"): float(value) for place, value in enumerate(values)}
         sides.append([ItemScores({"greedy": known, "greedy.swapped": dict.fromkeys(known, 0.0)})])
-    return check(*sides, [("t", None)], named=True, margin=MARGIN, look=look).outcome
+    return check(sides[0], sides[1], [("t", None)], named=True, margin=MARGIN, look=look).outcome
 
 
 def rows_of(quick: bool) -> list[dict[str, Any]]:

@@ -67,9 +67,9 @@ class KeepingLearner(Learner):
     def _key(self, asked: list[Any]) -> str:
         return hashlib.sha256(json.dumps([self._print, *asked]).encode()).hexdigest()
 
-    def _keep(self, rows: Iterable[Mapping[str, Any]]) -> None:
+    def _keep(self, rows: Iterable[dict[str, Any]]) -> None:
         made = list(rows)
-        self._known.update((row["key"], row) for row in made)
+        self._known |= {row["key"]: row for row in made}
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._path.open("a", encoding="utf-8") as file:
             file.writelines(json.dumps(row) + "\n" for row in made)
