@@ -5,6 +5,10 @@ as six seeds: success and D, in worlds where nothing is better and in those wher
 committed trials through TRL (`results/leave_one_out.json`), thinned to 480 and 240 items, where the widths are those of real
 changes. The earlier formula adds a fixed number of whole squares (`earlier`).
 
+Two ways to more power stand beside it. Greedy success adjusted by a covariate that is read on `MORE` times the items, on the
+same committed trials: they kept no probability of the gold answer, so that eight samples stand for it, with their noise. And
+planned looks of the gate (`looks`) at a quarter, a half, three quarters and all of 800 items, in simulated checkpoints.
+
     python -m benchmarks.judgement_precision [--quick]
 """
 
@@ -24,9 +28,13 @@ from numpy.typing import NDArray
 from benchmarks._fake_learners import majority
 from benchmarks._report import RESULTS, Goal, Result, run
 from mixwright.estimates import crossed as estimates
+from mixwright.estimates.adjusted import adjusted
 from mixwright.estimates.crossed import Estimate, crossed
 from mixwright.estimates.intervals import Z, wilson
+from mixwright.estimates.looks import LOOKS, Look
+from mixwright.estimates.outcome import Item, ItemScores
 from mixwright.records import Interval
+from mixwright.verdict.gate import MARGIN, check
 
 Array = NDArray[np.float64]
 Row = Mapping[str, Any]
@@ -38,6 +46,12 @@ GOLD = majority(0.3)
 GUESS = 0.2 * np.eye(10)[0] + 0.8 * GOLD
 """What is said where an item is not known."""
 ITEMS = (480, 240)
+MORE = 4
+"""How many times the answered items the covariate is read on."""
+LOOKED = 800
+"""Items at the last look, in one cell."""
+LOSSES = {"unharmed, 5 % churned": (0.0, 0.05), "unharmed, 20 % churned": (0.0, 0.2), "lost the margin": (MARGIN, 0.2)}
+"""Loss, and share of the items that change, of a checkpoint that is looked at."""
 OUTCOMES = ("greedy", "sampled", "D of greedy", "D of sampled")
 
 
@@ -181,6 +195,76 @@ def _thinned(
     return {"part": "committed", "items": size, "times": times} | dict(count)
 
 
+def covariate(times: int) -> list[dict[str, Any]]:
+    """Committed trials: width of the adjusted change of greedy success at 480 items over that of the plain one, coverage."""
+    found = json.loads((RESULTS / "leave_one_out.json").read_text(encoding="utf-8"))["rows"]
+    rng, made = np.random.default_rng(10), []
+    for case, against in itertools.product(("refusing", "eight"), ("frozen", "uniform")):
+        own = [row for row in found if row["case"] == case]
+        items = next(row["items"] for row in own if "items" in row)
+        items = json.loads(items) if isinstance(items, str) else items
+        cells = np.unique([str(item[:2]) for item in items], return_inverse=True)[1]
+        rows = [np.flatnonzero(cells == number) for number in range(cells.max() + 1)]
+        sizes = [max(2, round(ITEMS[0] * len(row) / len(items))) for row in rows]
+        tables = [
+            {(row["arm"], row["seed"]): np.array(json.loads(row[name])) for row in own if "arm" in row}
+            for name in ("greedy", "pass@1")
+        ]
+        for arm, seed in tables[0]:
+            if arm in ("frozen", against):
+                continue
+            greedy, drawn = (table[arm, seed] - table[against, seed] for table in tables)
+            true = sum(size * greedy[row].mean() for size, row in zip(sizes, rows, strict=True)) / sum(sizes)
+            for _ in range(times):
+                pick, more = (
+                    np.concatenate([rng.choice(row, many * size) for row, size in zip(rows, sizes, strict=True)])
+                    for many in (1, MORE - 1)
+                )
+                plain = crossed(greedy[pick], cells[pick])
+                one = adjusted(greedy[pick], drawn[pick], cells[pick], drawn[more], cells[more]) or plain
+                made.append(
+                    {"part": "covariate", "case": case, "against": against, "times": 1}
+                    | {"half, now": (one.high - one.low) / 2, "half, earlier": (plain.high - plain.low) / 2}
+                    | {"inside, now": one.low - 1e-9 <= true <= one.high + 1e-9}
+                )
+    return made
+
+
+def looks(times: int) -> list[dict[str, Any]]:
+    """How often the gate passes in planned looks and at all items at once, and how many items it takes."""
+    rng, made = np.random.default_rng(11), []
+    for name, (loss, churn) in LOSSES.items():
+        for _ in range(times):
+            old, draw = rng.random(LOOKED) < 0.7, rng.random(LOOKED)
+            new = np.where(old, draw >= (churn + loss) / 2 / 0.7, draw < (churn - loss) / 2 / 0.3)
+            outcome, items = _decided(old, new)
+            once = _asked(old, new, None)
+            made.append(
+                {"part": "looks", "world": name, "times": 1, "passed": outcome == "passed", "items": items}
+                | {"passed at once": once == "passed"}
+            )
+    return made
+
+
+def _decided(old: NDArray[np.bool_], new: NDArray[np.bool_]) -> tuple[str, int]:
+    """What the gate says at the look that decides, and the items of that look."""
+    outcome, items = "cannot tell", 0
+    for number in range(1, LOOKS + 1):
+        items = LOOKED * number // LOOKS
+        outcome = _asked(old[:items], new[:items], Look(number, items, LOOKED))
+        if outcome != "cannot tell":
+            break
+    return outcome, items
+
+
+def _asked(old: NDArray[np.bool_], new: NDArray[np.bool_], look: Look | None) -> str:
+    sides: list[list[ItemScores]] = []
+    for values in (old, new):
+        known: dict[Item, float] = {("t", None, f"{place:04}"): float(value) for place, value in enumerate(values)}
+        sides.append([ItemScores({"greedy": known, "greedy.swapped": dict.fromkeys(known, 0.0)})])
+    return check(sides[0], sides[1], [("t", None)], named=True, margin=MARGIN, look=look).outcome
+
+
 def rows_of(quick: bool) -> list[dict[str, Any]]:
     """All simulations and the committed trials."""
     made = []
@@ -189,7 +273,7 @@ def rows_of(quick: bool) -> list[dict[str, Any]]:
             for seeds in SEEDS:
                 for samples in (1, SAMPLES):
                     made += simulated(name, size, seeds, samples, 10 if quick else 400)
-    return made + committed(1 if quick else 10)
+    return made + committed(1 if quick else 10) + covariate(1 if quick else 3) + looks(10 if quick else 2000)
 
 
 def share(rows: Sequence[Row], name: str) -> Interval:
@@ -219,6 +303,17 @@ def goals_of(rows: Sequence[Row]) -> list[Goal]:
              narrow.value <= 0.75),
         Goal("coverage of it", kept, ">= 0.93", kept.value >= 0.93),
     ]  # fmt: skip
+    beside = [row for row in rows if row["part"] == "covariate"]
+    for against in ("frozen", "uniform"):
+        part = [row for row in beside if row["against"] == against]
+        narrow, kept = ratio(part), share(part, "inside, now")
+        name = (
+            f"half-width of greedy success at 480 items, adjusted by 8 samples on {MORE} times the items, against {against}"
+        )
+        found.append(Goal(f"{name}, over plain", narrow, "<= 0.85", narrow.value <= 0.85))
+        found.append(Goal(f"coverage of it against {against}", kept, ">= 0.93", kept.value >= 0.93))
+    lost = share([row for row in rows if row.get("world") == "lost the margin"], "passed")
+    found.append(Goal("a loss of the margin passes at one of four looks", lost, "<= 0.025", lost.value <= 0.025))
     for outcome in OUTCOMES:
         own = [row for row in made if row["outcome"] == outcome]
         places = {(row["size"], row["seeds"]) for row in own}
@@ -253,7 +348,12 @@ def figures_of(rows: Sequence[Row]) -> dict[str, Any]:
             "coverage": [share(own, f"inside, {way}").value for way in ways],
             "half-width": [float(np.mean([row[f"half, {way}"] for row in own])) for way in ways],
         }
-    return {"worlds, earlier and now": table, "committed trials, earlier and now": real}
+    looked = {}
+    for world in LOSSES:
+        own = [row for row in rows if row["part"] == "looks" and row["world"] == world]
+        names = ("passed", "passed at once", "items")
+        looked[world] = {name: float(np.mean([row[name] for row in own])) for name in names}
+    return {"worlds, earlier and now": table, "committed trials, earlier and now": real, "looks": looked}
 
 
 def measure(quick: bool) -> Result:
@@ -265,6 +365,8 @@ def measure(quick: bool) -> Result:
         told = f"{found.value:.4f} [{found.low:.4f}, {found.high:.4f}]"
         print(f"{'reached' if goal.reached else 'MISSED':8} {told} {goal.goal:12} {goal.name}")
     figures = figures_of(rows)
+    for name, shown in figures["looks"].items():
+        print(name, {kind: round(value, 4) for kind, value in shown.items()})
     for name, shown in figures["committed trials, earlier and now"].items():
         print(name, {kind: [round(value, 4) for value in pair] for kind, pair in shown.items()})
     settings = {"samples": SAMPLES, "items": ITEMS, "worlds": {name: str(world) for name, world in WORLDS.items()}}

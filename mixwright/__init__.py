@@ -79,12 +79,14 @@ PUBLIC = (
     "mixwright.learner.tiny",
     "mixwright.learner.warmup",
     # statistics; each stands alone
+    "mixwright.estimates.adjusted",
     "mixwright.estimates.cell_states",
     "mixwright.estimates.chance",
     "mixwright.estimates.crossed",
     "mixwright.estimates.dependence",
     "mixwright.estimates.intervals",
     "mixwright.estimates.judgement",
+    "mixwright.estimates.looks",
     "mixwright.estimates.orders",
     "mixwright.estimates.outcome",
     # which end of a score to keep, tried with any trainer

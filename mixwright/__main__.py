@@ -279,16 +279,16 @@ def verdict(
     protect: Annotated[list[str] | None, typer.Option(help="Task or cell; default: what was mastered. Repeatable.")] = None,
     each: Annotated[bool, typer.Option("--each", help="Every protected cell must exclude a loss of 5 points.")] = False,
     margin: Annotated[float | None, typer.Option(metavar="POINTS", help=MARGIN_HELP)] = None,
-    cannot_tell: Annotated[
-        Literal["fail", "warn"], typer.Option(help="Too few items: exit 4, or 0 and a warning. Not measured: 4.")
-    ] = "fail",
+    cannot_tell: Annotated[Literal["fail", "warn"], typer.Option(help="Too few items: exit 4, or 0 and a warning")] = "fail",
+    until_decided: Annotated[bool, typer.Option("--until-decided", help="Four looks, until the gate decides.")] = False,
+    max_items: Annotated[int | None, typer.Option(min=4, help="Items at the last look, over all tasks and levels.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Print all of the page, not only its first screen.")] = False,
 ) -> None:
     """Say what was learnt and what was damaged; write the page."""
     from mixwright.cli.gating import Gating
     from mixwright.cli.judging import judge
 
-    gating = Gating(gate, tuple(protect or ()), each, margin, cannot_tell)
+    gating = Gating(gate, tuple(protect or ()), each, margin, cannot_tell, until_decided, max_items)
     taken = {"beside": beside, "before_in": measured}
     code = judge(before, after, asked, folder, gating, decoding_of(asked.greedy, decoding), **taken, full=full)
     if code:

@@ -19,6 +19,8 @@ from mixwright.cli.direct import (
     rows_of,
     tell,
 )
+from mixwright.cli.gold_answers import GOLD, has_gold
+from mixwright.cli.looks import check_looks, measured_in_looks, planned
 from mixwright.cli.options import Measuring
 from mixwright.config import MeasureConfig
 from mixwright.errors import InputError, unknown_name
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from mixwright.cli.gating import Gating
     from mixwright.corpus import Corpus
     from mixwright.corpus.graded import Graded
+    from mixwright.estimates.looks import Look
     from mixwright.measure.stage import MeasureResult
     from mixwright.records import Cell, Observation
 
@@ -52,7 +55,7 @@ def compare(
     beside: Path | None = None,
     before_in: Path | None = None,
     say: Say,
-) -> None:
+) -> Look | None:
     """Measure both checkpoints on the held-out split (all rows when there is none) and write both tables.
 
     Where nothing can be graded, pairs are compared by preference accuracy, and other rows by the loss on their targets.
@@ -68,29 +71,51 @@ def compare(
         before_in: folder in which BEFORE was measured, which is taken over.
         say: called with what is being done.
 
+    Returns:
+        The look that decided, or the last one; None where all items were measured at once.
+
     Raises:
         InputError: a checkpoint, the corpus or a protected name cannot be used; nothing is written then.
     """
-    from mixwright.measure.notes import notes_on
-
     _check_folder(folder)
-    taken = read_before(before_in, before) if before_in is not None else None
-    earlier = taken if beside is None else read_earlier(beside, before, folder)
-    graders = earlier.graders if earlier is not None else {}
+    asked = check_looks(asked, decoding, taken_over=bool(beside or before_in)) if gating.until_decided else asked
+    earlier = _earlier(before, beside, before_in, folder)
+    graders = {} if earlier is None else earlier.graders
     rows = _rows(asked, gating, graders, say)
     wanted = _items(rows.corpus, gating.protect, asked.items, gating.share)
-    measure = MeasureConfig(items=wanted, decoding=decoding)
-    measure = measure if rows.probe is None else replace(measure, probes=(rows.probe,))
-    say(f"measure: up to {wanted} items per cell, as far as there are; {_judged(measure, decoding, asked, gating)}")
+    plan = _looks(rows, gating, wanted) if gating.until_decided else []
+    measure = _measuring(rows, plan[-1][0] if plan else wanted, decoding)
+    say(f"measure: up to {measure.items} items per cell, as far as there are; {_judged(measure, decoding, asked, gating)}")
     ready = prepare((before, after), asked, rows, measure, say, graders=graders)
-    found = _both(ready, earlier, say)
-    notes = notes_on(found, ready.corpus, ready.config.measure.max_new_tokens) if ready.graded else []
-    if earlier is None and ready.graded:
-        notes += other_forms(ready.learners[0], ready, found["before"], asked)
+    in_looks = measured_in_looks(ready, folder, plan, gating.question, say) if plan else None
+    ready, found, look = in_looks or (ready, _both(ready, earlier, say), None)
+    notes = _notes(ready, found, asked, earlier)
     tell(notes, say)
     found = answered(ready, found, asked, say) if gating.wanted and not ready.graded else found
     again, former = asked_again(ready, found, say), former_read(ready, found, say)
     write_comparison(folder, ready, after, found, [*ready.notes, *notes], earlier, again, former)
+    return look
+
+
+def _earlier(before: str, beside: Path | None, before_in: Path | None, folder: RunFolder) -> Earlier | None:
+    """What is taken over of BEFORE; None where it is measured. Raises InputError as reading it does."""
+    if beside is not None:
+        return read_earlier(beside, before, folder)
+    return None if before_in is None else read_before(before_in, before)
+
+
+def _measuring(rows: Graded, items: int, decoding: Decoding) -> MeasureConfig:
+    """Probes and sizes: what is graded with gold answers beside it, or the one probe of what is not graded."""
+    plain = MeasureConfig(items=items, decoding=decoding)
+    return replace(plain, probes=(*plain.probes, GOLD) if rows.probe is None else (rows.probe,))
+
+
+def _looks(rows: Graded, gating: Gating, wanted: int) -> list[tuple[int, Look]]:
+    """The looks that are planned over the corpus's cells. Raises InputError where nothing can be graded."""
+    if rows.probe is not None:
+        raise InputError("answers that can be graded, beside --until-decided", "none", "Leave --until-decided out.")
+    cells = cells_measured(rows.corpus)
+    return planned(cells, gating.most or wanted * len(cells))
 
 
 def _rows(asked: Measuring, gating: Gating, graders: Mapping[str, str], say: Say) -> Graded:
@@ -125,8 +150,28 @@ def _both(ready: Ready, earlier: Earlier | None, say: Say) -> dict[str, MeasureR
         check_same(earlier, ready)
         beside = f", and {earlier.name} stands beside" if earlier.other is not None else ""
         say(f"measure before: taken over from {earlier.folder}{beside}")
-        first = earlier.before
+        first = _with_gold(earlier.before, ready)
     return {"before": first, "after": measured("measure after", end, ready, start=start)}
+
+
+def _with_gold(before: MeasureResult, ready: Ready) -> MeasureResult:
+    """What was taken over, with the gold answers that an earlier measuring did not read."""
+    probes = ready.config.measure.probes
+    if GOLD not in probes or has_gold(before):
+        return before
+    alone = replace(ready.config, measure=replace(ready.config.measure, probes=(GOLD,)))
+    found = measured("read gold answers before", ready.learners[0], replace(ready, config=alone))
+    return replace(before, measurements=(*before.measurements, *found.measurements))
+
+
+def _notes(ready: Ready, found: Mapping[str, MeasureResult], asked: Measuring, earlier: Earlier | None) -> list[Observation]:
+    """What measuring noted of both; BEFORE is asked in the other form only where it was measured here."""
+    from mixwright.measure.notes import notes_on
+
+    if not ready.graded:
+        return []
+    notes = notes_on(found, ready.corpus, ready.config.measure.max_new_tokens)
+    return [*notes, *(() if earlier is not None else other_forms(ready.learners[0], ready, found["before"], asked))]
 
 
 def write_comparison(

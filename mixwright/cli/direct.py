@@ -9,6 +9,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from mixwright.cli.gold_answers import GOLD, with_gold
 from mixwright.cli.options import Measuring, columns_of, graders_of
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
 from mixwright.errors import InputError, one_line
@@ -136,7 +137,8 @@ def prepare(
     if rows.probe is None:
         rows, notes = _with_graders(learners[0], rows, settled, asked, say, graders or {})
         corpus, length = _with_room(learners, rows.corpus, settled, asked, say)
-        config = replace(config, corpus=rows.config, measure=replace(settled, max_new_tokens=length))
+        settled = with_gold(replace(settled, max_new_tokens=length), corpus, say)
+        config = replace(config, corpus=rows.config, measure=settled)
     form = learners[0].form.told(example.prompt for example in corpus)
     say(f"prompts: {form}")
     return Ready(config, corpus, learners, _noted(config, rows, asked, form), graded=rows.probe is None, notes=tuple(notes))
@@ -284,7 +286,7 @@ def tell(notes: Sequence[Observation], say: Say) -> None:
 
 def measure(model: str, asked: Measuring, folder: Path | None, *, say: Say) -> tuple[Ready, MeasureResult]:
     """Measure one checkpoint; with a folder, keep what a run keeps of it. Raises InputError as `prepare` does."""
-    return measure_rows(model, asked, folder, (), say)
+    return measure_rows(model, asked, folder, (GOLD,), say)
 
 
 def measure_rows(

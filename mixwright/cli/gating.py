@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mixwright.errors import InputError
+from mixwright.verdict.gate_asked import GateAsked
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +24,27 @@ class Gating:
     """Mean loss of the named group, points."""
     cannot_tell: Literal["fail", "warn"] = "fail"
     """What too few items are."""
+    until_decided: bool = False
+    """Whether items are measured in planned looks, until the gate is decided."""
+    most: int | None = None
+    """Items over all cells at the last look; None takes what the gate needs."""
 
     @property
     def share(self) -> float | None:
         """The margin as a share."""
         return None if self.margin is None else self.margin / 100
 
+    @property
+    def question(self) -> GateAsked:
+        """What the gate is asked."""
+        return GateAsked(tuple(self.protect), self.each, self.share)
+
     def check(self) -> None:
         """Raises InputError for options that say nothing without others, or contradict each other."""
+        if self.until_decided and not self.wanted:
+            raise InputError("--gate beside --until-decided", "no --gate", "Add it: looks end when the gate is decided.")
+        if self.most is not None and not self.until_decided:
+            raise InputError("--until-decided beside --max-items", "none", "Add it, or say --items, per task and level.")
         if self.margin is not None:
             if not (self.wanted and self.protect):
                 got = "no --protect" if self.wanted else "no --gate"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from mixwright.cli import output
@@ -9,6 +10,7 @@ from mixwright.cli.concluding import conclude
 from mixwright.cli.gating import Gating
 from mixwright.cli.options import Measuring
 from mixwright.errors import InputError, one_line
+from mixwright.estimates.looks import Look
 from mixwright.estimates.readings import Decoding
 from mixwright.runs import RunFolder
 
@@ -40,32 +42,39 @@ def judge(
     if before_in is not None and (after is None or beside is not None):
         got = "no AFTER" if after is None else "--beside, which takes BEFORE over, too"
         raise InputError("BEFORE AFTER --corpus FILE with --measured", got, "Leave one of them out.")
-    run = RunFolder(folder if after else before)
+    if gating.until_decided and after is None:
+        got = "no AFTER"
+        raise InputError("BEFORE AFTER --corpus FILE with --until-decided", got, "Name both checkpoints, or leave it out.")
+    run, look = RunFolder(folder if after else before), None
     if after:
         from mixwright.cli.compare import compare
 
         if asked.corpus is None:
             raise InputError("--corpus", "nothing", "Name the examples that both checkpoints are measured on.")
-        compare(
+        look = compare(
             before, after, asked, run, gating=gating, decoding=decoding, beside=beside, before_in=before_in, say=output.say
         )
     else:
         asked.check_alone()
     if gating.wanted:
-        return _gated(run, gating, full=full)
+        return _gated(run, gating, look, full=full)
     conclude(run, render(run), full=full)
     return 0
 
 
-def _gated(run: RunFolder, gating: Gating, *, full: bool) -> int:
-    """Ask the gate, write the page and print its first screen and the gate's lines; the gate's exit code."""
+def _gated(run: RunFolder, gating: Gating, look: Look | None, *, full: bool) -> int:
+    """Ask the gate, write the page and print its first screen and the gate's lines; the gate's exit code.
+
+    A folder that was measured in looks is asked as its last look was, whenever it is asked again.
+    """
     from mixwright.verdict.basis import gate_answer
-    from mixwright.verdict.gate_asked import GateAsked, write_asked
+    from mixwright.verdict.gate_asked import asked_of, write_asked
     from mixwright.verdict.gate_ungraded import gate_of
     from mixwright.verdict.gate_words import lines
     from mixwright.verdict.stage import render
 
-    question = GateAsked(tuple(gating.protect), gating.each, gating.share)
+    known = asked_of(run) if look is None else None
+    question = replace(gating.question, look=known.look if known is not None else look)
     result = gate_of(run, question)  # first: a name that is not there is refused before the page
     write_asked(run, question)
     result = gate_answer(run) or result

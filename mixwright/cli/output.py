@@ -6,7 +6,7 @@ import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mixwright.errors import one_line
@@ -26,8 +26,9 @@ HEADS = {
     "success, sampled": "pass@1",
     "chance level": "chance",
     "D, greedy": "greedy.dependence",
+    "gold answer": "gold",
 }
-"""Columns of what was measured -> names of measurements."""
+"""Columns of what was measured -> names of measurements; the last one only where it was read."""
 PAIRS = 3
 """Pairs of rows shown as evidence in a table."""
 
@@ -68,9 +69,11 @@ def out_measurements(rows: Sequence[Measurement], *, as_json: bool, full: bool =
     if as_json:
         out_json({"measurements": rows})
         return
-    lines, shown = _lines(rows)
+    gold = any(row.name == HEADS["gold answer"] for row in rows)
+    heads = {head: name for head, name in HEADS.items() if gold or head != "gold answer"}
+    lines, shown = _lines(rows, heads)
     if lines and not full:
-        out_rows(("task", "level", *HEADS, "items"), lines)
+        out_rows(("task", "level", *heads, "items"), lines)
         if shown < len(rows):
             more = ", ".join(dict.fromkeys(row.probe for row in rows))
             out(f"{len(rows) - shown:,} more numbers of the probes {more}: --full")
@@ -84,18 +87,18 @@ def out_measurements(rows: Sequence[Measurement], *, as_json: bool, full: bool =
     )
 
 
-def _lines(rows: Sequence[Measurement]) -> tuple[list[tuple[object, ...]], int]:
+def _lines(rows: Sequence[Measurement], heads: Mapping[str, str]) -> tuple[list[tuple[object, ...]], int]:
     """A line per task and level with success in it, and how many of the numbers stand there."""
     places: dict[tuple[str, float | None], dict[str, Measurement]] = {}
     for row in rows:
-        if row.probe == "competence":
+        if row.probe == "competence" or row.name == HEADS["gold answer"]:
             places.setdefault((row.task, row.level), {})[row.name] = row
     found, lines = 0, []
     for (task, level), known in sorted(places.items(), key=lambda each: (each[0][0], each[0][1] or -math.inf)):
         if "greedy" not in known:
             continue
         of_task = level is None and sum(place[0] == task for place in places) > 1
-        cells = [_share(known.get(name)) for name in HEADS.values()]
+        cells = [_share(known.get(name)) for name in heads.values()]
         found += sum(map(bool, cells))
         lines.append((task, "all" if of_task else _number(level), *cells, known["greedy"].n))
     return lines, found

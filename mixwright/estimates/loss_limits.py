@@ -62,9 +62,9 @@ class World:
         return np.stack([up, down, 1 - up - down], axis=1)
 
 
-def excludes_cell_loss(change: float, error: float, freedom: float) -> bool:
+def excludes_cell_loss(change: float, error: float, freedom: float, confidence: float = ONE_SIDED) -> bool:
     """Whether a loss of `CELL_LOSS` is excluded by a cell's change, its standard error and degrees of freedom."""
-    return change - t_quantile(freedom, ONE_SIDED) * error > -CELL_LOSS
+    return change - t_quantile(freedom, confidence) * error > -CELL_LOSS
 
 
 @functools.cache

@@ -24,8 +24,11 @@ from mixwright.errors import InputError, unknown_name
 from mixwright.estimates.cell_states import BAND, FEWEST_ITEMS
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.exclusion import CHURN, churn_behind, items_excluding
+from mixwright.estimates.intervals import Z
+from mixwright.estimates.looks import Look
 from mixwright.estimates.loss_limits import (
     CELL_LOSS,
+    ONE_SIDED,
     Z_CELL,
     excludes_cell_loss,
     items_excluding_cell_loss,
@@ -128,6 +131,8 @@ class GateResult:
     """Where no answer was graded, what was read of each protected cell, a line each."""
     why: str = ""
     """Where no answer was graded, what is damaged."""
+    look: Look | None = None
+    """Which of the planned looks this is; None where all items were measured at once."""
 
     @property
     def asked(self) -> float:
@@ -152,6 +157,7 @@ def check(
     items: Collection[Item] | None = None,
     named: bool = False,
     margin: float | None = None,
+    look: Look | None = None,
 ) -> GateResult:
     """Compare the protected cells. Pure.
 
@@ -165,15 +171,18 @@ def check(
         named: the user said what is protected.
         margin: mean loss, a share, by which the cells are judged as one group; none of them may be shown to be damaged, but
             none has to exclude a loss by itself. None asks for `MARGIN`, and for that of each cell.
+        look: which of the planned looks it is. Intervals are those of the look; before the last one the page's words stop
+            nothing that its boundary would not, and a cell whose items will be enough has to exclude its loss already.
     """
     wanted = None if items is None else set(items)
     cells, whole, others = _places(compared((before, after), decoding), protected)
     sizes = tuple(sorted(cell.change.items for cell in cells if cell.change is not None))
     asked = MARGIN if margin is None else margin
-    least = least_items(sizes, asked) if sizes and margin is None and not each else None
+    least = _least(sizes, asked, look) if sizes and margin is None and not each else None
     limit = MARGIN if each else CELL_LOSS if least is not None else None
-    cells = tuple(replace(one, excluded=_excludes((before, after), one, decoding, limit, least or 0)) for one in cells)
+    cells = tuple(replace(one, excluded=_excludes((before, after), one, decoding, limit, least or 0, look)) for one in cells)
     bare = GateResult("cannot tell", None, cells, limit, None, whole, others, named, margin=margin, least=least or 0)
+    bare = replace(bare, look=look)
     if sizes and not each:
         bare = replace(bare, unseen=unseen_loss(sizes, asked, least))
 
@@ -181,8 +190,8 @@ def check(
         known = any(item[:2] == (cell.task, cell.level) for cell in cells if cell.change is not None)
         return known and (wanted is None or item in wanted)
 
-    moved = change(before, after, decoding=decoding, weigh="cells", only=meant)
-    damaged = any(cell.lost for cell in (*cells, *whole)) or (bool(others) and not named)
+    moved = change(before, after, decoding=decoding, weigh="cells", only=meant, added=Z if look is None else look.z())
+    damaged = any(_shown(cell, look) for cell in (*cells, *whole, *(() if named else others)))
     if moved is None or not math.isfinite(moved.success.value):
         return replace(bare, outcome="damaged" if damaged else "cannot tell")
     return _judged(bare, moved, damaged=damaged)
@@ -208,28 +217,51 @@ def _cell(task: str, level: float | None, part: Compared | None) -> CellLoss:
 def _judged(bare: GateResult, whole: Change, *, damaged: bool) -> GateResult:
     """The result with the protected cells' mean change, where some could be compared."""
     mean, depends = whole.success, whole.dependence if math.isfinite(whole.dependence.value) else None
+    if bare.look is not None:
+        mean, depends = bare.look.widened(mean), None if depends is None else bare.look.widened(depends)
     near = mean.low > -bare.asked
     held = depends is None or depends.low > -bare.asked
     safe = near and held and all(cell.change is not None and cell.excluded for cell in bare.cells)
+    safe &= not any(cell.lost for cell in (*bare.cells, *bare.whole, *(() if bare.named else bare.others)))
     damaged |= depends is not None and depends.high < -bare.asked
     damaged |= mean.high < 0 and not near
     outcome: Outcome = "damaged" if damaged else "passed" if safe else "cannot tell"
     needed = None
-    if outcome == "cannot tell" and all(cell.change is not None for cell in bare.cells):
+    early = bare.look is not None and not bare.look.last  # more items follow anyway
+    if outcome == "cannot tell" and not early and all(cell.change is not None for cell in bare.cells):
         needed = _needed(bare, mean)
     return replace(bare, outcome=outcome, mean=mean, dependence=depends, needed=needed)
 
 
-def _excludes(sides: tuple[Side, Side], cell: CellLoss, decoding: Decoding, limit: float | None, least: int) -> bool:
+def _least(sizes: tuple[int, ...], asked: float, look: Look | None) -> int | None:
+    """Items from which on a cell has to exclude a loss by itself: those at the last look, as far as this one has come."""
+    if look is None or look.last:
+        return least_items(sizes, asked)
+    share = look.of / look.number
+    found = least_items(tuple(round(share * size) for size in sizes), asked)
+    return None if found is None else math.floor(found / share)
+
+
+def _shown(cell: CellLoss, look: Look | None) -> bool:
+    """Whether it is shown to be damaged; before the last look success alone shows it, beyond the boundary of that look."""
+    if look is None or look.last:
+        return cell.lost
+    return cell.word == "worsens" and cell.adjusted_p < 1 - look.confidence()
+
+
+def _excludes(
+    sides: tuple[Side, Side], cell: CellLoss, decoding: Decoding, limit: float | None, least: int, look: Look | None
+) -> bool:
     """Whether the cell excludes the limit, of success and of D; true where none holds for it."""
     if limit is None or cell.change is None or cell.change.items < least:
         return True
     if limit != CELL_LOSS:
-        return cell.change.low > -limit
-    place = cell.task, cell.level
-    found = change(*sides, decoding=decoding, only=lambda item: item[:2] == place, added=Z_CELL)
+        return (cell.change if look is None else look.widened(cell.change)).low > -limit
+    place, alpha = (cell.task, cell.level), 1 - ONE_SIDED
+    added, confidence = (Z_CELL, ONE_SIDED) if look is None else (look.z(alpha), look.confidence(alpha))
+    found = change(*sides, decoding=decoding, only=lambda item: item[:2] == place, added=added)
     parts = [part for part in (found.success, found.dependence) if math.isfinite(part.value)] if found else []
-    return all(excludes_cell_loss(part.value, part.error, part.freedom) for part in parts)
+    return all(excludes_cell_loss(part.value, part.error, part.freedom, confidence) for part in parts)
 
 
 def _needed(bare: GateResult, mean: Estimate) -> int:
@@ -241,11 +273,16 @@ def _needed(bare: GateResult, mean: Estimate) -> int:
     return items_for(len(sizes), margin=asked, churn=churn, cell_rule=bare.margin is None)
 
 
-def check_mastered(before: Side, after: Side, *, decoding: Decoding = "greedy", each: bool = False) -> GateResult:
+def check_mastered(
+    before: Side, after: Side, *, decoding: Decoding = "greedy", each: bool = False, look: Look | None = None
+) -> GateResult:
     """The gate over what was mastered before, on the items that did not decide it."""
     rest = {item for scores in before for item in scores.items if not decides(item)}
-    found = check(before, after, mastered(before, decoding), decoding=decoding, each=each, items=rest)
-    return replace(found, small=too_small(before, decoding))
+    found = check(before, after, mastered(before, decoding), decoding=decoding, each=each, items=rest, look=look)
+    small = too_small(before, decoding)
+    if small and look is not None and not look.last and found.outcome == "passed":  # they may be protected at a later look
+        found = replace(found, outcome="cannot tell")
+    return replace(found, small=small)
 
 
 def too_small(before: Side, decoding: Decoding) -> tuple[TooSmall, ...]:
@@ -288,9 +325,9 @@ def of_run(run: RunFolder, asked: GateAsked) -> GateResult:
 def between(sides: tuple[Side, Side], decoding: Decoding, asked: GateAsked) -> GateResult:
     """The gate over two sides; it raises the same for a name as `of_run`."""
     if not asked.protect:
-        return check_mastered(*sides, decoding=decoding, each=asked.each)
+        return check_mastered(*sides, decoding=decoding, each=asked.each, look=asked.look)
     cells = named(sides[0], asked.protect)
-    return check(*sides, cells, decoding=decoding, each=asked.each, named=True, margin=asked.margin)
+    return check(*sides, cells, decoding=decoding, each=asked.each, named=True, margin=asked.margin, look=asked.look)
 
 
 def named(before: Side, names: Sequence[str]) -> list[Cell]:

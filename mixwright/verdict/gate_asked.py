@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from mixwright.estimates.looks import Look
 from mixwright.runs import RunFolder, read_json, write_json
 
 
@@ -18,6 +19,8 @@ class GateAsked:
     """Every protected cell by itself."""
     margin: float | None = None
     """Mean loss, a share, by which what was named is judged as one group."""
+    look: Look | None = None
+    """Which of the planned looks it was asked at; None where all items were measured at once."""
 
 
 def asked_file(run: RunFolder) -> Path:

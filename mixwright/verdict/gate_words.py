@@ -15,7 +15,7 @@ from mixwright.verdict.text import count, p_told, percent, points
 
 def lines(result: GateResult, cannot_tell: Literal["fail", "warn"] = "fail") -> list[str]:
     """Why the gate answered as it did, for people; the first line is the answer."""
-    told = [*excludable(result), *cells_told(result), *_small(result)]
+    told = [*look_told(result), *excludable(result), *cells_told(result), *_small(result)]
     if result.because:
         told.insert(0, result.because)
     if result.read:
@@ -54,6 +54,17 @@ def lines(result: GateResult, cannot_tell: Literal["fail", "warn"] = "fail") -> 
     if result.needed is not None:
         more = f"; about {result.needed:,} items per cell would be enough to pass, if nothing was lost (--items)"
     return [f"cannot tell: {about}{more}", *told, *_warned(result, cannot_tell)]
+
+
+def look_told(result: GateResult) -> list[str]:
+    """At which of the planned looks this was decided, and what its interval is; nothing where there were none."""
+    look = result.look
+    if look is None:
+        return []
+    decided = "decided" if result.outcome != "cannot tell" else "not decided"
+    return [
+        f"{decided} at {look.told}; the mean's interval is that of this look, {look.z():.2f} standard errors to each side"
+    ]
 
 
 def excludable(result: GateResult) -> list[str]:

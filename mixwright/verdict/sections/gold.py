@@ -14,12 +14,14 @@ from typing import ClassVar
 import numpy as np
 
 from mixwright.contracts import Section
+from mixwright.errors import some
 from mixwright.estimates.adjusted import GOLD, adjusted_change
-from mixwright.estimates.outcome import change, mean_score, read_alone
+from mixwright.estimates.outcome import change, mean_score, shared_items
 from mixwright.runs import RunFolder
 from mixwright.verdict.arm_words import with_interval
 from mixwright.verdict.blocks import Block, Paragraph, Table
 from mixwright.verdict.evidence import Sides, comparisons, decoding_of, lead
+from mixwright.verdict.gold_change import gold_change, read_tasks
 from mixwright.verdict.text import NONE, percent
 
 MEANT = (
@@ -38,22 +40,27 @@ class GoldSection(Section):
     def blocks(self, run: RunFolder) -> list[Block]:
         """Nothing where it was not read on both sides."""
         sides = comparisons(run).get(lead(run))
-        known = sides is not None and all(scores.scores.get(GOLD) for side in sides for scores in side)
-        if sides is None or not known:
+        tasks = read_tasks(sides) if sides is not None else []
+        if sides is None or not tasks:
             return []
-        tasks = sorted({item[0] for item in sides[0][0].scores[GOLD]})
         groups = [(task, [task]) for task in tasks] + ([("all of these", tasks)] if len(tasks) > 1 else [])
         rows = [row for name, own in groups if (row := _row(name, own, sides, decoding_of(run) == "greedy"))]
         columns = ("task", "items read", "before", "after", "change", "success, plain", "success, adjusted")
-        return [Paragraph(MEANT), Table("Probability of the gold answer", columns, rows, (1, 2, 3))] if rows else []
+        table = Table("Probability of the gold answer", columns, rows, (1, 2, 3))
+        return [Paragraph(MEANT + _left_out(tasks, sides)), table] if rows else []
+
+
+def _left_out(tasks: list[str], sides: Sides) -> str:
+    """Tasks that were answered and not read, and why."""
+    others = sorted({item[0] for item in shared_items(*sides)} - set(tasks))
+    return f" Not read of {some(others)}: their graders accept more than one string." if others else ""
 
 
 def _row(name: str, tasks: list[str], sides: Sides, greedy: bool) -> tuple[str, ...] | None:
-    before, after = ([read_alone(scores, "gold") for scores in side] for side in sides)
-    moved = change(before, after, decoding="gold", weigh="items", only=lambda item: item[0] in tasks)
+    moved = gold_change(sides, tasks)
     if moved is None:
         return None
-    means = [float(np.mean([mean_score(one, GOLD, moved.items, by="items") for one in side])) for side in (before, after)]
+    means = [float(np.mean([mean_score(one, GOLD, moved.items, by="items") for one in side])) for side in sides]
     plain = change(*sides, decoding="greedy", weigh="items", only=lambda item: item[0] in tasks) if greedy else None
     single = plain is not None and len(sides[0]) == 1
     found = adjusted_change(sides[0][0], sides[1][0], plain.items) if plain is not None and single else None

@@ -25,6 +25,7 @@ from mixwright.verdict.basis import recommended
 from mixwright.verdict.blocks import Block, Fact, Headline, Paragraph, Terms
 from mixwright.verdict.claims import NO_ANSWER, cells_first, claims_of, interval
 from mixwright.verdict.evidence import comparisons, decoding_of, lead, plan_of, trial_of
+from mixwright.verdict.gold_change import gold_fact
 from mixwright.verdict.next_steps import steps_of
 from mixwright.verdict.pair_advice import PairSeen
 from mixwright.verdict.recommendation import Recommendation, TrialSeen
@@ -167,13 +168,12 @@ def _parts(run: RunFolder, whole: Change) -> list[Fact]:
     parts = zip(PARTS, (whole.success, whole.swapped, whole.dependence), strict=True)
     every = [*parts, ("change of sampled success", whole.sampled)]
     facts = [_changed(name, part, whole.outcome) for name, part in every if part is not None]
-    before, after = comparisons(run)[lead(run)]
-    if whole.outcome == "greedy" and len(before) == 1:
-        column, items = READINGS["greedy"].column, whole.items
-        moved = after[0].column(column, items) - before[0].column(column, items)
-        counted = f"{(moved > 0).sum():,} gained, {(moved < 0).sum():,} lost of {len(items):,}"
+    sides = comparisons(run)[lead(run)]
+    if whole.outcome == "greedy" and len(sides[0]) == 1:
+        old, new = (side[0].column(READINGS["greedy"].column, whole.items) for side in sides)
+        counted = f"{(new > old).sum():,} gained, {(new < old).sum():,} lost of {len(old):,}"
         facts[0] = replace(facts[0], note=f"{facts[0].note}; {counted}")
-    return facts
+    return [*facts, *gold_fact(sides)]
 
 
 def _ungraded(run: RunFolder, whole: Change) -> list[Fact]:

@@ -1,0 +1,88 @@
+"""Two checkpoints measured in planned looks, until the gate is decided: `verdict --gate --until-decided --max-items N`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from mixwright.cli.direct import Ready, Say, measured
+from mixwright.cli.options import Measuring
+from mixwright.errors import InputError, one_line
+from mixwright.estimates.looks import LOOKS, Look
+from mixwright.estimates.outcome import item_scores
+from mixwright.verdict.gate import between
+from mixwright.verdict.gate_asked import GateAsked
+from mixwright.verdict.gate_words import lines
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mixwright.measure.stage import MeasureResult
+    from mixwright.records import Cell
+    from mixwright.runs import RunFolder
+
+FOLDER = "looks"
+"""Where in a comparison the answers of all looks are kept."""
+
+
+def check_looks(asked: Measuring, decoding: str, *, taken_over: bool) -> Measuring:
+    """The options as looks need them: greedy answers alone, and no number of items.
+
+    Raises:
+        InputError: an option says something else.
+    """
+    wrong = {
+        "--items": asked.items is not None,
+        "--samples": bool(asked.samples),
+        "--sampled": decoding == "sampled",
+        "--measured or --beside": taken_over,
+    }
+    if given := [name for name, found in wrong.items() if found]:
+        remedy = "Looks choose the items themselves, measure both checkpoints, and judge greedy answers alone."
+        raise InputError("--until-decided without it", ", ".join(given), remedy)
+    return replace(asked, samples=0)
+
+
+def planned(cells: Sequence[Cell], most: int) -> list[tuple[int, Look]]:
+    """Items per cell and the look, of each look; cells count alike as far as they have rows."""
+    sizes = [math.ceil(most * number / LOOKS / len(cells)) for number in range(1, LOOKS + 1)]
+    counts = [sum(min(cell.count, size) for cell in cells) for size in sizes]
+    return [(size, Look(number, counts[number - 1], counts[-1])) for number, size in enumerate(sizes, start=1)]
+
+
+def measured_in_looks(
+    ready: Ready, folder: RunFolder, plan: Sequence[tuple[int, Look]], question: GateAsked, say: Say
+) -> tuple[Ready, dict[str, MeasureResult], Look]:
+    """Both checkpoints on ever more items, until the gate passes or finds damage; answers are kept in the folder.
+
+    Args:
+        ready: settings of the last look.
+        folder: of the comparison.
+        plan: what `planned` says.
+        question: what the gate is asked, without a look.
+        say: told what each look says.
+
+    Returns:
+        Settings and measurements of the look that decided, or of the last one; and which it was.
+    """
+    from mixwright.measure.kept_answers import KeepingLearner
+
+    decoding, found = ready.config.measure.decoding, {}
+    with folder.lock():  # the folder is ours from now on, and the same command goes on from what it holds
+        paths = [folder.path / FOLDER / f"{when}.jsonl" for when in ("before", "after")]
+        kept = tuple(KeepingLearner(learner, path) for learner, path in zip(ready.learners, paths, strict=True))
+        for size, look in plan:
+            now = replace(ready.config, measure=replace(ready.config.measure, items=size))
+            noted = {**ready.noted, "items": size, "looks": look.told}
+            ready = replace(ready, config=now, learners=kept, noted=noted)
+            found = {
+                "before": measured(f"measure before, {look.told}", kept[0], ready),
+                "after": measured(f"measure after, {look.told}", kept[1], ready, start=kept[0]),
+            }
+            before, after = ([item_scores(result.measurements)] for result in found.values())
+            result = between((before, after), decoding, replace(question, look=look))
+            say(one_line(f"{look.told}: {lines(result)[0]}"))
+            if result.outcome != "cannot tell" or look.last:
+                return ready, found, look
+    raise AssertionError("the last look ends the loop")

@@ -1,0 +1,66 @@
+"""Gold answers read by `measure` and `verdict`: of which tasks, on both sides, and where an earlier measuring lacks them."""
+
+from __future__ import annotations
+
+import json
+
+from cli_call import Call, sums, write
+from test_beside import checkpoint
+
+from mixwright.estimates.outcome import item_scores
+from mixwright.runs import RunFolder, read_json, read_measurements, write_measurements
+
+FAST = ("--samples", "0", "--max-new-tokens", "4", "--items", "4")
+GRADERS = ("--grader", "sum=exact", "--grader", "number=numeric")
+
+
+def rows() -> str:
+    return write("a.jsonl", [*sums(30), *({**row, "task": "number"} for row in sums(8, 30))])
+
+
+def gold(name: str, folder: str = "runs/comparison") -> dict[str, float]:
+    found = item_scores(read_measurements(RunFolder(folder).measurements(name))).scores.get("gold", {})
+    return {item[2]: value for item, value in found.items()}
+
+
+def test_both_sides_are_read_on_more_items_than_are_answered_and_only_where_one_string_is_right(call: Call) -> None:
+    before, after = checkpoint("before"), checkpoint("after", 1)
+    code, out, err = call("verdict", before, after, "--corpus", rows(), *GRADERS, *FAST)
+    assert code == 0, err
+    assert "gold answers: probability of the answers of sum is read" in err
+    assert "numeric accepts more than one string: not of number" in err
+    old, new = gold("before"), gold("after")
+    assert len(old) == 16, "four times the four that are answered"
+    assert old.keys() == new.keys()
+    assert all(0 < value < 1 for value in (*old.values(), *new.values()))
+    assert old != new
+    change = 100 * sum(new[item] - old[item] for item in old) / len(old)
+    told = read_json(RunFolder("runs/comparison").data, dict)
+    facts = next(block for part in told["sections"] for block in part["blocks"] if block.get("facts"))["facts"]
+    (fact,) = [fact for fact in facts if "gold answer" in fact["label"]]
+    assert float(fact["value"].split()[0].replace("\u2212", "-")) == round(change, 1)
+    assert "16 items of sum, read and not judged" in fact["note"]
+    assert "change of the gold answer" in out
+
+
+def test_a_measuring_without_gold_answers_is_taken_over_and_they_are_read_then(call: Call) -> None:
+    before, after = checkpoint("before"), checkpoint("after", 1)
+    asked = ("--corpus", rows(), *GRADERS, *FAST)
+    code, out, err = call("measure", before, *asked, "--folder", "kept")
+    assert code == 0, err
+    assert "gold answer" in out
+    known, place = gold("before", "kept"), RunFolder("kept").measurements("before")
+    assert len(known) == 16
+    write_measurements(place, [row for row in read_measurements(place) if row.probe != "gold"])
+    code, _, err = call("verdict", before, after, *asked, "--measured", "kept")
+    assert code == 0, err
+    assert "read gold answers before" in err
+    assert gold("before") == known
+
+
+def test_where_no_grader_accepts_one_string_alone_nothing_is_read_and_the_line_says_why(call: Call) -> None:
+    before = checkpoint("before")
+    code, out, err = call("measure", before, "--corpus", rows(), "--grader", "numeric", *FAST, "--json")
+    assert code == 0, err
+    assert "gold answers: not read (numeric accepts more than one string: not of number, sum)" in err
+    assert not [row for row in json.loads(out)["measurements"] if row["name"] == "gold"]

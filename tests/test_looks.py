@@ -1,0 +1,172 @@
+"""Planned looks: boundaries, error over all looks, what the gate makes of them, and the command that keeps its answers."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from _scores import scores
+from cli_call import Call, sums, write
+from test_beside import checkpoint
+from test_verdict_gate import Cells, churned, fallen
+
+from mixwright.cli.looks import planned
+from mixwright.estimates.crossed import estimate_of
+from mixwright.estimates.looks import LOOKS, Look, obrien_fleming
+from mixwright.learner.learner import Learner
+from mixwright.records import Cell
+from mixwright.runs import RunFolder, read_json
+from mixwright.verdict.gate import check, check_mastered
+from mixwright.verdict.gate_asked import GateAsked, asked_file
+from mixwright.verdict.gate_words import lines
+
+PUBLISHED = {
+    2: (2.797, 1.977),
+    3: (3.471, 2.454, 2.004),
+    4: (4.049, 2.863, 2.337, 2.024),
+    5: (4.562, 3.226, 2.634, 2.281, 2.040),
+}
+"""O'Brien and Fleming's values at a two-sided error of .05, as tables of group sequential tests print them."""
+
+
+def at(number: int, most: int) -> Look:
+    return Look(number, most * number // LOOKS, most)
+
+
+@pytest.mark.parametrize("looks", PUBLISHED)
+def test_boundaries_are_those_of_the_published_table(looks: int) -> None:
+    assert obrien_fleming(looks) == pytest.approx(PUBLISHED[looks], abs=6e-4)
+    assert obrien_fleming(1) == pytest.approx((1.959964,), abs=1e-5)
+
+
+def test_a_true_zero_crosses_at_any_look_in_the_error_that_was_asked_for() -> None:
+    rng, draws = np.random.default_rng(0), 200_000
+    steps = np.cumsum(rng.standard_normal((draws, LOOKS)), axis=1) / np.sqrt(np.arange(1, LOOKS + 1))
+    for alpha in (0.05, 0.1):
+        crossed = (np.abs(steps) >= obrien_fleming(LOOKS, alpha)).any(axis=1).mean()
+        assert crossed == pytest.approx(alpha, abs=4 * math.sqrt(alpha / draws))
+
+
+def test_the_interval_of_a_look_ends_at_its_boundary() -> None:
+    found = at(2, 480).widened(estimate_of(0.02, 0.01**2, 1e6, 1, 240))
+    assert (found.low, found.high) == pytest.approx((0.02 - 0.02863, 0.02 + 0.02863), abs=1e-5)
+    assert at(2, 480).told == "look 2 of 4, 240 of 480 items"
+
+
+def part(cells: Cells, share: float) -> Cells:
+    return {cell: values[: round(share * len(values))] for cell, values in cells.items()}
+
+
+def decided(before: Cells, after: Cells, most: int, margin: float | None = 0.05) -> tuple[str, int]:
+    """What the gate says at the look that decides, and the items of that look."""
+    for number in range(1, LOOKS + 1):
+        old, new = part(before, number / LOOKS), part(after, number / LOOKS)
+        found = check([scores(old)], [scores(new)], list(old), named=True, margin=margin, look=at(number, most))
+        if found.outcome != "cannot tell":
+            break
+    return found.outcome, at(number, most).items
+
+
+def test_looks_pass_a_loss_of_the_margin_as_rarely_as_one_interval_and_use_fewer_items() -> None:
+    rng, times, most = np.random.default_rng(1), 120, 800
+    found = {}
+    for name, loss, churn in (("unharmed", 0.0, 0.05), ("lost the margin", 0.05, 0.2), ("lost a lot", 0.3, 0.4)):
+        drawn = [churned(1, most, success=0.7, loss=loss, churn=churn, rng=rng) for _ in range(times)]
+        found[name] = [decided(before, after, most) for before, after in drawn]
+    assert sum(said == "passed" for said, _ in found["lost the margin"]) / times <= 0.025 + 3 * math.sqrt(0.025 / times)
+    assert sum(said == "passed" for said, _ in found["unharmed"]) / times >= 0.95
+    assert np.mean([items for _, items in found["unharmed"]]) < 0.6 * most
+    assert {said for said, _ in found["lost a lot"]} == {"damaged"}
+    assert np.mean([items for _, items in found["lost a lot"]]) < 0.4 * most
+
+
+def test_before_the_last_look_a_nominal_loss_of_a_cell_neither_stops_nor_passes() -> None:
+    before = {("t", float(place)): np.ones(120) for place in range(4)}
+    after = before | {("t", 0.0): fallen(120, 11)}  # p about .004, .02 by Holm: past 5 %, not past the boundary of .004
+    sides = [[scores(cells)] for cells in (before, after)]
+    asked = {"named": True, "margin": 0.05}
+    assert check(*sides, list(before), **asked).outcome == "damaged"
+    early = check(*sides, list(before), **asked, look=Look(2, 480, 960))
+    assert (early.outcome, [cell.lost for cell in early.cells]) == ("cannot tell", [True, False, False, False])
+    assert check(*sides, list(before), **asked, look=Look(4, 480, 480)).outcome == "damaged"
+    assert lines(early)[1].startswith("not decided at look 2 of 4, 480 of 960 items")
+
+
+def test_a_cell_that_will_be_large_enough_has_to_exclude_its_loss_at_an_early_look_too() -> None:
+    before = {("t", float(place)): np.ones(40) for place in range(20)}
+    after = before | {("t", 0.0): fallen(40, 4)}
+    sides = [[scores(cells)] for cells in (before, after)]
+    early = check(*sides, list(before), look=Look(2, 800, 1600))
+    assert early.least <= 40, "80 items at the last look are enough, so half of them are at the second"
+    assert [cell.excluded for cell in early.cells].count(False) >= 1
+    assert early.outcome == "cannot tell"
+
+
+def test_an_early_look_does_not_pass_while_a_cell_has_too_few_items_to_be_protected() -> None:
+    cells: Cells = {("a", None): np.ones(600), ("b", None): np.ones(20)}
+    assert check_mastered([scores(cells)], [scores(cells)]).outcome == "passed"
+    early = check_mastered([scores(cells)], [scores(cells)], look=Look(3, 620, 800))
+    assert ([found.cell for found in early.small], early.outcome) == ([("b", None)], "cannot tell")
+    alone = {("a", None): cells["a", None]}
+    assert check_mastered([scores(alone)], [scores(alone)], look=Look(3, 600, 800)).outcome == "passed"
+
+
+def test_looks_are_quarters_over_the_cells_and_small_cells_give_what_they_have() -> None:
+    cells = [Cell("a", None, 100, 1), Cell("b", None, 30, 1)]
+    assert [(size, look.items) for size, look in planned(cells, 160)] == [(20, 40), (40, 70), (60, 90), (80, 110)]
+    assert {look.most for _, look in planned(cells, 160)} == {110}
+
+
+def test_the_command_keeps_answers_between_looks_and_runs(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[int] = []
+    sample = Learner.sample
+
+    def counted(self: Learner, prompts: Sequence[Any], **how: Any) -> Any:
+        written.append(len(prompts))
+        return sample(self, prompts, **how)
+
+    monkeypatch.setattr(Learner, "sample", counted)
+    before, after = checkpoint("before"), checkpoint("after", 1)
+    asked = ("--corpus", write("a.jsonl", sums(60)), "--grader", "exact", "--max-new-tokens", "4")
+    looks = (*asked, "--gate", "--protect", "sum", "--until-decided", "--max-items", "40")
+    code, out, err = call("verdict", before, after, *looks)
+    assert code == 4, err  # random models: no answer is right
+    assert [f"look {n} of 4, {10 * n} of 40 items" in err for n in (1, 2, 3, 4)] == [True] * 4
+    assert "not decided at look 4 of 4, 40 of 40 items" in out
+    assert [size for size in written if size == 10] == [10] * 8, "four looks of two checkpoints, ten new items each"
+    assert read_json(asked_file(RunFolder("runs/comparison")), GateAsked).look == Look(4, 40, 40)
+    kept = Path("runs/comparison/looks/before.jsonl").read_text(encoding="utf-8").splitlines()
+    assert sum("text" in json.loads(line) for line in kept) >= 40
+    written.clear()
+    code, again, err = call("verdict", before, after, *looks)
+    assert (code, again) == (4, out), err
+    assert 10 not in written, "nothing is written a second time"
+    model = checkpoint("before", 2)  # another model under the same name
+    assert call("verdict", model, after, *looks)[0] == 4
+    assert written.count(10) == 4
+    assert call("verdict", "runs/comparison", "--gate", "--protect", "sum")[1].count("look 4 of 4") == 1
+
+
+@pytest.mark.parametrize(
+    "more",
+    [("--until-decided",), ("--gate", "--max-items", "40"), ("--gate", "--until-decided", "--items", "5"),
+     ("--gate", "--until-decided", "--samples", "2"), ("--gate", "--until-decided", "--sampled")],
+)  # fmt: skip
+def test_options_that_do_not_go_together_are_refused(call: Call, more: tuple[str, ...]) -> None:
+    code, _, err = call("verdict", "before", "after", "--corpus", write("a.jsonl", sums(8)), *more)
+    assert code == 1
+    assert err.startswith("error: expected")
+
+
+def test_a_look_survives_the_file(tmp_path: Path) -> None:
+    from mixwright.verdict.gate_asked import asked_of, write_asked
+
+    asked = replace(GateAsked(("sum",)), look=at(2, 480))
+    write_asked(RunFolder(tmp_path), asked)
+    assert asked_of(RunFolder(tmp_path)) == asked
