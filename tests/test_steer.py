@@ -15,7 +15,7 @@ from mixwright.contracts import Admission, Gate, Scene
 from mixwright.records import GroupOutcome, Stage
 from mixwright.steer.gates.too_hard import TooHard
 from mixwright.steer.ledger import Ledger
-from mixwright.steer.policy import Judge
+from mixwright.steer.policy import GateRunner
 from mixwright.steer.pool import make_pool
 from mixwright.steer.selectors.difficulty import Difficulty
 from mixwright.steer.selectors.uniform import Uniform
@@ -39,12 +39,12 @@ class Told(Gate):
 
 def test_each_change_of_a_gates_answer_says_for_how_many_groups_the_last_one_held():
     lines, gate = [], Told()
-    judge = Judge([gate], ["t@1"], {"t@1": "reachable"}, lambda *line: lines.append(line))
+    judge = GateRunner([gate], ["t@1"], {"t@1": "reachable"}, lambda *line: lines.append(line))
     for step, admitted in enumerate([True, True, True, False, False, True, False]):
         gate.admitted = admitted
         actions = judge.refusals([GroupOutcome("x", "t", 1.0, step, (0.0, 1.0))], [0])
         assert [(action.kind, action.target) for action in actions] == ([] if admitted else [("refuse", "x")])
-        again = Judge([gate], ["t@1"], {"t@1": "reachable"}, lambda *line: lines.append(line))
+        again = GateRunner([gate], ["t@1"], {"t@1": "reachable"}, lambda *line: lines.append(line))
         again.restore(stored(judge.state()))
         judge = again
     assert lines == [
@@ -59,7 +59,7 @@ def test_each_change_of_a_gates_answer_says_for_how_many_groups_the_last_one_hel
 def test_the_first_answer_is_told_of_unknown_cells_and_of_refusals(state, admitted, told):
     lines, gate = [], Told()
     gate.admitted = admitted
-    judge = Judge([gate], ["t@1"], {"t@1": state}, lambda *line: lines.append(line))
+    judge = GateRunner([gate], ["t@1"], {"t@1": state}, lambda *line: lines.append(line))
     for step in range(3):
         judge.refusals([GroupOutcome("x", "t", 1.0, step, (0.0, 1.0))], [0])
     assert lines == [(0, "refuse.t@1", None, "admitted" if admitted else "refused", "said so", "bad")][:told]

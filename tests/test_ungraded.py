@@ -10,7 +10,7 @@ from cli_call import Call, write
 
 from mixwright.config import MeasureConfig, ModelConfig
 from mixwright.corpus import Corpus
-from mixwright.estimates.judgement import change_word, told
+from mixwright.estimates.judgement import change_word, format_word
 from mixwright.estimates.outcome import Change, ItemScores, change
 from mixwright.estimates.readings import Outcome, change_told, outcome_of
 from mixwright.learner.tiny import build_tiny
@@ -69,8 +69,8 @@ def test_a_loss_that_fell_improves_and_is_told_as_a_fall_in_nats() -> None:
     still = change(*sides, decoding="loss")
     assert still is not None
     assert (still.success.value, still.success.p, change_word(still)) == (0.0, 1.0, "no change")
-    assert told("no change", 0.05, "loss") == "no change beyond 0.05 nats per token"
-    assert told("no change", 0.05) == "no change beyond 5 points"
+    assert format_word("no change", 0.05, "loss") == "no change beyond 0.05 nats per token"
+    assert format_word("no change", 0.05) == "no change beyond 5 points"
 
 
 def test_a_rise_of_success_without_dependence_still_does_not_improve() -> None:

@@ -50,7 +50,7 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
     from mixwright.learner.bases import bases_of
     from mixwright.trial import power
     from mixwright.trial.arm_roles import arms_in
-    from mixwright.trial.rehearsal import RehearsalJob, minutes, rehearse_run, told
+    from mixwright.trial.rehearsal import RehearsalJob, format_dry_run, minutes, rehearse_run
     from mixwright.workers.local import Job
 
     corpus = known_corpus(config, folder, base=base, whole=True)
@@ -58,7 +58,7 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
         start(config, corpus, pool)
         job = Job("rehearsal", rehearse_run, RehearsalJob(to_data(config), str(base)))
         (timing,) = pool.run([job], progress=lambda done, jobs, left: None)
-    time = told(minutes(config, corpus, timing, folder), config, timing)
+    time = format_dry_run(minutes(config, corpus, timing, folder), config, timing)
     train, held_out = (corpus.select(split=name) for name in ("train", "eval"))
     sizes, steps, bases = config.measure, config.train, len(bases_of(config, folder))
     items = sum(min(cell.count, sizes.items) for cell in held_out.cells()) if len(held_out) else 0
@@ -86,7 +86,7 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
             f"{_compared(arms)}; each on {config.trial.seeds} seeds, {drawn} a branch (frozen: none), then measured again",
         ),
         ("verdict", str(folder.page)),
-        *(("can see", line.removeprefix("can see").lstrip(": ")) for line in power.told(seen)),
+        *(("can see", line.removeprefix("can see").lstrip(": ")) for line in power.format_power(seen)),
         ("time", time),
     ]
 

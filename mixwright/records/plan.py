@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from mixwright.errors import InputError, within
+from mixwright.errors import InputError, check_range
 from mixwright.records.corpus import cell_key
 from mixwright.records.serial import from_data
 
@@ -172,7 +172,7 @@ class EngineOptions:
             raise InputError("survivors between 0 and 1", repr(self.survivors), "Correct it.")
         if not 0 <= self.anchor <= 0.5:
             raise InputError("a rehearsal share (anchor) between 0 and 0.5 of the draws", repr(self.anchor), "Correct it.")
-        within("engine", {**vars(self), "canaries": self.canaries or 0}, canaries=(0, 10_000), patience=(1, 1e9))
+        check_range("engine", {**vars(self), "canaries": self.canaries or 0}, canaries=(0, 10_000), patience=(1, 1e9))
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from mixwright.records import (
 )
 from mixwright.steer.canaries import canaries_of
 from mixwright.steer.ledger import Ledger
-from mixwright.steer.policy import CALM, Judge, Policy, Reactions
+from mixwright.steer.policy import CALM, GateRunner, Policy, Reactions
 from mixwright.steer.pool import Ids, Pool
 from mixwright.steer.predictor import Predictor
 from mixwright.steer.scene import Scene
@@ -131,7 +131,7 @@ class Engine:
         self._gates: list[Gate] = [self._create("gates", name) for name in self._stage.gates]
         self._controllers: list[Controller] = [self._create("controllers", name) for name in self._stage.controllers]
         self._monitors: list[Monitor] = [self._create("monitors", name) for name in self._stage.monitors]
-        self._judge = Judge(self._gates, self._keys, states, self._note)
+        self._judge = GateRunner(self._gates, self._keys, states, self._note)
         self._reserve = Reserve(scene, self.options.anchor)
         self._reactions = Reactions(self._controllers, self._monitors, self._policy, self._note)
         for steerer in self._steerers().values():

@@ -47,7 +47,7 @@ class Note(Protocol):
         ...
 
 
-class Judge:
+class GateRunner:
     """Asks the gates about each group; all must admit.
 
     Args:

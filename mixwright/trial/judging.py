@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from mixwright.estimates.judgement import told
+from mixwright.estimates.judgement import format_word
 from mixwright.estimates.readings import READINGS, change_told, unit_told
 from mixwright.records import Judgement, LeverWord, Proof
 from mixwright.trial.arm_roles import required
@@ -62,7 +62,7 @@ def sentence(contrast: Contrast, word: str) -> str:
     parts = [f"{reading.told} {change_told(moved, outcome)}"]
     if math.isfinite(depends.value):
         parts.append(f"dependence on the prompt {change_told(depends, outcome)}")
-    said = told(word, contrast.margin, outcome)
+    said = format_word(word, contrast.margin, outcome)
     if word == "cannot tell":
         seen = moved.detectable(contrast.family)
         size = f"{100 * seen:.1f}" if reading.unit == "share" else f"{seen:.3g}"

@@ -210,7 +210,7 @@ def minutes(config: RunConfig, corpus: Corpus, timing: Timing, folder: RunFolder
     return [(name, seconds / 60) for name, seconds in parts if seconds]
 
 
-def told(parts: Sequence[tuple[str, float]], config: RunConfig, timing: Timing) -> str:
+def format_dry_run(parts: Sequence[tuple[str, float]], config: RunConfig, timing: Timing) -> str:
     """The minutes for people, and what was timed."""
 
     def about(value: float) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from mixwright.estimates.judgement import FEWEST_SEEDS
 from mixwright.estimates.readings import GRADED, READINGS, change_told
 from mixwright.records import Selection, SelectionAdvice, TrialResult
-from mixwright.trial.arm_roles import MINED, RANDOM, RIGHT, RULE, the
+from mixwright.trial.arm_roles import MINED, RANDOM, RIGHT, RULE, builtin_arm
 from mixwright.trial.effects import RETENTION, Contrast
 
 RECOMMENDED: tuple[SelectionAdvice, ...] = ("train on it", "fewer rows do")
@@ -65,7 +65,7 @@ def advise(
 
 def _decided(by: Mapping[str, Contrast], *, made: bool, rule: str, answered: bool) -> tuple[SelectionAdvice, str]:
     """The advice, and why; `by`: the reference of a contrast -> the contrast with it."""
-    chance, untrained, whole, right = (by.get(arm) for arm in (RANDOM, the("untrained"), "all", RIGHT))
+    chance, untrained, whole, right = (by.get(arm) for arm in (RANDOM, builtin_arm("untrained"), "all", RIGHT))
     if chance is None or untrained is None or (whole is None and right is None):
         return "not recommended", "an arm that it must be compared with was not measured on the same items"
     moved, outcome = chance.change.success, chance.change.outcome
@@ -110,14 +110,14 @@ def _beside_all(whole: Contrast, gain: str) -> tuple[SelectionAdvice, str]:
     return "keep all rows", f"{gain}, but {beside}: it is not shown that all rows are worse, or that they are no better"
 
 
-def told(result: TrialResult) -> list[str]:
+def format_selection(result: TrialResult) -> list[str]:
     """What a trial over data says of mined rows, in sentences; empty for any other trial."""
     found = result.selection
     if found is None:
         return []
     unit = "rollouts" if any(row.name == "zero_signal_share" for row in result.rows) else "target tokens"
     costs = ", ".join(f"{arm} {spent:,.0f}" for arm, spent in found.trained_on.items())
-    pair = (MINED, the("untrained"), RETENTION)
+    pair = (MINED, builtin_arm("untrained"), RETENTION)
     kept = next((effect.difference for effect in result.effects if (effect.arm, effect.against, effect.name) == pair), None)
     lines = [found.sentence]
     if kept is not None and result.decoding in GRADED:

@@ -33,7 +33,7 @@ def better_told(*, lower: bool, by: float = 1.0) -> str:
     return up if by >= 0 else down
 
 
-def are(names: Sequence[str]) -> str:
+def with_verb(names: Sequence[str]) -> str:
     """`gcd is`, `gcd and lcm are`."""
     return f"{listed(names)} {'is' if len(names) == 1 else 'are'}"
 

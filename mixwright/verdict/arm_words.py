@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mixwright.estimates.intervals import mean_interval
-from mixwright.estimates.judgement import told
+from mixwright.estimates.judgement import format_word
 from mixwright.estimates.readings import GRADED, READINGS, Outcome
 from mixwright.records import Effect, Interval, TrialResult
 from mixwright.verdict.text import NONE, change, interval_told
@@ -31,7 +31,7 @@ def effect_of(result: TrialResult, arm: str, against: str, name: str = "") -> Ef
 
 def word(result: TrialResult, effect: Effect) -> str:
     """What a change may be called, for people; a dash for what stands beside the primary outcome and is not judged."""
-    return NONE if effect.word is None else told(effect.word, result.margin, result.decoding)
+    return NONE if effect.word is None else format_word(effect.word, result.margin, result.decoding)
 
 
 def outcome_told(outcome: Outcome) -> str:

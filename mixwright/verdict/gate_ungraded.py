@@ -20,7 +20,7 @@ from mixwright.runs import RunFolder, read_list
 from mixwright.verdict.answer_forms import form_changes_of, grouped
 from mixwright.verdict.arm_words import listed
 from mixwright.verdict.claims import Cell, Compared, compared, interval
-from mixwright.verdict.evidence import comparisons, decoding_of, lead
+from mixwright.verdict.evidence import comparisons, decoding_of, headline_arm
 from mixwright.verdict.gate import CellLoss, GateResult, named, of_run
 from mixwright.verdict.gate_asked import GateAsked
 from mixwright.verdict.text import between, change
@@ -34,7 +34,7 @@ Tasks that were kept moved by 0.22 at most, tasks that were lost by 2.89 at leas
 
 def gate_of(run: RunFolder, asked: GateAsked) -> GateResult:
     """What the gate finds in a run folder, graded or not. Raises InputError as `of_run` does."""
-    sides = comparisons(run).get("") if not lead(run) else None  # a trial is judged against its references
+    sides = comparisons(run).get("") if not headline_arm(run) else None  # a trial is judged against its references
     if sides is None or decoding_of(run) != "loss":
         return of_run(run, asked)
     return _ungraded(run, compared(sides, "loss"), named(sides[0], asked.protect), bool(asked.protect))

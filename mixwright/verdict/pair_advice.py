@@ -11,7 +11,7 @@ from mixwright.estimates.cell_states import FEWEST_ITEMS
 from mixwright.estimates.judgement import MARGIN
 from mixwright.estimates.readings import unit_told
 from mixwright.records import ChangeWord, Claim, Interval
-from mixwright.verdict.advice import NONE_RIGHT, Advice, amount_told, are, better_told, cell_told
+from mixwright.verdict.advice import NONE_RIGHT, Advice, amount_told, better_told, cell_told, with_verb
 from mixwright.verdict.arm_words import listed
 from mixwright.verdict.text import count
 
@@ -123,7 +123,7 @@ def pair_told(advice: Advice, seen: PairSeen) -> str:
     }.get(seen.word, "")
     what = "named" if seen.named else "mastered"
     if advice == "do not ship":
-        why = f"{are(lost)} damaged" if lost else seen.because or f"what was {what} is damaged"
+        why = f"{with_verb(lost)} damaged" if lost else seen.because or f"what was {what} is damaged"
         if seen.form or seen.unlike:
             why = seen.form or f"{seen.unlike}, and no grader that was named or chosen judges the new ones"
         elif not lost and seen.gate != "damaged":

@@ -13,7 +13,7 @@ from typing import Literal
 from mixwright.estimates.judgement import FEWEST_SEEDS
 from mixwright.estimates.readings import unit_told
 from mixwright.records import ChangeWord, Claim, Interval, LeverWord, Proof, Selection
-from mixwright.verdict.advice import NONE_RIGHT, Advice, amount_told, are, better_told, cell_told
+from mixwright.verdict.advice import NONE_RIGHT, Advice, amount_told, better_told, cell_told, with_verb
 from mixwright.verdict.arm_words import listed
 from mixwright.verdict.blocks import Tone
 from mixwright.verdict.pair_advice import PAIR, PairSeen, pair_told
@@ -96,7 +96,7 @@ class TrialSeen:
     """What it calls damaged."""
 
     @property
-    def still(self) -> bool:
+    def no_effect(self) -> bool:
         """Whether nothing is damaged, and every arm that trains is shown to be within the margin of not training."""
         found = [self.contrast(arm, FROZEN) for arm in self.trained]
         near = all(c is not None and c.difference.n and abs(c.difference.low) < self.margin for c in found)
@@ -210,7 +210,7 @@ def _of_trial(advice: Advice, seen: TrialSeen) -> str:
         "none right": NONE_RIGHT,
         "too few seeds": f"Cannot tell: {count(seen.seeds, 'seed')}, and nothing is judged with fewer than {FEWEST_SEEDS}; "
         f"take {seen.needed or 8} seeds.",
-        "stop": f"Stop: {are(tasks)} being damaged by every arm ({listed(seen.trained)}).",
+        "stop": f"Stop: {with_verb(tasks)} being damaged by every arm ({listed(seen.trained)}).",
         "do not train": "Do not train on this data yet: not training is better than every arm.",
         "gate": f"Do not use {plan} yet: {seen.because}."
         if seen.gate == "damaged"

@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from mixwright.contracts import Admission, Gate, Scene
-from mixwright.errors import within
+from mixwright.errors import check_range
 from mixwright.estimates.cell_states import LUCKY, ONE_SIDED
 from mixwright.records import GroupOutcome, cell_key
 from mixwright.steer.pool import Ids
@@ -57,9 +57,9 @@ class TooHard(Gate):
         self, *, floor: float | None = None, z: float = ONE_SIDED, least: float = 24.0, lucky: float = LUCKY
     ) -> None:
         self.floor, self.z, self.least, self.lucky = floor, z, least, lucky
-        within("gates.too_hard", vars(self), z=(0, 1e9), least=(1e-9, 1e9), lucky=(0, 1))
+        check_range("gates.too_hard", vars(self), z=(0, 1e9), least=(1e-9, 1e9), lucky=(0, 1))
         if floor is not None:
-            within("gates.too_hard", vars(self), floor=(0, 1))
+            check_range("gates.too_hard", vars(self), floor=(0, 1))
 
     def begin(self, scene: Scene) -> None:
         """Find the pool's cells by name."""

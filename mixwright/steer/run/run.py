@@ -126,7 +126,7 @@ class RunSteering:
         refused = {action.target for action in actions if action.kind == "refuse"}
         self._mark(refused, rows)
         if read is not None:  # while the range of rewards is learnt, nobody knows what they mean
-            self.log.came(self._used_rows, rows, self.pool.ids, groups, self.success)
+            self.log.record_outcomes(self._used_rows, rows, self.pool.ids, groups, self.success)
         self.rollouts += completions
         self._count_unscored(step, rows, len(groups))
         shown = self.engine.snapshot()

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from mixwright.contracts import Scene, Selector
-from mixwright.errors import within
+from mixwright.errors import check_range
 from mixwright.estimates.cell_states import FEW, room
 from mixwright.estimates.cell_states import LUCKY as LUCKY_KAPPA
 from mixwright.records import GroupOutcome, Outcome, PairOutcome
@@ -79,7 +79,7 @@ class Difficulty(Selector):
         self.candidates, self.explore, self.anchor, self.below = candidates, explore, anchor, below
         self.memory, self.pilots, self.reviews, self.lucky = memory, pilots, reviews, lucky
         self.predict = predict
-        within("selectors.difficulty", vars(self), **LIMITS)
+        check_range("selectors.difficulty", vars(self), **LIMITS)
 
     def begin(self, scene: Scene) -> None:
         """Note each task's cells; small cells count less, so that a handful of examples is not drilled."""

@@ -14,7 +14,7 @@ from mixwright.contracts import Section
 from mixwright.runs import RunFolder
 from mixwright.verdict.basis import gate_answer
 from mixwright.verdict.blocks import Block, Fold, Paragraph, Table, Tone
-from mixwright.verdict.evidence import comparisons, lead
+from mixwright.verdict.evidence import comparisons, headline_arm
 from mixwright.verdict.gate import Outcome
 from mixwright.verdict.gate_words import cells_told, excludable, lines, look_told
 
@@ -29,7 +29,7 @@ class Gate(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Nothing where the gate was not asked, or nothing is measured any more."""
-        found = gate_answer(run) if comparisons(run).get(lead(run)) else None
+        found = gate_answer(run) if comparisons(run).get(headline_arm(run)) else None
         if found is None:
             return []
         limits = [f"{text[:1].upper()}{text[1:]}." for text in (*look_told(found), *excludable(found))]
