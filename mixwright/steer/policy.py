@@ -15,7 +15,7 @@ few informative groups and from alarms is decided by `Policy`:
 - **Measured** (benchmarks/overhard.py, over-hard data, points of greedy success under not training): uniform draws 50,
   refusing alone 36 (22 to 50), with `survivors` 8 (3 to 13); rehearsal (`anchor`) alone 16 (8 to 23); a tighter beta on
   alarms 15 (6 to 22). Beside the selector, where levels are known, each of them changes nothing: docs/controllers.md.
-- **Log.** Batches with few informative groups are written down as one line per stretch, when `CALM` batches in a row had
+- **Log.** Batches with few informative groups are written down as one line per stretch, when `CALM_BATCHES` batches in a row had
   enough of them or training ends: first and last step, how many, and the lowest factor, which is 0 where a step was skipped.
   steps.jsonl has the factor of every step.
 """
@@ -35,7 +35,7 @@ DEEPEST = 4
 """Tightenings at most: a factor of 16."""
 QUIET = 40
 """Steps without an alarm that undo one tightening where no canaries are watched."""
-CALM = 10
+CALM_BATCHES = 10
 """Batches in a row with enough informative groups, after which those with few before them are one line."""
 
 
