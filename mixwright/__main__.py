@@ -225,13 +225,13 @@ def plan(
 @app.command()
 def steer(config: Config, folder: Folder = None, dry_run: DryRun = False) -> None:
     """Train once under the plan; --dry-run shows what would be drawn."""
-    from mixwright.cli.dry_run import rehearse
+    from mixwright.cli.dry_run import first_draws
     from mixwright.opening import check_plan, opened, workers
     from mixwright.trial.stage import steer_once
 
     settings, run = load_settings(config, folder)
     if dry_run:
-        output.out_rows(("task", "planned share", "drawn", "of draws"), rehearse(settings, run, base=config.parent))
+        output.out_rows(("task", "planned share", "drawn", "of draws"), first_draws(settings, run, base=config.parent))
         return
     with (
         workers(settings) as pool,
