@@ -175,7 +175,7 @@ def test_the_weight_of_a_cell_is_by_kappa_softly_and_by_hand():
     assert selector.worth(np.array([0.55, 0.55]), both) == pytest.approx([0.99 * (1 - alike), 0.75 * (1 - alike)])
     assert selector.worth(np.array([0.4, 0.4]), both) == pytest.approx([0.96 * (1 - alike), selector.below])
     # the band is of plain success, whatever S is
-    assert selector.worth(np.array([0.09, 0.91]), both) == pytest.approx([selector.below, selector.anchor])
+    assert selector.worth(np.array([0.09, 0.91]), both) == pytest.approx([selector.below, selector.above])
 
 
 def test_a_batch_draws_no_example_twice_while_candidates_allow():
@@ -324,7 +324,7 @@ def test_with_an_anchor_of_0_mastered_cells_are_still_drawn_alike():
     for cell in range(4):
         place.ledger.recent.start(cell, 1.0, 512)
         place.ledger.lasting.start(cell, 1.0, 512)
-    selector = Difficulty(anchor=0.0, explore=0.0, reviews=0.0)
+    selector = Difficulty(above=0.0, explore=0.0, reviews=0.0)
     selector.begin(place)
     tasks = np.tile([0, 1], 300)
     drawn = selector.pick(tasks, rng)

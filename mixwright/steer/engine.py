@@ -132,7 +132,7 @@ class Engine:
         self._controllers: list[Controller] = [self._create("controllers", name) for name in self._stage.controllers]
         self._monitors: list[Monitor] = [self._create("monitors", name) for name in self._stage.monitors]
         self._judge = GateRunner(self._gates, self._keys, states, self._note)
-        self._reserve = Reserve(scene, self.options.anchor)
+        self._reserve = Reserve(scene, self.options.rehearsal_share)
         self._reactions = Reactions(self._controllers, self._monitors, self._policy, self._note)
         for steerer in self._steerers().values():
             steerer.begin(scene)
@@ -192,7 +192,7 @@ class Engine:
         actions, reason = list(refusals), ""
         if self._gates and rewarded:
             teaching = sum(not group.no_signal and group.example not in refused for group in rewarded)
-            reason, skip = self._policy.survivors(signals.step, teaching, len(rewarded))
+            reason, skip = self._policy.scale_by_informative_share(signals.step, teaching, len(rewarded))
             if skip is not None:
                 actions.append(skip)
             elif self._policy.calm >= CALM_BATCHES:
