@@ -15,12 +15,12 @@ the same for all arms of a seed:
 The primary outcome is greedy success on held-out problems of every level of that world, each counted once, what the pool
 lacks too (`benchmarks/_outcome.py`). References: `frozen` (not trained), `uniform` (every row alike, no lever), `equal
 shares` of tasks and levels. `default` is the plan that a trainer makes by itself, with nothing measured before (selector
-difficulty, gate too_hard, `min_informative_share`, canaries); `no X` is that plan without X; `X alone` is X on uniform draws.
-To train less is a lever, too: a lower learning rate, or a coin that refuses as many groups as the gate did in an earlier run.
-Canaries are charged on top of the 7,680 rollouts of training, and listed. Intervals are not corrected for their number.
-Seeds 30 to 37 (20 seeds, 30 to 49, without levels) were fixed before the run. Pools and rates were chosen on seeds from 100
-on, of which no rows were kept; that 20 seeds without levels should decide on the rule for lucky cells was chosen on
-seeds 100 to 104. A first run had seeds 20 to 27 (`results/overhard-first.json`).
+difficulty, gate too_hard, `min_informative_share`, canaries); `no X` is that plan without X; `X alone` is X on uniform
+draws. To train less is a lever, too: a lower learning rate, or a coin that refuses as many groups as the gate did in an
+earlier run. Canaries are charged on top of the 7,680 rollouts of training, and listed. Intervals are not corrected for
+their number. Seeds 30 to 37 (20 seeds, 30 to 49, without levels) were fixed before the run. Pools and rates were chosen on
+seeds from 100 on, of which no rows were kept; that 20 seeds without levels should decide on the rule for lucky cells was
+chosen on seeds 100 to 104. A first run had seeds 20 to 27 (`results/overhard-first.json`).
 
     python -m benchmarks.overhard [--quick]
 """

@@ -13,8 +13,9 @@ few informative groups and from alarms is decided by `Policy`:
   for one. Each inspection of fresh canaries without an alarm undoes one tightening; where there are no canaries, `QUIET`
   steps without an alarm undo one.
 - **Measured** (benchmarks/overhard.py, over-hard data, points of greedy success under not training): uniform draws 50,
-  refusing alone 36 (22 to 50), with `min_informative_share` 8 (3 to 13); `rehearsal_share` alone 16 (8 to 23); a tighter beta
-  on alarms 15 (6 to 22). Beside the selector, where levels are known, each of them changes nothing: docs/controllers.md.
+  refusing alone 36 (22 to 50), with `min_informative_share` 8 (3 to 13); `rehearsal_share` alone 16 (8 to 23); a tighter
+  beta on alarms 15 (6 to 22). Beside the selector, where levels are known, each of them changes nothing:
+  docs/controllers.md.
 - **Log.** Batches with few informative groups are written down as one line per stretch, when `CALM_BATCHES` in a row had
   enough of them or training ends: first and last step, how many, and the lowest factor, which is 0 where a step was skipped.
   steps.jsonl has the factor of every step.
