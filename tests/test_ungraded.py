@@ -12,7 +12,7 @@ from mixwright.config import MeasureConfig, ModelConfig
 from mixwright.corpus import Corpus
 from mixwright.estimates.judgement import change_word, format_word
 from mixwright.estimates.outcome import Change, ItemScores, change
-from mixwright.estimates.readings import Outcome, change_told, outcome_of
+from mixwright.estimates.readings import Outcome, format_change, outcome_of
 from mixwright.learner.tiny import build_tiny
 from mixwright.measure.stage import measure_learner
 from mixwright.records import Claim, Example, TrialResult
@@ -63,7 +63,7 @@ def test_a_loss_that_fell_improves_and_is_told_as_a_fall_in_nats() -> None:
     mean = sum(0.002 * (i % 7) - 0.001 * (i % 5) for i in range(40)) / 40
     assert found.success.value == pytest.approx(0.33 - mean)
     assert change_word(found) == "improves"
-    assert change_told(found.success, "loss").startswith("-0.326 nats per token [-0.3")
+    assert format_change(found.success, "loss").startswith("-0.326 nats per token [-0.3")
     assert change_word(moved(1.98, 2.31, "loss", "loss")) == "worsens"
     sides = [[flat(2.0)] * SEEDS] * 2
     still = change(*sides, decoding="loss")

@@ -25,8 +25,8 @@ from mixwright.verdict.evidence import Sides, arms, comparisons, decoding_of, he
 from mixwright.verdict.gate import GateResult, check_mastered
 from mixwright.verdict.gate import Outcome as GateOutcome
 from mixwright.verdict.gate_asked import asked_of
-from mixwright.verdict.gate_ungraded import far_former, gate_of, unlikely_told
-from mixwright.verdict.gate_words import damage_told
+from mixwright.verdict.gate_ungraded import far_former, format_unlikely, gate_of
+from mixwright.verdict.gate_words import format_damage
 from mixwright.verdict.pair_advice import PairSeen
 from mixwright.verdict.recommendation import EQUAL, UNIFORM, Contrast, Recommendation, TrialSeen, recommend
 from mixwright.verdict.spared import changes_of
@@ -101,7 +101,7 @@ def _trial(run: RunFolder, result: TrialResult) -> TrialSeen:
         rows=rows["train"],
         selection=result.selection,
         gate=gate.outcome if gate is not None else None,
-        because=damage_told(gate) or "something that was not protected is damaged" if gate is not None else "",
+        because=format_damage(gate) or "something that was not protected is damaged" if gate is not None else "",
     )
 
 
@@ -200,9 +200,9 @@ def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
         others=others,
         unjudged=blind,
         blind=tuple(task for task in blind if task in (tasks or ())),
-        unlike=unlikely_told(far_former(run, tasks & set(blind))) if tasks else "",
-        because=(gate.why or damage_told(gate)) if gate else "",
-        form=_form_told(run, tasks),
+        unlike=format_unlikely(far_former(run, tasks & set(blind))) if tasks else "",
+        because=(gate.why or format_damage(gate)) if gate else "",
+        form=_format_form(run, tasks),
     )
 
 
@@ -214,7 +214,7 @@ def _seen_with(size: float, moved: Change, cells: int) -> tuple[float, float, in
     return size, aim, more
 
 
-def _form_told(run: RunFolder, tasks: Collection[str] | None) -> str:
+def _format_form(run: RunFolder, tasks: Collection[str] | None) -> str:
     """Which of these tasks went over to the form of another; of all where None."""
     found = form_changes_of(run)
     return "; ".join(group.told for group in grouped(one for one in found if tasks is None or one.task in tasks))

@@ -43,7 +43,7 @@ KINDS: dict[ChangeWord, ClaimKind] = {
 }
 
 
-def kind_told(kind: ClaimKind, outcome: Outcome = "greedy") -> str:
+def format_kind(kind: ClaimKind, outcome: Outcome = "greedy") -> str:
     """The kind of a claim for people."""
     return (
         kind if kind in ("learnt", "damaged") else format_word({"unchanged": "no change"}.get(kind, kind), outcome=outcome)

@@ -47,7 +47,7 @@ def far_former(run: RunFolder, tasks: Collection[str]) -> list[FormerAnswers]:
     return sorted((one for one in found if one.task in tasks and one.high < -FAR), key=lambda one: one.change)
 
 
-def unlikely_told(found: Sequence[FormerAnswers]) -> str:
+def format_unlikely(found: Sequence[FormerAnswers]) -> str:
     """`its own former answers to capitals and sums became far less likely, by 3.1 to 4.2 nats a token`; empty for none."""
     if not found:
         return ""
@@ -89,7 +89,7 @@ def _ungraded(run: RunFolder, parts: Sequence[Compared], protected: Sequence[Cel
     read = [_read(cell, known.get(cell), former.get(cell[0])) for cell in cells]
     tasks = {task for task, _ in cells}
     forms = grouped(one for one in form_changes_of(run) if one.task in tasks)
-    moved = unlikely_told(far_former(run, {one.cell[0] for one in read if one.lost}))
+    moved = format_unlikely(far_former(run, {one.cell[0] for one in read if one.lost}))
     worse = [f"{cell_key(*one.cell)} {one.rose.value:+.2g}" for one in read if one.lost and one.rose and one.rose.low > FAR]
     rose = f"held-out loss rose far, in nats per token: {listed(worse)}" if worse else ""
     why = "; ".join([*(form.told for form in forms), *filter(None, [moved or rose])])

@@ -93,7 +93,7 @@ class Difficulty(Planner):
         }
         why |= {f"stages.0.{name}": reason for name, reason in LEVERS.items() if getattr(stage, name) not in ((), "uniform")}
         why |= {f"cells.{number}.state": reason_of(cell) for number, cell in enumerate(known)}
-        why |= {f"forecast.{number}.expected": _told(item.task, known) for number, item in enumerate(expected)}
+        why |= {f"forecast.{number}.expected": _format_reason(item.task, known) for number, item in enumerate(expected)}
         return Plan("difficulty", (stage,), known, expected, why)
 
     def _weights(self, known: Sequence[CellPlan], counts: dict[str, int]) -> tuple[dict[str, float], dict[str, str]]:
@@ -140,7 +140,7 @@ def _worth(cells: Sequence[CellPlan]) -> tuple[float, str]:
     return 0.0, "worth 0: its cells are " + ", ".join(f"{cell.key} {cell.state}" for cell in cells)
 
 
-def _told(task: str, known: Sequence[CellPlan]) -> str:
+def _format_reason(task: str, known: Sequence[CellPlan]) -> str:
     """How the forecast came about."""
     inside = [cell.key for cell in known if cell.task == task and room(cell)]
     if not inside:

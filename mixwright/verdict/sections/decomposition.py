@@ -16,7 +16,7 @@ from mixwright.estimates.judgement import format_word
 from mixwright.estimates.readings import Outcome
 from mixwright.records import TrialResult
 from mixwright.runs import RunFolder
-from mixwright.verdict.arm_words import effect_of, outcome_told, with_interval
+from mixwright.verdict.arm_words import effect_of, format_outcome, with_interval
 from mixwright.verdict.blocks import Block, Fold, Table, Terms
 from mixwright.verdict.claims import Compared, compared, interval
 from mixwright.verdict.evidence import Sides, comparisons, decoding_of, headline_arm, paired_scores, trial_of
@@ -58,7 +58,7 @@ def _parts(result: TrialResult, arm: str) -> Table:
         numbers = (effect.difference, effect.swapped, effect.dependence, sampled, items.difference if items else None)
         rows.append((f"against {effect.against}", *map(with_interval, numbers)))
     columns = ("", *PARTS, "sampled success", "mean over items")
-    return Table(f"{arm}: points; {outcome_told(result.decoding)}", columns, rows, (1, 2, 3, 4, 5))
+    return Table(f"{arm}: points; {format_outcome(result.decoding)}", columns, rows, (1, 2, 3, 4, 5))
 
 
 def _table(name: str, sides: Sides, decoding: Outcome) -> Table:

@@ -16,11 +16,11 @@ from mixwright.contracts import Section
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.judgement import change_word, format_word
 from mixwright.estimates.outcome import Change, change
-from mixwright.estimates.readings import GRADED, READINGS, Outcome, unit_told
+from mixwright.estimates.readings import GRADED, READINGS, Outcome, format_unit
 from mixwright.records import Claim, Effect, Judgement, TrialResult
 from mixwright.runs import RunFolder
-from mixwright.verdict.advice import cell_told
-from mixwright.verdict.arm_words import effect_of, listed, outcome_told, primary, with_interval, word
+from mixwright.verdict.advice import format_cell
+from mixwright.verdict.arm_words import effect_of, format_outcome, listed, primary, with_interval, word
 from mixwright.verdict.basis import recommended
 from mixwright.verdict.blocks import Block, Fact, Headline, Paragraph, Terms
 from mixwright.verdict.claims import NO_ANSWER, cells_first, claims_of, interval
@@ -31,7 +31,7 @@ from mixwright.verdict.pair_advice import PairSeen
 from mixwright.verdict.recommendation import Recommendation, TrialSeen
 from mixwright.verdict.spared import spared_table
 from mixwright.verdict.text import change as change_in
-from mixwright.verdict.text import count, interval_told
+from mixwright.verdict.text import count, format_interval
 
 PROOFS = {
     "not tried": "its nulls did not run, so it is not known what the gain comes from",
@@ -72,7 +72,7 @@ def _trial(run: RunFolder, found: Recommendation, result: TrialResult) -> list[B
     reading = READINGS[result.decoding]
     nulls = [f"{e.against} {with_interval(e.difference, reading.unit)}, {word(result, e)}" for e in tried if e is not None]
     if nulls:
-        blocks.append(Paragraph(f"Against its nulls, {reading.told} in {unit_told(reading.unit)}: {'; '.join(nulls)}."))
+        blocks.append(Paragraph(f"Against its nulls, {reading.told} in {format_unit(reading.unit)}: {'; '.join(nulls)}."))
     blocks.append(Terms((reading.told, "[low, high]", *result.references, *(["null"] if nulls else []))))
     return blocks
 
@@ -111,12 +111,12 @@ def _fact(result: TrialResult, effect: Effect, judgement: Judgement | None) -> F
     helps = judgement is not None and judgement.word == "helps"
     said = format_word("improves") if helps else word(result, effect)
     value, whose, reading = effect.difference, "" if judgement else f" of {effect.arm}", READINGS[result.decoding]
-    note = f"{interval_told(value, reading.unit)}; {said}"
+    note = f"{format_interval(value, reading.unit)}; {said}"
     return Fact(f"{reading.told}{whose} against {effect.against}", _moved(value.value, reading.unit), note)
 
 
 def _moved(value: float, unit: str) -> str:
-    return f"{change_in(value, unit)} {unit_told(unit)}"
+    return f"{change_in(value, unit)} {format_unit(unit)}"
 
 
 def _judged(result: TrialResult, judgement: Judgement, claims: Sequence[Claim]) -> str:
@@ -139,9 +139,9 @@ def _judged(result: TrialResult, judgement: Judgement, claims: Sequence[Claim]) 
 
 def _lost(damaged: Sequence[Claim], unit: str) -> str:
     first = cells_first(damaged, "damaged")[:3]
-    named = [f"{cell_told(claim)} {with_interval(claim.difference, unit)}" for claim in first]
+    named = [f"{format_cell(claim)} {with_interval(claim.difference, unit)}" for claim in first]
     more = f" and {len(damaged) - len(first)} more" if len(damaged) > len(first) else ""
-    return f"Shown to be damaged against the starting model, in {unit_told(unit)}: {listed(named)}{more}."
+    return f"Shown to be damaged against the starting model, in {format_unit(unit)}: {listed(named)}{more}."
 
 
 def _plain(run: RunFolder, found: Recommendation, seen: TrialSeen | PairSeen | None) -> list[Block]:
@@ -159,7 +159,7 @@ def _plain(run: RunFolder, found: Recommendation, seen: TrialSeen | PairSeen | N
     if damaged := [claim for claim in claims if claim.kind == "damaged"]:
         text += f" {_lost(damaged, reading.unit)}"
     terms = ("[low, high]", "S", "D") if outcome in GRADED else (reading.told, READINGS["margin"].told, "[low, high]")
-    note = f"{outcome_told(outcome).capitalize()}; after minus before, paired by item."
+    note = f"{format_outcome(outcome).capitalize()}; after minus before, paired by item."
     return [Headline(found.sentence, found.tone, tuple(facts)), *map(Paragraph, (text, note)), Terms(terms)]
 
 
@@ -186,7 +186,7 @@ def _ungraded(run: RunFolder, whole: Change) -> list[Fact]:
 
 def _changed(name: str, part: Estimate, outcome: Outcome) -> Fact:
     found, unit = interval(part, outcome), READINGS[outcome].unit
-    return Fact(name, _moved(found.value, unit), interval_told(found, unit))
+    return Fact(name, _moved(found.value, unit), format_interval(found, unit))
 
 
 def _counted(claims: Sequence[Claim]) -> str:

@@ -17,7 +17,7 @@ from mixwright.runs import RunFolder
 from mixwright.verdict.blocks import Block, Paragraph, Table, Terms
 from mixwright.verdict.chance_levels import chance_levels
 from mixwright.verdict.evidence import arms, headline_arm, json_lines, plan_of
-from mixwright.verdict.text import NONE, percent, share_told
+from mixwright.verdict.text import NONE, format_share, percent
 
 REFUSED = "refuse."
 """First part of `Decision.what` where a gate changed its answer about a cell."""
@@ -54,4 +54,4 @@ class Lucky(Section):
 def _row(cell: CellPlan, chance: Interval | None, refused: int, seeds: int) -> tuple[str, ...]:
     numbers = (NONE if value is None else f"{value:.2f}" for value in (cell.kappa, cell.kappa_high))
     seen = f"{refused} of {seeds}" if seeds else NONE
-    return (cell.key, percent(cell.success), percent(cell.swapped), *numbers, share_told(chance), seen)
+    return (cell.key, percent(cell.success), percent(cell.swapped), *numbers, format_share(chance), seen)
