@@ -51,6 +51,8 @@ SEEDS, QUICK = tuple(range(31, 41)), (100,)
 ROWS = RESULTS / "demo_seeds.rows.jsonl"
 PLACE = Path("runs") / "demo_seeds"
 AT_ONCE = 2
+PARTS = ("all", MIXED)
+"""Parts of the demo, in the order in which they run: a study that is stopped has all demos."""
 WHEN = {"before": "before", "beside": NARROW, "after": PLANNED}
 """What `when` of a comparison's completions says -> name of the model."""
 MODELS = (*WHEN.values(), MIXED)
@@ -121,15 +123,15 @@ def goals_of(rows: Sequence[Mapping[str, Any]]) -> list[Goal]:
         )
         return Goal(name, share_interval(times, len(asked)), goal, reached)
 
-    learnt = [success(row, PLANNED, NEW) for row in rows]
+    learnt, mixed = [success(row, PLANNED, NEW) for row in rows], _with(rows, MIXED)
     mean = _mean(learnt)
+    by_hand = [counted(f"mixed by hand: exit code {code}", MIXED, code, None, None) for code in (0, 3)] if mixed else []
     return [
         counted("tool calls alone: exit code 3", NARROW, 3, 9, None),
         counted("with the plan: exit code 0", PLANNED, 0, 8, None),
         counted("with the plan: exit code 3", PLANNED, 3, None, 1),
         counted("with the plan: exit code 4, cannot tell", PLANNED, 4, None, None),
-        counted("mixed by hand: exit code 0", MIXED, 0, None, None),
-        counted("mixed by hand: exit code 3", MIXED, 3, None, None),
+        *by_hand,
         Goal("tool calls with the plan: mean success", mean, ">= 0.9", mean.value >= 0.9),
         Goal(
             "tool calls with the plan: least success",
@@ -144,7 +146,8 @@ def figures_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Means over seeds with 95 % intervals, of each task and model, and what the plan changed."""
     found: dict[str, Any] = {}
     for task in (NEW, *OLD):
-        found[task] = {model: _rounded([success(row, model, task) for row in _with(rows, model)]) for model in MODELS}
+        ran = [model for model in MODELS if _with(rows, model)]
+        found[task] = {model: _rounded([success(row, model, task) for row in _with(rows, model)]) for model in ran}
         found[task] |= _contrasts(rows, [task])
     return found | {"protected group": _contrasts(rows, PROTECTED), "never rehearsed": APART}
 
@@ -165,6 +168,7 @@ def _contrasts(rows: Sequence[Mapping[str, Any]], tasks: Sequence[str]) -> dict[
             ]
         )
         for model, than in pairs
+        if _with(_with(rows, model), than)
     }
 
 
@@ -199,14 +203,11 @@ def merged(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def measure(quick: bool) -> Result:
-    """All seeds, or one that settings were chosen on; the headline is the share of seeds that the planned model passes.
-
-    Every demo comes before the first null, so that a study which is stopped has the demos.
-    """
+    """All seeds, or one that settings were chosen on; the headline is the share of seeds that the planned model passes."""
     rows = [] if quick else kept_rows()
     seeds = QUICK if quick else SEEDS
     known = {(row["seed"], MIXED if MIXED in row["codes"] else "all") for row in rows}
-    jobs = [(seed, part) for part in ("all", MIXED) for seed in seeds]
+    jobs = [(seed, part) for part in PARTS for seed in seeds]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         for done in as_completed([pool.submit(one, *job) for job in jobs if job not in known]):
             rows.append(done.result())
