@@ -50,11 +50,11 @@ def tried(case: Case, folder: Path, seed: int, log: Path) -> dict[str, Any]:
         "miner": case.miner,
         "seed": seed,
         "cpu_seconds": round(spent, 1),
-        **_told(RunFolder(run), case),
+        **_advice_and_effects(RunFolder(run), case),
     }
 
 
-def _told(run: RunFolder, case: Case) -> dict[str, Any]:
+def _advice_and_effects(run: RunFolder, case: Case) -> dict[str, Any]:
     """Advice and every effect of the mined rows; where the miner kept all rows nothing was tried."""
     mined = json.loads((run.path / "mine" / f"{case.miner}.json").read_text(encoding="utf-8"))
     if not run.result.is_file():

@@ -106,7 +106,7 @@ def mix(seed: int) -> Recipe:
 
 def rule_of(examples: Sequence[Example], arm: Arm, seed: int) -> Engined:
     """Our engine: the same uniform draws in every arm, and a monitor that tightens or is only listened to."""
-    engine = {"survivors": 0.0, "canaries": 0, "on_alarm": "tighten" if arm.alarm else "log"}
+    engine = {"min_informative_share": 0.0, "canaries": 0, "on_alarm": "tighten" if arm.alarm else "log"}
     stage = Stage("training", "grpo", STEPS, {"chain": 1.0}, monitors=("formats",), options={"engine": engine})
     return Engined(Plan("hand", (stage,)), pool_of(examples, lambda _: 1 / MODULUS), seed)
 

@@ -92,11 +92,11 @@ def differences(
         sides = ([known[name, seed] for seed in seeds] for name in (against, arm))
         moved = change(*sides, weigh="cells", only=(lambda item: item[1] in levels) if levels else None) if seeds else None
         if moved is not None:
-            found[f"{arm} - {against}"] = told(moved)
+            found[f"{arm} - {against}"] = format_outcome(moved)
     return found
 
 
-def told(moved: Change) -> dict[str, Any]:
+def format_outcome(moved: Change) -> dict[str, Any]:
     """A change as figures, as shares."""
     parts = {"success": moved.success, "S": moved.swapped, "D": moved.dependence, "sampled": moved.sampled}
     shown: dict[str, Any] = {name: _figure(part) for name, part in parts.items() if part is not None}

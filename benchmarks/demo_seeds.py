@@ -147,7 +147,7 @@ def figures_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for task in (NEW, *OLD):
         ran = [model for model in MODELS if _with(rows, model)]
-        found[task] = {model: _told([success(row, model, task) for row in _with(rows, model)]) for model in ran}
+        found[task] = {model: _rounded([success(row, model, task) for row in _with(rows, model)]) for model in ran}
         found[task] |= _contrasts(rows, [task])
     return found | {"protected group": _contrasts(rows, PROTECTED), "never rehearsed": APART}
 
@@ -161,7 +161,7 @@ def _contrasts(rows: Sequence[Mapping[str, Any]], tasks: Sequence[str]) -> dict[
     """Changes from the model before, and of the plan from mixing by hand, each seed against itself; mean over tasks."""
     pairs = [(model, "before") for model in MODELS[1:]] + [(PLANNED, MIXED)]
     return {
-        f"{model} - {than}": _told(
+        f"{model} - {than}": _rounded(
             [
                 sum(success(row, model, task) - success(row, than, task) for task in tasks) / len(tasks)
                 for row in _with(_with(rows, model), than)
@@ -178,7 +178,7 @@ def _mean(values: Sequence[float]) -> Interval:
     return mean_interval(np.array(values, dtype=float)) if len(values) > 1 else Interval(values[0], values[0], values[0], 1)
 
 
-def _told(values: Sequence[float]) -> dict[str, float]:
+def _rounded(values: Sequence[float]) -> dict[str, float]:
     mean = _mean(values)
     return {"value": round(mean.value, 4), "low": round(mean.low, 4), "high": round(mean.high, 4)}
 

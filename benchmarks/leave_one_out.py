@@ -118,7 +118,7 @@ def compare(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         before, after = ([known[name, seed] for seed in seeds] for name in (against, arm))
         moved = change(before, after)
         if moved is not None:
-            shown = outcome.told(moved)
+            shown = outcome.format_outcome(moved)
             shown["tasks"] = {task: _task(before, after, task) for task in sorted({str(item[0]) for item in items})}
             found[f"{arm} - {against}"] = shown
     return found
@@ -127,7 +127,7 @@ def compare(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _task(before: Sequence[ItemScores], after: Sequence[ItemScores], task: str) -> dict[str, Any]:
     moved = change(before, after, only=lambda item: item[0] == task)
     assert moved is not None
-    return {name: kept for name, kept in outcome.told(moved).items() if name in ("success", "S", "D", "sampled")}
+    return {name: kept for name, kept in outcome.format_outcome(moved).items() if name in ("success", "S", "D", "sampled")}
 
 
 def goals_of(figures: Mapping[str, Any]) -> list[Goal]:

@@ -158,10 +158,10 @@ def sizes(size: int) -> dict[str, Any]:
     return found
 
 
-def told(value: Any) -> str:
+def format_rows(value: Any) -> str:
     """Figures in four digits."""
     if isinstance(value, dict):
-        return ", ".join(f"{name} {told(part)}" for name, part in value.items())
+        return ", ".join(f"{name} {format_rows(part)}" for name, part in value.items())
     return f"{value:.4g}"
 
 
@@ -190,7 +190,7 @@ def measure(quick: bool) -> Result:
         }
         figures[f"{key[0]:.0e} rows, {key[1]}, batches of {key[2]}, us per draw and update"] = shown
     for name, value in figures.items():
-        print(f"{name:<62} {told(value)}")
+        print(f"{name:<62} {format_rows(value)}")
     compared = [row for row in rows if (row["size"], row["state"], row["batch"]) == (largest, "worn", COMPARED)]
     return Result(
         interval([row["torch, us"] / row["ours, us"] for row in compared]),

@@ -69,7 +69,7 @@ def trl(arm: str, case: str) -> tuple[str, tuple[str, str, str, str]]:
 
 
 PREDICTED = "selector `difficulty`, no levels: by prompts"
-SELECTOR, GATE = "selector `difficulty`", "gate `too_hard`, with `survivors`"
+SELECTOR, GATE = "selector `difficulty`", "gate `too_hard`, with `min_informative_share`"
 WITH_DRIFT = "default, beta and drift"
 LEVERS: Sequence[Lever] = (
     Lever(
@@ -97,7 +97,9 @@ LEVERS: Sequence[Lever] = (
     Lever("a rising target (AdaRFT)", "wide pool, one pass", *rollouts("target"), "gone", ""),
     Lever("a band fixed at the start", "wide pool, one pass", *rollouts("static_band"), "gone", ""),
     Lever(GATE, "over-hard pool, alone", *overhard("gate alone", "hard"), "on (GRPO)", "rows are drawn evenly"),
-    Lever(GATE, "the same without `survivors`", *overhard("gate alone, no survivors", "hard"), "", "never without"),
+    Lever(
+        GATE, "the same without `min_informative_share`", *overhard("gate alone, no survivors", "hard"), "", "never without"
+    ),
     Lever(
         GATE, "half the rows without information", *overhard("gate alone", "blind"), "", "costs what a constant answer earns"
     ),
@@ -137,7 +139,7 @@ LEVERS: Sequence[Lever] = (
         "what is mastered was measured",
     ),
     Lever(
-        "rehearsal (`anchor`) of 25 %",
+        "rehearsal (`rehearsal_share`) of 25 %",
         "over-hard pool, alone",
         *overhard("anchor alone", "hard"),
         "off",

@@ -131,7 +131,7 @@ def damage(row: Mapping[str, Any], names: tuple[str, ...]) -> float:
     return float(np.clip((start - at) / (start - end), 0, 1)) if start > end else 1.0
 
 
-def told(rows: list[dict[str, Any]]) -> dict[str, Any]:
+def format_rows(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Per pool: easy success, and per monitor how many runs rang and when first."""
     figures: dict[str, Any] = {}
     for name in dict.fromkeys(row["pool"] for row in rows):
@@ -162,7 +162,7 @@ def measure(quick: bool) -> Result:
         )
         for s in seeds
     ]
-    figures = {"pools": told(rows), "made-up tapes": _monitor_tapes.rates(20 if quick else 200, 0)}
+    figures = {"pools": format_rows(rows), "made-up tapes": _monitor_tapes.rates(20 if quick else 200, 0)}
     for how in BONUSES[1:] if bonuses else ():
         gaps = [
             {key: row[key] - plain[key] for key in ("success", "different")}

@@ -15,12 +15,12 @@ the same for all arms of a seed:
 The primary outcome is greedy success on held-out problems of every level of that world, each counted once, what the pool
 lacks too (`benchmarks/_outcome.py`). References: `frozen` (not trained), `uniform` (every row alike, no lever), `equal
 shares` of tasks and levels. `default` is the plan that a trainer makes by itself, with nothing measured before (selector
-difficulty, gate too_hard, `survivors`, canaries); `no X` is that plan without X; `X alone` is X on uniform draws. To train
-less is a lever, too: a lower learning rate, or a coin that refuses as many groups as the gate did in an earlier run.
-Canaries are charged on top of the 7,680 rollouts of training, and listed. Intervals are not corrected for their number.
-Seeds 30 to 37 (20 seeds, 30 to 49, without levels) were fixed before the run. Pools and rates were chosen on seeds from 100
-on, of which no rows were kept; that 20 seeds without levels should decide on the rule for lucky cells was chosen on
-seeds 100 to 104. A first run had seeds 20 to 27 (`results/overhard-first.json`).
+difficulty, gate too_hard, `min_informative_share`, canaries); `no X` is that plan without X; `X alone` is X on uniform
+draws. To train less is a lever, too: a lower learning rate, or a coin that refuses as many groups as the gate did in an
+earlier run. Canaries are charged on top of the 7,680 rollouts of training, and listed. Intervals are not corrected for
+their number. Seeds 30 to 37 (20 seeds, 30 to 49, without levels) were fixed before the run. Pools and rates were chosen on
+seeds from 100 on, of which no rows were kept; that 20 seeds without levels should decide on the rule for lucky cells was
+chosen on seeds 100 to 104. A first run had seeds 20 to 27 (`results/overhard-first.json`).
 
     python -m benchmarks.overhard [--quick]
 """
@@ -105,7 +105,7 @@ class Guards:
     gates: Sequence[str] = ()
     controllers: Sequence[str] = ()
     monitors: Sequence[str] = ()
-    engine: Mapping[str, Any] = field(default_factory=lambda: {"survivors": 0.0})
+    engine: Mapping[str, Any] = field(default_factory=lambda: {"min_informative_share": 0.0})
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Options of plug-ins."""
     beta: float = 0.0
@@ -143,14 +143,14 @@ ARMS: Mapping[str, Guards] = {
     "no gate": replace(DEFAULT, gates=()),
     "no lucky cells": replace(DEFAULT, options=UNLUCKY),
     "no over-hard cells": replace(DEFAULT, options={"gates.too_hard": {"floor": 0.0}}),
-    "no survivors": replace(DEFAULT, engine={"survivors": 0.0}),
+    "no survivors": replace(DEFAULT, engine={"min_informative_share": 0.0}),
     "no canary": replace(DEFAULT, monitors=()),
     "selector alone": Guards("difficulty"),
     "gate alone": GATE,
-    "gate alone, no survivors": replace(GATE, engine={"survivors": 0.0}),
+    "gate alone, no survivors": replace(GATE, engine={"min_informative_share": 0.0}),
     "gate alone, no lucky cells": replace(GATE, options=UNLUCKY),
     "gate alone, no over-hard cells": replace(GATE, options={"gates.too_hard": {"floor": 0.0}}),
-    "anchor alone": Guards(engine={"survivors": 0.0, "anchor": 0.25}, measured=True),
+    "anchor alone": Guards(engine={"min_informative_share": 0.0, "rehearsal_share": 0.25}, measured=True),
     "drift alone": Guards(controllers=("drift",), beta=0.01),
     "beta alone": Guards(beta=0.01),
     "canary alone": WATCH,

@@ -230,12 +230,14 @@ def figures(rows: Sequence[Row]) -> dict[str, Any]:
     for one, other in COMPARED:
         if one.name in arms and other.name in arms:
             pair = arms[one.name], arms[other.name]
-            found[f"{one.name} - {other.name}"] = {name: _told(difference(*pair, name)) for name in PARTS}
+            found[f"{one.name} - {other.name}"] = {name: _format_row(difference(*pair, name)) for name in PARTS}
     found["goal"] = {
-        "rare accuracy of the plan / wide": _told(ratio(plan, wide, "rare")),
-        "compute of the plan / wide": _told(ratio(plan, wide, "flops")),
-        "CPU time of the plan / wide": _told(ratio(plan, wide, "cpu_seconds")),
-        "probe's share of the plan's compute": _told(interval([row["probe_flops"] / row["flops"] for row in plan.values()])),
+        "rare accuracy of the plan / wide": _format_row(ratio(plan, wide, "rare")),
+        "compute of the plan / wide": _format_row(ratio(plan, wide, "flops")),
+        "CPU time of the plan / wide": _format_row(ratio(plan, wide, "cpu_seconds")),
+        "probe's share of the plan's compute": _format_row(
+            interval([row["probe_flops"] / row["flops"] for row in plan.values()])
+        ),
     }
     found["says capacity"] = {
         name: f"{sum('capacity' in row['needed'] for row in own.values())} of {len(own)} seeds"
@@ -246,12 +248,12 @@ def figures(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _arm(own: BySeed, wide: BySeed) -> dict[str, Any]:
-    means = {name: _told(interval([part(row, name) for row in own.values()])) for name in PARTS}
+    means = {name: _format_row(interval([part(row, name) for row in own.values()])) for name in PARTS}
     ratios = {f"{name} / wide": ratio(own, wide, name).value for name in ("flops", "cpu_seconds")}
     return {**means, **ratios, "rate": next(iter(own.values()))["rate"]}
 
 
-def _told(found: Interval) -> dict[str, float]:
+def _format_row(found: Interval) -> dict[str, float]:
     return {"value": found.value, "low": found.low, "high": found.high}
 
 

@@ -209,11 +209,11 @@ def compare(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             continue
         moved = change(before, after, weigh="cells")
         assert moved is not None
-        found[f"{arm} - {against}"] = shown = outcome.told(moved)
+        found[f"{arm} - {against}"] = shown = outcome.format_outcome(moved)
         for state in dict.fromkeys(cell.state for cell in CELLS.values()):
             part = change(before, after, weigh="cells", only=lambda item, state=state: state_of(item[0], item[1]) == state)
             assert part is not None
-            shown[state] = outcome.told(part)["success"]
+            shown[state] = outcome.format_outcome(part)["success"]
     return found
 
 

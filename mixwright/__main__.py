@@ -225,13 +225,13 @@ def plan(
 @app.command()
 def steer(config: Config, folder: Folder = None, dry_run: DryRun = False) -> None:
     """Train once under the plan; --dry-run shows what would be drawn."""
-    from mixwright.cli.dry_run import rehearse
+    from mixwright.cli.dry_run import first_draws
     from mixwright.opening import check_plan, opened, workers
     from mixwright.trial.stage import steer_once
 
     settings, run = load_settings(config, folder)
     if dry_run:
-        output.out_rows(("task", "planned share", "drawn", "of draws"), rehearse(settings, run, base=config.parent))
+        output.out_rows(("task", "planned share", "drawn", "of draws"), first_draws(settings, run, base=config.parent))
         return
     with (
         workers(settings) as pool,
@@ -249,7 +249,7 @@ def trial(
 ) -> None:
     """Try the plan against simpler choices, paired by seed; where it helps, against its nulls."""
     from mixwright.opening import check_plan, opened, workers
-    from mixwright.trial.selection import told
+    from mixwright.trial.selection import format_selection
     from mixwright.trial.stage import try_plan
 
     settings, run = load_settings(config, folder)
@@ -261,7 +261,7 @@ def trial(
         check_plan(settings, run, corpus)
         result = try_plan(settings, run, pool, base=config.parent, say=output.say)
     output.out_effects(result.effects)
-    for line in told(result):
+    for line in format_selection(result):
         output.out(one_line(line))
 
 
@@ -341,13 +341,13 @@ def replicates(
 ) -> None:
     """Say whether a ranking of candidates is one of noise, and how many runs of each a reliable one takes."""
     from mixwright.cli.replicates import ranked
-    from mixwright.estimates.replicates import told
+    from mixwright.estimates.replicates import format_ranking
 
     found = ranked(scores, target)
     if as_json:
         output.out_json({"ranking": found, "word": found.word})
         return
-    for line in told(found):
+    for line in format_ranking(found):
         output.out(line)
 
 

@@ -22,7 +22,7 @@ from mixwright.records import (
     Expectation,
     GroupOutcome,
     Measurement,
-    Mined,
+    MiningResult,
     Objective,
     Observation,
     Outcome,
@@ -92,7 +92,7 @@ class Miner(ABC):
     """Whether the model is read or a copy of it trained; else `learner` is None."""
 
     @abstractmethod
-    def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> Mined:
+    def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
         """Rows with a weight and a reason each, or new rows with their parents. The learner is left as it was."""
 
 

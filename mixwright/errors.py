@@ -120,7 +120,7 @@ def some(parts: Sequence[str]) -> str:
     return ", ".join(parts[:SOME]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def within(owner: str, options: Mapping[str, Any], **limits: tuple[float, float]) -> None:
+def check_range(owner: str, options: Mapping[str, Any], **limits: tuple[float, float]) -> None:
     """Raises InputError unless these options of a plug-in lie between their limits, both included; NaN lies nowhere."""
     for name, (low, high) in limits.items():
         if not low <= options[name] <= high:

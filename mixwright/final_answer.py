@@ -84,7 +84,7 @@ def stated(text: str, prompt: str = "") -> list[Stated]:
     phrases = list(_PHRASE.finditer(text))
     if phrases and not _line(text[phrases[-1].end() :]):
         return []
-    told = [_said(text, mark.end()) for mark in reversed(phrases[-20:]) if not _quoted(text, mark, prompt)]
+    told = [_stated(text, mark.end()) for mark in reversed(phrases[-20:]) if not _quoted(text, mark, prompt)]
     if told or phrases:
         return [one for one in told if one.text]
     if len(text) <= BRIEF and "\n" not in text:
@@ -124,7 +124,7 @@ def _line(text: str) -> str:
     return text[lead.end() if lead else 0 :].partition("\n")[0].strip()
 
 
-def _said(text: str, start: int) -> Stated:
+def _stated(text: str, start: int) -> Stated:
     line = _line(text[start : start + 1000])
     return Stated("marked", _SENTENCE.split(line, maxsplit=1)[0].strip(), line)
 

@@ -28,7 +28,7 @@ class TooSlow(BaseException):
     """The limit has passed. Not an `Exception`: code that takes every exception for a wrong answer must let it through."""
 
 
-def within(seconds: float, call: Callable[[], T], tell: Callable[[], None] = lambda: None) -> T:
+def call_with_timeout(seconds: float, call: Callable[[], T], tell: Callable[[], None] = lambda: None) -> T:
     """What `call` returns, if it does so in time.
 
     Args:

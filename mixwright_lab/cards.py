@@ -118,7 +118,7 @@ def tally(cards: Sequence[Card]) -> str:
     return f"{count(judged, 'claim')} re-run on tiny models: {came}{rest}."
 
 
-def said(card: Card) -> str:
+def format_card(card: Card) -> str:
     """What the word rests on: contrasts by word, and the one that decides where not all are reproduced."""
     if card.result is None:
         return "What it expects was written before any run and stands below."

@@ -37,13 +37,13 @@ from mixwright_lab.cards import (
     Card,
     deciding,
     figure,
+    format_card,
     held,
     interval,
     largest,
     minutes,
     number,
     run_again,
-    said,
     seeds,
     tally,
 )
@@ -114,7 +114,7 @@ def row(card: Card) -> tuple[str, ...]:
 def blocks(card: Card) -> list[Block]:
     """One finding: the word first, then what is claimed, what came out, and what rests on it."""
     finding, result = card.finding, card.result
-    found: list[Block] = [Paragraph(said(card), TONES.get(card.word, "plain"), card.word.capitalize())]
+    found: list[Block] = [Paragraph(format_card(card), TONES.get(card.word, "plain"), card.word.capitalize())]
     found += [Paragraph(getattr(finding, name), lead=heading) for heading, name in PARTS]
     if result is None:
         found.append(expected(card))

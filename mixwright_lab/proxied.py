@@ -10,7 +10,7 @@ import torch
 
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.mixed import Rows, Sum, divergence, greedy
-from mixwright_lab.worlds.facts_and_skills import LONG, SHORT, SKILLS, FactsAndSkills, asked, said
+from mixwright_lab.worlds.facts_and_skills import LONG, SHORT, SKILLS, FactsAndSkills, asked, format_answer
 
 POOL = 1000
 """Rows of each skill that tuning draws from."""
@@ -32,7 +32,7 @@ class Readings:
         pairs = [asked(fact) for fact in world.facts], [(str(row.prompt), str(row.answer)) for row in skills]
         self.prompts = [base.language.encode_prompts([prompt for prompt, _ in rows]) for rows in pairs]
         self.answers = [[answer for _, answer in rows] for rows in pairs]
-        self.targets = base.language.encode_responses([said(answer, SHORT) for answer in self.answers[1]])
+        self.targets = base.language.encode_responses([format_answer(answer, SHORT) for answer in self.answers[1]])
 
     def __call__(self, parts: Sum) -> dict[str, float]:
         """Facts in any form, and where a form is begun for the model; skills in the short form; KL in nats per token."""
@@ -54,7 +54,7 @@ class Readings:
         """Whether each answer is given in one of the forms, the response being made to begin with these words."""
         spoken = self.base.language
         made = greedy(parts, self.prompts[which], [spoken.index[word] for word in begun]).tolist()
-        wanted = [{said(answer, tuple(form)) for form in forms} for answer in self.answers[which]]
+        wanted = [{format_answer(answer, tuple(form)) for form in forms} for answer in self.answers[which]]
         return [spoken.decode(row) in own for row, own in zip(made, wanted, strict=True)]
 
 
@@ -63,7 +63,7 @@ def short_rows(model: GPT, seed: int) -> Rows:
     world, spoken = FactsAndSkills(), model.language
     rows = [world.make(100_000 * seed + place, level, "train") for level in SKILLS for place in range(POOL)]
     prompts = spoken.encode_prompts([str(row.prompt) for row in rows])
-    return prompts, spoken.encode_responses([said(str(row.answer), SHORT) for row in rows])
+    return prompts, spoken.encode_responses([format_answer(str(row.answer), SHORT) for row in rows])
 
 
 def first_at(path: Sequence[Found], skill: float) -> dict[str, float]:

@@ -14,11 +14,11 @@ from mixwright_lab.cards import (
     STALE,
     Card,
     figure,
+    format_card,
     held,
     minutes,
     number,
     run_again,
-    said,
     seeds,
     tally,
 )
@@ -106,7 +106,7 @@ def findings(cards: Sequence[Card]) -> str:
 
 def _card(card: Card) -> str:
     result = card.result
-    texts = [f"### {_plain(card.name)}", f"**{card.word.capitalize()}.** {_plain(said(card))}"]
+    texts = [f"### {_plain(card.name)}", f"**{card.word.capitalize()}.** {_plain(format_card(card))}"]
     texts += [f"**{heading}.** {_plain(getattr(card.finding, name))}" for heading, name in PARTS]
     if result is None or card.word == STALE:
         rows = [(one.name, number(one.least, one.unit), one.unit, one.refuted) for one in card.finding.EXPECT]

@@ -96,7 +96,7 @@ def tape_unlevelled(folder: Path) -> None:
 
     Which answers others gave counts too, and completions differ between runs, so all are taken for one answer.
     """
-    steered_grpo.shown = lambda completions, options: [("", "one answer")] * len(completions)  # type: ignore[assignment]
+    steered_grpo.parse_answers = lambda completions, options: [("", "one answer")] * len(completions)  # type: ignore[assignment]
     options = {"selectors.difficulty": {"predict": True}}
     plan = Plan("test", (Stage("grpo", "grpo", 10, SHARES, options=options, **LEVERS),))  # type: ignore[arg-type]
     trainer = grpo(folder, dataset=rows(96).remove_columns("level"), plan=plan, max_steps=2 * STEPS)

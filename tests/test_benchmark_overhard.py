@@ -17,7 +17,7 @@ from mixwright_lab.training.rules import Engined, distinct, pool_of
 from mixwright_lab.worlds.chain import Chain, running_values
 
 WORLD = Chain()
-GUARDS = {"gates": ("too_hard",), "options": {"engine": {"anchor": 0.25, "canaries": overhard.CANARIES}}}
+GUARDS = {"gates": ("too_hard",), "options": {"engine": {"rehearsal_share": 0.25, "canaries": overhard.CANARIES}}}
 
 
 def kept(guards) -> tuple[float, float]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from cli_call import Call
 
-from mixwright.cli.dialling import told
+from mixwright.cli.dialling import format_sweep
 from mixwright.config import ModelConfig, WarmupConfig
 from mixwright.corpus import Corpus
 from mixwright.learner.dial import Setting, Sweep
@@ -84,7 +84,7 @@ def test_what_is_refused(models: Path, call: Call, words: tuple[str, ...], messa
 def test_what_is_told() -> None:
     none, half = Interval(0.0, -0.01, 0.01, 40), Interval(0.5, 0.4, 0.6, 40)
     settings = (Setting(0.0, none, none), Setting(0.5, half, none))
-    assert "is 0.5: success 50.0 % [40.0, 60.0]" in told(Sweep(settings, 0.5, 0.02), {"kept": 40})
-    assert "No strength is shown to lose less than 2% of success on 40 kept items" in told(
+    assert "is 0.5: success 50.0 % [40.0, 60.0]" in format_sweep(Sweep(settings, 0.5, 0.02), {"kept": 40})
+    assert "No strength is shown to lose less than 2% of success on 40 kept items" in format_sweep(
         Sweep(settings, None, 0.02), {"kept": 40}
     )

@@ -17,7 +17,7 @@ from mixwright.plan.planners.difficulty import Difficulty
 from mixwright.plan.planners.proportional import Proportional
 from mixwright.records import Action, CanaryOutcome, GroupOutcome, Outcome, Plan, Signals, Stage, TrainingSetup
 from mixwright.steer.engine import Engine
-from mixwright.steer.policy import Judge
+from mixwright.steer.policy import GateRunner
 
 IN_BAND = ("chain@2", "spell@2")
 
@@ -151,7 +151,7 @@ def test_a_state_of_another_version_is_refused(version: int | None, told: str) -
 
 def test_a_refusal_says_its_cause_as_a_word() -> None:
     notes: list[tuple[Any, ...]] = []
-    judge = Judge([Refusing()], ["t@1"], {"t@1": "unknown"}, lambda *fields: notes.append(fields))
+    judge = GateRunner([Refusing()], ["t@1"], {"t@1": "unknown"}, lambda *fields: notes.append(fields))
     group = GroupOutcome("a", "t", 1.0, 3, (0.0, 1.0))
     assert [action.target for action in judge.refusals([group], [0])] == ["a"]
     assert notes == [(3, "refuse.t@1", None, "refused", "said so", "lucky")]

@@ -46,7 +46,7 @@ def drawn_cells(engine, count) -> Counter[str]:
 )
 def test_anchors_draw_their_share_of_what_can_be_done_under_any_weights(parts, anchor, selector, batch):
     weights = {task: part / sum(parts) for task, part in zip(TASKS, parts, strict=True)}
-    engine = Engine(planned(weights, selector=selector, options={"engine": {"anchor": anchor}}), pool(), seed=1)
+    engine = Engine(planned(weights, selector=selector, options={"engine": {"rehearsal_share": anchor}}), pool(), seed=1)
     wanted = engine.wanted()
     for task in TASKS:
         assert wanted[task] == pytest.approx((1 - anchor) * weights[task] + anchor * (task in ABLE) / 3)
@@ -64,7 +64,7 @@ def test_anchors_draw_their_share_of_what_can_be_done_under_any_weights(parts, a
 
 
 def test_anchors_are_spread_and_take_the_examples_that_rested_longest():
-    plan = planned({"prime": 1.0}, selector="uniform", options={"engine": {"anchor": 0.25}})
+    plan = planned({"prime": 1.0}, selector="uniform", options={"engine": {"rehearsal_share": 0.25}})
     engine, here = Engine(plan, pool(), seed=0), pool()
     drawn = engine.draw(400)
     places = [place for place, index in enumerate(drawn) if here.tasks[here.task_of[index]] != "prime"]
@@ -77,7 +77,7 @@ def test_anchors_are_spread_and_take_the_examples_that_rested_longest():
 
 
 def test_where_nothing_is_mastered_the_best_reachable_cell_is_the_anchor():
-    plan = planned({"chain": 1.0}, selector="uniform", options={"engine": {"anchor": 0.5}})
+    plan = planned({"chain": 1.0}, selector="uniform", options={"engine": {"rehearsal_share": 0.5}})
     cells = [replace(cell, success=0.0, low=0.0, high=0.05) if cell.success > 0.9 else cell for cell in plan.cells]
     engine = Engine(replace(plan, cells=tuple(cells)), pool(), seed=0)
     found = drawn_cells(engine, 600)
@@ -87,7 +87,9 @@ def test_where_nothing_is_mastered_the_best_reachable_cell_is_the_anchor():
 
 
 def test_without_evidence_nothing_is_kept_back_and_rewards_bring_it():
-    plan = planned({"gcd": 0.5, "prime": 0.5}, measured=False, selector="uniform", options={"engine": {"anchor": 0.5}})
+    plan = planned(
+        {"gcd": 0.5, "prime": 0.5}, measured=False, selector="uniform", options={"engine": {"rehearsal_share": 0.5}}
+    )
     engine, here, rng = Engine(plan, pool(), seed=0), pool(), np.random.default_rng(0)
     assert engine.wanted()["gcd"] == 0.5
     for step in range(12):
@@ -97,7 +99,7 @@ def test_without_evidence_nothing_is_kept_back_and_rewards_bring_it():
 
 
 def test_canaries_are_never_anchors():
-    plan = planned({"prime": 1.0}, selector="uniform", monitors=("canary",), options={"engine": {"anchor": 0.5}})
+    plan = planned({"prime": 1.0}, selector="uniform", monitors=("canary",), options={"engine": {"rehearsal_share": 0.5}})
     cells = tuple(replace(cell, state="mastered") if cell.success > 0.9 else cell for cell in plan.cells)
     engine = Engine(replace(plan, cells=cells), pool(), seed=0)
     assert engine.canaries
@@ -106,18 +108,18 @@ def test_canaries_are_never_anchors():
 
 def test_off_by_default_and_draws_as_without():
     plan = planned(dict.fromkeys(TASKS, 1 / 6), selector="difficulty")
-    assert EngineOptions().anchor == 0
+    assert EngineOptions().rehearsal_share == 0
     assert Engine(plan, pool(), seed=3).draw(50) == Engine(plan, pool(), seed=3).draw(50)
     assert Engine(plan, pool(), seed=3).wanted() == {task: pytest.approx(1 / 6) for task in TASKS}
 
 
-@pytest.mark.parametrize("options", [{"anchor": 0.6}, {"anchor": -0.1}, {"anchor": float("nan")}])
+@pytest.mark.parametrize("options", [{"rehearsal_share": 0.6}, {"rehearsal_share": -0.1}, {"rehearsal_share": float("nan")}])
 def test_shares_that_make_no_sense_are_refused(options):
     with pytest.raises(InputError):
         EngineOptions(**options)
 
 
-STOPPING = {"engine": {"anchor": 0.3, "patience": 3, "then": "stop"}}
+STOPPING = {"engine": {"rehearsal_share": 0.3, "patience": 3, "then": "stop"}}
 
 
 def watched() -> Engine:
@@ -231,10 +233,10 @@ def test_quiet_steps_loosen_nothing_once_canaries_were_watched():
 
 
 def test_a_stretch_keeps_its_steps_how_many_were_skipped_and_the_range_of_its_factors():
-    policy = Policy(EngineOptions(survivors=0.5))
+    policy = Policy(EngineOptions(min_informative_share=0.5))
     seen = []
     for step, teaching in ((3, 0), (4, 2), (5, 1), (6, 3), (7, 4), (8, 0)):
-        policy.survivors(step, teaching, 8)
+        policy.scale_by_informative_share(step, teaching, 8)
         seen.append(policy.stretch)
     assert seen == [
         [3, 3, 1, 1, 1.0, 0.0],  # no factor yet

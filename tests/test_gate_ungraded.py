@@ -16,7 +16,7 @@ from mixwright.records import Measurement
 from mixwright.runs import RunFolder, write_json, write_measurements
 from mixwright.verdict.basis import gate_answer, recommended
 from mixwright.verdict.gate_asked import GateAsked, write_asked
-from mixwright.verdict.gate_ungraded import FAR, far_former, gate_of, unlikely_told
+from mixwright.verdict.gate_ungraded import FAR, far_former, format_unlikely, gate_of
 from mixwright.verdict.gate_words import lines
 
 ITEMS = 20
@@ -98,7 +98,7 @@ def test_the_form_of_another_task_comes_first(tmp_path: Path) -> None:
 
 def test_far_is_shown_by_the_interval_and_told_by_the_mean(tmp_path: Path) -> None:
     run = RunFolder(tmp_path / "run")
-    assert (far_former(run, ["a"]), unlikely_told([])) == ([], "")
+    assert (far_former(run, ["a"]), format_unlikely([])) == ([], "")
     near = FormerAnswers("a", 9, 90, -0.5, -FAR - 0.5, -2.0, -FAR)
     write_json(former_file(run), [near, FormerAnswers("b", 9, 90, -0.5, -2.0, -2.5, -1.5)])
     assert [one.task for one in far_former(run, ["a", "b"])] == ["b"]

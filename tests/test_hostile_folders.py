@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from cli_call import Call, sums, write
 
-from mixwright.cli.dry_run import rehearse
+from mixwright.cli.dry_run import first_draws
 from mixwright.config import CorpusConfig, MineConfig, RunConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.errors import InputError
@@ -106,12 +106,12 @@ def test_a_plan_is_refused_by_its_name_in_a_rehearsal_too(plan: Plan, told: str,
     with pytest.raises(InputError, match=f"plan.yaml: expected .*{told}"):
         check_plan(config, run, corpus)
     with pytest.raises(InputError, match=f"plan.yaml: expected .*{told}"):
-        rehearse(config, run)
+        first_draws(config, run)
 
 
 def test_a_rehearsal_of_a_long_run_is_short(tmp_path: Path) -> None:
     config, run, _ = run_with(Plan("p", (Stage("training", "grpo", 9_000_000, {"sum": 1.0}),)), tmp_path)
-    ((task, share, drawn, count),) = rehearse(config, run)
+    ((task, share, drawn, count),) = first_draws(config, run)
     assert (task, share, drawn, count) == ("sum", "1.000", 100_000, 100_000)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.intervals import t_quantile, t_tail
-from mixwright.estimates.judgement import ALPHA, change_word, change_words, evidence, told
+from mixwright.estimates.judgement import ALPHA, change_word, change_words, evidence, format_word
 from mixwright.estimates.outcome import Change
 
 FREEDOM = 20.0
@@ -88,7 +88,7 @@ def test_holm_and_levers_make_words_rarer() -> None:
 
 
 def test_margins_are_told_in_points() -> None:
-    assert told("no change", 0.02) == "no change beyond 2 points"
+    assert format_word("no change", 0.02) == "no change beyond 2 points"
     assert change_word(moved(0.01), margin=0.02) == "cannot tell"
 
 

@@ -31,7 +31,7 @@ from mixwright.contracts import Finding
 from mixwright.errors import InputError
 from mixwright.records import Curve, Expectation, Plot, difference
 from mixwright_lab import result_files
-from mixwright_lab.cards import Card, collect, deciding, largest, number, run_again, said, tally, unknown
+from mixwright_lab.cards import Card, collect, deciding, format_card, largest, number, run_again, tally, unknown
 from mixwright_lab.judging import Judged, Row, word_of
 from mixwright_lab.page import html, lines
 from mixwright_lab.report import write
@@ -149,7 +149,7 @@ def test_a_stale_result_is_called_stale_and_counted_nowhere() -> None:
     cls = edited(EXPECT=(Expectation("a - b", difference("a", "b", "x"), 0.2, "a is not more."),))
     old = card(cls, made(), made(first=1000))
     assert old.word == "stale"
-    assert "By the earlier ones: reproduced." in said(old)
+    assert "By the earlier ones: reproduced." in format_card(old)
     assert run_again(old) == ""
     assert "made: stale" in html([old])
     assert card(edited(REMARKS="Because."), made()).word == "reproduced", "remarks may be written after the run"

@@ -10,7 +10,7 @@ from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.mixed import divergence, greedy, logits_of, tune
 from mixwright_lab.training.sft import Schedule
 from mixwright_lab.worlds.chain import in_eval
-from mixwright_lab.worlds.facts_and_skills import FACTS, FactsAndSkills, asked, language, rearranged, said, taught
+from mixwright_lab.worlds.facts_and_skills import FACTS, FactsAndSkills, asked, format_answer, language, rearranged, taught
 
 WORLD = FactsAndSkills(seed=3)
 
@@ -109,7 +109,7 @@ def test_skill_counts_the_short_form_only_and_facts_any_form():
     """A model that writes "# 0 0" to all prompts: no skill, and the facts of value 0 0."""
     base = made(0)
     look = Readings(3, 5, base)
-    right = {said(answer, ("#",)) for answer in look.answers[1]}
+    right = {format_answer(answer, ("#",)) for answer in look.answers[1]}
     assert all(text.startswith("# ") for text in right)
 
     class Fixed(GPT):

@@ -19,7 +19,7 @@ from mixwright.mine.choosing import COPIES, copies, share_of, train_rows
 from mixwright.mine.exports import export_rows, record
 from mixwright.mine.job import missing_columns
 from mixwright.mine.stage import LEAST, Mining, fading, mine, with_floor, write_mined
-from mixwright.records import Example, Measurement, Mined, MinedRow
+from mixwright.records import Example, Measurement, MinedRow, MiningResult
 from mixwright.runs import RunFolder
 
 
@@ -36,8 +36,8 @@ class Fixed:
     def __init__(self, ids: list[str]) -> None:
         self.ids = ids
 
-    def mine(self, *_: Any) -> Mined:
-        return Mined("fixed", tuple(MinedRow(name, 1.0, "told to") for name in self.ids))
+    def mine(self, *_: Any) -> MiningResult:
+        return MiningResult("fixed", tuple(MinedRow(name, 1.0, "told to") for name in self.ids))
 
 
 def of_task(corpus: Corpus, task: str) -> list[str]:
@@ -108,16 +108,16 @@ def test_a_task_whose_gain_fades_is_never_pruned() -> None:
     ]
     assert fading(measured) == {"rare"}
     tasks = {f"r{n}": "rare" for n in range(30)} | {f"c{n}": "common" for n in range(30)}
-    kept = with_floor(Mined("m", (MinedRow("c3", 1.0, "x"),)), tasks, {"rare"})
+    kept = with_floor(MiningResult("m", (MinedRow("c3", 1.0, "x"),)), tasks, {"rare"})
     assert sum(tasks[row.id] == "rare" for row in kept.rows) == 30
     assert sum(tasks[row.id] == "common" for row in kept.rows) == LEAST
-    alone = with_floor(Mined("m", (MinedRow("c3", 1.0, "x"),)), tasks, set())
+    alone = with_floor(MiningResult("m", (MinedRow("c3", 1.0, "x"),)), tasks, set())
     assert not any(tasks[row.id] == "rare" for row in alone.rows)
 
 
 def test_the_files_hold_what_was_chosen(corpus: Corpus, tmp_path: Path) -> None:
     names = of_task(corpus, "add")[:30]
-    mined = Mined(
+    mined = MiningResult(
         "m",
         tuple(MinedRow(name, 2.0, "why") for name in names),
         harmful=(MinedRow("m5", 0.3, "against"),),

@@ -14,7 +14,7 @@ from mixwright.cli.mined_export import export_mined, mined_mix
 from mixwright.conformance import samples
 from mixwright.errors import InputError
 from mixwright.mine.stage import Mining, write_mined
-from mixwright.records import Example, Mined, MinedRow
+from mixwright.records import Example, MinedRow, MiningResult
 
 CORPUS = samples.minable()
 
@@ -25,7 +25,7 @@ def table(place: Path, *, made: bool = False, weights: tuple[float, ...] = (1.0,
     rows = tuple(MinedRow(e.id, weights[n % len(weights)], "why") for n, e in enumerate(own))
     extra: dict[str, Any] = {"parents": [own[0].id], "provenance": "by hand"}
     pairs = tuple(Example(f"{e.id}:p", e.task, e.prompt, chosen=e.answer, rejected="0x", extra=extra) for e in own)
-    mined = Mined("m", made=pairs) if made else Mined("m", rows)
+    mined = MiningResult("m", made=pairs) if made else MiningResult("m", rows)
     return write_mined(Mining(mined, {"add": (48, 30), "times": (48, 10)}, 0.0), CORPUS, place / "mine")
 
 

@@ -108,7 +108,7 @@ def test_a_reward_range_of_texts_is_one_of_numbers_for_every_plug_in() -> None:
         {"options": {"selectors.nope": {}}},
         {"options": {"difficulty": {}}},
         {"options": {"engine": {"anchr": 0.2}}},
-        {"options": {"engine": {"anchor": 0.9}}},
+        {"options": {"engine": {"rehearsal_share": 0.9}}},
     ],
 )
 def test_what_is_asked_of_a_plan_is_checked_before_there_is_one(asked: dict[str, Any]) -> None:
@@ -142,7 +142,7 @@ def test_a_name_that_is_gone_says_what_replaces_it(kind: str, name: str) -> None
 
 def test_options_of_a_plug_in_that_the_planner_may_name_pass() -> None:
     check_asked({}, CELLS, "grpo")
-    options = {"selectors.difficulty": {"explore": 0.1}, "engine": {"anchor": 0.25}}
+    options = {"selectors.difficulty": {"explore": 0.1}, "engine": {"rehearsal_share": 0.25}}
     check_asked({"steps": 20, "objective": "grpo", "options": options}, CELLS, "grpo")
 
 

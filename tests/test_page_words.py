@@ -26,7 +26,7 @@ from mixwright.verdict.sections.decisions import Decisions
 from mixwright.verdict.sections.settings import Settings
 from mixwright.verdict.stage import sections
 from mixwright.verdict.terms import explained_once
-from mixwright.verdict.text import p_told
+from mixwright.verdict.text import format_p
 
 
 def moved(outcome: Outcome, before: float, after: float, seeds: int) -> Claim:
@@ -216,7 +216,7 @@ def test_no_gain_says_how_much_was_drawn() -> None:
     ],
 )
 def test_no_p_value_is_0(p: float, plain: str, named: str) -> None:
-    assert (p_told(p), p_told(p, "p")) == (plain, named)
+    assert (format_p(p), format_p(p, "p")) == (plain, named)
 
 
 @pytest.mark.parametrize(

@@ -79,10 +79,10 @@ def test_the_best_cell_of_a_task_is_the_one_worth_most():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"floor": 1.01}, {"floor": -0.01}, {"anchor": 0.81}, {"band": (0.5, 0.5)}, {"band": (0, 1.1)}]
+    "wrong", [{"floor": 1.01}, {"floor": -0.01}, {"mastered_share": 0.81}, {"band": (0.5, 0.5)}, {"band": (0, 1.1)}]
 )
 def test_shares_and_bands_outside_their_range_are_refused(wrong):
-    create("planners", "difficulty", {"floor": 1.0, "anchor": 0.8, "band": (0.0, 1.0)})
+    create("planners", "difficulty", {"floor": 1.0, "mastered_share": 0.8, "band": (0.0, 1.0)})
     with pytest.raises(InputError):
         create("planners", "difficulty", wrong)
 

@@ -20,7 +20,7 @@ from mixwright.estimates.outcome import ItemScores
 from mixwright.estimates.power import PRIOR, TYPICAL, Cell, Noise, cells_of, expected, noise_of, power, seeds_for
 from mixwright.records import Example, Measurement, TrialResult, from_data
 from mixwright.runs import RunFolder, write_measurements
-from mixwright.trial.power import costs, foresee, told
+from mixwright.trial.power import costs, foresee, format_power
 
 ROOT = Path(__file__).parent.parent
 QUIET = Noise(0.0, 0.25, 0.5)
@@ -191,14 +191,14 @@ def test_a_run_is_foreseen_from_its_settings_then_its_measurements_then_its_seed
 
 
 def test_the_sentences_say_sizes_needs_and_assumptions() -> None:
-    lines = told(foresee(config(seeds=8), RunFolder("none"), corpus(), []))
+    lines = format_power(foresee(config(seeds=8), RunFolder("none"), corpus(), []))
     assert lines[0].startswith("can see: with 8 seeds and 10 held-out items, in 80 of 100 such trials, a difference of ")
     assert "2 points from the untrained model would take more than these items, whatever the seeds, or " in lines[1]
     assert "earlier trials" in lines[-1]
-    few = told(foresee(config(), RunFolder("none"), corpus(), []))
+    few = format_power(foresee(config(), RunFolder("none"), corpus(), []))
     assert "can see nothing: with fewer than 5 seeds" in few[0]
     assert not any("items on these seeds" in line for line in few)
-    assert told(()) == []
+    assert format_power(()) == []
 
 
 def test_results_of_earlier_versions_are_read_and_new_ones_come_back() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from cli_call import Call
 
-from mixwright.estimates.replicates import f_quantile, f_tail, ranking, ranking_of_summaries, told
+from mixwright.estimates.replicates import f_quantile, f_tail, format_ranking, ranking, ranking_of_summaries
 
 PUBLISHED: dict[str, Any] = json.loads((Path(__file__).parent / "seal_rankings.json").read_text(encoding="utf-8"))
 
@@ -54,7 +54,7 @@ def test_seal_ranked_edits_by_noise(name: str, reliability: float, needed: int) 
     assert found.reliability.value == pytest.approx(reliability, abs=0.001)
     assert found.needed == needed
     assert found.word == "ranking noise"
-    assert told(found)[0].startswith("You are ranking noise: with 3 runs of each of 250 candidates in 50 groups")
+    assert format_ranking(found)[0].startswith("You are ranking noise: with 3 runs of each of 250 candidates in 50 groups")
 
 
 def test_runs_say_the_same_as_their_published_summaries() -> None:
@@ -94,7 +94,7 @@ def test_intervals_cover_and_needed_runs_are_right_on_average() -> None:
 def test_candidates_that_do_not_differ_get_no_number() -> None:
     found = ranking([[[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]])
     assert found.needed is None
-    assert "no number of runs can be named" in told(found)[1]
+    assert "no number of runs can be named" in format_ranking(found)[1]
     with pytest.raises(ValueError, match="two runs each"):
         ranking([[[0.1], [0.2]]])
 

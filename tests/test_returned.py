@@ -13,7 +13,7 @@ from mixwright.measure.returned import MOST, Returned, first_word, lost_answers,
 from mixwright.records import Example
 from mixwright.runs import RunFolder, write_json
 from mixwright.verdict.blocks import Paragraph
-from mixwright.verdict.sections.returned import ReturnedSection, told
+from mixwright.verdict.sections.returned import ReturnedSection, format_returned
 
 
 class Speller:
@@ -102,8 +102,8 @@ def test_the_page_says_what_was_lost_and_what_is_not_shown(tmp_path: Path) -> No
     (block,) = ReturnedSection().blocks(run)
     assert isinstance(block, Paragraph)
     assert block.lead == "Answers lost"
-    assert block.text == told(found)
+    assert block.text == format_returned(found)
     for part in ("96 answers were lost; of 92 asked again, 71 return", "60 of 91 return", "4 answers were not asked again"):
         assert part in block.text
-    assert "of 0" not in told(Returned(9, 0, 0, 9, 0, 0))
-    assert "knows nothing" not in told(Returned(9, 9, 2, 0, 0, 0)), "no null, where no other word fits"
+    assert "of 0" not in format_returned(Returned(9, 0, 0, 9, 0, 0))
+    assert "knows nothing" not in format_returned(Returned(9, 9, 2, 0, 0, 0)), "no null, where no other word fits"

@@ -22,7 +22,7 @@ from mixwright.errors import InputError
 from mixwright.learner.learner import Completion, Learner
 from mixwright.measure.stage import measure_learner
 from mixwright.records import Example, Plan, Stage
-from mixwright.time_limit import TooSlow, within
+from mixwright.time_limit import TooSlow, call_with_timeout
 from mixwright.trial.training import make_trainer
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # TRL sets the older name
@@ -111,7 +111,7 @@ def test_a_gold_answer_that_hangs_is_refused_when_rows_are_read(
 
 
 def test_without_a_limit_nothing_is_interrupted() -> None:
-    assert within(0, lambda: time.sleep(0.05) or 7) == 7
+    assert call_with_timeout(0, lambda: time.sleep(0.05) or 7) == 7
 
 
 def test_alarms_of_others_are_put_back_and_do_not_lift_the_limit() -> None:
@@ -127,7 +127,7 @@ def test_alarms_of_others_are_put_back_and_do_not_lift_the_limit() -> None:
     try:
         signal.setitimer(signal.ITIMER_REAL, 30)
         with pytest.raises(TooSlow):
-            within(0.2, busy)
+            call_with_timeout(0.2, busy)
         left = signal.setitimer(signal.ITIMER_REAL, 0)[0]
         assert 0 < left < 30
         signal.raise_signal(signal.SIGALRM)
@@ -152,24 +152,24 @@ def test_what_swallows_the_first_interrupt_gets_another() -> None:
                     raise
 
     with pytest.raises(TooSlow):
-        within(0.1, stubborn)
+        call_with_timeout(0.1, stubborn)
     assert len(caught) == 2
 
 
 def test_one_limit_inside_another() -> None:
     def inner() -> str:
         with pytest.raises(TooSlow):
-            within(0.1, lambda: time.sleep(3600))
+            call_with_timeout(0.1, lambda: time.sleep(3600))
         time.sleep(3600)
         return ""
 
     with pytest.raises(TooSlow):
-        within(0.4, inner)
+        call_with_timeout(0.4, inner)
 
 
 def test_in_another_thread_it_is_named_and_waited_for() -> None:
     told, found = threading.Event(), []
-    thread = threading.Thread(target=lambda: found.append(within(0.05, lambda: told.wait(60), told.set)))
+    thread = threading.Thread(target=lambda: found.append(call_with_timeout(0.05, lambda: told.wait(60), told.set)))
     thread.start()
     thread.join()
     assert found == [True]

@@ -11,7 +11,7 @@ from _example_run import build
 from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
 from mixwright.verdict.blocks import Block, Fold, Headline, Table
 from mixwright.verdict.recommendation import Contrast, TrialSeen, recommend
-from mixwright.verdict.spared import changes_of, place_of, spared_table, spared_told, spares
+from mixwright.verdict.spared import changes_of, format_spared, place_of, spared_table, spares
 from mixwright.verdict.stage import sections
 
 ARITHMETIC = {"steered": (-0.058, -0.085, -0.030), "equal_shares": (-0.056, -0.095, -0.016), "uniform": (-0.20, -0.46, 0.06)}
@@ -82,7 +82,7 @@ def test_several_losses_are_told_apart() -> None:
 def test_without_another_arm_nothing_is_said_of_others() -> None:
     seen = trial(("a", {"steered": ARITHMETIC["steered"]}), trained=("steered",))
     assert "spare" not in recommend(seen).sentence
-    assert spared_told({}, seen.changes, ["uniform"], 0.05) == ""
+    assert format_spared({}, seen.changes, ["uniform"], 0.05) == ""
 
 
 def folded(blocks: Sequence[Block]) -> Table:

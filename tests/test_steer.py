@@ -15,7 +15,7 @@ from mixwright.contracts import Admission, Gate, Scene
 from mixwright.records import GroupOutcome, Stage
 from mixwright.steer.gates.too_hard import TooHard
 from mixwright.steer.ledger import Ledger
-from mixwright.steer.policy import Judge
+from mixwright.steer.policy import GateRunner
 from mixwright.steer.pool import make_pool
 from mixwright.steer.selectors.difficulty import Difficulty
 from mixwright.steer.selectors.uniform import Uniform
@@ -39,12 +39,12 @@ class Told(Gate):
 
 def test_each_change_of_a_gates_answer_says_for_how_many_groups_the_last_one_held():
     lines, gate = [], Told()
-    judge = Judge([gate], ["t@1"], {"t@1": "reachable"}, lambda *line: lines.append(line))
+    judge = GateRunner([gate], ["t@1"], {"t@1": "reachable"}, lambda *line: lines.append(line))
     for step, admitted in enumerate([True, True, True, False, False, True, False]):
         gate.admitted = admitted
         actions = judge.refusals([GroupOutcome("x", "t", 1.0, step, (0.0, 1.0))], [0])
         assert [(action.kind, action.target) for action in actions] == ([] if admitted else [("refuse", "x")])
-        again = Judge([gate], ["t@1"], {"t@1": "reachable"}, lambda *line: lines.append(line))
+        again = GateRunner([gate], ["t@1"], {"t@1": "reachable"}, lambda *line: lines.append(line))
         again.restore(stored(judge.state()))
         judge = again
     assert lines == [
@@ -59,7 +59,7 @@ def test_each_change_of_a_gates_answer_says_for_how_many_groups_the_last_one_hel
 def test_the_first_answer_is_told_of_unknown_cells_and_of_refusals(state, admitted, told):
     lines, gate = [], Told()
     gate.admitted = admitted
-    judge = Judge([gate], ["t@1"], {"t@1": state}, lambda *line: lines.append(line))
+    judge = GateRunner([gate], ["t@1"], {"t@1": state}, lambda *line: lines.append(line))
     for step in range(3):
         judge.refusals([GroupOutcome("x", "t", 1.0, step, (0.0, 1.0))], [0])
     assert lines == [(0, "refuse.t@1", None, "admitted" if admitted else "refused", "said so", "bad")][:told]
@@ -175,7 +175,7 @@ def test_the_weight_of_a_cell_is_by_kappa_softly_and_by_hand():
     assert selector.worth(np.array([0.55, 0.55]), both) == pytest.approx([0.99 * (1 - alike), 0.75 * (1 - alike)])
     assert selector.worth(np.array([0.4, 0.4]), both) == pytest.approx([0.96 * (1 - alike), selector.below])
     # the band is of plain success, whatever S is
-    assert selector.worth(np.array([0.09, 0.91]), both) == pytest.approx([selector.below, selector.anchor])
+    assert selector.worth(np.array([0.09, 0.91]), both) == pytest.approx([selector.below, selector.above])
 
 
 def test_a_batch_draws_no_example_twice_while_candidates_allow():
@@ -324,7 +324,7 @@ def test_with_an_anchor_of_0_mastered_cells_are_still_drawn_alike():
     for cell in range(4):
         place.ledger.recent.start(cell, 1.0, 512)
         place.ledger.lasting.start(cell, 1.0, 512)
-    selector = Difficulty(anchor=0.0, explore=0.0, reviews=0.0)
+    selector = Difficulty(above=0.0, explore=0.0, reviews=0.0)
     selector.begin(place)
     tasks = np.tile([0, 1], 300)
     drawn = selector.pick(tasks, rng)

@@ -13,7 +13,7 @@ from trainers_tiny import UNIFORM, grpo_config, make, model, parameters, read, r
 
 from mixwright import SteeredGRPOTrainer, Steering
 from mixwright.records import Action
-from mixwright.trainers.rewards import shown
+from mixwright.trainers.rewards import parse_answers
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*gradient_checkpointing.*:FutureWarning"  # TRL 1.16 still sets transformers' older name
@@ -212,8 +212,8 @@ def test_an_easy_reward_is_learnt(tmp_path: Path) -> None:
 
 def test_outcomes_carry_what_completions_show_plain_and_conversational(tmp_path: Path) -> None:
     chat = [{"role": "assistant", "content": "2 + 3 # 5"}]
-    assert shown(["2 + 3 # 5", chat, []], [None] * 3) == [("9 + 9 # 9", "5"), ("9 + 9 # 9", "5"), ("", "")]
-    assert [answer for _, answer in shown(["B", "cat"], [["cat", "dog"]] * 2)] == ["option 2", "option 1"]
+    assert parse_answers(["2 + 3 # 5", chat, []], [None] * 3) == [("9 + 9 # 9", "5"), ("9 + 9 # 9", "5"), ("", "")]
+    assert [answer for _, answer in parse_answers(["B", "cat"], [["cat", "dog"]] * 2)] == ["option 2", "option 1"]
     texts: list[str] = []
 
     def reward(completions: list[str], **kwargs: Any) -> list[float]:
@@ -224,5 +224,5 @@ def test_outcomes_carry_what_completions_show_plain_and_conversational(tmp_path:
     seen = script(trainer, lambda groups: [])
     trainer.train()
     told = [pair for batch in seen for group in batch for pair in zip(group.formats, group.answers, strict=True)]
-    assert told == shown(texts[-len(told) :], [None] * len(told))
+    assert told == parse_answers(texts[-len(told) :], [None] * len(told))
     assert len(told) == 16

@@ -113,7 +113,7 @@ def test_steps_between_passes_by_hand(
 
 def test_anchors_are_carried_out_by_the_draws_and_alarms_leave_them_alone(tmp_path: Path) -> None:
     plan = mastered_plan()
-    options = {"engine": {"anchor": 0.25}}
+    options = {"engine": {"rehearsal_share": 0.25}}
     stage = replace(plan.stages[0], weights={"letters": 0.0, "sums": 1.0}, controllers=(), options=options)
     steering = Steering(replace(plan, stages=(stage,)), canary_every=1)
     trainer = make(SteeredGRPOTrainer, tmp_path, {"max_steps": 12, "per_device_train_batch_size": 16}, steering=steering)

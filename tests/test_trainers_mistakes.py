@@ -101,7 +101,7 @@ def test_canaries_that_nothing_scores_are_said_once(tmp_path: Path) -> None:
     [
         ({"reward_range": [1, 1]}, "low < high"),
         ({"reward_range": [0, float("inf")]}, "low < high"),
-        ({"survivors": 2.0}, "survivors between 0 and 1"),
+        ({"min_informative_share": 2.0}, "min_informative_share between 0 and 1"),
         ({"patience": 0}, "patience of engine between 1 and"),
     ],
 )

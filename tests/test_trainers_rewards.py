@@ -21,7 +21,7 @@ from trl import GRPOTrainer
 
 from mixwright import SteeredGRPOTrainer, Steering, SteeringCallback
 from mixwright.errors import InputError
-from mixwright.time_limit import TooSlow, within
+from mixwright.time_limit import TooSlow, call_with_timeout
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning"),  # TRL sets the older name
@@ -240,7 +240,7 @@ def test_what_swallows_the_interrupt_is_named_where_the_limit_is_short() -> None
             time.sleep(3600)
 
     with pytest.raises(TooSlow):
-        within(0.1, stubborn, lambda: told.append(1))
+        call_with_timeout(0.1, stubborn, lambda: told.append(1))
     assert told == [1]
 
 

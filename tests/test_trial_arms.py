@@ -11,7 +11,7 @@ from mixwright.corpus.shuffled_levels import shuffle_levels
 from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.errors import InputError
 from mixwright.records import Cell, CellPlan, Example, Plan, Stage
-from mixwright.trial.arm_roles import arms_of, idle_ablations, left_out, null_name, other_seed, the
+from mixwright.trial.arm_roles import arms_of, builtin_arm, idle_ablations, left_out, null_name, other_seed
 from mixwright.trial.training import corpus_reward
 
 CELLS = (Cell("gcd", 1.0, 30, 0.3), Cell("gcd", 2.0, 10, 0.3), Cell("sum", 1.0, 60, 0.1))
@@ -28,7 +28,7 @@ PLAN = Plan(
             gates=("too_hard",),
             controllers=("drift",),
             monitors=("canary",),
-            options={"selectors.difficulty": {"candidates": 4}, "engine": {"reward_range": [0, 2], "anchor": 0.2}},
+            options={"selectors.difficulty": {"candidates": 4}, "engine": {"reward_range": [0, 2], "rehearsal_share": 0.2}},
         ),
     ),
     cells=(CellPlan("gcd", 1.0, "mastered", 0.95, 0.3, 256, 30),),
@@ -201,8 +201,8 @@ def test_shuffled_levels_keep_counts_and_everything_but_the_level():
 def test_the_arms_with_a_role_of_their_own_are_ours_and_no_other_file_is_imported_to_find_them(monkeypatch):
     broken = catalog.Entry("arms", "broken", "somebody.arms:Broken", "Arm that cannot be imported.", "")
     monkeypatch.setattr(catalog, "listing", lambda kind, listing=catalog.listing: {"broken": broken, **listing(kind)})
-    the.cache_clear()
-    assert (the("untrained"), the("plan")) == ("frozen", "steered")
+    builtin_arm.cache_clear()
+    assert (builtin_arm("untrained"), builtin_arm("plan")) == ("frozen", "steered")
     assert arms_of(TrialConfig()).references == ("frozen", "uniform", "equal_shares")
 
 

@@ -18,7 +18,7 @@ from mixwright.records import Example, Plan, Stage, TrialResult
 from mixwright.runs import RunFolder, read_json, read_plan, write_plan
 from mixwright.trial.arm_roles import arms_in, arms_of, branch_of
 from mixwright.trial.data_rows import data_notes, data_path, enough, fitted, read_data, rows_for
-from mixwright.trial.selection import RECOMMENDED, told
+from mixwright.trial.selection import RECOMMENDED, format_selection
 from mixwright.trial.stage import data_of, run_trial
 
 STEPS, ROWS, BATCH = 40, 240, 16
@@ -329,7 +329,7 @@ def test_rows_with_right_labels_beat_as_many_random_ones_and_all(tried: tuple[Ru
     assert [(judged.arm, judged.word, judged.proof) for judged in result.judgements] == [
         ("mined", "helps", "beats its nulls")
     ]
-    lines = told(result)
+    lines = format_selection(result)
     assert lines[0].startswith(f"Train on clean ({result.selection.rows} of {ROWS} rows): success +")
     assert lines[1].startswith("Held-out loss")
     assert "target tokens" in lines[2]

@@ -10,7 +10,7 @@ from mixwright.records import Effect, Plan, SeedRow, Selection, Stage, TrialResu
 from mixwright.trial.arm_roles import own_nulls
 from mixwright.trial.branch import permuted_weights
 from mixwright.trial.effects import Contrast, Findings, contrasts, effects_by_task, effects_of
-from mixwright.trial.selection import RECOMMENDED, advise, told
+from mixwright.trial.selection import RECOMMENDED, advise, format_selection
 
 SEEDS, ITEMS = 8, 80
 AGAINST = ("frozen", "all", "random_like")
@@ -83,7 +83,7 @@ def test_few_seeds_say_nothing_and_the_price_is_told() -> None:
     assert found.advice == "too few seeds"
     empty = dict.fromkeys(("arms", "references", "nulls", "seeds", "effects", "judgements"), ())
     result = TrialResult(**empty, rows=(SeedRow("all", 0, "success", 0.5),), rollouts={}, target={}, selection=found)  # type: ignore[arg-type]
-    assert told(result)[1:] == [
+    assert format_selection(result)[1:] == [
         "Trained on, target tokens of a branch: all 10, mined 9.",
         "What this answer cost: 3 trainings.",
     ]
@@ -111,7 +111,7 @@ def test_success_of_nobody_compares_no_rows_and_the_loss_is_told() -> None:
     effects = tuple(effect for contrast in found for effect in effects_of(findings, contrast))
     empty = dict.fromkeys(("arms", "references", "nulls", "seeds", "judgements", "rows"), ())
     result = TrialResult(**empty, effects=effects, rollouts={}, target={}, selection=selection)  # type: ignore[arg-type]
-    line = told(result)[1]
+    line = format_selection(result)[1]
     assert line.startswith("Held-out loss, nats per token, lower is better: -0.5 [")
     assert "+0.5 [" in line
     assert "+0.25 [" in line

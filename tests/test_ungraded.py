@@ -10,9 +10,9 @@ from cli_call import Call, write
 
 from mixwright.config import MeasureConfig, ModelConfig
 from mixwright.corpus import Corpus
-from mixwright.estimates.judgement import change_word, told
+from mixwright.estimates.judgement import change_word, format_word
 from mixwright.estimates.outcome import Change, ItemScores, change
-from mixwright.estimates.readings import Outcome, change_told, outcome_of
+from mixwright.estimates.readings import Outcome, format_change, outcome_of
 from mixwright.learner.tiny import build_tiny
 from mixwright.measure.stage import measure_learner
 from mixwright.records import Claim, Example, TrialResult
@@ -63,14 +63,14 @@ def test_a_loss_that_fell_improves_and_is_told_as_a_fall_in_nats() -> None:
     mean = sum(0.002 * (i % 7) - 0.001 * (i % 5) for i in range(40)) / 40
     assert found.success.value == pytest.approx(0.33 - mean)
     assert change_word(found) == "improves"
-    assert change_told(found.success, "loss").startswith("-0.326 nats per token [-0.3")
+    assert format_change(found.success, "loss").startswith("-0.326 nats per token [-0.3")
     assert change_word(moved(1.98, 2.31, "loss", "loss")) == "worsens"
     sides = [[flat(2.0)] * SEEDS] * 2
     still = change(*sides, decoding="loss")
     assert still is not None
     assert (still.success.value, still.success.p, change_word(still)) == (0.0, 1.0, "no change")
-    assert told("no change", 0.05, "loss") == "no change beyond 0.05 nats per token"
-    assert told("no change", 0.05) == "no change beyond 5 points"
+    assert format_word("no change", 0.05, "loss") == "no change beyond 0.05 nats per token"
+    assert format_word("no change", 0.05) == "no change beyond 5 points"
 
 
 def test_a_rise_of_success_without_dependence_still_does_not_improve() -> None:

@@ -23,7 +23,7 @@ from mixwright.verdict.chance_levels import chance_level, chance_levels
 from mixwright.verdict.page_data import plain
 from mixwright.verdict.stage import render, sections, summarise
 from mixwright.verdict.terms import MEANING, explained_once
-from mixwright.verdict.text import NONE, share_told
+from mixwright.verdict.text import NONE, format_share
 
 ITEMS = 40
 CELL = ("t", 1.0)
@@ -96,9 +96,9 @@ def test_before_and_after_in_both_decodings(tmp_path: Path) -> None:
 
 
 def test_share_told() -> None:
-    assert share_told(None) == NONE
+    assert format_share(None) == NONE
     level = chance_level([scores({CELL: [0] * 4}, chance=0.0)], [("t", 1.0, f"t-{i}") for i in range(4)])
-    assert share_told(level).startswith("0 % ± ")
+    assert format_share(level).startswith("0 % ± ")
 
 
 def test_a_term_is_explained_where_it_first_stands() -> None:

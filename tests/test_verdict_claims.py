@@ -17,7 +17,7 @@ from mixwright.estimates.outcome import ItemScores
 from mixwright.records import Claim, Interval, Measurement
 from mixwright.runs import RunFolder, read_list, write_json, write_measurements
 from mixwright.verdict.claims import cells_first, claims_between, claims_of, compared, family, judge, missing
-from mixwright.verdict.evidence import arms, comparisons, decoding_of, lead
+from mixwright.verdict.evidence import arms, comparisons, decoding_of, headline_arm
 
 CELL = ("t", 1.0)
 
@@ -202,7 +202,7 @@ def test_a_trial_by_arm(tmp_path: Path) -> None:
     run = build(tmp_path)
     claims = judge(run)
     kinds = {(claim.task, claim.level): claim.kind for claim in claims if claim.arm == "steered"}
-    assert lead(run) == "steered"
+    assert headline_arm(run) == "steered"
     assert kinds["chain_sum", 2.0] == "learnt"
     assert kinds["products", 1.0] == "damaged"
     assert kinds["gcd", 3.0] == "commonest"

@@ -17,7 +17,7 @@ from mixwright.records import Effect, Interval, Judgement, LeverWord, Proof, Tri
 from mixwright.runs import RunFolder, read_json, read_measurements, write_json
 from mixwright.verdict.blocks import Block, Code, Fold, Forest, Headline, Paragraph, Strips, Table
 from mixwright.verdict.charts import svg
-from mixwright.verdict.evidence import lead
+from mixwright.verdict.evidence import headline_arm
 from mixwright.verdict.stage import render, sections
 from mixwright.verdict.text import between, points
 
@@ -142,7 +142,7 @@ def test_the_leading_arm_is_known_by_its_role_not_by_its_name(tmp_path: Path) ->
     ):
         effects = (dataclasses.replace(result.effects[0], arm="uniform", against="frozen"),)
         write_json(run.result, dataclasses.replace(result, arms=arms, references=references, nulls=(), effects=effects))
-        assert lead(run) == expected
+        assert headline_arm(run) == expected
 
 
 def test_lucky_cells_are_those_of_the_plan(tmp_path: Path) -> None:

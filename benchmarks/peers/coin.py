@@ -17,7 +17,7 @@ from mixwright.records import EngineOptions
 from mixwright_lab.training.grpo import Arena, Learnt
 from mixwright_lab.training.rules import Plain
 
-SURVIVORS = EngineOptions().survivors
+SURVIVORS = EngineOptions().min_informative_share
 
 
 class Coin(Plain):

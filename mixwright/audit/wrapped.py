@@ -132,7 +132,7 @@ class WrappedIndex:
             end = inner.ends_in(outer, start, stop)
             if end < 0 or (stop - start == len(outer.words) and stop - start == len(inner.words)):
                 continue
-            agrees = _same_answer(held, row) or _told(held, outer.words[end : end + TAIL])
+            agrees = _same_answer(held, row) or _has_answer(held, outer.words[end : end + TAIL])
             if stop - start == len(inner.words) or (known and agrees):
                 return Match(at, True, agrees)
         return None
@@ -206,7 +206,7 @@ def _same_answer(held: Row, row: Row) -> bool:
     return not held.answer or not row.answer or conclusion(held.answer) == conclusion(row.answer)
 
 
-def _told(held: Row, tail: list[str]) -> bool:
+def _has_answer(held: Row, tail: list[str]) -> bool:
     """Whether the answer stands in the words behind the copy."""
     answer = " ".join(words(conclusion(held.answer)))
     return bool(answer) and f" {answer} " in f" {' '.join(tail)} ".casefold()

@@ -44,7 +44,7 @@ def dial(
         return
     rows = [(f"{each.alpha:g}", _share(each.skill), _share(each.loss)) for each in found.settings]
     output.out_rows(("alpha", "success on what was tuned for", "success lost on what is kept"), rows)
-    output.out(told(found, counts))
+    output.out(format_sweep(found, counts))
 
 
 def swept(
@@ -87,7 +87,7 @@ def swept(
     return found, {"tuned for": len(skill), "kept": len(kept)}
 
 
-def told(found: Sweep, counts: dict[str, int]) -> str:
+def format_sweep(found: Sweep, counts: dict[str, int]) -> str:
     """What to do, one sentence, and what it does not say."""
     last = "These items chose the strength: measure it on others. Any strength but 0 and 1 reads two models for each token."
     if found.chosen is None:

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from mixwright.runs import RunFolder
     from mixwright.trial.arm_roles import Arms
 
-REHEARSED = 100_000
-"""Draws that a rehearsal makes at most."""
+DRAWS = 100_000
+"""Draws that a dry run makes at most."""
 
 
-def rehearse(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> list[Sequence[Any]]:
+def first_draws(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> list[Sequence[Any]]:
     """What a steered run would draw before it has seen anything: (task, planned share, drawn, of draws). Trains nothing.
 
-    Of a long run the first `REHEARSED` draws. Raises InputError as `steer` would.
+    Of a long run the first `DRAWS` draws. Raises InputError as `steer` would.
     """
     from mixwright.steer.engine import Engine
     from mixwright.steer.pool import corpus_pool
@@ -37,7 +37,7 @@ def rehearse(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> li
     pool = corpus_pool(rehearsed(folder, corpus).training(wanted))
     rows: list[Sequence[Any]] = []
     for number, stage in enumerate(chosen.stages):
-        count = min(config.train.prompts * stage.steps, REHEARSED)
+        count = min(config.train.prompts * stage.steps, DRAWS)
         engine = Engine(chosen, pool, seed=config.seed, stage=number)
         drawn = Counter(pool.tasks[pool.task_of[index]] for index in engine.draw(count))
         of = f" in {stage.name}" if len(chosen.stages) > 1 else ""
@@ -50,15 +50,15 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
     from mixwright.learner.bases import bases_of
     from mixwright.trial import power
     from mixwright.trial.arm_roles import arms_in
-    from mixwright.trial.rehearsal import RehearsalJob, minutes, rehearse_run, told
+    from mixwright.trial.dry_run import DryRunJob, foretold_minutes, format_dry_run, time_dry_run
     from mixwright.workers.local import Job
 
     corpus = known_corpus(config, folder, base=base, whole=True)
     with workers(config) as pool:
         start(config, corpus, pool)
-        job = Job("rehearsal", rehearse_run, RehearsalJob(to_data(config), str(base)))
+        job = Job("dry run", time_dry_run, DryRunJob(to_data(config), str(base)))
         (timing,) = pool.run([job], progress=lambda done, jobs, left: None)
-    time = told(minutes(config, corpus, timing, folder), config, timing)
+    time = format_dry_run(foretold_minutes(config, corpus, timing, folder), config, timing)
     train, held_out = (corpus.select(split=name) for name in ("train", "eval"))
     sizes, steps, bases = config.measure, config.train, len(bases_of(config, folder))
     items = sum(min(cell.count, sizes.items) for cell in held_out.cells()) if len(held_out) else 0
@@ -86,7 +86,7 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
             f"{_compared(arms)}; each on {config.trial.seeds} seeds, {drawn} a branch (frozen: none), then measured again",
         ),
         ("verdict", str(folder.page)),
-        *(("can see", line.removeprefix("can see").lstrip(": ")) for line in power.told(seen)),
+        *(("can see", line.removeprefix("can see").lstrip(": ")) for line in power.format_power(seen)),
         ("time", time),
     ]
 

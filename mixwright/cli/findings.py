@@ -12,7 +12,7 @@ from typing import Any
 from mixwright.catalog import Entry, listing
 from mixwright.errors import one_line
 from mixwright.records import Interval
-from mixwright.verdict.text import change, interval_told
+from mixwright.verdict.text import change, format_interval
 
 LAB = "mixwright_lab"
 KEPT = ("reproduced", "in part")
@@ -74,7 +74,7 @@ def _came(contrast: Mapping[str, Any] | None, *, turned: bool) -> tuple[str, str
         came = turned_word(came, value, low, high, max(least, floor))
     share = unit == "points"
     told, kind = Interval(value, low, high, 2), "share" if share else unit
-    size = f"{change(value, kind)} {interval_told(told, kind)}"
+    size = f"{change(value, kind)} {format_interval(told, kind)}"
     return came, f"{one_line(came)[:40]}, {size.replace(' [', f' {unit} [', 1)}"
 
 

@@ -175,10 +175,10 @@ def _try(settings: RunConfig, run: RunFolder, base: Path, miner: str) -> None:
     from mixwright import pipeline
     from mixwright.records import TrialResult
     from mixwright.runs import read_json
-    from mixwright.trial.selection import told
+    from mixwright.trial.selection import format_selection
 
     settings = replace(settings, trial=replace(settings.trial, data=miner))
     page = pipeline.run(settings, run, base=base, say=lambda line: output.say(one_line(line)))
-    for line in told(read_json(run.result, TrialResult)):
+    for line in format_selection(read_json(run.result, TrialResult)):
         output.out(one_line(line))
     conclude(run, page)

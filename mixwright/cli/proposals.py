@@ -209,7 +209,7 @@ def _sized(config: RunConfig, corpus: Corpus, objective: str, ungraded: set[str]
         made = dataclasses.replace(made, adapter="lora", adapters={"lora": LORA})
     comments = {
         "measure.items": f"{len(cells)} {'cell' if len(cells) == 1 else 'cells'} of held-out rows here.",
-        "measure.probes": _outcome_told(success, objective),
+        "measure.probes": _format_outcome(success, objective),
         "measure.max_new_tokens": room_why,
         "train.steps": f"{steps * prompts / max(rows, 1):.2g} passes over the {rows:,} training rows.",
         "train.learning_rate": "For a tiny model." if tiny else "TRL's default for this objective, of all weights.",
@@ -247,7 +247,7 @@ def _arms(corpus: Corpus, objective: str, *, graded: bool) -> tuple[PlanConfig, 
     return PlanConfig("proportional" if objective == "grpo" else None), TrialConfig(arms=arms, nulls=()), why
 
 
-def _outcome_told(success: bool, objective: str) -> str:
+def _format_outcome(success: bool, objective: str) -> str:
     if success:
         return ""
     if objective == "dpo":

@@ -115,7 +115,7 @@ def remedy_of(task: str, grader: str) -> str:
     return f"--grader {task}={grader}, or in run.yaml corpus.graders: {{{task}: {grader}}}"
 
 
-def shown(text: str) -> str:
+def quoted_start(text: str) -> str:
     """The beginning of a completion on one line, quoted."""
     line = " ".join(one_line(text).split())
     return repr(line if len(line) <= LONGEST else f"{line[:LONGEST]} ...")
@@ -125,7 +125,7 @@ def _why(given: str, accepted: Mapping[str, int], total: int, told: Sequence[Fir
     if not total:
         return f"{given} stays: there was no completion to read"
     if unread:
-        example = f"{shown(told[0].completion)} for {shown(told[0].example.answer or '')}"
+        example = f"{quoted_start(told[0].completion)} for {quoted_start(told[0].example.answer or '')}"
         counts = f"{SENTENCE} accepts {accepted[SENTENCE]} of {total} completions and {given} {accepted[given]}"
         return f"{counts}, such as {example}"
     most = max(accepted.values())

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from mixwright.config import CorpusConfig
 from mixwright.corpus.cells import find_cells, rows_by, with_rehearsal_counts
 from mixwright.corpus.columns import check_mapping, example_of
-from mixwright.corpus.derived import told
+from mixwright.corpus.derived import format_derived
 from mixwright.corpus.identity import gather
 from mixwright.corpus.levels import bin_levels
 from mixwright.corpus.reading import folder_of, read_rows
@@ -323,7 +323,7 @@ def _examples(source: str, split: str, config: CorpusConfig, base: Path, notes: 
             for count, (row, place) in enumerate(read_rows(source, split, base=base, notes=notes), 1):  # noqa: B007
                 yield example_of(row, place, of_task(place.task), split, done)
         finally:
-            notes[before:before] = told(done, source, count)
+            notes[before:before] = format_derived(done, source, count)
 
 
 def _with_bins(table: pa.Table, notes: list[str]) -> pa.Table:

@@ -55,7 +55,7 @@ def dialogue_prompt(common: str) -> int:
     return at + len(TURN) if at >= 0 else 0
 
 
-def told(counts: Counter[str], source: str, rows: int) -> list[str]:
+def format_derived(counts: Counter[str], source: str, rows: int) -> list[str]:
     """One note about what was done with the columns of a source; none where nothing was.
 
     Args:

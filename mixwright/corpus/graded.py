@@ -89,11 +89,11 @@ def _proposed(corpus: Corpus, config: CorpusConfig) -> tuple[dict[str, str | Non
     together: dict[tuple[str | None, str], list[str]] = defaultdict(list)
     for task, made in found.items():
         together[made.grader, made.form or made.why].append(task)
-    lines = [_told(tasks, [found[task] for task in tasks]) for tasks in together.values()]
+    lines = [_format_proposal(tasks, [found[task] for task in tasks]) for tasks in together.values()]
     return {task: made.grader for task, made in found.items()}, lines
 
 
-def _told(tasks: Sequence[str], made: Sequence[ProposedGrader]) -> str:
+def _format_proposal(tasks: Sequence[str], made: Sequence[ProposedGrader]) -> str:
     """One line: which tasks take this grader, and why, which is true of each of them."""
     first, count, total = made[0], sum(one.count for one in made), sum(one.total for one in made)
     why = f"{count:,} of {total:,} answers {first.form}" if first.form else first.why.removeprefix(f"{first.grader}: ")

@@ -10,7 +10,7 @@ from typing import Literal
 from mixwright.corpus.rows import GradedRows
 from mixwright.errors import InputError
 from mixwright.records import Example
-from mixwright.time_limit import TOLD_AFTER, TooSlow, within
+from mixwright.time_limit import TOLD_AFTER, TooSlow, call_with_timeout
 
 SECONDS = 10.0
 """For one answer, where nobody says otherwise."""
@@ -47,7 +47,7 @@ class TimedGrades:
         task = example.task
         who = f"grader {self.corpus.tasks[task].grader}, example {example.id!r}, task {task}"
         try:
-            return within(
+            return call_with_timeout(
                 self.seconds,
                 lambda: self.corpus.grade(example, completion, cut=cut),
                 lambda: self._name(example.id, f"Still grading: {who}, for over {min(self.seconds, TOLD_AFTER):g} s."),

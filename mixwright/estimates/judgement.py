@@ -101,7 +101,7 @@ def _word(change: Change, p: Mapping[ChangeWord, float], margin: float) -> Chang
     return "no change" if same else "cannot tell"
 
 
-def told(word: str, margin: float = MARGIN, outcome: Outcome = "greedy") -> str:
+def format_word(word: str, margin: float = MARGIN, outcome: Outcome = "greedy") -> str:
     """The word for people; the margin in the unit of the outcome."""
     unit = READINGS[outcome].unit
     return TOLD[word].format(margin=f"{100 * margin:g} points" if unit == "share" else f"{margin:g} {unit}")

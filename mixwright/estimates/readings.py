@@ -64,7 +64,7 @@ def points_away(value: float, unit: str) -> str:
     return f"{100 * value:+.1f}" if unit == "share" else f"{value:+.3g}"
 
 
-def unit_told(unit: str) -> str:
+def format_unit(unit: str) -> str:
     """What differences in that unit are called."""
     return "points" if unit == "share" else unit
 
@@ -74,8 +74,8 @@ def as_measured(estimate: Estimate, outcome: Outcome) -> Interval:
     return READINGS[outcome].turned(estimate.interval)
 
 
-def change_told(estimate: Estimate, outcome: Outcome) -> str:
+def format_change(estimate: Estimate, outcome: Outcome) -> str:
     """`-0.33 nats per token [-0.41, -0.25]`, `+4.2 points [+1.0, +7.4]`."""
     found, unit = as_measured(estimate, outcome), READINGS[outcome].unit
     ends = f"[{points_away(found.low, unit)}, {points_away(found.high, unit)}]"
-    return f"{points_away(found.value, unit)} {unit_told(unit)} {ends}"
+    return f"{points_away(found.value, unit)} {format_unit(unit)} {ends}"

@@ -160,7 +160,7 @@ def _needed(reliability: float, runs: float, target: float) -> int | None:
     return max(1, math.ceil(target / (1 - target) * single - 1e-9))
 
 
-def told(found: Ranking) -> list[str]:
+def format_ranking(found: Ranking) -> list[str]:
     """What a ranking is worth, in sentences."""
     value = found.reliability
     lead = {

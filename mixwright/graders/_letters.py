@@ -34,7 +34,7 @@ def letter_of(text: str) -> str | None:
     return UNCLEAR if found or denied else letter
 
 
-def letter_told(answer: str) -> str | None:
+def option_letter(answer: str) -> str | None:
     """The letter of a gold answer `B`, `(B)`, `B.` or `b)`; None for any other."""
     found = re.fullmatch(r"\(?([A-Za-z])[.):]?", answer.strip())
     return found[1].upper() if found else None

@@ -18,7 +18,7 @@ from typing import Literal
 from mixwright.errors import InputError
 from mixwright.final_answer import BRIEF, Stated, stated
 from mixwright.graders._grader import Grader
-from mixwright.graders._letters import letter_of, letter_told, option_of
+from mixwright.graders._letters import letter_of, option_letter, option_of
 from mixwright.graders._readings import (
     UNCLEAR,
     amount_of,
@@ -92,7 +92,7 @@ class FinalAnswer(Grader):
         amount = amount_of(gold)
         if amount is not None and is_number(gold):
             return str(amount)
-        return letter_told(gold) or words_of(gold) or gold
+        return option_letter(gold) or words_of(gold) or gold
 
     def luck(self, examples: Sequence[Example]) -> float | None:
         """Mean of 1 / number of options that a row or its prompt lists; None where one lists none."""
@@ -111,7 +111,7 @@ def final_of(answer: str) -> str:
 
 def form_of(example: Example, answer: str) -> Literal["number", "letter", "text"]:
     """What a gold answer is compared as; a letter only where the row or its prompt lists options, and this one."""
-    letter, own = letter_told(answer), {text.casefold() for text in option_names(example).values()}
+    letter, own = option_letter(answer), {text.casefold() for text in option_names(example).values()}
     listed = letter and (letter in listed_options(plain(example.prompt)) or own)
     if listed or answer.strip().casefold() in own:
         return "letter"
@@ -124,7 +124,7 @@ def _gold(example: Example, prompt: str) -> tuple[str, dict[str, str]]:
     if own := option_names(example):
         letter = next((label for label, text in own.items() if gold.casefold() in (label.casefold(), text.casefold())), "")
         return (letter.upper(), own) if len(letter) == 1 and letter.isalpha() else (gold, {})
-    return gold, listed_options(prompt[-8000:]) if letter_told(gold) else {}
+    return gold, listed_options(prompt[-8000:]) if option_letter(gold) else {}
 
 
 def listed_options(prompt: str) -> dict[str, str]:
@@ -141,7 +141,7 @@ def _agrees(gold: str, found: Stated, options: dict[str, str]) -> bool | None:
     """Whether what was found is the gold answer; None where it is no statement of that kind at all."""
     if words_of(gold) and words_of(gold) in (words_of(found.text), words_of(found.line)):
         return True
-    if letter := letter_told(gold):
+    if letter := option_letter(gold):
         given = letter_of(found.text)
         if given is None and options:
             given = option_of(found.text, options)

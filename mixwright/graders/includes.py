@@ -17,7 +17,7 @@ import unicodedata
 from mixwright.final_answer import own_part
 from mixwright.graders._claims import Asked, Sentence, is_list, sentence_ends, takes_back, words_in
 from mixwright.graders._grader import Grader
-from mixwright.graders._letters import letter_told
+from mixwright.graders._letters import option_letter
 from mixwright.graders._numbers import states_number
 from mixwright.graders._readings import LONGEST, amount_of, is_number, words_of
 from mixwright.graders.final_answer import FinalAnswer
@@ -70,7 +70,7 @@ def _judged(example: Example, completion: str, *, cut: bool) -> bool:
         return not cut or completion[-1].isspace()
     if _STRUCTURE.search(gold) or "\n" in gold:
         return False
-    if letter_told(gold):
+    if option_letter(gold):
         return bool(_final(example, completion, cut=cut))
     text = own_part(completion, prompt[-PROMPT:])
     text = text + "\n" if completion[-1].isspace() else text  # what stands before is whole

@@ -78,7 +78,7 @@ def watch_bursts(
     after = [rng.choice(common, sizes.batch) for _ in range(sizes.after)]
     bursts = {task: [_draw(train[task], sizes.batch, rng) for _ in range(sizes.steps)] for task in rare}
     start = {task: read_losses(model, losses, rows, sizes.batch) for task, rows in held_out.items()}
-    found = [_told(task, "loss", rate(values, np.ones(len(values)))) for task, values in start.items()]
+    found = [_as_measurement(task, "loss", rate(values, np.ones(len(values)))) for task, values in start.items()]
 
     without = copy.deepcopy(model)
     control = _follow(without, losses, after, {task: held_out[task] for task in rare}, sizes)
@@ -87,7 +87,7 @@ def watch_bursts(
         branch = copy.deepcopy(model)
         train_on(branch, losses, bursts[task], sizes.learning_rate / 2)
         rise = read_losses(branch, losses, watched, sizes.batch) - calm
-        found.append(_told(task, "common_rise", rate(rise, np.ones(len(rise))), null=0.0))
+        found.append(_as_measurement(task, "common_rise", rate(rise, np.ones(len(rise))), null=0.0))
         kept = _follow(branch, losses, after, {task: held_out[task]}, sizes)
         found += _estimates(task, control[task] - kept[task], start[task], sizes)
         del branch
@@ -105,25 +105,27 @@ def _estimates(task: str, gains: np.ndarray, start: np.ndarray, sizes: Burst) ->
     """What the burst gained, and, where it gained anything, what was kept. `gains`: nats, shape (held-out rows, times)."""
     times, found = sizes.times, []
     gain = rate(gains[:, 0], np.ones(len(gains)))
-    found.append(_told(task, "burst_gain", gain, null=0.0))
+    found.append(_as_measurement(task, "burst_gain", gain, null=0.0))
     rows = float(sizes.steps * sizes.batch)
     found.append(Measurement("retention", task, "burst_rows", rows, rows, rows, 1, "rows"))
     if gain is None or gain.low <= 0:
         return found
     for place, time in enumerate(times[1:], start=1):
         kept = jackknife(gains, lambda total, place=place: total[place] / total[0])
-        found.append(_told(task, f"retained@{time}", kept, "share of the gain", 1.0, "nothing forgotten"))
+        found.append(_as_measurement(task, f"retained@{time}", kept, "share of the gain", 1.0, "nothing forgotten"))
     most = LONGEST * times[-1]
     life = jackknife(gains, lambda total: half_life(total, times))
     if life is not None:
         life = Interval(life.value, min(max(life.low, 0.5), life.value), max(min(life.high, most), life.value), life.n)
     found.append(
-        _told(task, "half_life", life, "steps", most, "the longest that this probe can show: nothing was forgotten")
+        _as_measurement(
+            task, "half_life", life, "steps", most, "the longest that this probe can show: nothing was forgotten"
+        )
     )
     return found
 
 
-def _told(
+def _as_measurement(
     task: str,
     name: str,
     estimate: Interval | None,

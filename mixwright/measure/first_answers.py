@@ -7,7 +7,7 @@ from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from mixwright.corpus.chosen_graders import ChosenGrader, FirstAnswer, choose_grader, shown
+from mixwright.corpus.chosen_graders import ChosenGrader, FirstAnswer, choose_grader, quoted_start
 from mixwright.errors import one_line
 from mixwright.measure.passes import Passes
 from mixwright.measure.room import Room, fitting, room_for
@@ -65,7 +65,7 @@ def read_first_answers(
     chosen = []
     for task in left:
         found = choose_grader(task, corpus.tasks[task].grader, [one for one in made if one.example.task == task])
-        say(told(found))
+        say(format_choice(found))
         chosen.append(found)
     return chosen
 
@@ -111,7 +111,7 @@ def with_first_answers(
     return made, [note_on(one) for one in found if one.changed]
 
 
-def told(found: ChosenGrader) -> str:
+def format_choice(found: ChosenGrader) -> str:
     """One line: what was chosen for a task, and why."""
     return one_line(f"grader of {found.task}: {found.reason}; another: {found.remedy}")
 
@@ -120,7 +120,7 @@ def note_on(found: ChosenGrader) -> Observation:
     """The same for the notes on measuring; information where the grader was changed, since it needs no action."""
     count = found.accepted.get(found.grader, 0)
     evidence = tuple(
-        {"example": one.example.id, "answer": one.example.answer, "completion": shown(one.completion)}
+        {"example": one.example.id, "answer": one.example.answer, "completion": quoted_start(one.completion)}
         for one in found.examples
     )
     message = f"the grader of task {found.task!r} is {found.grader}, because {found.why}"

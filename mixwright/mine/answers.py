@@ -70,7 +70,7 @@ def margins_of(learner: Learner, rows: Sequence[Example], pairs: Sequence[Candid
     return sums[0] - sums[1]
 
 
-def _said(prompt: Text, text: str) -> Text:
+def _as_completion(prompt: Text, text: str) -> Text:
     return text if isinstance(prompt, str) else ({"role": "assistant", "content": text},)
 
 
@@ -85,7 +85,7 @@ def pair_example(row: Example, pair: Candidate, margin: float) -> Example:
         "closeness": round(pair.closeness, 4),
         "margin": round(margin, 4),
     }
-    chosen, rejected = (_said(row.prompt, text) for text in (pair.chosen, pair.rejected))
+    chosen, rejected = (_as_completion(row.prompt, text) for text in (pair.chosen, pair.rejected))
     return replace(row, id=f"{row.id}:pair", target=chosen, chosen=chosen, rejected=rejected, source="pairs", extra=extra)
 
 
@@ -110,5 +110,7 @@ def null_of(
             return ()
         kept = {name: example.extra[name] for name in example.extra if name not in ("error_class", "closeness", "margin")}
         extra = {**kept, "provenance": "A right answer, and a wrong one that was given to another prompt of the task."}
-        found.append(replace(example, id=f"{example.id}:random", rejected=_said(example.prompt, other), extra=extra))
+        found.append(
+            replace(example, id=f"{example.id}:random", rejected=_as_completion(example.prompt, other), extra=extra)
+        )
     return tuple(found)

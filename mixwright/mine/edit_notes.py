@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mixwright.estimates.replicates import told
+from mixwright.estimates.replicates import format_ranking
 from mixwright.mine.halving import Halved, order_of
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def reported(found: Halved, names: Sequence[str], trial: EditRuns) -> list[str]:
         )
         lines.append(line + (f"; protected rows {np.mean(found.kept[place]) - kept:+.3g}." if len(items) else "."))
     if found.ranking is not None and len(names) > 2:
-        lines += told(found.ranking)
+        lines += format_ranking(found.ranking)
     if len(items) and np.mean(found.kept[found.best]) < kept - FORGOTTEN:
         lines.append("The best way costs protected tasks: mix their rows in, or train for fewer steps.")
     if found.gain is not None:

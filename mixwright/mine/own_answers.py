@@ -239,7 +239,7 @@ def check_rehearsal(objective: str, corpus: Corpus) -> None:
     """Whether an objective can use rows to rehearse. Raises InputError: own answers have no rejected side for DPO."""
     rows = corpus.select(split=REHEARSE)
     if len(rows) and objective == "grpo":
-        remedy = "Leave it out: in GRPO a plan rehearses by its weights (plan.options: anchor)."
+        remedy = "Leave it out: in GRPO a plan rehearses by its weights (plan.options: mastered_share)."
         raise InputError("rows to rehearse (corpus.rehearse) for SFT", "the objective grpo", remedy)
     if len(rows) and objective == "dpo" and rows.table["rejected"].null_count:
         got = f"{rows.table['rejected'].null_count} of {len(rows)} rows to rehearse without a rejected answer"

@@ -16,7 +16,7 @@ import pyarrow as pa
 from mixwright import catalog
 from mixwright.errors import InputError
 from mixwright.mine.choosing import train_rows
-from mixwright.records import Measurement, Mined, MinedRow
+from mixwright.records import Measurement, MinedRow, MiningResult
 from mixwright.runs import write_json, write_table
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ FADES = 0.5
 class Mining:
     """What was mined, and what it does to the data."""
 
-    mined: Mined
+    mined: MiningResult
     """Rows of the miner, and those that were put back."""
     counts: Mapping[str, tuple[int, int]]
     """Per task: training rows, and mined rows."""
@@ -110,7 +110,7 @@ def fading(measured: Sequence[Measurement]) -> set[str]:
     return {row.task for row in kept if row.low < FADES}
 
 
-def with_floor(found: Mined, tasks: Mapping[str, str], whole: Collection[str]) -> Mined:
+def with_floor(found: MiningResult, tasks: Mapping[str, str], whole: Collection[str]) -> MiningResult:
     """What was mined, with rows put back where a task has too few, first of the corpus first.
 
     Args:

@@ -16,7 +16,7 @@ from mixwright.records.corpus import (
     plain,
 )
 from mixwright.records.finding import Curve, Expectation, Plot, Term, difference
-from mixwright.records.mined import Mined, MinedRow
+from mixwright.records.mined import MinedRow, MiningResult
 from mixwright.records.plan import (
     BORDER,
     CellPlan,
@@ -83,8 +83,8 @@ __all__ = [
     "LeverWord",
     "Measurement",
     "Message",
-    "Mined",
     "MinedRow",
+    "MiningResult",
     "Objective",
     "Observation",
     "Outcome",

@@ -20,7 +20,7 @@ class MinedRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Mined:
+class MiningResult:
     """What a miner found: chosen rows, or new ones."""
 
     miner: str

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from mixwright.errors import InputError, within
+from mixwright.errors import InputError, check_range
 from mixwright.records.corpus import cell_key
 from mixwright.records.serial import from_data
 
@@ -150,12 +150,12 @@ class EngineOptions:
     canaries: int | None = None
     """Fixed items watched per mastered task, never trained on; at most a quarter of a cell. None: 16, of cells whose success
     was measured, or of all cells where the monitor `canary` is named. A number takes unmeasured cells, too; 0 takes none."""
-    survivors: float = 0.25
+    min_informative_share: float = 0.25
     """Share of informative groups (admitted, rewards differ) below which the step is scaled, 0..1; 0 turns the rule off. It
     needs a gate."""
     on_alarm: Literal["tighten", "log"] = "tighten"
     """What an alarm does: tighten as described, or only write it down."""
-    anchor: float = 0.0
+    rehearsal_share: float = 0.0
     """Rehearsal share: share of draws that goes to what the model can do, evenly over tasks, 0..0.5; 0 turns it off. Off by
     default, because the selector `difficulty` alone draws what can be learnt, and equal shares of levels did better on
     uniform draws."""
@@ -168,11 +168,15 @@ class EngineOptions:
         low, high = self.reward_range
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise InputError("a reward_range of two finite numbers, low < high", repr(self.reward_range), "Correct it.")
-        if not 0 <= self.survivors <= 1:
-            raise InputError("survivors between 0 and 1", repr(self.survivors), "Correct it.")
-        if not 0 <= self.anchor <= 0.5:
-            raise InputError("a rehearsal share (anchor) between 0 and 0.5 of the draws", repr(self.anchor), "Correct it.")
-        within("engine", {**vars(self), "canaries": self.canaries or 0}, canaries=(0, 10_000), patience=(1, 1e9))
+        if not 0 <= self.min_informative_share <= 1:
+            raise InputError("min_informative_share between 0 and 1", repr(self.min_informative_share), "Correct it.")
+        if not 0 <= self.rehearsal_share <= 0.5:
+            raise InputError(
+                "a rehearsal share (rehearsal_share) between 0 and 0.5 of the draws",
+                repr(self.rehearsal_share),
+                "Correct it.",
+            )
+        check_range("engine", {**vars(self), "canaries": self.canaries or 0}, canaries=(0, 10_000), patience=(1, 1e9))
 
 
 @dataclass(frozen=True, slots=True)

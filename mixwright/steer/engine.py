@@ -36,18 +36,18 @@ from mixwright.records import (
 )
 from mixwright.steer.canaries import canaries_of
 from mixwright.steer.ledger import Ledger
-from mixwright.steer.policy import CALM, Judge, Policy, Reactions
+from mixwright.steer.policy import CALM_BATCHES, GateRunner, Policy, Reactions
 from mixwright.steer.pool import Ids, Pool
 from mixwright.steer.predictor import Predictor
 from mixwright.steer.scene import Scene
-from mixwright.steer.snapshot import MANY, STALE, Staleness, snapshot
+from mixwright.steer.snapshot import MOST_LISTED, STALE, Staleness, snapshot
 from mixwright.steer.task_order import Reserve, TaskOrder
 
 VERSION = 4
 """Of a saved state; one that another version saved is refused. Count it up when what a state holds changes."""
-FOLLOWS, LEAVES = 0.8, 0.27
+TRUST_TO_FOLLOW, TRUST_TO_LEAVE = 0.8, 0.27
 """Trust over which draws are said to follow the predictor, more than at the start, and under which they no longer do."""
-LATE = 2
+LATE_STEPS = 2
 """Steps by which signals may come late; training was begun anew when they are further back."""
 
 
@@ -131,8 +131,8 @@ class Engine:
         self._gates: list[Gate] = [self._create("gates", name) for name in self._stage.gates]
         self._controllers: list[Controller] = [self._create("controllers", name) for name in self._stage.controllers]
         self._monitors: list[Monitor] = [self._create("monitors", name) for name in self._stage.monitors]
-        self._judge = Judge(self._gates, self._keys, states, self._note)
-        self._reserve = Reserve(scene, self.options.anchor)
+        self._judge = GateRunner(self._gates, self._keys, states, self._note)
+        self._reserve = Reserve(scene, self.options.rehearsal_share)
         self._reactions = Reactions(self._controllers, self._monitors, self._policy, self._note)
         for steerer in self._steerers().values():
             steerer.begin(scene)
@@ -192,10 +192,10 @@ class Engine:
         actions, reason = list(refusals), ""
         if self._gates and rewarded:
             teaching = sum(not group.no_signal and group.example not in refused for group in rewarded)
-            reason, skip = self._policy.survivors(signals.step, teaching, len(rewarded))
+            reason, skip = self._policy.scale_by_informative_share(signals.step, teaching, len(rewarded))
             if skip is not None:
                 actions.append(skip)
-            elif self._policy.calm >= CALM:
+            elif self._policy.calm >= CALM_BATCHES:
                 self.finish()
         signals = replace(signals, groups=len(groups), refused=len(refusals))
         return actions + self._reactions.react(signals, reason)
@@ -345,7 +345,7 @@ class Engine:
         """Write down when draws begin to follow the predictor, and when they stop."""
         predictor = self._predictor
         assert predictor is not None
-        followed = predictor.trust > (LEAVES if self._followed else FOLLOWS)
+        followed = predictor.trust > (TRUST_TO_LEAVE if self._followed else TRUST_TO_FOLLOW)
         if followed != self._followed:
             figures = predictor.figures()
             skill = 0.0 if figures["skill"] is None else figures["skill"]
@@ -361,18 +361,18 @@ class Engine:
         weights = checked_weights(str(self._stage.mixture), proposed, self._pool.tasks)
         because = f"mixture {self._stage.mixture}"
         moved = np.flatnonzero(np.abs(self._weights - weights) > 1e-9)
-        if len(moved) > MANY:
+        if len(moved) > MOST_LISTED:
             least, most = (weights - self._weights)[moved].min(), (weights - self._weights)[moved].max()
             told = f"{because}: {len(moved)} of {len(weights)} tasks, by {least:+.2g} to {most:+.2g}"
             self._note(self._ledger.step, "weights", None, None, told)
-        for place in moved.tolist() if len(moved) <= MANY else ():
+        for place in moved.tolist() if len(moved) <= MOST_LISTED else ():
             old, new = float(self._weights[place]), float(weights[place])
             self._note(self._ledger.step, f"weights.{self._pool.tasks[place]}", old, new, because)
         self._weights = weights
 
     def _timed(self, signals: Signals) -> Signals:
         """Signals with steps that never go back: a trainer begun anew counts from 0, and waits of plug-ins would not end."""
-        if signals.step < self._last - LATE:
+        if signals.step < self._last - LATE_STEPS:
             self._behind += self._last + 1 - signals.step
         self._last = signals.step
         return replace(signals, step=signals.step + self._behind)

@@ -5,17 +5,18 @@ few informative groups and from alarms is decided by `Policy`:
 
 - **Few informative groups.** A refused group has zero advantage, but Adam's momentum still moves the weights, and the few
   groups left are rescaled to a full step. So in a batch where the share of groups that are admitted and carry signal is
-  under `survivors`, the learning rate is scaled by share / `survivors` until the next batch; without any the step is
-  skipped.
+  under `min_informative_share`, the learning rate is multiplied by their ratio until the next batch; without any the step
+  is skipped.
   Only in stages that have a gate: a stage without one takes every step, as a trainer without steering does.
 - **Alarm.** Each inspection with an alarm tightens once, at most `DEEPEST` times: beta doubles where there is one, else the
   learning-rate factor halves. After `patience` alarmed inspections in a row the `then` action is taken, if the user asked
   for one. Each inspection of fresh canaries without an alarm undoes one tightening; where there are no canaries, `QUIET`
   steps without an alarm undo one.
 - **Measured** (benchmarks/overhard.py, over-hard data, points of greedy success under not training): uniform draws 50,
-  refusing alone 36 (22 to 50), with `survivors` 8 (3 to 13); rehearsal (`anchor`) alone 16 (8 to 23); a tighter beta on
-  alarms 15 (6 to 22). Beside the selector, where levels are known, each of them changes nothing: docs/controllers.md.
-- **Log.** Batches with few informative groups are written down as one line per stretch, when `CALM` batches in a row had
+  refusing alone 36 (22 to 50), with `min_informative_share` 8 (3 to 13); `rehearsal_share` alone 16 (8 to 23); a tighter
+  beta on alarms 15 (6 to 22). Beside the selector, where levels are known, each of them changes nothing:
+  docs/controllers.md.
+- **Log.** Batches with few informative groups are written down as one line per stretch, when `CALM_BATCHES` in a row had
   enough of them or training ends: first and last step, how many, and the lowest factor, which is 0 where a step was skipped.
   steps.jsonl has the factor of every step.
 """
@@ -35,7 +36,7 @@ DEEPEST = 4
 """Tightenings at most: a factor of 16."""
 QUIET = 40
 """Steps without an alarm that undo one tightening where no canaries are watched."""
-CALM = 10
+CALM_BATCHES = 10
 """Batches in a row with enough informative groups, after which those with few before them are one line."""
 
 
@@ -47,7 +48,7 @@ class Note(Protocol):
         ...
 
 
-class Judge:
+class GateRunner:
     """Asks the gates about each group; all must admit.
 
     Args:
@@ -153,7 +154,7 @@ class Policy:
         """The part of it that alarms and controllers ask for."""
         return self.steady * 0.5**self.tight
 
-    def survivors(self, step: int, teaching: int, groups: int) -> tuple[str, Action | None]:
+    def scale_by_informative_share(self, step: int, teaching: int, groups: int) -> tuple[str, Action | None]:
         """Scale or skip the step of this batch.
 
         Args:
@@ -165,12 +166,12 @@ class Policy:
             The reason when the learning rate is scaled (else ""), and the action that skips the step, if any.
         """
         self.scaled = 1.0
-        if not groups or teaching >= self._options.survivors * groups:
+        if not groups or teaching >= self._options.min_informative_share * groups:
             self.calm += 1
             return "", None
         self.calm = 0
-        reason = f"{teaching} of {groups} groups are informative, under {self._options.survivors:.0%}"
-        factor = teaching / groups / self._options.survivors
+        reason = f"{teaching} of {groups} groups are informative, under {self._options.min_informative_share:.0%}"
+        factor = teaching / groups / self._options.min_informative_share
         first, _, count, skipped, lowest, highest = self.stretch or [step, step, 0, 0, 1.0, 0.0]
         if teaching:
             lowest, highest = min(lowest, factor), max(highest, factor)
@@ -187,7 +188,8 @@ class Policy:
         (first, last, count, skipped), (lowest, highest) = map(int, self.stretch[:4]), self.stretch[4:]
         self.stretch = []
         many = f"{count} batch" + ("es" if count > 1 else "")
-        because = f"under {self._options.survivors:.0%} of the groups are informative in {many}, steps {first} to {last}"
+        least = self._options.min_informative_share
+        because = f"under {least:.0%} of the groups are informative in {many}, steps {first} to {last}"
         if skipped < count:
             because += f": learning rate times {lowest:.3g}" + (f" to {highest:.3g}" if highest > lowest else "")
         if skipped:

@@ -19,7 +19,7 @@ from mixwright.estimates.cell_states import LEAST_EVIDENCE, ONE_SIDED, side, sta
 from mixwright.estimates.intervals import wilson
 from mixwright.steer.scene import Scene
 
-MANY = 100
+MOST_LISTED = 100
 """Cells, or tasks, above which a line of the log has those of its batch alone, and changes are summed up."""
 STALE = 0.3
 """Moved share from which a filter made at the start is called stale."""

@@ -84,11 +84,11 @@ class Reserve:
 
     Args:
         scene: pool, evidence and band.
-        anchor: rehearsal share, the share of draws for what can be done, 0..0.5.
+        rehearsal_share: the share of draws for what can be done, 0..0.5.
     """
 
-    def __init__(self, scene: Scene, anchor: float) -> None:
-        self._pool, self._ledger, self._anchor = scene.pool, scene.ledger, anchor
+    def __init__(self, scene: Scene, rehearsal_share: float) -> None:
+        self._pool, self._ledger, self._share = scene.pool, scene.ledger, rehearsal_share
         self._task_of = np.array([scene.pool.tasks.index(cell.task) for cell in scene.pool.cells])
         self._low, self._high = np.array([scene.stage.band_of(cell.task) for cell in scene.pool.cells]).T
 
@@ -112,10 +112,10 @@ class Reserve:
 
     def shares(self) -> np.ndarray:
         """Share of all draws kept back per task; sums to less than 1, to 0 where nothing can be done yet."""
-        if not self._anchor:
+        if not self._share:
             return np.zeros(len(self._pool.tasks))
         able = np.array([len(cells) > 0 for cells in self.cells()])
-        return self._anchor * able / max(1, able.sum())
+        return self._share * able / max(1, able.sum())
 
     def pick(self, tasks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """For each draw an example of its task that can be done; int64. Cells of a task take turns at random."""

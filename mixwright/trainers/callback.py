@@ -34,10 +34,10 @@ from mixwright.trainers.rewards import (
     group_rows,
     is_async,
     name_of,
+    parse_answers,
     permute,
     refuse_weights,
     run_options,
-    shown,
     summed,
     watched,
 )
@@ -185,7 +185,7 @@ class SteeringCallback(SteeringHooks):
         functions = [watched(each, self.steering, self.run, step, tasks, len(rows)) for each in self._functions]
         # read before reward functions run, which may change what they are given
         lengths = [len(ids) for ids in given.get("completion_ids") or ()]
-        seen = shown(given["completions"], run_options(self.run.pool, rows))
+        seen = parse_answers(given["completions"], run_options(self.run.pool, rows))
         columns = [[torch.nan if reward is None else reward for reward in function(**given)] for function in functions]
         table = torch.tensor(columns).T
         groups = group_rows(rows, size)

@@ -24,7 +24,7 @@ from mixwright.steer.run.files import finite, pair_line
 from mixwright.trainers.canaries.held_out import HeldOutPass, make_heldout
 from mixwright.trainers.checks.compatibility import check_methods
 from mixwright.trainers.checks.refusals import refuse_images, refuse_settings
-from mixwright.trainers.logprobs import only, shown
+from mixwright.trainers.logprobs import capture_logprobs, output_at
 from mixwright.trainers.row_trainer import RowTrainer
 from mixwright.trainers.steering import INDEX, Steering, indexed, read_steering
 
@@ -71,14 +71,14 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
         reference = self.model if self.ref_model is None else self.ref_model
         mask = inputs["completion_mask"]
         labels = inputs["input_ids"].masked_fill(mask == 0, -100)
-        with shown(model, labels) as policy, shown(reference, labels) as fixed:
+        with capture_logprobs(model, labels) as policy, capture_logprobs(reference, labels) as fixed:
             loss = super().compute_loss(model, inputs, *args, **kwargs)
         # The reference pass comes after the model's own; with adapters both go through the same module.
-        pair = completion_logprobs(only(policy, 0).log_probs, mask, self.ld_alpha)
+        pair = completion_logprobs(output_at(policy, 0).log_probs, mask, self.ld_alpha)
         if self.precompute_ref_logps:
             base = (inputs["ref_chosen_logps"], inputs["ref_rejected_logps"])
         else:
-            base = completion_logprobs(only(fixed, -1).log_probs, mask, self.ld_alpha)
+            base = completion_logprobs(output_at(fixed, -1).log_probs, mask, self.ld_alpha)
         tokens = mask[:, 1:].sum(1).view(2, -1).sum(0)
         self.collect(index, *pair, *base, tokens)
         self._losses.append(loss.detach().float())

@@ -23,14 +23,14 @@ from mixwright.trainers.checks.refusals import refuse_grpo
 from mixwright.trainers.checks.selftest import check_refusal
 from mixwright.trainers.checks.setting_warnings import Settings, read_settings, warn_at_first_batch, warn_at_start
 from mixwright.trainers.rewards import (
-    Left,
+    AsyncExit,
     group_outcomes,
     group_rows,
+    parse_answers,
     permute,
     refuse,
     refuse_weights,
     run_options,
-    shown,
     summed,
     watched,
 )
@@ -135,11 +135,11 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         # read before reward functions run, which may change what they are given, and the model's mode
         training, step = is_training(self), self.state.global_step
         lengths = [len(ids) for ids in completion_ids_list]
-        seen = shown(completions, run_options(self.steered.pool, self._rows)) if training else []
+        seen = parse_answers(completions, run_options(self.steered.pool, self._rows)) if training else []
         given, self.reward_funcs = self.reward_funcs, self._watched(len(prompts))
         try:
             rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
-        except Left as left:
+        except AsyncExit as left:
             raise left.error from None
         finally:
             self.reward_funcs = given

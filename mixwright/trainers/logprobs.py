@@ -36,7 +36,7 @@ class Shown:
 
 
 @contextmanager
-def shown(module: Any, labels: Int[Tensor, "batch tokens"] | None) -> Iterator[list[Any]]:
+def capture_logprobs(module: Any, labels: Int[Tensor, "batch tokens"] | None) -> Iterator[list[Any]]:
     """The outputs with per-token log-probabilities (`Shown`, or TRL's own) that `module` gives meanwhile, in order.
 
     Args:
@@ -70,7 +70,7 @@ def shown(module: Any, labels: Int[Tensor, "batch tokens"] | None) -> Iterator[l
             hook.remove()
 
 
-def only(outputs: Sequence[Any], place: int) -> Any:
+def output_at(outputs: Sequence[Any], place: int) -> Any:
     """One of the outputs kept. Raises InputError when TRL's forward pass shows no log-probabilities."""
     if not outputs:
         import trl

@@ -27,7 +27,7 @@ from mixwright.errors import InputError, one_line
 from mixwright.records import GroupOutcome
 from mixwright.skeleton import skeleton
 from mixwright.steer.pool import Pool, read_answer
-from mixwright.time_limit import TOLD_AFTER, TooSlow, named, within
+from mixwright.time_limit import TOLD_AFTER, TooSlow, call_with_timeout, named
 
 if TYPE_CHECKING:
     from mixwright.steer.run.run import RunSteering
@@ -126,7 +126,7 @@ def run_options(pool: Pool, rows: Sequence[int]) -> list[Any]:
     return [None] * len(rows) if pool.options is None else [pool.options[row] for row in rows]
 
 
-def shown(completions: Sequence[Any], options: Sequence[Any]) -> list[tuple[str, str]]:
+def parse_answers(completions: Sequence[Any], options: Sequence[Any]) -> list[tuple[str, str]]:
     """Form and answer of each completion, plain or conversational; with options the place of the one that it names."""
     texts = map(text_of, completions)
     return [(skeleton(text), read_answer(text, own)) for text, own in zip(texts, options, strict=True)]
@@ -146,7 +146,7 @@ SHORT = reprlib.Repr()
 SHORT.maxother = SHORT.maxstring = 80
 
 
-class Left(Exception):
+class AsyncExit(Exception):
     """An async reward function raised what ends the program, held here: raised in the event loop it would leave TRL waiting.
 
     Args:
@@ -202,7 +202,7 @@ def watched(function: Any, steering: Steering, run: RunSteering, step: int, task
 
     def call(**given: Any) -> list[float | None]:
         try:
-            return within(seconds, lambda: checked(name, function(**given), count), tell)
+            return call_with_timeout(seconds, lambda: checked(name, function(**given), count), tell)
         except TooSlow:
             return late()
 
@@ -213,7 +213,7 @@ def watched(function: Any, steering: Steering, run: RunSteering, step: int, task
                 async with limit:
                     return checked(name, await function(**given), count)
         except (SystemExit, KeyboardInterrupt) as error:
-            raise Left(error) from None
+            raise AsyncExit(error) from None
         except TimeoutError:
             if not limit.expired():
                 raise  # its own

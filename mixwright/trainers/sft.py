@@ -19,7 +19,7 @@ from mixwright.steer.run.files import finite, loss_line
 from mixwright.trainers.canaries.held_out import HeldOutPass, make_heldout
 from mixwright.trainers.checks.compatibility import check_methods
 from mixwright.trainers.checks.refusals import refuse_images, refuse_settings
-from mixwright.trainers.logprobs import only, shown
+from mixwright.trainers.logprobs import capture_logprobs, output_at
 from mixwright.trainers.row_trainer import RowTrainer
 from mixwright.trainers.steering import INDEX, Steering, indexed, read_steering
 
@@ -56,9 +56,9 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
         index = inputs.pop(INDEX, None)
         if not self.steers(index):
             return super().compute_loss(model, inputs, *args, **kwargs)
-        with shown(model, inputs.get("labels")) as outputs:
+        with capture_logprobs(model, inputs.get("labels")) as outputs:
             loss = super().compute_loss(model, inputs, *args, **kwargs)
-        output = only(outputs, 0)
+        output = output_at(outputs, 0)
         self.collect(index, -output.log_probs.sum(1), output.label_mask.sum(1))
         return loss
 

@@ -98,7 +98,7 @@ class SteeredTrainer(Trainer):
         """As TRL's; the loss is kept until the optimiser's step."""
         loss = super().training_step(*args, **kwargs)
         if self.steered is not None:
-            self.hooks.finite.saw(loss)
+            self.hooks.finite.record_loss(loss)
         return loss
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:

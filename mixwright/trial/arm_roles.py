@@ -87,13 +87,13 @@ def arms_of(config: TrialConfig, *, pairs: bool = True, rule: bool = False) -> A
     Raises:
         InputError: an arm is unknown, one under nulls is none, or an ablation has no plan to be compared with.
     """
-    found: dict[str, list[str]] = {"reference": [the("untrained")], "lever": [], "null": [], "ablation": []}
+    found: dict[str, list[str]] = {"reference": [builtin_arm("untrained")], "lever": [], "null": [], "ablation": []}
     data = ("all" if pairs else RIGHT, RANDOM, *[RULE] * rule, MINED, *filter(of_data, config.arms))
     for arm in dict.fromkeys(config.arms if config.data is None else data):
         role = role_of(arm)
         if config.data is None and of_data(arm):
             raise InputError(f"trial.data beside the arm {arm}", "none", "Name a table of mined rows, or take the arm away.")
-        if arm != the("untrained"):
+        if arm != builtin_arm("untrained"):
             found[COUNTS_AS.get(role, role)].append(arm)
     for null in dict.fromkeys(config.nulls if config.data is None else ()):
         if (role := role_of(null)) != "null":
@@ -102,7 +102,7 @@ def arms_of(config: TrialConfig, *, pairs: bool = True, rule: bool = False) -> A
             )
         if null not in found["null"]:
             found["null"].append(null)
-    if found["ablation"] and (plan := the("plan")) not in found["lever"]:
+    if found["ablation"] and (plan := builtin_arm("plan")) not in found["lever"]:
         remedy = f"Add {plan!r} to trial.arms, or take {found['ablation'][0]!r} away."
         raise InputError(f"{plan!r} beside what is compared with it", f"{found['ablation'][0]!r} alone", remedy)
     return Arms(*(tuple(found[role]) for role in ("reference", "lever", "null", "ablation")))
@@ -127,7 +127,7 @@ def role_of(arm: str) -> Role:
 
 
 @functools.cache
-def the(role: Literal["untrained", "plan"]) -> str:
+def builtin_arm(role: Literal["untrained", "plan"]) -> str:
     """Our one arm of that role: the untrained one, or the plan as it stands, whose nulls keep their own names."""
     package = catalog.KINDS["arms"].package
     own = (entry.name for entry in catalog.listing("arms").values() if entry.module.startswith(package))
@@ -160,7 +160,7 @@ def branch_of(arm: str, plan: Plan, corpus: Corpus) -> Branch:
 
 def null_name(null: str, lever: str) -> str:
     """Name of a null's branches: its own for the plan's own lever, with the lever's name for any other."""
-    return null if lever == the("plan") else f"{null}.{lever}"
+    return null if lever == builtin_arm("plan") else f"{null}.{lever}"
 
 
 def left_out(null: str, plan: Plan, corpus: Corpus, config: RunConfig, bases: int, *, replans: bool) -> str:

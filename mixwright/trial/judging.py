@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from mixwright.estimates.judgement import told
-from mixwright.estimates.readings import READINGS, change_told, unit_told
+from mixwright.estimates.judgement import format_word
+from mixwright.estimates.readings import READINGS, format_change, format_unit
 from mixwright.records import Judgement, LeverWord, Proof
 from mixwright.trial.arm_roles import required
 from mixwright.trial.effects import Contrast
@@ -59,12 +59,12 @@ def sentence(contrast: Contrast, word: str) -> str:
     """A contrast with its numbers, success in points."""
     moved, depends, outcome = contrast.change.success, contrast.change.dependence, contrast.change.outcome
     reading = READINGS[outcome]
-    parts = [f"{reading.told} {change_told(moved, outcome)}"]
+    parts = [f"{reading.told} {format_change(moved, outcome)}"]
     if math.isfinite(depends.value):
-        parts.append(f"dependence on the prompt {change_told(depends, outcome)}")
-    said = told(word, contrast.margin, outcome)
+        parts.append(f"dependence on the prompt {format_change(depends, outcome)}")
+    said = format_word(word, contrast.margin, outcome)
     if word == "cannot tell":
         seen = moved.detectable(contrast.family)
         size = f"{100 * seen:.1f}" if reading.unit == "share" else f"{seen:.3g}"
-        said += f" ({size} {unit_told(reading.unit)} would be seen in 4 of 5 such trials)"
+        said += f" ({size} {format_unit(reading.unit)} would be seen in 4 of 5 such trials)"
     return f"against {contrast.against}: {', '.join(parts)}: {said}"

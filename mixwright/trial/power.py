@@ -19,7 +19,7 @@ from mixwright.estimates.readings import GRADED, outcome_of
 from mixwright.measure.bases import base_name
 from mixwright.records import Power
 from mixwright.runs import read_measurements
-from mixwright.trial.arm_roles import arms_in, the
+from mixwright.trial.arm_roles import arms_in, builtin_arm
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,7 +50,7 @@ class Costs:
 def costs(config: RunConfig, corpus: Corpus) -> Costs:
     """Counts of a whole trial, from settings and data."""
     arms, train = arms_in(config, corpus).first, config.train
-    branches = sum(arm != the("untrained") for arm in arms) * config.trial.seeds
+    branches = sum(arm != builtin_arm("untrained") for arm in arms) * config.trial.seeds
     steps = branches * train.steps
     rollouts = steps * train.prompts * train.generations if train.objective == "grpo" else 0
     items = sum(cell.items for cell in _planned(config, corpus))
@@ -88,7 +88,7 @@ def foresee(config: RunConfig, run: RunFolder, corpus: Corpus, bases: Iterable[s
     return tuple(made)
 
 
-def told(found: Sequence[Power]) -> list[str]:
+def format_power(found: Sequence[Power]) -> list[str]:
     """What a trial can see, in sentences; empty for nothing."""
     if not found:
         return []
@@ -137,7 +137,7 @@ def _noise(config: RunConfig, run: RunFolder, arms: Sequence[str], kind: Against
     items = shared_items(every)
     for one, other in itertools.combinations(arms, 2):
         seeds = sorted(done[one].keys() & done[other].keys())
-        if (the("untrained") in (one, other)) != (kind == "untrained") or len(seeds) < LEAST or not items:
+        if (builtin_arm("untrained") in (one, other)) != (kind == "untrained") or len(seeds) < LEAST or not items:
             continue
         name = NAMES[config.measure.decoding]
         sides = [np.array([done[arm][seed].column(name, items) for seed in seeds]) for arm in (one, other)]

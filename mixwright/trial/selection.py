@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mixwright.estimates.judgement import FEWEST_SEEDS
-from mixwright.estimates.readings import GRADED, READINGS, change_told
+from mixwright.estimates.readings import GRADED, READINGS, format_change
 from mixwright.records import Selection, SelectionAdvice, TrialResult
-from mixwright.trial.arm_roles import MINED, RANDOM, RIGHT, RULE, the
+from mixwright.trial.arm_roles import MINED, RANDOM, RIGHT, RULE, builtin_arm
 from mixwright.trial.effects import RETENTION, Contrast
 
 RECOMMENDED: tuple[SelectionAdvice, ...] = ("train on it", "fewer rows do")
@@ -65,12 +65,12 @@ def advise(
 
 def _decided(by: Mapping[str, Contrast], *, made: bool, rule: str, answered: bool) -> tuple[SelectionAdvice, str]:
     """The advice, and why; `by`: the reference of a contrast -> the contrast with it."""
-    chance, untrained, whole, right = (by.get(arm) for arm in (RANDOM, the("untrained"), "all", RIGHT))
+    chance, untrained, whole, right = (by.get(arm) for arm in (RANDOM, builtin_arm("untrained"), "all", RIGHT))
     if chance is None or untrained is None or (whole is None and right is None):
         return "not recommended", "an arm that it must be compared with was not measured on the same items"
     moved, outcome = chance.change.success, chance.change.outcome
     better = READINGS[outcome].told
-    gain = f"{better} {change_told(moved, outcome)} against {'random' if made else 'as many random'} rows"
+    gain = f"{better} {format_change(moved, outcome)} against {'random' if made else 'as many random'} rows"
     if moved.seeds < FEWEST_SEEDS:
         return "too few seeds", f"{moved.seeds} of {FEWEST_SEEDS} seeds that a word takes at least ({gain})"
     if not answered:
@@ -82,7 +82,7 @@ def _decided(by: Mapping[str, Contrast], *, made: bool, rule: str, answered: boo
     if chance.plain != "improves":
         return "not recommended", f"{gain}, but answers are not shown to depend more on their prompts"
     if untrained.plain != "improves":
-        still = change_told(untrained.change.success, outcome)
+        still = format_change(untrained.change.success, outcome)
         return "not recommended", f"{gain}, but training on it is not shown to beat not training ({still})"
     told = {RIGHT: "SFT on the right answers alone", RULE: rule or "the simple rule"}
     lacks = {
@@ -91,7 +91,7 @@ def _decided(by: Mapping[str, Contrast], *, made: bool, rule: str, answered: boo
     }
     for arm in (RIGHT, RULE):
         if (other := by.get(arm)) is not None:
-            beside = f"{change_told(other.change.success, outcome)} against {told[arm]}"
+            beside = f"{format_change(other.change.success, outcome)} against {told[arm]}"
             if other.plain != "improves":
                 return "not recommended", f"{gain}, but {beside}: {lacks[arm]}"
             gain = f"{gain}, {beside}"
@@ -100,7 +100,7 @@ def _decided(by: Mapping[str, Contrast], *, made: bool, rule: str, answered: boo
 
 def _beside_all(whole: Contrast, gain: str) -> tuple[SelectionAdvice, str]:
     """The advice on rows that passed all else, by the contrast with all rows."""
-    beside = f"{change_told(whole.change.success, whole.change.outcome)} against all rows"
+    beside = f"{format_change(whole.change.success, whole.change.outcome)} against all rows"
     if whole.plain == "improves":
         return "train on it", f"{gain}, {beside}"
     if whole.plain in ("no change", "sharper"):
@@ -110,14 +110,14 @@ def _beside_all(whole: Contrast, gain: str) -> tuple[SelectionAdvice, str]:
     return "keep all rows", f"{gain}, but {beside}: it is not shown that all rows are worse, or that they are no better"
 
 
-def told(result: TrialResult) -> list[str]:
+def format_selection(result: TrialResult) -> list[str]:
     """What a trial over data says of mined rows, in sentences; empty for any other trial."""
     found = result.selection
     if found is None:
         return []
     unit = "rollouts" if any(row.name == "zero_signal_share" for row in result.rows) else "target tokens"
     costs = ", ".join(f"{arm} {spent:,.0f}" for arm, spent in found.trained_on.items())
-    pair = (MINED, the("untrained"), RETENTION)
+    pair = (MINED, builtin_arm("untrained"), RETENTION)
     kept = next((effect.difference for effect in result.effects if (effect.arm, effect.against, effect.name) == pair), None)
     lines = [found.sentence]
     if kept is not None and result.decoding in GRADED:

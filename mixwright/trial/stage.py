@@ -26,19 +26,19 @@ from mixwright.trial.arm_roles import (
     Replan,
     arms_in,
     branch_of,
+    builtin_arm,
     idle_ablations,
     left_out,
     null_name,
     own_nulls,
-    the,
     with_order,
 )
 from mixwright.trial.branch import is_complete, train_branch
 from mixwright.trial.data_rows import DataTable, data_notes, data_path, fitted, read_data, rows_for
 from mixwright.trial.jobs import Trial
-from mixwright.trial.power import foresee, told
+from mixwright.trial.power import foresee, format_power
 from mixwright.trial.seed_rows import COMPETENCE
-from mixwright.trial.summary import Mined, summarise
+from mixwright.trial.summary import MinedTable, summarise
 from mixwright.workers.local import Job, Workers
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def steer_once(
     build_bases(config, folder, pool, base)
     one = replace(config, trial=replace(config.trial, seeds=1))
     trial = Trial(folder, one, read_plan(folder.plan), load_rehearsed(folder), bases_of(config, folder))
-    job = trial.arm_jobs([the("plan")])[0]
+    job = trial.arm_jobs([builtin_arm("plan")])[0]
     of_another = folder.result.exists() and not is_complete(folder.branch(job.arm, job.seed), job.digest)
     log = folder.path / "trial" / "logs" / f"{job.arm}.0.log"
     (branch,) = pool.run([Job(f"{job.arm}, seed 0", train_branch, job, log=log)], title="steer")
@@ -120,7 +120,7 @@ def run_trial(
     try:
         trial.measure()
         seen = foresee(config, run, corpus, bases)
-        for line in told(seen):
+        for line in format_power(seen):
             say(f"  {line}")
         trial.train(trial.arm_jobs(arms.first))
         result = replace(_with_nulls(trial, arms, notes, replan), power=seen)
@@ -178,13 +178,13 @@ def data_of(config: RunConfig, run: RunFolder, corpus: Corpus, plan: Plan) -> Da
     return data
 
 
-def _mined(data: DataTable, corpus: Corpus) -> Mined:
+def _mined(data: DataTable, corpus: Corpus) -> MinedTable:
     """What the summary says of a table; the price of mining stands in the file that the miner left beside it."""
     path = data.path.with_suffix(".json")
     summary = read_json(path, dict[str, Any]) if path.is_file() else {}
     train = len(corpus.select(split="train"))
     said = {name: str(summary.get(name, "")) for name in ("price", "simple rule")}
-    return Mined(data.name, data.size, train, data.made is not None, said["price"], said["simple rule"])
+    return MinedTable(data.name, data.size, train, data.made is not None, said["price"], said["simple rule"])
 
 
 def _check(config: RunConfig, plan: Plan, corpus: Corpus, bases: Sequence[str | Path]) -> None:

@@ -14,7 +14,7 @@ from mixwright.estimates.protected import protected_items
 from mixwright.estimates.readings import GRADED, READINGS, Outcome, outcome_of
 from mixwright.records import Effect, Judgement, Selection, TrialResult
 from mixwright.runs import RunFolder
-from mixwright.trial.arm_roles import MINED, RANDOM, Arms, of_data, the
+from mixwright.trial.arm_roles import MINED, RANDOM, Arms, builtin_arm, of_data
 from mixwright.trial.effects import RATIO, TO_TARGET, Contrast, Findings, contrasts, effects_by_task, effects_of
 from mixwright.trial.judging import judge
 from mixwright.trial.seed_rows import BranchFiles, branch_rows, reached, read_branch, target_tokens, watched
@@ -22,7 +22,7 @@ from mixwright.trial.selection import advise
 
 
 @dataclass(frozen=True, slots=True)
-class Mined:
+class MinedTable:
     """What has to be known of the table of a trial over data."""
 
     name: str
@@ -55,7 +55,7 @@ def summarise(
     nulls: Mapping[str, Sequence[str]] | None = None,
     notes: Sequence[str] = (),
     *,
-    data: Mined | None = None,
+    data: MinedTable | None = None,
 ) -> TrialResult:
     """What the branches show.
 
@@ -98,7 +98,7 @@ def summarise(
 
 
 def _advised(
-    data: Mined,
+    data: MinedTable,
     own: Sequence[Contrast],
     branches: Sequence[BranchFiles],
     config: RunConfig,
@@ -153,7 +153,7 @@ def _judged(
     against itself without one part (its ablations) is a family of its own, from which no judgement follows, so that
     ablations make no word of a lever stricter.
     """
-    first, second, untrained = [], [], the("untrained")
+    first, second, untrained = [], [], builtin_arm("untrained")
     for lever in arms.levers:
         first += contrasts(findings, [(lever, name) for name in arms.references], levers=len(arms.levers))
         second += contrasts(findings, [(lever, null) for null in of.get(lever, ())])
@@ -173,7 +173,7 @@ def _judged(
         else:
             judgements.append(judge(lever, found, own(lever, second)))
     helping = {judgement.arm for judgement in judgements if judgement.word == "helps"}
-    third = contrasts(findings, [(the("plan"), ablation) for ablation in arms.ablations])
+    third = contrasts(findings, [(builtin_arm("plan"), ablation) for ablation in arms.ablations])
     made = [effects_of(findings, contrast, helps=contrast.arm in helping) for contrast in (*first, *second)]
     made += [effects_of(findings, contrast, helps=False) for contrast in third]
     single = [effects_by_task(findings, contrast) for contrast in first if contrast.arm in arms.levers]

@@ -17,12 +17,12 @@ Advice = Literal[
 NONE_RIGHT = "Cannot tell: no answer was right before or after by the declared decoding, only samples were."
 
 
-def amount_told(value: float, unit: str) -> str:
+def format_amount(value: float, unit: str) -> str:
     """The size of a difference in its unit, without it: shares in points."""
     return points(abs(value)).lstrip("+").removesuffix(".0") if unit == "share" else f"{abs(value):.3g}"
 
 
-def better_told(*, lower: bool, by: float = 1.0) -> str:
+def better_or_worse(*, lower: bool, by: float = 1.0) -> str:
     """How the outcome moved: `better` or `worse`, and of what should fall `lower` or `higher`.
 
     Args:
@@ -33,11 +33,11 @@ def better_told(*, lower: bool, by: float = 1.0) -> str:
     return up if by >= 0 else down
 
 
-def are(names: Sequence[str]) -> str:
+def with_verb(names: Sequence[str]) -> str:
     """`gcd is`, `gcd and lcm are`."""
     return f"{listed(names)} {'is' if len(names) == 1 else 'are'}"
 
 
-def cell_told(claim: Claim) -> str:
+def format_cell(claim: Claim) -> str:
     """`products level 1`, or `task products`."""
     return f"task {claim.task}" if claim.level is None else f"{claim.task} {level(claim.level)}"

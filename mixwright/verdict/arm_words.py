@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from mixwright.estimates.intervals import mean_interval
-from mixwright.estimates.judgement import told
+from mixwright.estimates.judgement import format_word
 from mixwright.estimates.readings import GRADED, READINGS, Outcome
 from mixwright.records import Effect, Interval, TrialResult
-from mixwright.verdict.text import NONE, change, interval_told
+from mixwright.verdict.text import NONE, change, format_interval
 
 RATIO = ".ratio"
 """End of the names of effects that are ratios, arm over reference."""
@@ -31,10 +31,10 @@ def effect_of(result: TrialResult, arm: str, against: str, name: str = "") -> Ef
 
 def word(result: TrialResult, effect: Effect) -> str:
     """What a change may be called, for people; a dash for what stands beside the primary outcome and is not judged."""
-    return NONE if effect.word is None else told(effect.word, result.margin, result.decoding)
+    return NONE if effect.word is None else format_word(effect.word, result.margin, result.decoding)
 
 
-def outcome_told(outcome: Outcome) -> str:
+def format_outcome(outcome: Outcome) -> str:
     """`success, greedy, all held-out items, mean over tasks`."""
     how = f", {outcome}" if outcome in GRADED else ""
     return f"{READINGS[outcome].told}{how}, all held-out items, mean over tasks"
@@ -42,7 +42,7 @@ def outcome_told(outcome: Outcome) -> str:
 
 def with_interval(found: Interval | None, unit: str = "share") -> str:
     """`+4.2 [+1.0, +7.4]` in its unit, shares in points; a dash for what was not measured."""
-    return NONE if found is None else f"{change(found.value, unit)} {interval_told(found, unit)}"
+    return NONE if found is None else f"{change(found.value, unit)} {format_interval(found, unit)}"
 
 
 def unit_of(result: TrialResult, effect: Effect) -> str:

@@ -17,16 +17,16 @@ from mixwright.estimates.readings import GRADED, READINGS, Outcome
 from mixwright.measure.notes import CUT
 from mixwright.records import Claim, Observation, RunManifest, TrialResult
 from mixwright.runs import RunFolder, read_json, read_list
-from mixwright.trial.arm_roles import the
+from mixwright.trial.arm_roles import builtin_arm
 from mixwright.verdict.answer_forms import form_changes_of, grouped
 from mixwright.verdict.arm_words import differences
 from mixwright.verdict.claims import cut, every_claim, unjudged
-from mixwright.verdict.evidence import Sides, arms, comparisons, decoding_of, ends, lead, rows_of, trial_of
+from mixwright.verdict.evidence import Sides, arms, comparisons, decoding_of, headline_arm, paired_scores, rows_of, trial_of
 from mixwright.verdict.gate import GateResult, check_mastered
 from mixwright.verdict.gate import Outcome as GateOutcome
 from mixwright.verdict.gate_asked import asked_of
-from mixwright.verdict.gate_ungraded import far_former, gate_of, unlikely_told
-from mixwright.verdict.gate_words import damage_told
+from mixwright.verdict.gate_ungraded import far_former, format_unlikely, gate_of
+from mixwright.verdict.gate_words import format_damage
 from mixwright.verdict.pair_advice import PairSeen
 from mixwright.verdict.recommendation import EQUAL, UNIFORM, Contrast, Recommendation, TrialSeen, recommend
 from mixwright.verdict.spared import changes_of
@@ -63,18 +63,18 @@ def seen_of(run: RunFolder) -> TrialSeen | PairSeen | None:
     result = trial_of(run)
     if result is not None:
         return _trial(run, result)
-    sides = comparisons(run).get(lead(run))
+    sides = comparisons(run).get(headline_arm(run))
     return None if sides is None or arms(run) else _pair(run, sides)
 
 
 def _trial(run: RunFolder, result: TrialResult) -> TrialSeen:
     known, claims = comparisons(run), every_claim(run)
-    trained = tuple(arm for arm in result.arms if arm != the("untrained") and arm not in result.nulls)
-    judgement = next((judgement for judgement in result.judgements if judgement.arm == lead(run)), None)
+    trained = tuple(arm for arm in result.arms if arm != builtin_arm("untrained") and arm not in result.nulls)
+    judgement = next((judgement for judgement in result.judgements if judgement.arm == headline_arm(run)), None)
     lever = judgement.arm if judgement else ""
     rows, noted = rows_of(run), _settings(run)
     steps, asked = _whole(noted, "steps"), asked_of(run)
-    gate = gate_of(run, asked) if asked is not None and known.get(lead(run)) else None
+    gate = gate_of(run, asked) if asked is not None and known.get(headline_arm(run)) else None
     items = max((effect.items for effect in result.effects), default=0)
     return TrialSeen(
         seeds=len(result.seeds),
@@ -101,7 +101,7 @@ def _trial(run: RunFolder, result: TrialResult) -> TrialSeen:
         rows=rows["train"],
         selection=result.selection,
         gate=gate.outcome if gate is not None else None,
-        because=damage_told(gate) or "something that was not protected is damaged" if gate is not None else "",
+        because=format_damage(gate) or "something that was not protected is damaged" if gate is not None else "",
     )
 
 
@@ -129,7 +129,7 @@ def _contrasts(run: RunFolder, result: TrialResult) -> tuple[Contrast, ...]:
         for e in result.effects
         if e.name == reading.name and e.against in result.references
     ]
-    both = ends(run, EQUAL, UNIFORM) if {EQUAL, UNIFORM} <= set(result.references) else None
+    both = paired_scores(run, EQUAL, UNIFORM) if {EQUAL, UNIFORM} <= set(result.references) else None
     moved = change(*both, decoding=result.decoding) if both else None
     if moved is not None:
         word = change_word(moved, margin=result.margin) if moved.success.seeds >= FEWEST_SEEDS else "cannot tell"
@@ -144,7 +144,7 @@ def _needed(run: RunFolder, result: TrialResult, lever: str) -> int | None:
         judged = effect.name == READINGS[result.decoding].name and effect.against in result.references
         if not judged or (lever and effect.arm != lever):
             continue
-        both = ends(run, effect.arm, effect.against)
+        both = paired_scores(run, effect.arm, effect.against)
         moved = change(*both, decoding=result.decoding) if both else None
         if moved is None or moved.success.seeds < 2:
             return None
@@ -200,9 +200,9 @@ def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
         others=others,
         unjudged=blind,
         blind=tuple(task for task in blind if task in (tasks or ())),
-        unlike=unlikely_told(far_former(run, tasks & set(blind))) if tasks else "",
-        because=(gate.why or damage_told(gate)) if gate else "",
-        form=_form_told(run, tasks),
+        unlike=format_unlikely(far_former(run, tasks & set(blind))) if tasks else "",
+        because=(gate.why or format_damage(gate)) if gate else "",
+        form=_format_form(run, tasks),
     )
 
 
@@ -214,7 +214,7 @@ def _seen_with(size: float, moved: Change, cells: int) -> tuple[float, float, in
     return size, aim, more
 
 
-def _form_told(run: RunFolder, tasks: Collection[str] | None) -> str:
+def _format_form(run: RunFolder, tasks: Collection[str] | None) -> str:
     """Which of these tasks went over to the form of another; of all where None."""
     found = form_changes_of(run)
     return "; ".join(group.told for group in grouped(one for one in found if tasks is None or one.task in tasks))

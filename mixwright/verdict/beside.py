@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from mixwright.errors import InputError
 from mixwright.records import RunManifest
 from mixwright.runs import RunFolder, read_json
-from mixwright.verdict.evidence import Sides, comparisons, lead, scores
+from mixwright.verdict.evidence import Sides, comparisons, headline_arm, scores
 
 BESIDE = "beside"
 """Name of its measurements, and what `when` of its completions says."""
@@ -44,7 +44,7 @@ class Three:
 
 def three_of(run: RunFolder) -> Three | None:
     """The three checkpoints of a comparison; None where there is no third one. Raises InputError for broken files."""
-    sides, path = comparisons(run).get(lead(run)), beside_file(run)
+    sides, path = comparisons(run).get(headline_arm(run)), beside_file(run)
     if sides is None or not path.is_file():
         return None
     table = run.measurements(BESIDE)

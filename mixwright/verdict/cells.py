@@ -13,7 +13,7 @@ from mixwright.records import Claim, Interval
 from mixwright.runs import RunFolder
 from mixwright.verdict.chance_levels import Place, chance_levels
 from mixwright.verdict.claims import claims_of
-from mixwright.verdict.evidence import Sides, comparisons, lead
+from mixwright.verdict.evidence import Sides, comparisons, headline_arm
 
 Pair = tuple[float, float]
 """Success before and after."""
@@ -36,7 +36,7 @@ class CellSeen:
 def cells_of(run: RunFolder) -> list[CellSeen]:
     """One per claim of the leading arm. Raises InputError for broken tables."""
     claims, levels = claims_of(run), chance_levels(run)
-    both = comparisons(run).get(lead(run))
+    both = comparisons(run).get(headline_arm(run))
     groups: dict[Place, list[Item]] = {}
     for item in shared_items(*both) if both else ():
         groups.setdefault((*item[:2], False), []).append(item)

@@ -15,7 +15,7 @@ from mixwright.estimates.intervals import wilson
 from mixwright.estimates.outcome import CHANCE, Item, ItemScores, shared_items
 from mixwright.records import Interval
 from mixwright.runs import RunFolder, read_measurements
-from mixwright.verdict.evidence import arms, comparisons, lead, scores
+from mixwright.verdict.evidence import arms, comparisons, headline_arm, scores
 
 SAME = 1e-6
 """Levels that are this near are of the same items."""
@@ -49,7 +49,7 @@ def _on_file(path: Path) -> dict[Place, Interval]:
 
 def chance_levels(run: RunFolder) -> dict[Place, Interval]:
     """Of every cell and every task: on the leading arm's items, or those measured before training."""
-    both = comparisons(run).get(lead(run))
+    both = comparisons(run).get(headline_arm(run))
     path = run.measurements("before")
     if both is None:
         both = ([one := scores(path)], [one]) if path.is_file() else None
@@ -60,7 +60,7 @@ def chance_levels(run: RunFolder) -> dict[Place, Interval]:
         groups.setdefault((*item[:2], False), []).append(item)
         groups.setdefault((item[0], None, True), []).append(item)
     found = {place: chance_level(both[1], items) for place, items in groups.items()}
-    known = _on_file(next((folder / "before.parquet" for _, folder in arms(run).get(lead(run), [])), path))
+    known = _on_file(next((folder / "before.parquet" for _, folder in arms(run).get(headline_arm(run), [])), path))
     return {
         place: measured if measured is not None and abs(measured.value - level.value) < SAME else level
         for place, level, measured in ((place, level, known.get(place)) for place, level in found.items())

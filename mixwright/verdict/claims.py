@@ -18,13 +18,13 @@ from mixwright.errors import InputError
 from mixwright.estimates.cell_states import FEWEST_ITEMS
 from mixwright.estimates.crossed import Estimate, crossed
 from mixwright.estimates.intervals import holm
-from mixwright.estimates.judgement import ALPHA, FEWEST_SEEDS, change_words, told
+from mixwright.estimates.judgement import ALPHA, FEWEST_SEEDS, change_words, format_word
 from mixwright.estimates.outcome import CHANCE, Change, Item, ItemScores, change
 from mixwright.estimates.readings import GRADED, READINGS, Outcome, as_measured
 from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
 from mixwright.runs import RunFolder, read_list
 from mixwright.verdict.chance_levels import chance_level
-from mixwright.verdict.evidence import Sides, comparisons, decoding_of, lead
+from mixwright.verdict.evidence import Sides, comparisons, decoding_of, headline_arm
 from mixwright.verdict.text import count, percent, points
 from mixwright.verdict.text import level as level_told
 
@@ -43,9 +43,11 @@ KINDS: dict[ChangeWord, ClaimKind] = {
 }
 
 
-def kind_told(kind: ClaimKind, outcome: Outcome = "greedy") -> str:
+def format_kind(kind: ClaimKind, outcome: Outcome = "greedy") -> str:
     """The kind of a claim for people."""
-    return kind if kind in ("learnt", "damaged") else told({"unchanged": "no change"}.get(kind, kind), outcome=outcome)
+    return (
+        kind if kind in ("learnt", "damaged") else format_word({"unchanged": "no change"}.get(kind, kind), outcome=outcome)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +258,7 @@ def claims_of(run: RunFolder, arm: str | None = None) -> list[Claim]:
     """The claims on file, or judged now when there is no file; of one arm, or of the leading one."""
     claims = every_claim(run)
     if arm is None:
-        arm = lead(run)
+        arm = headline_arm(run)
     return [claim for claim in claims if claim.arm == arm]
 
 

@@ -84,7 +84,7 @@ def arms(run: RunFolder) -> dict[str, list[tuple[int, Path]]]:
     return dict(sorted(found.items(), key=lambda item: (order.index(item[0]) if item[0] in order else len(order), item[0])))
 
 
-def lead(run: RunFolder) -> str:
+def headline_arm(run: RunFolder) -> str:
     """The arm that the first screen is about: the trial's first lever; empty without a trial.
 
     Without a lever it is the first arm that is compared with another. Before a trial has its result nothing says what an arm
@@ -98,9 +98,9 @@ def lead(run: RunFolder) -> str:
     return next(iter([*levers, *(effect.arm for effect in result.effects), *result.arms]), "")
 
 
-def whose(run: RunFolder) -> str:
+def arm_suffix(run: RunFolder) -> str:
     """` (arm steered against its start)` where claims are about an arm of a trial, else nothing."""
-    arm = lead(run) if trial_of(run) is not None else ""
+    arm = headline_arm(run) if trial_of(run) is not None else ""
     return f" (arm {arm} against its start)" if arm else ""
 
 
@@ -114,7 +114,7 @@ def about(run: RunFolder) -> str:
 def before_and_after(run: RunFolder) -> str:
     """`Success before and after (arm steered against its start)`: a caption of claims."""
     told = READINGS[decoding_of(run)].told
-    return f"{told[:1].upper()}{told[1:]} before and after{whose(run)}"
+    return f"{told[:1].upper()}{told[1:]} before and after{arm_suffix(run)}"
 
 
 @functools.lru_cache(maxsize=128)
@@ -158,7 +158,7 @@ def comparisons(run: RunFolder) -> dict[str, Sides]:
 
 def seeds_of(run: RunFolder) -> int:
     """Seeds of the leading arm that were measured before and after; 1 for two checkpoints, 0 where nothing was."""
-    return len(comparisons(run).get(lead(run), ((), ()))[0])
+    return len(comparisons(run).get(headline_arm(run), ((), ()))[0])
 
 
 def rows_of(run: RunFolder) -> Counter[str]:
@@ -175,7 +175,7 @@ def rows_of(run: RunFolder) -> Counter[str]:
         raise InputError("rows.parquet of a saved corpus", str(error)[:120], "Save it again.", file=path) from None
 
 
-def ends(run: RunFolder, arm: str, against: str) -> Sides | None:
+def paired_scores(run: RunFolder, arm: str, against: str) -> Sides | None:
     """What two arms could do after training, per seed that both finished: the reference first. None without such seeds."""
     own, other = ({seed: folder / "after.parquet" for seed, folder in arms(run).get(name, [])} for name in (arm, against))
     seeds = [seed for seed in own if seed in other and own[seed].is_file() and other[seed].is_file()]

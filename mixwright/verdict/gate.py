@@ -41,7 +41,7 @@ from mixwright.estimates.readings import READINGS, Decoding
 from mixwright.records import ChangeWord, cell_key
 from mixwright.runs import RunFolder
 from mixwright.verdict.claims import Cell, Compared, compared
-from mixwright.verdict.evidence import comparisons, decoding_of, lead
+from mixwright.verdict.evidence import comparisons, decoding_of, headline_arm
 from mixwright.verdict.gate_asked import GateAsked
 
 MARGIN = 0.05
@@ -310,7 +310,7 @@ def of_run(run: RunFolder, asked: GateAsked) -> GateResult:
     Raises:
         InputError: nothing was measured before and after, or a name was not measured before.
     """
-    sides, decoding = comparisons(run).get(lead(run)), decoding_of(run)
+    sides, decoding = comparisons(run).get(headline_arm(run)), decoding_of(run)
     if sides is None:
         got, remedy = "none", "Run the trial, or compare two checkpoints, first."
         raise InputError("measurements before and after", got, remedy, file=run.path)

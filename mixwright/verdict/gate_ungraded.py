@@ -20,7 +20,7 @@ from mixwright.runs import RunFolder, read_list
 from mixwright.verdict.answer_forms import form_changes_of, grouped
 from mixwright.verdict.arm_words import listed
 from mixwright.verdict.claims import Cell, Compared, compared, interval
-from mixwright.verdict.evidence import comparisons, decoding_of, lead
+from mixwright.verdict.evidence import comparisons, decoding_of, headline_arm
 from mixwright.verdict.gate import CellLoss, GateResult, named, of_run
 from mixwright.verdict.gate_asked import GateAsked
 from mixwright.verdict.text import between, change
@@ -34,7 +34,7 @@ Tasks that were kept moved by 0.22 at most, tasks that were lost by 2.89 at leas
 
 def gate_of(run: RunFolder, asked: GateAsked) -> GateResult:
     """What the gate finds in a run folder, graded or not. Raises InputError as `of_run` does."""
-    sides = comparisons(run).get("") if not lead(run) else None  # a trial is judged against its references
+    sides = comparisons(run).get("") if not headline_arm(run) else None  # a trial is judged against its references
     if sides is None or decoding_of(run) != "loss":
         return of_run(run, asked)
     return _ungraded(run, compared(sides, "loss"), named(sides[0], asked.protect), bool(asked.protect))
@@ -47,7 +47,7 @@ def far_former(run: RunFolder, tasks: Collection[str]) -> list[FormerAnswers]:
     return sorted((one for one in found if one.task in tasks and one.high < -FAR), key=lambda one: one.change)
 
 
-def unlikely_told(found: Sequence[FormerAnswers]) -> str:
+def format_unlikely(found: Sequence[FormerAnswers]) -> str:
     """`its own former answers to capitals and sums became far less likely, by 3.1 to 4.2 nats a token`; empty for none."""
     if not found:
         return ""
@@ -89,7 +89,7 @@ def _ungraded(run: RunFolder, parts: Sequence[Compared], protected: Sequence[Cel
     read = [_read(cell, known.get(cell), former.get(cell[0])) for cell in cells]
     tasks = {task for task, _ in cells}
     forms = grouped(one for one in form_changes_of(run) if one.task in tasks)
-    moved = unlikely_told(far_former(run, {one.cell[0] for one in read if one.lost}))
+    moved = format_unlikely(far_former(run, {one.cell[0] for one in read if one.lost}))
     worse = [f"{cell_key(*one.cell)} {one.rose.value:+.2g}" for one in read if one.lost and one.rose and one.rose.low > FAR]
     rose = f"held-out loss rose far, in nats per token: {listed(worse)}" if worse else ""
     why = "; ".join([*(form.told for form in forms), *filter(None, [moved or rose])])

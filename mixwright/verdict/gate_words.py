@@ -10,12 +10,12 @@ from mixwright.estimates.protected import DECIDING
 from mixwright.records import cell_key
 from mixwright.verdict.gate import MARGIN, PASSED, CellLoss, GateResult
 from mixwright.verdict.text import between as ends_told
-from mixwright.verdict.text import count, p_told, percent, points
+from mixwright.verdict.text import count, format_p, percent, points
 
 
 def lines(result: GateResult, cannot_tell: Literal["fail", "warn"] = "fail") -> list[str]:
     """Why the gate answered as it did, for people; the first line is the answer."""
-    told = [*look_told(result), *excludable(result), *cells_told(result), *_small(result)]
+    told = [*format_look(result), *excludable(result), *format_cells(result), *_small(result)]
     if result.because:
         told.insert(0, result.because)
     if result.read:
@@ -56,7 +56,7 @@ def lines(result: GateResult, cannot_tell: Literal["fail", "warn"] = "fail") -> 
     return [f"cannot tell: {about}{more}", *told, *_warned(result, cannot_tell)]
 
 
-def look_told(result: GateResult) -> list[str]:
+def format_look(result: GateResult) -> list[str]:
     """At which of the planned looks this was decided, and what its interval is; nothing where there were none."""
     look = result.look
     if look is None:
@@ -91,7 +91,7 @@ def _group(result: GateResult) -> list[str]:
     return [f"{items} can exclude a mean loss of {100 * able:g} points{refused}{default}, {case}"]
 
 
-def damage_told(result: GateResult) -> str:
+def format_damage(result: GateResult) -> str:
     """Which protected cells are damaged, or by how much their mean fell; empty where nothing is."""
     lost = [cell_key(cell.task, cell.level) for cell in (*result.cells, *result.whole) if cell.lost]
     if lost:
@@ -104,7 +104,7 @@ def damage_told(result: GateResult) -> str:
     return ""
 
 
-def cells_told(result: GateResult) -> list[str]:
+def format_cells(result: GateResult) -> list[str]:
     """What became of every protected cell, and of those that nobody protected and that fell."""
     if result.read:
         return list(result.read)
@@ -121,7 +121,7 @@ def _cell(cell: CellLoss) -> str:
         depends = cell.dependence
         return f"{text}; damaged: D {points(depends.value)} points {ends_told(depends.low, depends.high)}"
     if cell.lost:
-        return f"{text}; damaged ({p_told(cell.adjusted_p, 'p')} after Holm's correction)"
+        return f"{text}; damaged ({format_p(cell.adjusted_p, 'p')} after Holm's correction)"
     return f"{text}; a loss of at most {points(max(-found.low, 0.0)).lstrip('+')} points"
 
 

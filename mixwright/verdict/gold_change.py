@@ -9,7 +9,7 @@ from mixwright.estimates.outcome import Change, change, read_alone
 from mixwright.estimates.readings import READINGS
 from mixwright.verdict.blocks import Fact
 from mixwright.verdict.evidence import Sides
-from mixwright.verdict.text import count, interval_told, points
+from mixwright.verdict.text import count, format_interval, points
 
 GOLD = READINGS["gold"].column
 
@@ -34,5 +34,5 @@ def gold_fact(sides: Sides) -> list[Fact]:
     if moved is None:
         return []
     found = moved.success.interval
-    note = f"{interval_told(found)}; {count(len(moved.items), 'item')} of {some(tasks)}, read and not judged"
+    note = f"{format_interval(found)}; {count(len(moved.items), 'item')} of {some(tasks)}, read and not judged"
     return [Fact("change of the gold answer's probability", f"{points(found.value)} points", note)]

@@ -47,7 +47,7 @@ def steps_of(run: RunFolder, found: Recommendation, seen: TrialSeen | PairSeen |
     if found.advice == "cannot tell" and seen is not None and not needed:
         return [_more_items(again, run, seen)]
     if found.advice in HARMED:
-        asked = LONGER if found.advice == "no gain" and seen is not None and seen.still else SLOWER
+        asked = LONGER if found.advice == "no gain" and seen is not None and seen.no_effect else SLOWER
         reach = REACH if seen is None or seen.graded else ""
         return [Code(asked.format(reach), with_option(again, "--folder", _new_folder(run)))]
     if isinstance(seen, TrialSeen) and seen.selection is not None and found.advice == "mined rows":

@@ -14,7 +14,7 @@ from mixwright.records import Claim, ClaimKind
 from mixwright.verdict import text
 from mixwright.verdict.blocks import Chart, Forest, Headline, Lines, Part, Strips, Table, Terms
 from mixwright.verdict.charts import svg
-from mixwright.verdict.claims import kind_told
+from mixwright.verdict.claims import format_kind
 
 HEATS = 6
 """Colours of the heat map, each with its own text colour."""
@@ -72,14 +72,14 @@ def _template() -> Template:
         "visible": lambda value: text.visible(value, limit=2000),
         "percent": text.percent,
         "points": text.points,
-        "between": text.interval_told,
+        "between": text.format_interval,
         "amount": text.amount,
         "change": text.change,
         "unit": lambda claims: READINGS[claims.outcome].unit,
         "level": text.level,
         "svg": lambda chart: Markup(svg(chart)),
         "numbers": numbers,
-        "told": kind_told,
+        "told": format_kind,
         "heat": lambda share: min(int(share * HEATS), HEATS - 1) if share is not None else "none",
         "axis": axis,
         "words": lambda block: {cell.mark for _, cells in block.rows for cell in cells if cell is not None},

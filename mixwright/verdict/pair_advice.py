@@ -9,9 +9,9 @@ from typing import Literal
 
 from mixwright.estimates.cell_states import FEWEST_ITEMS
 from mixwright.estimates.judgement import MARGIN
-from mixwright.estimates.readings import unit_told
+from mixwright.estimates.readings import format_unit
 from mixwright.records import ChangeWord, Claim, Interval
-from mixwright.verdict.advice import NONE_RIGHT, Advice, amount_told, are, better_told, cell_told
+from mixwright.verdict.advice import NONE_RIGHT, Advice, better_or_worse, format_amount, format_cell, with_verb
 from mixwright.verdict.arm_words import listed
 from mixwright.verdict.text import count
 
@@ -108,14 +108,13 @@ PAIR: tuple[tuple[Advice, Callable[[PairSeen], bool]], ...] = (
 """Rules for two checkpoints, in order."""
 
 
-def pair_told(advice: Advice, seen: PairSeen) -> str:
+def format_pair(advice: Advice, seen: PairSeen) -> str:
     """The sentence of an advice."""
-    cells, name = [cell_told(claim) for claim in seen.damaged if not claim.whole], seen.after
-    lost, by = cells or [cell_told(claim) for claim in seen.damaged], seen.difference.value
-    margin = f"{amount_told(MARGIN, seen.unit)} {unit_told(seen.unit)}"
-    moved = (
-        f"{seen.outcome} is {better_told(lower=seen.lower, by=by)} by {amount_told(by, seen.unit)} {unit_told(seen.unit)}"
-    )
+    cells, name = [format_cell(claim) for claim in seen.damaged if not claim.whole], seen.after
+    lost, by = cells or [format_cell(claim) for claim in seen.damaged], seen.difference.value
+    margin = f"{format_amount(MARGIN, seen.unit)} {format_unit(seen.unit)}"
+    size = f"{format_amount(by, seen.unit)} {format_unit(seen.unit)}"
+    moved = f"{seen.outcome} is {better_or_worse(lower=seen.lower, by=by)} by {size}"
     less = {
         "worsens": moved,
         "commonest": "it gives the commonest answer more often, which is no skill",
@@ -123,17 +122,19 @@ def pair_told(advice: Advice, seen: PairSeen) -> str:
     }.get(seen.word, "")
     what = "named" if seen.named else "mastered"
     if advice == "do not ship":
-        why = f"{are(lost)} damaged" if lost else seen.because or f"what was {what} is damaged"
+        why = f"{with_verb(lost)} damaged" if lost else seen.because or f"what was {what} is damaged"
         if seen.form or seen.unlike:
             why = seen.form or f"{seen.unlike}, and no grader that was named or chosen judges the new ones"
         elif not lost and seen.gate != "damaged":
             why = less
         return f"Do not ship {name}: {why}."
-    safe = f"a mean loss of {amount_told(seen.margin, 'share')} points on what was {what} is excluded"
+    safe = f"a mean loss of {format_amount(seen.margin, 'share')} points on what was {what} is excluded"
     safe = safe if seen.protected else "nothing was mastered before that could be lost"
     gained = f"though {less}" if less else "for no gain that is shown" if seen.word != "improves" else f"and {moved}"
     if seen.others:
-        own = [cell_told(claim) for claim in seen.others if not claim.whole] or [cell_told(claim) for claim in seen.others]
+        own = [format_cell(claim) for claim in seen.others if not claim.whole] or [
+            format_cell(claim) for claim in seen.others
+        ]
         safe += f". Not named, and damaged: {listed(own)}"
     if seen.named and seen.unjudged:
         safe += f". Not judged, since no answer was right before or after: {listed(list(seen.unjudged))}"
@@ -149,14 +150,14 @@ def pair_told(advice: Advice, seen: PairSeen) -> str:
         if seen.graded
         else f"{name} may replace the model before: {moved}. Whether its answers are right is not known: none was graded.",
         "no gain": f"Nothing is gained by {name}: {seen.outcome} changed by less than {margin}.",
-        "cannot tell": _items_told(seen),
+        "cannot tell": _format_items(seen),
     }
     return told[advice]
 
 
-def _items_told(seen: PairSeen) -> str:
+def _format_items(seen: PairSeen) -> str:
     """What the items at hand can show, and how many a smaller change would take."""
-    unit, more = unit_told(seen.unit), "add rows to it" if seen.exhausted else "take more items"
+    unit, more = format_unit(seen.unit), "add rows to it" if seen.exhausted else "take more items"
     whose = "all {} of the file" if seen.exhausted else "{}"
     items = whose.format(count(seen.items, "item"))
     if seen.items == 1:
@@ -164,7 +165,7 @@ def _items_told(seen: PairSeen) -> str:
     most = 1.0 if seen.unit == "share" else math.inf
     if seen.items < FEWEST_ITEMS or not seen.detectable < most:
         return f"Cannot tell: {items} {'is' if seen.items == 1 else 'are'} too few to see any change; {more}."
-    size, aim = (amount_told(value, seen.unit) for value in (seen.detectable, seen.aim))
+    size, aim = (format_amount(value, seen.unit) for value in (seen.detectable, seen.aim))
     head = f"Cannot tell: {items} can only show a change of {size} {unit} or more"
     if not seen.needed:
         return f"{head}; {more}."

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from mixwright.estimates.judgement import FEWEST_SEEDS
-from mixwright.estimates.readings import unit_told
+from mixwright.estimates.readings import format_unit
 from mixwright.records import ChangeWord, Claim, Interval, LeverWord, Proof, Selection
-from mixwright.verdict.advice import NONE_RIGHT, Advice, amount_told, are, better_told, cell_told
+from mixwright.verdict.advice import NONE_RIGHT, Advice, better_or_worse, format_amount, format_cell, with_verb
 from mixwright.verdict.arm_words import listed
 from mixwright.verdict.blocks import Tone
-from mixwright.verdict.pair_advice import PAIR, PairSeen, pair_told
-from mixwright.verdict.spared import Place, place_of, spared_told
+from mixwright.verdict.pair_advice import PAIR, PairSeen, format_pair
+from mixwright.verdict.spared import Place, format_spared, place_of
 from mixwright.verdict.text import count
 
 FROZEN, UNIFORM, EQUAL, PLAN = "frozen", "uniform", "equal_shares", "steered"
@@ -96,7 +96,7 @@ class TrialSeen:
     """What it calls damaged."""
 
     @property
-    def still(self) -> bool:
+    def no_effect(self) -> bool:
         """Whether nothing is damaged, and every arm that trains is shown to be within the margin of not training."""
         found = [self.contrast(arm, FROZEN) for arm in self.trained]
         near = all(c is not None and c.difference.n and abs(c.difference.low) < self.margin for c in found)
@@ -126,7 +126,7 @@ class TrialSeen:
         everywhere = set(self.damaged_everywhere())
         lost = [*self.damaged.get(self.lever, ())]
         lost += [claim for claims in self.damaged.values() for claim in claims if claim.task in everywhere]
-        return {place_of(claim): cell_told(claim) for claim in lost}
+        return {place_of(claim): format_cell(claim) for claim in lost}
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ def recommend(seen: TrialSeen | PairSeen) -> Recommendation:
         proven = seen.proof == "beats its nulls" and taken and not seen.damaged.get(seen.lever)
         return Recommendation(found, _of_trial(found, seen), _tone(found, proven=proven))
     other: Advice = next(name for name, holds in PAIR if holds(seen))
-    return Recommendation(other, pair_told(other, seen), _tone(other, proven=seen.gate == "passed"))
+    return Recommendation(other, format_pair(other, seen), _tone(other, proven=seen.gate == "passed"))
 
 
 def _every(seen: TrialSeen, holds: Callable[[str], bool]) -> bool:
@@ -194,15 +194,15 @@ def _tone(advice: Advice, *, proven: bool) -> Tone:
 
 def _of_trial(advice: Advice, seen: TrialSeen) -> str:
     plan = "this plan" if seen.lever in ("", PLAN) else f"arm {seen.lever}"
-    damaged = {place_of(claim): cell_told(claim) for claim in seen.damaged.get(seen.lever, ())}
+    damaged = {place_of(claim): format_cell(claim) for claim in seen.damaged.get(seen.lever, ())}
     others, lost = [arm for arm in seen.trained if arm != seen.lever], listed(list(damaged.values()))
-    spared = spared_told(damaged, seen.changes, others, seen.margin, lower=seen.lower)
+    spared = format_spared(damaged, seen.changes, others, seen.margin, lower=seen.lower)
     own = [found for found in seen.contrasts if found.arm == seen.lever]
-    sizes = listed([amount_told(found.difference.value, seen.unit) for found in own])
+    sizes = listed([format_amount(found.difference.value, seen.unit) for found in own])
     worse = [found.against for found in own if found.word == "worsens"]
     against = listed([found.against for found in own])
-    gain = f"{seen.outcome} is {better_told(lower=seen.lower)} by {sizes} {unit_told(seen.unit)} than with {against}"
-    margin = f"{amount_told(seen.margin, seen.unit)} {unit_told(seen.unit)}"
+    gain = f"{seen.outcome} is {better_or_worse(lower=seen.lower)} by {sizes} {format_unit(seen.unit)} than with {against}"
+    margin = f"{format_amount(seen.margin, seen.unit)} {format_unit(seen.unit)}"
     tasks = [f"task {task}" for task in seen.damaged_everywhere()]
     harm = f"a higher {seen.outcome}" if seen.lower else "a loss"
     told = {
@@ -210,7 +210,7 @@ def _of_trial(advice: Advice, seen: TrialSeen) -> str:
         "none right": NONE_RIGHT,
         "too few seeds": f"Cannot tell: {count(seen.seeds, 'seed')}, and nothing is judged with fewer than {FEWEST_SEEDS}; "
         f"take {seen.needed or 8} seeds.",
-        "stop": f"Stop: {are(tasks)} being damaged by every arm ({listed(seen.trained)}).",
+        "stop": f"Stop: {with_verb(tasks)} being damaged by every arm ({listed(seen.trained)}).",
         "do not train": "Do not train on this data yet: not training is better than every arm.",
         "gate": f"Do not use {plan} yet: {seen.because}."
         if seen.gate == "damaged"
@@ -228,7 +228,7 @@ def _of_trial(advice: Advice, seen: TrialSeen) -> str:
         "no gain": f"No gain: no arm {_gains(seen, margin)} over not training{_drawn(seen)}.",
         "not this plan": f"Do not use {plan}: {listed(worse)} did better.",
         "missing": f"Cannot tell: {listed(seen.missing)} did not run, and without it nothing is said to help.",
-        "cannot tell": _seeds_told(seen),
+        "cannot tell": _format_seeds(seen),
     }
     return told[advice]
 
@@ -246,15 +246,15 @@ def _drawn(seen: TrialSeen) -> str:
     return f" in {count(seen.steps, 'step')}" + (f", which drew {drawn}" if seen.draws and seen.rows else "")
 
 
-def _seeds_told(seen: TrialSeen) -> str:
+def _format_seeds(seen: TrialSeen) -> str:
     own = [found for found in seen.contrasts if not seen.lever or found.arm == seen.lever]
     size = max((found.detectable for found in own), default=0.0)
     if not size:
         return "Cannot tell: nothing was compared."
-    told = f"{amount_told(size, seen.unit)} {unit_told(seen.unit)}"
+    told = f"{format_amount(size, seen.unit)} {format_unit(seen.unit)}"
     head = f"Cannot tell: {count(seen.seeds, 'seed')} {'sees' if seen.seeds == 1 else 'see'} a difference of {told}"
     if seen.needed is None:
-        margin = amount_told(seen.margin, seen.unit)
+        margin = format_amount(seen.margin, seen.unit)
         known = f" than the {seen.items:,} there are" if seen.exhausted else ""
         return f"{head}, and more seeds alone would not see one of {margin}; take more held-out items{known}."
     return f"{head}; take {seen.needed} seeds."

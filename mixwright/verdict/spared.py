@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mixwright.estimates.readings import unit_told
+from mixwright.estimates.readings import format_unit
 from mixwright.records import Claim
 from mixwright.verdict.arm_words import listed, with_interval
 from mixwright.verdict.blocks import Block, Fold, Table
@@ -48,7 +48,7 @@ def spares(claim: Claim, margin: float, *, lower: bool = False) -> bool:
     return moved.n > 0 and (-moved.high if lower else moved.low) > -margin
 
 
-def spared_told(
+def format_spared(
     named: Mapping[Place, str], changes: Changes, others: Sequence[str], margin: float, *, lower: bool = False
 ) -> str:
     """Which other arm is shown to spare what is named: `no other arm is shown to spare it`; empty without another arm.
@@ -90,7 +90,7 @@ def spared_table(named: Mapping[Place, str], changes: Changes, unit: str) -> lis
         for place, name in named.items()
         if any(own := [_at(place, claims) for claims in changes.values()])
     ]
-    caption = f"After minus before, in {unit_told(unit)}, each interval by itself"
+    caption = f"After minus before, in {format_unit(unit)}, each interval by itself"
     table = Table(caption, ("", *changes), found, tuple(range(1, len(changes) + 1)))
     return [Fold("What is lost, under every arm that trained", (table,))] if found else []
 

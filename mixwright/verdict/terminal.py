@@ -29,8 +29,8 @@ from mixwright.verdict.blocks import (
     Texts,
     Tone,
 )
-from mixwright.verdict.claims import kind_told
-from mixwright.verdict.text import NONE, amount, change, interval_told, level, line, percent
+from mixwright.verdict.claims import format_kind
+from mixwright.verdict.text import NONE, amount, change, format_interval, level, line, percent
 
 STYLES: dict[Tone, str] = {"plain": "", "good": "cyan", "bad": "red", "caution": "yellow"}
 KINDS: dict[ClaimKind, str] = {"learnt": "cyan", "damaged": "red"}
@@ -95,9 +95,9 @@ def _claims(block: Claims) -> Rich:
     for claim in block.claims:
         name = f"{line(claim.task)} {level(claim.level) or ('all levels' if claim.whole else '')}".strip()
         moved = claim.difference
-        after = (amount(claim.after, unit), change(moved.value, unit), interval_told(moved, unit))
+        after = (amount(claim.after, unit), change(moved.value, unit), format_interval(moved, unit))
         known = after if moved.n > 0 else (NONE,) * 3
-        row = (name, amount(claim.before, unit), *known, kind_told(claim.kind, block.outcome))
+        row = (name, amount(claim.before, unit), *known, format_kind(claim.kind, block.outcome))
         table.add_row(*(Text(text, style=KINDS.get(claim.kind, "")) for text in row))
     return table
 

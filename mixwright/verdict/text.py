@@ -41,7 +41,7 @@ def percent(share: float | None) -> str:
     return NONE if share is None else f"{round(100 * share)} %"
 
 
-def share_told(found: Interval | None) -> str:
+def format_share(found: Interval | None) -> str:
     """A share with half the width of its 95 % interval: `34 % ± 8`; a dash for None."""
     return NONE if found is None else f"{percent(found.value)} ± {100 * (found.high - found.low) / 2:.0f}"
 
@@ -75,14 +75,14 @@ def between(low: float, high: float, unit: str = "share") -> str:
     return f"[{change(low, unit)}, {change(high, unit)}]"
 
 
-def interval_told(found: Interval, unit: str = "share") -> str:
+def format_interval(found: Interval, unit: str = "share") -> str:
     """The same of a record; one item that was read has no spread, and so no interval, where the unit has no bounds."""
     if found.n == 1 and found.low == found.high:
         return "[one item: no interval]"
     return between(found.low, found.high, unit)
 
 
-def p_told(p: float, name: str = "") -> str:
+def format_p(p: float, name: str = "") -> str:
     """A p value, `0.013`, or `< 0.001` for what is smaller, since none is 0; with a name `p = 0.013` and `p < 0.001`."""
     if p < 0.001:
         return f"{name} < 0.001".strip()

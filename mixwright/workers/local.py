@@ -267,13 +267,13 @@ def _answer(link: Connection, job: Job) -> None:
             value = job.function(job.argument)
         link.send(("done", value))
     except InputError as error:
-        link.send(("input", _told(error)))
+        link.send(("input", _as_data(error)))
     except Exception as error:
         refused = system_error(error) if isinstance(error, OSError) else no_room(error)
-        link.send(("error", traceback.format_exc()) if refused is None else ("input", _told(refused)))
+        link.send(("error", traceback.format_exc()) if refused is None else ("input", _as_data(refused)))
 
 
-def _told(error: InputError) -> dict[str, Any]:
+def _as_data(error: InputError) -> dict[str, Any]:
     return {name: getattr(error, name) for name in ("expected", "got", "remedy", "file", "line")}
 
 

@@ -167,7 +167,7 @@ def _race(arm: str, mix: str, seed: int, settings: Settings, *, again: bool) -> 
         for _ in range(places[quarter + 1] - places[quarter] if arm in BETAS else 0):
             rule.step(arena)
         seen.append(arena.look(held, settings.samples) if arm != FROZEN else seen[0])
-    return _told(seen, foretold)
+    return _format_row(seen, foretold)
 
 
 def _imitate(arena: Arena, rule: Plain, prompts: int, group: int, settings: Settings) -> None:
@@ -186,7 +186,7 @@ def _batch(pairs: Sequence[tuple[str, str]], rng: np.random.Generator) -> Batch:
     return Batch([prompt for prompt, _ in chosen], [response for _, response in chosen])
 
 
-def _told(seen: Sequence[Rollouts], foretold: Mapping[str, Any]) -> dict[str, float]:
+def _format_row(seen: Sequence[Rollouts], foretold: Mapping[str, Any]) -> dict[str, float]:
     """Readings of one run: at every quarter the entropy, at the end shares, pass@k, and which rule foretold the winner."""
     tables = [table(rolled) for rolled in seen]
     first, last = tables[0], tables[-1]

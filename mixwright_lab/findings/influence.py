@@ -145,7 +145,7 @@ class Influence(Finding):
         if rows is None:
             scores = _scores(way, base, pool, shots, settings, rng) if way in SELECTED else (levels == 3.0)[:, None] * 1.0
             chosen = in_turn(scores, settings.each)
-            rows, found = [pool[place] for place in chosen], _told(scores.mean(1), levels, chosen)
+            rows, found = [pool[place] for place in chosen], _shares_chosen(scores.mean(1), levels, chosen)
         model = copy.deepcopy(base)
         if rows:
             _sft(model, rows, settings.steps, settings.rate, rng)
@@ -184,7 +184,7 @@ def _scores(way: str, base: GPT, pool: Pairs, shots: Pairs, settings: Settings, 
     return cosines(gradients(model, pool, sft if way == "LESS" else None), gradients(model, shots))
 
 
-def _told(scores: np.ndarray, levels: np.ndarray, chosen: np.ndarray) -> dict[str, float]:
+def _shares_chosen(scores: np.ndarray, levels: np.ndarray, chosen: np.ndarray) -> dict[str, float]:
     found = {f"{KINDS[level]} chosen": float((levels[chosen] == level).mean()) for level in (1.0, 3.0, 4.0)}
     if (levels == 4.0).any():
         helpers, others = scores[levels == 3.0], scores[levels == 4.0]

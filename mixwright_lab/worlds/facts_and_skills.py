@@ -94,7 +94,7 @@ def rearranged(task: str, digits: list[int]) -> list[int]:
     return {"sort": sorted(digits), "backward": digits[::-1], "rotate": [*digits[1:], digits[0]]}[task]
 
 
-def said(answer: str, form: tuple[str, ...]) -> str:
+def format_answer(answer: str, form: tuple[str, ...]) -> str:
     """A response in one of the forms."""
     return " ".join((*form, answer))
 
@@ -109,4 +109,4 @@ def language() -> Language:
 
 def taught(example: Example, style: str, noise: float, rng: np.random.Generator) -> str:
     """The answer in the form that `style` names, `long` or `short`; there is no noise."""
-    return said(str(example.answer), LONG if style == "long" else SHORT)
+    return format_answer(str(example.answer), LONG if style == "long" else SHORT)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from mixwright.contracts import Columns
-from mixwright.errors import within
+from mixwright.errors import check_range
 from mixwright.measure.scan_rows import target_of
 from mixwright.records import plain
 
@@ -44,7 +44,7 @@ class Likelihood(Columns):
     def __init__(self, *, share: float = 0.2) -> None:
         """`share`: of the tokens that `min_k` takes, above 0 and at most 1."""
         self.share = share
-        within("columns.likelihood", vars(self), share=(1e-6, 1.0))
+        check_range("columns.likelihood", vars(self), share=(1e-6, 1.0))
 
     def read(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
         """See the class."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixwright.contracts import Probe
-from mixwright.errors import within
+from mixwright.errors import check_range
 from mixwright.estimates.intervals import clustered_share, jackknife, wilson
 from mixwright.records import Example, Interval, Measurement
 from mixwright.skeleton import ACCURACY, OTHER, SHARE, skeleton
@@ -39,7 +39,7 @@ class Formats(Probe):
     def __init__(self, *, top: int = 5) -> None:
         """`top`: how many forms per task get rows of their own, at least 1."""
         self.top = top
-        within("measure.options.formats", vars(self), top=(1, 1000))
+        check_range("measure.options.formats", vars(self), top=(1, 1000))
 
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
         """See the class. Nothing where no completion is sampled."""

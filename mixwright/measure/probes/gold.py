@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mixwright.contracts import Probe
-from mixwright.errors import within
+from mixwright.errors import check_range
 from mixwright.learner.warmup import completion_tokens
 from mixwright.measure.targets import by_cell, fitting, one_string_tasks, per_item, too_long
 from mixwright.records import Example, Measurement
@@ -37,7 +37,7 @@ class Gold(Probe):
     def __init__(self, *, times: int = 4) -> None:
         """`times`: how many times the items per cell that are answered are read at most, at least 1."""
         self.times = times
-        within("measure.options.gold", vars(self), times=(1, 1000))
+        check_range("measure.options.gold", vars(self), times=(1, 1000))
 
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
         """See the class; an answer that does not fit into the model's context is counted as `too_long` and not read."""

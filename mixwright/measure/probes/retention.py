@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mixwright.contracts import Probe
-from mixwright.errors import InputError, within
+from mixwright.errors import InputError, check_range
 from mixwright.measure.bursts import Burst, watch_bursts
 from mixwright.measure.row_losses import RowLosses, rows_by_task
 from mixwright.records import Measurement
@@ -68,7 +68,7 @@ class Retention(Probe):
     ) -> None:
         self.rare, self.most, self.burst, self.after = rare, most, burst, after
         self.batch, self.learning_rate, self.items = batch, learning_rate, items
-        within("measure.options.retention", vars(self), **LIMITS)
+        check_range("measure.options.retention", vars(self), **LIMITS)
 
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
         """See the class. Raises InputError when no row has a target, or too little is held out to read."""

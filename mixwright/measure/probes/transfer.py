@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from mixwright.catalog import create
 from mixwright.contracts import Probe
-from mixwright.errors import InputError, within
+from mixwright.errors import InputError, check_range
 from mixwright.estimates.chance import FULL_MARKS
 from mixwright.measure.row_losses import RowLosses, rows_by_task
 from mixwright.measure.transfers import BEST, THEN, TOGETHER, Runs, watch_transfer
@@ -74,7 +74,9 @@ class Transfer(Probe):
     ) -> None:
         self.steps, self.batch, self.learning_rate = steps, batch, learning_rate
         self.seeds, self.pairs, self.tried, self.items, self.adapter = seeds, pairs, tried, items, adapter
-        within("measure.options.transfer", {name: value for name, value in vars(self).items() if name in LIMITS}, **LIMITS)
+        check_range(
+            "measure.options.transfer", {name: value for name, value in vars(self).items() if name in LIMITS}, **LIMITS
+        )
 
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
         """See the class. Raises InputError where fewer than two tasks have training rows with targets and items to grade.

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from mixwright.contracts import Miner
-from mixwright.errors import InputError, within
+from mixwright.errors import InputError, check_range
 from mixwright.mine.candidates import Candidates, Reach, candidates_of, lowest
 from mixwright.mine.choosing import TrainRows, train_rows
 from mixwright.mine.proxies import Sizes
 from mixwright.mine.reaching import reach_of
-from mixwright.records import Mined, MinedRow
+from mixwright.records import MinedRow, MiningResult
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
@@ -88,17 +88,17 @@ class Frontier(Miner):
         self.learning_rate, self.max_new_tokens = learning_rate, max_new_tokens
         limits = {"steps": (1, 1e6), "runs": (2, 100), "batch": (1, 1e5), "learning_rate": (1e-12, 1e3)}
         limits["max_new_tokens"] = (1, 1e6)
-        within("mine.options.frontier", {name: vars(self)[name] for name in limits}, **limits)
+        check_range("mine.options.frontier", {name: vars(self)[name] for name in limits}, **limits)
         self.COLUMNS, self.MODEL = COLUMNS[by], by == "learnability"
 
-    def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> Mined:
+    def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
         """Kept rows. Raises InputError without a model or with too few prompts for short trainings."""
         rows = train_rows(corpus, scan)
         found = candidates_of(corpus, rows, self.source)
         if not found.several.any():
             note = "No prompt has two candidates: all rows are kept, and there is nothing to choose."
             kept = tuple(MinedRow(name, 1.0, "the only answer to its prompt") for name in rows.ids)
-            return Mined("frontier", kept, notes=(note,))
+            return MiningResult("frontier", kept, notes=(note,))
         values = {name: rows.column(scan, name).astype(float) for name in self.COLUMNS}
         if not self.MODEL:
             places = self._by_statistic(found, values)
@@ -172,7 +172,7 @@ class Frontier(Miner):
         reasons: dict[int, str],
         notes: list[str],
         rollouts: int,
-    ) -> Mined:
+    ) -> MiningResult:
         """The record, with what was kept of each source."""
         only = {at for at in range(len(rows.ids)) if not found.several[at]}
         kept = [
@@ -192,4 +192,4 @@ class Frontier(Miner):
                     for name, count in sorted(of.items())
                     if taken[name] < SELDOM * count
                 ]
-        return Mined("frontier", tuple(kept), rollouts=rollouts, notes=(*notes, CONFOUNDED[self.by]))
+        return MiningResult("frontier", tuple(kept), rollouts=rollouts, notes=(*notes, CONFOUNDED[self.by]))

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from mixwright.contracts import Miner
-from mixwright.errors import InputError, some, within
+from mixwright.errors import InputError, check_range, some
 from mixwright.mine.choosing import TrainRows, share_of, train_rows
 from mixwright.mine.relevance import bm25, cosines, in_turn
-from mixwright.records import Mined, MinedRow, plain
+from mixwright.records import MinedRow, MiningResult, plain
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
@@ -57,10 +57,10 @@ class Influence(Miner):
         if by not in COLUMNS:
             raise InputError(f"by: one of {', '.join(COLUMNS)}", repr(by), "Correct mine.options.influence.by.")
         self.targets, self.protected, self.shots, self.keep, self.by = tuple(targets), tuple(protected), shots, keep, by
-        within("mine.options.influence", {"shots": shots, "keep": keep}, shots=(1, 10_000), keep=(1e-6, 1))
+        check_range("mine.options.influence", {"shots": shots, "keep": keep}, shots=(1, 10_000), keep=(1e-6, 1))
         self.COLUMNS = COLUMNS[by]
 
-    def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> Mined:
+    def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
         """Rows in the order in which they were chosen. Raises InputError for an unknown task."""
         rows = train_rows(corpus, scan)
         count = share_of(len(rows.ids), self.keep)
@@ -84,7 +84,7 @@ class Influence(Miner):
         alone = _first(rows, self.targets, len(rows.ids)).tolist() if set(self.targets) < set(rows.by_task()) else []
         rule = tuple(MinedRow(rows.ids[at], 1.0, "a row of the targets") for at in alone)
         named = f"the {len(rule)} training rows of {some(self.targets)} alone" if rule else ""
-        return Mined("influence", tuple(kept), rule=rule, rule_told=named, harmful=tuple(harmful), notes=tuple(notes))
+        return MiningResult("influence", tuple(kept), rule=rule, rule_told=named, harmful=tuple(harmful), notes=tuple(notes))
 
     def _target_shots(self, rows: TrainRows, count: int) -> np.ndarray:
         """Rows of the targets, for each of them at most so many that half of `count` are left to choose."""

@@ -23,12 +23,12 @@ import numpy as np
 
 from mixwright.contracts import Miner
 from mixwright.corpus.timed_grades import TimedGrades
-from mixwright.errors import InputError, within
+from mixwright.errors import InputError, check_range
 from mixwright.estimates.chance import FULL_MARKS
 from mixwright.mine.answers import Answers, judged, length, margins_of, null_of, pair_example, room
 from mixwright.mine.choosing import train_rows
 from mixwright.mine.pairing import Candidate, balanced, closeness, error_class, length_tells, near_misses
-from mixwright.records import Example, Mined, plain
+from mixwright.records import Example, MiningResult, plain
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
@@ -71,9 +71,9 @@ class Pairs(Miner):
         self.max_new_tokens, self.targets, self.near_misses, self.tolerance = max_new_tokens, targets, near_misses, tolerance
         limits = {"samples": (1, 1e4), "max_new_tokens": (1, 1e6), "tolerance": (0, 0.5), "temperature": (1e-3, 100)}
         limits["prompts"] = (0, 1e9)
-        within("mine.options.pairs", {name: vars(self)[name] for name in limits}, **limits)
+        check_range("mine.options.pairs", {name: vars(self)[name] for name in limits}, **limits)
 
-    def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> Mined:
+    def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
         """New rows with chosen and rejected. Raises InputError without a model, answers to grade, or any pair."""
         if learner is None:
             raise InputError("a model that answers", "none", "Give one: pairs are made of its own answers.")
@@ -106,7 +106,7 @@ class Pairs(Miner):
         notes = self._notes(rows, answers, options, pairs, left_out, margins)
         if not null:
             notes.append("No wrong answer to another prompt was to be had for some pair, so there is no null of its own.")
-        return Mined("pairs", made=made, null=null, rollouts=len(rows) * self.samples, notes=tuple(notes))
+        return MiningResult("pairs", made=made, null=null, rollouts=len(rows) * self.samples, notes=tuple(notes))
 
     def _options(
         self, place: int, row: Example, own: Answers, grades: TimedGrades, learner: Learner, rng: np.random.Generator

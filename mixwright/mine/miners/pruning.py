@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from mixwright.contracts import Miner
-from mixwright.errors import InputError, some, within
+from mixwright.errors import InputError, check_range, some
 from mixwright.mine.choosing import TrainRows, train_rows
 from mixwright.mine.crossover import crossover, kept_rows
 from mixwright.mine.proxies import Sizes, held_back, proxies
 from mixwright.mine.scores import COLUMNS, Score, disputed, groups_of, score_of
-from mixwright.records import Mined, MinedRow
+from mixwright.records import MinedRow, MiningResult
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
@@ -83,10 +83,10 @@ class Pruning(Miner):
         self.batch, self.learning_rate = batch, learning_rate
         limits = {"keep": (1e-6, 1), "steps": (1, 1e6), "runs": (2, 100), "batch": (1, 1e5), "learning_rate": (1e-12, 1e3)}
         limits["random_share"] = (0, 1)
-        within("mine.options.pruning", {name: vars(self)[name] for name in limits}, **limits)
+        check_range("mine.options.pruning", {name: vars(self)[name] for name in limits}, **limits)
         self.COLUMNS, self.MODEL = COLUMNS[score], end == "auto"
 
-    def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> Mined:
+    def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
         """Kept rows. Raises InputError without a model where the test is to decide, or with too few rows for it."""
         rows = train_rows(corpus, scan)
         scores = score_of(self.score, corpus, scan, rows, self.checkpoints, rng)
@@ -101,7 +101,7 @@ class Pruning(Miner):
             if word == "keep all":
                 notes.append("Neither end beats random rows beyond chance: all rows are kept.")
                 kept = tuple(MinedRow(name, 1.0, "all rows are kept") for name in rows.ids)
-                return Mined("pruning", kept, notes=tuple(notes))
+                return MiningResult("pruning", kept, notes=tuple(notes))
             end = word
         if self.keep <= FEW:
             notes.append(f"Where {FEW:.0%} of the rows or less are kept, random rows are hard to beat: try it before use.")
@@ -110,7 +110,7 @@ class Pruning(Miner):
         best = set(kept_rows(scores, groups, self.keep, end, rng).tolist())  # without the share at random
         told = {at: f"{self.score} {scores[at]:.3g}: among the {end} of its task" for at in best if scores[at] == scores[at]}
         kept = tuple(MinedRow(rows.ids[at], 1.0, told.get(at, "drawn at random")) for at in chosen.tolist())
-        return Mined("pruning", kept, notes=tuple(notes))
+        return MiningResult("pruning", kept, notes=tuple(notes))
 
     def _tested(
         self,

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mixwright.contracts import Miner
-from mixwright.errors import InputError, within
+from mixwright.errors import InputError, check_range
 from mixwright.mine.choosing import train_rows
 from mixwright.mine.own_answers import rehearsal_rows
-from mixwright.records import Mined, MinedRow
+from mixwright.records import MinedRow, MiningResult
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
@@ -41,9 +41,9 @@ class Rehearsal(Miner):
 
     def __init__(self, *, max_new_tokens: int = 256) -> None:
         self.max_new_tokens = max_new_tokens
-        within("mine.options.rehearsal", {"max_new_tokens": max_new_tokens}, max_new_tokens=(1, 1e6))
+        check_range("mine.options.rehearsal", {"max_new_tokens": max_new_tokens}, max_new_tokens=(1, 1e6))
 
-    def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> Mined:
+    def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
         """New rows; all training rows where there is nothing to rehearse."""
         if learner is None:
             raise InputError("the model that is to be trained", "none", "Give one: it answers the prompts itself.")
@@ -51,5 +51,5 @@ class Rehearsal(Miner):
         if not found.rows:
             kept = tuple(MinedRow(name, 1.0, "all rows are kept") for name in train_rows(corpus, scan).ids)
             why = "There are no rows to rehearse (corpus.rehearse). All rows are kept as they stand."
-            return Mined("rehearsal", kept, rollouts=found.rollouts, notes=(*found.notes, why))
-        return Mined("rehearsal", made=found.rows, rollouts=found.rollouts, notes=found.notes)
+            return MiningResult("rehearsal", kept, rollouts=found.rollouts, notes=(*found.notes, why))
+        return MiningResult("rehearsal", made=found.rows, rollouts=found.rollouts, notes=found.notes)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mixwright.contracts import Miner
-from mixwright.errors import InputError, within
+from mixwright.errors import InputError, check_range
 from mixwright.mine.choosing import train_rows
 from mixwright.mine.edit_notes import reported
 from mixwright.mine.edit_runs import EditRuns, Short
@@ -41,7 +41,7 @@ from mixwright.mine.rewrites import (
     without_questions,
 )
 from mixwright.mine.rewriting import Reader, Slots, found_forms, text_of
-from mixwright.records import Example, Mined, MinedRow
+from mixwright.records import Example, MinedRow, MiningResult
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
@@ -105,9 +105,9 @@ class SelfEdits(Miner):
             raise InputError("an instruction with {text} for the model's own edits", repr(instruction), remedy)
         limits = {"steps": (1, 1e6), "runs": (2, 100), "batch": (1, 1e5), "learning_rate": (1e-12, 1e3), "rank": (0, 4096)}
         limits |= {"forms": (0, 100), "samples": (0, 100), "max_new_tokens": (1, 1e6)}
-        within("mine.options.self_edits", {name: vars(self)[name] for name in limits}, **limits)
+        check_range("mine.options.self_edits", {name: vars(self)[name] for name in limits}, **limits)
 
-    def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> Mined:
+    def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
         """New rows of the proven way, or all rows. Raises InputError without a model, or for an unknown task."""
         if learner is None:
             raise InputError("a model that is trained for a few steps", "none", "Give one: ways are tried on copies of it.")
@@ -119,7 +119,7 @@ class SelfEdits(Miner):
             return _kept(rows, "No task of reward questions is named (mine.options.self_edits.questions).", ())
         return self._rewrite(rows, list(corpus.select(split="eval")), learner, rng)
 
-    def _rewrite(self, rows: Rows, held_out: Rows, learner: Learner, rng: np.random.Generator) -> Mined:
+    def _rewrite(self, rows: Rows, held_out: Rows, learner: Learner, rng: np.random.Generator) -> MiningResult:
         asked = [row for row in rows if row.task == self.questions]
         apart = {self.questions, *self.protected}
         facts = [row for row in rows if (row.task == self.facts if self.facts else row.task not in apart)]
@@ -146,7 +146,7 @@ class SelfEdits(Miner):
             f"{len(whole)} of {len(facts)} rows with facts are replaced by {len(made)} in the way {names[tried.best]!r}. "
             "All other training rows stay, so that the table can be trained on as it is."
         )
-        return Mined("self_edits", made=(*made, *stay), null=tuple(null), rollouts=rollouts, notes=tuple(notes))
+        return MiningResult("self_edits", made=(*made, *stay), null=tuple(null), rollouts=rollouts, notes=tuple(notes))
 
     def _ways(
         self,
@@ -185,7 +185,7 @@ def _seeds(rng: np.random.Generator) -> Iterator[int]:
         yield int(rng.integers(2**31))
 
 
-def _kept(rows: Rows, why: str, notes: Sequence[str], rollouts: int = 0) -> Mined:
+def _kept(rows: Rows, why: str, notes: Sequence[str], rollouts: int = 0) -> MiningResult:
     """All rows as they stand."""
     kept = tuple(MinedRow(row.id, 1.0, "all rows are kept") for row in rows)
-    return Mined("self_edits", kept, rollouts=rollouts, notes=(*notes, f"{why} All rows are kept as they stand."))
+    return MiningResult("self_edits", kept, rollouts=rollouts, notes=(*notes, f"{why} All rows are kept as they stand."))

@@ -2,8 +2,8 @@
 
 Each cell (task x level) is mastered, hopeless, lucky, reachable or unknown (`mixwright/estimates/cell_states.py`). A
 task's worth is the room of its best reachable or unknown cell, softly weighed by kappa, less where the cell has few
-examples, which would only be memorised. Every task keeps a floor, mastered tasks share a rehearsal share (`anchor`), the
-rest follows worth. Within a task the selector finds the cells.
+examples, which would only be memorised. Every task keeps a floor, mastered tasks share `mastered_share`, the rest
+follows worth. Within a task the selector finds the cells.
 
 Source: learnability p(1 - p) per question of LILO 2502.12272, weighed by kappa; rehearsal from first runs
     (25 % solvable prompts kept easy skills that hard-only training lost).
@@ -43,7 +43,7 @@ class Difficulty(Planner):
     Args:
         band: success to aim for, (low, high).
         floor: least share of a task; lowered where the tasks are so many that floors would take over a fifth.
-        anchor: rehearsal share, the share that mastered tasks get together, 0..0.8.
+        mastered_share: rehearsal share, the share that mastered tasks get together, 0..0.8.
     """
 
     OBJECTIVES = ("grpo",)
@@ -54,13 +54,15 @@ class Difficulty(Planner):
         *,
         band: tuple[float, float] = (0.1, 0.9),
         floor: float = 0.02,
-        anchor: float = 0.1,
+        mastered_share: float = 0.1,
     ) -> None:
-        self.band, self.floor, self.anchor = (band[0], band[1]), floor, anchor
-        if not (0 <= band[0] < band[1] <= 1 and 0 <= floor <= 1 and 0 <= anchor <= 0.8):
-            got = f"band {self.band}, floor {floor:g}, anchor {anchor:g}"
+        self.band, self.floor, self.mastered_share = (band[0], band[1]), floor, mastered_share
+        if not (0 <= band[0] < band[1] <= 1 and 0 <= floor <= 1 and 0 <= mastered_share <= 0.8):
+            got = f"band {self.band}, floor {floor:g}, mastered_share {mastered_share:g}"
             raise InputError(
-                "0 <= low < high <= 1, a floor in 0..1, a rehearsal share (anchor) in 0..0.8", got, "Correct plan.options."
+                "0 <= low < high <= 1, a floor in 0..1, a rehearsal share (mastered_share) in 0..0.8",
+                got,
+                "Correct plan.options.",
             )
 
     def plan(self, cells: Sequence[Cell], competence: Sequence[Measurement], training: TrainingSetup) -> Plan:
@@ -91,7 +93,7 @@ class Difficulty(Planner):
         }
         why |= {f"stages.0.{name}": reason for name, reason in LEVERS.items() if getattr(stage, name) not in ((), "uniform")}
         why |= {f"cells.{number}.state": reason_of(cell) for number, cell in enumerate(known)}
-        why |= {f"forecast.{number}.expected": _told(item.task, known) for number, item in enumerate(expected)}
+        why |= {f"forecast.{number}.expected": _format_reason(item.task, known) for number, item in enumerate(expected)}
         return Plan("difficulty", (stage,), known, expected, why)
 
     def _weights(self, known: Sequence[CellPlan], counts: dict[str, int]) -> tuple[dict[str, float], dict[str, str]]:
@@ -100,14 +102,14 @@ class Difficulty(Planner):
         worth = {task: _worth([cell for cell in known if cell.task == task]) for task in counts}
         mastered = [t for t in counts if not worth[t][0] and any(c.state == "mastered" for c in known if c.task == t)]
         total = sum(value for value, _ in worth.values())
-        anchor = self.anchor if mastered else 0.0
-        left = 1 - floor * len(counts) - anchor
+        mastered_share = self.mastered_share if mastered else 0.0
+        left = 1 - floor * len(counts) - mastered_share
         weights, reasons = {}, {}
         for task, count in counts.items():
             value, reason = worth[task]
             weights[task], reasons[task] = floor, f"floor {floor:g}; {reason}"
             if task in mastered:
-                weights[task] += (anchor if total else anchor + left) / len(mastered)
+                weights[task] += (mastered_share if total else mastered_share + left) / len(mastered)
                 reasons[task] = f"rehearsal share: {reason}" + (
                     "" if total else "; no task is within reach, so nothing else is trained"
                 )
@@ -138,7 +140,7 @@ def _worth(cells: Sequence[CellPlan]) -> tuple[float, str]:
     return 0.0, "worth 0: its cells are " + ", ".join(f"{cell.key} {cell.state}" for cell in cells)
 
 
-def _told(task: str, known: Sequence[CellPlan]) -> str:
+def _format_reason(task: str, known: Sequence[CellPlan]) -> str:
     """How the forecast came about."""
     inside = [cell.key for cell in known if cell.task == task and room(cell)]
     if not inside:

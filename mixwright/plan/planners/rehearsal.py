@@ -94,7 +94,9 @@ class Rehearsal(Planner):
         monitors = ("displacement",) if training.objective == "dpo" else ()
         stage = Stage("training", training.objective, training.steps, found, monitors=monitors, rehearse=borrowed)
         why = {
-            f"stages.0.weights.{task}": _why(task, weight, own, known, borrowed, draws) if not told else _own_told(task, own)
+            f"stages.0.weights.{task}": _why(task, weight, own, known, borrowed, draws)
+            if not told
+            else _format_own(task, own)
             for task, weight in found.items()
         }
         whole = told or f"{_whole(found, known, own)}{short}"
@@ -146,7 +148,7 @@ def _no_reason(known: Mapping[str, _Known], own: Mapping[str, float], seen: Mapp
     )
 
 
-def _own_told(task: str, own: Mapping[str, float]) -> str:
+def _format_own(task: str, own: Mapping[str, float]) -> str:
     return f"its share of your rows, {own[task]:.1%}"
 
 

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from mixwright.contracts import Planner
-from mixwright.errors import InputError, within
+from mixwright.errors import InputError, check_range
 from mixwright.estimates.orders import (
     CERTAIN,
     LEAST,
@@ -55,7 +55,7 @@ class TransferOrder(Planner):
         self, *, certain: float = CERTAIN, least: float = LEAST, equal: bool = True, rehearsal: float = 0.0
     ) -> None:
         self.certain, self.least, self.equal, self.rehearsal = certain, least, equal, rehearsal
-        within("plan.options", vars(self), certain=(0, 1), least=(0, 1), rehearsal=(0, 0.5))
+        check_range("plan.options", vars(self), certain=(0, 1), least=(0, 1), rehearsal=(0, 0.5))
 
     def plan(self, cells: Sequence[Cell], competence: Sequence[Measurement], training: TrainingSetup) -> Plan:
         """The plan. Raises InputError without measurements of the transfer probe on every task, or with too few steps."""

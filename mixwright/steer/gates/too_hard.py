@@ -14,8 +14,8 @@ Measured (benchmarks/overhard.py, greedy success over everything held out): on o
 learning rate, the trainer's own plan ends 29 points over itself without it (20 to 37), mostly by training less: a coin
 that refuses as many groups ends 5 under it (-1 to 11), half the learning rate 10 over it (4 to 17). With levels the selector
 keeps away by itself, and nothing shows; alone, on uniform draws, it ends 14 over a coin (2 to 27). It needs the engine's
-`survivors` rule, which scales steps with few informative groups: 42 points over uniform draws with it, 14 without,
-because Adam gives the few groups left a full step.
+`min_informative_share` rule, which scales steps with few informative groups: 42 points over uniform draws with it, 14
+without, because Adam gives the few groups left a full step.
 Where answers hold no information it costs what a constant answer earns (by estimate 1.6 points, -0.2 to 3.5).
 
 Source: 2605.28388 (over-hard samples harm); rewards of answers that do not depend on the prompt reinforce
@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from mixwright.contracts import Admission, Gate, Scene
-from mixwright.errors import within
+from mixwright.errors import check_range
 from mixwright.estimates.cell_states import LUCKY, ONE_SIDED
 from mixwright.records import GroupOutcome, cell_key
 from mixwright.steer.pool import Ids
@@ -57,9 +57,9 @@ class TooHard(Gate):
         self, *, floor: float | None = None, z: float = ONE_SIDED, least: float = 24.0, lucky: float = LUCKY
     ) -> None:
         self.floor, self.z, self.least, self.lucky = floor, z, least, lucky
-        within("gates.too_hard", vars(self), z=(0, 1e9), least=(1e-9, 1e9), lucky=(0, 1))
+        check_range("gates.too_hard", vars(self), z=(0, 1e9), least=(1e-9, 1e9), lucky=(0, 1))
         if floor is not None:
-            within("gates.too_hard", vars(self), floor=(0, 1))
+            check_range("gates.too_hard", vars(self), floor=(0, 1))
 
     def begin(self, scene: Scene) -> None:
         """Find the pool's cells by name."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from mixwright.contracts import Mixture, Scene
-from mixwright.errors import within
+from mixwright.errors import check_range
 
 
 class Floor(Mixture):
@@ -29,7 +29,7 @@ class Floor(Mixture):
 
     def __init__(self, *, share: float = 0.02, most: float = 0.5) -> None:
         self.share, self.most = share, most
-        within("mixtures.floor", vars(self), share=(1e-9, 0.5), most=(1e-9, 1))
+        check_range("mixtures.floor", vars(self), share=(1e-9, 0.5), most=(1e-9, 1))
 
     def begin(self, scene: Scene) -> None:
         """Work the weights out, once."""

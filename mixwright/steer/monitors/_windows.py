@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from mixwright.errors import within
+from mixwright.errors import check_range
 from mixwright.records import GroupOutcome, cell_key
 from mixwright.steer.scene import Scene
 
@@ -46,7 +46,7 @@ class Windows:
 
     def __init__(self, summary: Callable[[list[Any]], Any], *, begin: int, size: int, rest: int) -> None:
         given = {"begin": begin, "window": size, "rest": rest}
-        within("the monitor", given, begin=(1, 1e9), window=(2, 1e9), rest=(0, 1e9))
+        check_range("the monitor", given, begin=(1, 1e9), window=(2, 1e9), rest=(0, 1e9))
         self._summary, self.begin, self.size, self.rest = summary, begin, size, rest
         self._keys: dict[tuple[str, float | None], str] = {}
         self._starts: dict[str, Any] = {}

@@ -30,7 +30,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from mixwright.contracts import Monitor
-from mixwright.errors import within
+from mixwright.errors import check_range
 from mixwright.records import Alarm, Signals
 
 
@@ -44,7 +44,7 @@ class Canary(Monitor):
 
     def __init__(self, *, errors: float = 2.0, least: float = 0.05) -> None:
         self.errors, self.least = errors, least
-        within("monitors.canary", vars(self), errors=(0, 1e9), least=(0, 1))
+        check_range("monitors.canary", vars(self), errors=(0, 1e9), least=(0, 1))
         self._start: dict[str, float] = {}
 
     def inspect(self, signals: Signals) -> list[Alarm]:

@@ -27,7 +27,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from mixwright.contracts import Monitor
-from mixwright.errors import InputError, within
+from mixwright.errors import InputError, check_range
 from mixwright.records import Alarm, GroupOutcome, Outcome, PairOutcome, Signals
 
 
@@ -48,7 +48,7 @@ class Displacement(Monitor):
         if not 2 <= fewest <= window:
             raise InputError("fewest of 2 to window", f"{fewest} and {window}", "Correct monitors.displacement.")
         self.least, self.errors, self.window, self.fewest, self.rest = least, errors, window, fewest, rest
-        within("monitors.displacement", vars(self), **dict.fromkeys(("least", "errors", "rest"), (0, 1e9)))
+        check_range("monitors.displacement", vars(self), **dict.fromkeys(("least", "errors", "rest"), (0, 1e9)))
         self._pairs: dict[str, deque[tuple[float, float]]] = {}
         self._said: dict[str, int] = {}
 

@@ -31,7 +31,7 @@ from statistics import fmean
 from typing import Any
 
 from mixwright.contracts import Monitor, Scene
-from mixwright.errors import within
+from mixwright.errors import check_range
 from mixwright.records import Alarm, GroupOutcome, Outcome, PairOutcome, Signals
 from mixwright.steer.monitors._windows import Windows, change, mean_and_error
 
@@ -52,7 +52,7 @@ class Diversity(Monitor):
         self, *, share: float = 0.6, draws: int = 8, errors: float = 3.0, begin: int = 8, window: int = 24, rest: int = 20
     ) -> None:
         self.share, self.draws, self.errors = share, draws, errors
-        within("monitors.diversity", vars(self), share=(0, 1), draws=(2, 1e9), errors=(0, 1e9))
+        check_range("monitors.diversity", vars(self), share=(0, 1), draws=(2, 1e9), errors=(0, 1e9))
         self._failed = Windows(mean_and_error, begin=begin, size=window, rest=rest)
         self._all = Windows(_summary, begin=3 * begin, size=4 * window, rest=rest)  # success must be known well
         self._right, self._draws = 0.5, 0

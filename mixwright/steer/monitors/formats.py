@@ -29,7 +29,7 @@ from statistics import fmean
 from typing import Any
 
 from mixwright.contracts import Monitor
-from mixwright.errors import within
+from mixwright.errors import check_range
 from mixwright.records import Alarm, GroupOutcome, Outcome, PairOutcome, Signals
 from mixwright.steer.format_counts import Row, advantage, earned, error, in_use, row_of, shares_of
 
@@ -63,7 +63,7 @@ class Formats(Monitor):
     ) -> None:
         self.least, self.lost, self.errors, self.slack = least, lost, errors, slack
         self.window, self.most, self.rest = window, most, rest
-        within("monitors.formats", vars(self), **LIMITS)
+        check_range("monitors.formats", vars(self), **LIMITS)
         self._first: dict[str, list[GroupOutcome]] = {}
         self._watched: dict[str, list[str]] = {}
         self._start: dict[str, list[Row]] = {}

@@ -29,7 +29,7 @@ from statistics import fmean, median
 from typing import Any
 
 from mixwright.contracts import Monitor, Scene
-from mixwright.errors import within
+from mixwright.errors import check_range
 from mixwright.records import Alarm, GroupOutcome, Outcome, PairOutcome, Signals
 from mixwright.steer.monitors._windows import Seen, Windows, change, mean_and_error
 
@@ -59,7 +59,7 @@ class Length(Monitor):
         rest: int = 20,
     ) -> None:
         self.fall, self.growth, self.ceiling, self.errors = fall, growth, ceiling, errors
-        within("monitors.length", vars(self), fall=(0, 1), growth=(0, 1e9), ceiling=(0, 1), errors=(0, 1e9))
+        check_range("monitors.length", vars(self), fall=(0, 1), growth=(0, 1e9), ceiling=(0, 1), errors=(0, 1e9))
         self._windows = Windows(_summary, begin=begin, size=window, rest=rest)
 
     def begin(self, scene: Scene) -> None:

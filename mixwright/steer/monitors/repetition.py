@@ -28,7 +28,7 @@ from statistics import fmean
 from typing import Any
 
 from mixwright.contracts import Monitor, Scene
-from mixwright.errors import within
+from mixwright.errors import check_range
 from mixwright.records import Alarm, GroupOutcome, Outcome, PairOutcome, Signals
 from mixwright.steer.monitors._windows import Windows, mean_and_error
 
@@ -48,7 +48,7 @@ class Repetition(Monitor):
         self, *, least: float = 0.15, errors: float = 3.0, begin: int = 8, window: int = 24, rest: int = 20
     ) -> None:
         self.least, self.errors = least, errors
-        within("monitors.repetition", vars(self), least=(0, 1), errors=(0, 1e9))
+        check_range("monitors.repetition", vars(self), least=(0, 1), errors=(0, 1e9))
         self._windows = Windows(_commonest_share, begin=begin, size=window, rest=rest)
         self._chance: dict[tuple[str, float | None], float] = {}
 

@@ -25,7 +25,7 @@ from statistics import fmean, median
 from typing import Any
 
 from mixwright.contracts import Monitor, Scene
-from mixwright.errors import within
+from mixwright.errors import check_range
 from mixwright.records import Alarm, GroupOutcome, Outcome, PairOutcome, Signals
 from mixwright.steer.monitors._windows import Windows, change, mean_and_error
 
@@ -53,7 +53,7 @@ class SkippedWork(Monitor):
         rest: int = 20,
     ) -> None:
         self.short, self.least, self.errors = short, least, errors
-        within("monitors.skipped_work", vars(self), short=(0, 1), least=(0, 1), errors=(0, 1e9))
+        check_range("monitors.skipped_work", vars(self), short=(0, 1), least=(0, 1), errors=(0, 1e9))
         self._windows = Windows(self._summary, begin=begin, size=window, rest=rest)
         self._right = 0.5
 

@@ -53,7 +53,7 @@ class DrawLog:
             self._fill()
         return self.rows[first : first + count].tolist()
 
-    def came(
+    def record_outcomes(
         self,
         position: int,
         rows: int,

@@ -27,7 +27,7 @@ from mixwright.steer.run.files import (
     stop_instead,
 )
 from mixwright.steer.run.reward_range import RewardRange
-from mixwright.steer.snapshot import MANY
+from mixwright.steer.snapshot import MOST_LISTED
 
 if TYPE_CHECKING:
     from mixwright.steer.engine import Engine
@@ -126,11 +126,11 @@ class RunSteering:
         refused = {action.target for action in actions if action.kind == "refuse"}
         self._mark(refused, rows)
         if read is not None:  # while the range of rewards is learnt, nobody knows what they mean
-            self.log.came(self._used_rows, rows, self.pool.ids, groups, self.success)
+            self.log.record_outcomes(self._used_rows, rows, self.pool.ids, groups, self.success)
         self.rollouts += completions
         self._count_unscored(step, rows, len(groups))
         shown = self.engine.snapshot()
-        if len(shown) > MANY:
+        if len(shown) > MOST_LISTED:
             here = {cell_key(group.task, group.level) for group in groups}
             shown = {cell: known for cell, known in shown.items() if cell in here}
         cells = {cell: known["kappa"] for cell, known in shown.items()}
@@ -185,7 +185,7 @@ class RunSteering:
         actions = self._decided(outcomes, self._signals(step))
         self._count_unscored(step, rows, len(outcomes))
         self._finish(step, actions, self._line(step, outcomes, rows) | dict(line))
-        for name in PER_TASK if len(self.pool.tasks) <= MANY else ():
+        for name in PER_TASK if len(self.pool.tasks) <= MOST_LISTED else ():
             for task, value in line.get(name, {}).items():
                 self.metrics.setdefault(f"steering/{name}/{task}", []).append(value)
 
@@ -348,7 +348,7 @@ class RunSteering:
         self._used_rows, self.batches = self._used_rows + rows, self.batches + 1
         drawn = Counter(outcome.task for outcome in outcomes)
         wanted = self.engine.wanted()
-        if len(wanted) > MANY:
+        if len(wanted) > MOST_LISTED:
             self.metrics.setdefault("steering/tasks_drawn", []).append(len(drawn))
             return {"step": step, "drawn": dict(drawn), "wanted": {task: wanted[task] for task in drawn}}
         for task in self.pool.tasks:

@@ -3,7 +3,7 @@
 Cells of the task that are not known to be outside the band compete by one draw from each posterior: weight
 4k(1 - k)(1 - a) when the drawn success lies in the band, k being the kappa that it means (what of it depends on the prompt:
 a soft weight, no cut) and a how alike the rollouts of a prompt are (a cell of always right and always wrong prompts has no
-signal), `anchor` above it, `below` under it. Mastered cells get a small review share; cells that are too hard, or shown not
+signal), `above` above it, `below` under it. Mastered cells get a small review share; cells that are too hard, or shown not
 to depend on the prompt, are re-evaluated, ever further apart (`_states.py`). Within a cell rows are drawn evenly: of
 `candidates` random ones that which was drawn the longest ago.
 
@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from mixwright.contracts import Scene, Selector
-from mixwright.errors import within
+from mixwright.errors import check_range
 from mixwright.estimates.cell_states import FEW, room
 from mixwright.estimates.cell_states import LUCKY as LUCKY_KAPPA
 from mixwright.records import GroupOutcome, Outcome, PairOutcome
@@ -41,7 +41,7 @@ POSTERIORS = 256  # samples of posteriors in a batch, at most
 SHOWN = 5
 """Tasks that a remark names."""
 LIMITS = {"candidates": (1, 256), "memory": (1, 1e9), "below": (1e-9, 1)}
-LIMITS |= dict.fromkeys(("explore", "anchor", "pilots", "reviews", "lucky"), (0, 1))
+LIMITS |= dict.fromkeys(("explore", "above", "pilots", "reviews", "lucky"), (0, 1))
 PARKED, SHUT = 1e-4, 1e-8
 """Weight of mastered cells, and of deferred and lucky ones: they are drawn freely only where a task has nothing better."""
 
@@ -52,7 +52,7 @@ class Difficulty(Selector):
     Args:
         candidates: examples of the chosen cell of which the one drawn the longest ago is taken.
         explore: share of draws that take any example of the task.
-        anchor: weight of a draw above the band, against 1 for one in its middle.
+        above: weight of a draw above the band, against 1 for one in its middle.
         below: weight of a draw under the band.
         memory: rollouts that a cell is judged by; older ones fade.
         pilots: re-evaluation share: largest share of a task's draws that goes to cells outside the band, to see whether they
@@ -68,7 +68,7 @@ class Difficulty(Selector):
         *,
         candidates: int = 8,
         explore: float = 0.02,
-        anchor: float = 0.05,
+        above: float = 0.05,
         below: float = 0.005,
         memory: float = 128.0,
         pilots: float = 0.05,
@@ -76,10 +76,10 @@ class Difficulty(Selector):
         lucky: float = LUCKY_KAPPA,
         predict: bool = False,
     ) -> None:
-        self.candidates, self.explore, self.anchor, self.below = candidates, explore, anchor, below
+        self.candidates, self.explore, self.above, self.below = candidates, explore, above, below
         self.memory, self.pilots, self.reviews, self.lucky = memory, pilots, reviews, lucky
         self.predict = predict
-        within("selectors.difficulty", vars(self), **LIMITS)
+        check_range("selectors.difficulty", vars(self), **LIMITS)
 
     def begin(self, scene: Scene) -> None:
         """Note each task's cells; small cells count less, so that a handful of examples is not drilled."""
@@ -102,7 +102,7 @@ class Difficulty(Selector):
         open_to = np.where(states.drawn_freely, 1.0, np.where(states.state == MASTERED, PARKED, SHUT))
         inside = np.maximum(room(success, self._ledger.answers.swapped()[cells]) * (1 - alike)[cells], self.below)
         low, high = states.low[cells], states.high[cells]
-        return np.where(success < low, self.below, np.where(success > high, max(self.anchor, SHUT), inside)) * open_to[cells]
+        return np.where(success < low, self.below, np.where(success > high, max(self.above, SHUT), inside)) * open_to[cells]
 
     def pick(self, tasks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Examples of the tasks. A batch draws no example twice while its candidates allow."""

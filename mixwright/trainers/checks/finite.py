@@ -36,7 +36,7 @@ class Finite:
         self.run, self.whole = run, whole
         self._losses: list[Tensor] = []
 
-    def saw(self, loss: Tensor) -> None:
+    def record_loss(self, loss: Tensor) -> None:
         """Keep the loss of a micro-step; nothing is read from the device yet."""
         self._losses.append(loss.detach())
 

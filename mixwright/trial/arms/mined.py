@@ -15,7 +15,7 @@ from mixwright.contracts import Arm, Branch, Role
 from mixwright.records import Cell, Plan
 
 
-class Mined(Arm):
+class MinedArm(Arm):
     """The plan on mined rows."""
 
     ROLE: ClassVar[Role] = "lever"

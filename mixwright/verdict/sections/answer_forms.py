@@ -18,7 +18,7 @@ from mixwright.verdict.answer_forms import form_changes_of, grouped
 from mixwright.verdict.arm_words import listed
 from mixwright.verdict.blocks import Block, Fold, Paragraph, Table
 from mixwright.verdict.form_changes import ALPHA, Feature, FormChange
-from mixwright.verdict.text import between, count, line, p_told
+from mixwright.verdict.text import between, count, format_p, line
 from mixwright.verdict.text import change as change_told
 
 TOLD: dict[Feature, str] = {
@@ -145,7 +145,7 @@ def _table(caption: str, changes: Sequence[FormChange]) -> Table:
             f"{change.before:,}",
             f"{change.after:,}",
             f"{change.items:,}",
-            p_told(change.adjusted),
+            format_p(change.adjusted),
         )
         for change in changes
     ]

@@ -12,14 +12,14 @@ from collections import defaultdict
 from typing import ClassVar
 
 from mixwright.contracts import Section
-from mixwright.estimates.readings import GRADED, READINGS, unit_told
+from mixwright.estimates.readings import GRADED, READINGS, format_unit
 from mixwright.records import Effect, TrialResult
 from mixwright.runs import RunFolder
-from mixwright.verdict.advice import amount_told
-from mixwright.verdict.arm_words import differences, in_unit, outcome_told, primary, unit_of, with_interval, word
+from mixwright.verdict.advice import format_amount
+from mixwright.verdict.arm_words import differences, format_outcome, in_unit, primary, unit_of, with_interval, word
 from mixwright.verdict.blocks import Block, Fold, Forest, ForestRow, Grid, Paragraph, Table
 from mixwright.verdict.evidence import trial_of
-from mixwright.verdict.text import NONE, amount, change, count, name_of, p_told, percent
+from mixwright.verdict.text import NONE, amount, change, count, format_p, name_of, percent
 
 JUDGED = ("lever", "word", "what decided", "did not run", "against its nulls")
 COLUMNS = (
@@ -48,9 +48,9 @@ class Arms(Section):
         if result.ablations:
             roles += f" Ablations, the plan without one part: {', '.join(result.ablations)}."
         unit = READINGS[result.decoding].unit
-        near = f"{amount_told(result.margin, unit)} {unit_told(unit)}"
+        near = f"{format_amount(result.margin, unit)} {format_unit(unit)}"
         drawn = f" Dots are seeds; changes inside the shaded strip, {near} either way, do not matter."
-        text = f"{count(len(result.seeds), 'seed')}, paired; {outcome_told(result.decoding)}. {roles}{drawn}"
+        text = f"{count(len(result.seeds), 'seed')}, paired; {format_outcome(result.decoding)}. {roles}{drawn}"
         judged = [(j.arm, j.word, j.because, ", ".join(j.missing) or NONE, j.proof) for j in result.judgements]
         blocks: list[Block] = [Paragraph(text)]
         if judged:
@@ -118,7 +118,7 @@ def _comparisons(result: TrialResult) -> Table:
 
 def _by_task(result: TrialResult) -> Table:
     """Levers against references in each task; nothing here is judged."""
-    rows = [(e.task, name_of(e.name), e.arm, e.against, in_unit(result, e), p_told(e.p)) for e in result.by_task]
+    rows = [(e.task, name_of(e.name), e.arm, e.against, in_unit(result, e), format_p(e.p)) for e in result.by_task]
     return Table("Each task by itself, not judged", ("task", "number", "arm", "against", "difference", "p"), rows, (4, 5))
 
 
@@ -131,7 +131,7 @@ def _row(result: TrialResult, effect: Effect) -> tuple[str, ...]:
         in_unit(result, effect),
         with_interval(effect.swapped),
         with_interval(effect.dependence),
-        p_told(effect.p) if effect.items else NONE,
+        format_p(effect.p) if effect.items else NONE,
         word(result, effect),
         change(effect.detectable, unit).lstrip("+") if effect.items else NONE,
         str(effect.censored),

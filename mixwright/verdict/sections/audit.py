@@ -17,7 +17,7 @@ from mixwright.records import Interval, Observation, cell_key
 from mixwright.runs import RunFolder, read_list
 from mixwright.verdict.blocks import Block, Fold, Paragraph, Table
 from mixwright.verdict.chance_levels import Place, chance_levels
-from mixwright.verdict.text import count, share_told
+from mixwright.verdict.text import count, format_share
 
 ROWS = 200
 """Observations that a table shows; the others are counted."""
@@ -80,6 +80,6 @@ def _with_level(seen: Observation, levels: Mapping[Place, Interval]) -> Observat
     if level is None:
         return seen
     name, answer, rows = cell_key(seen.task or "", about.get("level")), about.get("answer"), about.get("rows")
-    text = f"{name}: a rule without the skill is right in {share_told(level)} points of the held-out items."
+    text = f"{name}: a rule without the skill is right in {format_share(level)} points of the held-out items."
     text += f" The majority answer is {answer!r}: {rows} of {seen.total} training rows."
     return replace(seen, message=text)

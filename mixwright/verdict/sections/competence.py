@@ -18,9 +18,9 @@ from mixwright.records import Claim
 from mixwright.runs import RunFolder
 from mixwright.verdict.blocks import Block, Claims, Fold, HeatCell, HeatMap, Paragraph, Terms
 from mixwright.verdict.cells import CellSeen, cells_of
-from mixwright.verdict.claims import claims_of, judge, kind_told, not_judged, too_few
-from mixwright.verdict.evidence import arms, decoding_of, lead
-from mixwright.verdict.text import count, share_told
+from mixwright.verdict.claims import claims_of, format_kind, judge, not_judged, too_few
+from mixwright.verdict.evidence import arms, decoding_of, headline_arm
+from mixwright.verdict.text import count, format_share
 
 ABOUT = (
     "Each field has success before and after ({}), its sign, the change in points with its 95 % interval, "
@@ -46,7 +46,7 @@ class Competence(Section):
         cells = [cell for cell in every if not too_few(cell.claim)]
         declared = decoding_of(run)
         levels = any(cell.chance is not None for cell in cells)
-        words = ["no change" if cell.claim.kind == "unchanged" else kind_told(cell.claim.kind) for cell in cells]
+        words = ["no change" if cell.claim.kind == "unchanged" else format_kind(cell.claim.kind) for cell in cells]
         terms = ("cell", *(["chance level"] if levels else []), "[low, high]", *words)
         blocks: list[Block] = []
         other = "success under the other decoding, " if any(cell.greedy and cell.sampled for cell in cells) else ""
@@ -56,7 +56,7 @@ class Competence(Section):
             blocks.insert(2, Paragraph(WHY_ONE))
         left_out = not_judged(claims_of(run))
         blocks += [Paragraph(f"{left_out}.")] if left_out else []
-        names = [arm for arm in arms(run) if arm != lead(run)]
+        names = [arm for arm in arms(run) if arm != headline_arm(run)]
         everything = judge(run) if names and not run.claims.is_file() else None
         for arm in names:
             own = [c for c in everything if c.arm == arm] if everything is not None else claims_of(run, arm)
@@ -84,7 +84,7 @@ def _cell(cell: CellSeen, declared: Outcome) -> HeatCell:
     other, name = (cell.sampled, "sampled") if declared == "greedy" else (cell.greedy, "greedy")
     beside = [] if other is None else [f"{name} {round(100 * other[0])} → {round(100 * other[1])}"]
     if cell.chance is not None:
-        beside.append(f"chance {share_told(cell.chance)}")
+        beside.append(f"chance {format_share(cell.chance)}")
     if not claim.difference.n:
         return HeatCell(claim.before, None, claim.kind)
     return HeatCell(claim.before, claim.after, claim.kind, claim.difference, tuple(beside))

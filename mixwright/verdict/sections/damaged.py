@@ -17,8 +17,8 @@ from mixwright.estimates.readings import READINGS, Outcome
 from mixwright.records import Claim
 from mixwright.runs import RunFolder
 from mixwright.verdict.blocks import Block, Claims, Fold, Paragraph, Table, Terms
-from mixwright.verdict.claims import cells_first, claims_of, family, kind_told, not_judged, too_few, undecided_because
-from mixwright.verdict.evidence import before_and_after, decoding_of, seeds_of, whose
+from mixwright.verdict.claims import cells_first, claims_of, family, format_kind, not_judged, too_few, undecided_because
+from mixwright.verdict.evidence import arm_suffix, before_and_after, decoding_of, seeds_of
 from mixwright.verdict.text import amount, count, level
 
 FIRST = 5
@@ -43,7 +43,7 @@ class Damaged(Section):
         blocks: list[Block] = [Claims(caption, tuple(found[:FIRST]), outcome)]
         if not found:
             note = f" Damage is not excluded: {undecided_because(claims, seeds_of(run))}" if blind else ""
-            blocks = [Paragraph(f"Nothing is shown to be damaged{whose(run)}.{note}")]
+            blocks = [Paragraph(f"Nothing is shown to be damaged{arm_suffix(run)}.{note}")]
         blocks += _not_judged(claims, outcome)
         if found[FIRST:]:
             blocks.append(Fold(f"{len(found) - FIRST} more", (Claims(caption, tuple(found[FIRST:]), outcome),)))
@@ -51,7 +51,7 @@ class Damaged(Section):
             why = Claims("Cannot tell, and why", tuple(blind), outcome)
             blocks.append(Fold(f"Cannot tell: {count(len(blind), 'claim')}", (why,)))
         if same:
-            said = kind_told("unchanged", outcome)
+            said = format_kind("unchanged", outcome)
             still = Claims(f"The whole interval shows {said}", tuple(same), outcome)
             blocks.append(Fold(f"{said[:1].upper()}{said[1:]}: {len(same)}", (still,)))
         words = ("damaged", *(["depends less on the prompt"] if any(c.kind == "less dependent" for c in found) else []))

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from mixwright.contracts import Section
 from mixwright.runs import RunFolder
 from mixwright.verdict.blocks import Block, Fold, Paragraph, Table
-from mixwright.verdict.evidence import arms, json_lines, lead, number
+from mixwright.verdict.evidence import arms, headline_arm, json_lines, number
 from mixwright.verdict.text import NONE, count
 
 FIRST = 12
@@ -48,7 +48,7 @@ class Decisions(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """One table of alarms, one of decisions, the long tail folded."""
-        arm = lead(run)
+        arm = headline_arm(run)
         branches = arms(run).get(arm, [])
         if not branches:
             branches = [(0, path) for path in (run.path / "steering", run.path) if (path / "decisions.jsonl").is_file()][:1]

@@ -12,14 +12,14 @@ from typing import ClassVar
 
 from mixwright.contracts import Section
 from mixwright.estimates.cell_states import FEWEST_ITEMS
-from mixwright.estimates.judgement import told
+from mixwright.estimates.judgement import format_word
 from mixwright.estimates.readings import Outcome
 from mixwright.records import TrialResult
 from mixwright.runs import RunFolder
-from mixwright.verdict.arm_words import effect_of, outcome_told, with_interval
+from mixwright.verdict.arm_words import effect_of, format_outcome, with_interval
 from mixwright.verdict.blocks import Block, Fold, Table, Terms
 from mixwright.verdict.claims import Compared, compared, interval
-from mixwright.verdict.evidence import Sides, comparisons, decoding_of, ends, lead, trial_of
+from mixwright.verdict.evidence import Sides, comparisons, decoding_of, headline_arm, paired_scores, trial_of
 from mixwright.verdict.text import level
 
 PARTS = ("change of success", "= change of S", "+ change of D")
@@ -33,11 +33,11 @@ class Decomposition(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """The first reference open, the others folded; of a plain before and after, one table."""
-        result, arm = trial_of(run), lead(run)
+        result, arm = trial_of(run), headline_arm(run)
         decoding = result.decoding if result else decoding_of(run)
         sides: dict[str, Sides] = {}
         for against in result.references if result else ():
-            both = ends(run, arm, against) if against != arm else None
+            both = paired_scores(run, arm, against) if against != arm else None
             if both:
                 sides[f"{arm} against {against}"] = both
         if not sides and arm in (plain := comparisons(run)):
@@ -58,7 +58,7 @@ def _parts(result: TrialResult, arm: str) -> Table:
         numbers = (effect.difference, effect.swapped, effect.dependence, sampled, items.difference if items else None)
         rows.append((f"against {effect.against}", *map(with_interval, numbers)))
     columns = ("", *PARTS, "sampled success", "mean over items")
-    return Table(f"{arm}: points; {outcome_told(result.decoding)}", columns, rows, (1, 2, 3, 4, 5))
+    return Table(f"{arm}: points; {format_outcome(result.decoding)}", columns, rows, (1, 2, 3, 4, 5))
 
 
 def _table(name: str, sides: Sides, decoding: Outcome) -> Table:
@@ -72,4 +72,4 @@ def _row(part: Compared) -> tuple[str, ...]:
     numbers = (
         interval(found) if found is not None else None for found in (part.change.success, part.swapped, part.dependence)
     )
-    return (name, str(len(part.change.items)), *map(with_interval, numbers), told(part.word))
+    return (name, str(len(part.change.items)), *map(with_interval, numbers), format_word(part.word))

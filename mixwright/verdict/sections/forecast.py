@@ -20,7 +20,7 @@ from mixwright.runs import RunFolder
 from mixwright.verdict.arm_words import with_interval
 from mixwright.verdict.blocks import Block, Forest, ForestRow, Paragraph, Table
 from mixwright.verdict.claims import interval
-from mixwright.verdict.evidence import Sides, comparisons, lead, plan_of
+from mixwright.verdict.evidence import Sides, comparisons, headline_arm, plan_of
 from mixwright.verdict.text import percent
 
 SUCCESS = READINGS["sampled"].column
@@ -50,7 +50,7 @@ class ForecastSection(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """A chart and a table of the tasks that have both a forecast and an outcome."""
-        plan, sides = plan_of(run), comparisons(run).get(lead(run))
+        plan, sides = plan_of(run), comparisons(run).get(headline_arm(run))
         if plan is None or sides is None:
             return []
         found = [came for said in plan.forecast if said.name == SUCCESS and (came := _outcome(said, sides))]

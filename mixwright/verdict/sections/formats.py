@@ -18,7 +18,7 @@ from mixwright.records import Forecast
 from mixwright.runs import RunFolder, read_measurements
 from mixwright.skeleton import OTHER, SHARE
 from mixwright.verdict.blocks import Block, Paragraph, Table
-from mixwright.verdict.evidence import arms, lead, plan_of
+from mixwright.verdict.evidence import arms, headline_arm, plan_of
 from mixwright.verdict.text import count, percent
 
 Shares = dict[str, dict[str, float]]
@@ -51,7 +51,7 @@ class FormatsSection(Section):
 
 def _after(run: RunFolder) -> list[Shares]:
     """Shares after the run, per seed."""
-    folders = [folder / "after.parquet" for _, folder in arms(run).get(lead(run), [])] or [run.measurements("after")]
+    folders = [folder / "after.parquet" for _, folder in arms(run).get(headline_arm(run), [])] or [run.measurements("after")]
     found = []
     for path in folders:
         shares: Shares = defaultdict(dict)

@@ -14,9 +14,9 @@ from mixwright.contracts import Section
 from mixwright.runs import RunFolder
 from mixwright.verdict.basis import gate_answer
 from mixwright.verdict.blocks import Block, Fold, Paragraph, Table, Tone
-from mixwright.verdict.evidence import comparisons, lead
+from mixwright.verdict.evidence import comparisons, headline_arm
 from mixwright.verdict.gate import Outcome
-from mixwright.verdict.gate_words import cells_told, excludable, lines, look_told
+from mixwright.verdict.gate_words import excludable, format_cells, format_look, lines
 
 TONES: dict[Outcome, Tone] = {"passed": "good", "damaged": "bad", "cannot tell": "caution"}
 
@@ -29,11 +29,11 @@ class Gate(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Nothing where the gate was not asked, or nothing is measured any more."""
-        found = gate_answer(run) if comparisons(run).get(lead(run)) else None
+        found = gate_answer(run) if comparisons(run).get(headline_arm(run)) else None
         if found is None:
             return []
-        limits = [f"{text[:1].upper()}{text[1:]}." for text in (*look_told(found), *excludable(found))]
+        limits = [f"{text[:1].upper()}{text[1:]}." for text in (*format_look(found), *excludable(found))]
         able = [Paragraph(" ".join(limits), lead="What these items can show")] if limits else []
-        cells = [(name, said) for name, _, said in (told.partition(": ") for told in cells_told(found))]
+        cells = [(name, said) for name, _, said in (told.partition(": ") for told in format_cells(found))]
         table = Table("Protected cells, and others that fell", ("cell", "what is shown"), cells)
         return [Paragraph(lines(found)[0], TONES[found.outcome], "Gate"), *able, Fold("Cells of the gate", (table,))]

@@ -13,7 +13,7 @@ from typing import ClassVar
 from mixwright.contracts import Section
 from mixwright.runs import RunFolder
 from mixwright.verdict.blocks import Block, Terms
-from mixwright.verdict.claims import claims_of, kind_told
+from mixwright.verdict.claims import claims_of, format_kind
 
 
 class Glossary(Section):
@@ -24,5 +24,5 @@ class Glossary(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """The words that claims of this run use."""
-        words = dict.fromkeys(kind_told(claim.kind) for claim in claims_of(run))
+        words = dict.fromkeys(format_kind(claim.kind) for claim in claims_of(run))
         return [Terms(tuple("no change" if word.startswith("no change") else word for word in words))] if words else []

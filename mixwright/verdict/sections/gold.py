@@ -20,7 +20,7 @@ from mixwright.estimates.outcome import change, mean_score, shared_items
 from mixwright.runs import RunFolder
 from mixwright.verdict.arm_words import with_interval
 from mixwright.verdict.blocks import Block, Paragraph, Table
-from mixwright.verdict.evidence import Sides, comparisons, decoding_of, lead
+from mixwright.verdict.evidence import Sides, comparisons, decoding_of, headline_arm
 from mixwright.verdict.gold_change import gold_change, read_tasks
 from mixwright.verdict.text import NONE, percent
 
@@ -39,7 +39,7 @@ class GoldSection(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Nothing where it was not read on both sides."""
-        sides = comparisons(run).get(lead(run))
+        sides = comparisons(run).get(headline_arm(run))
         tasks = read_tasks(sides) if sides is not None else []
         if sides is None or not tasks:
             return []

@@ -14,24 +14,24 @@ from typing import ClassVar
 
 from mixwright.contracts import Section
 from mixwright.estimates.crossed import Estimate
-from mixwright.estimates.judgement import change_word, told
+from mixwright.estimates.judgement import change_word, format_word
 from mixwright.estimates.outcome import Change, change
-from mixwright.estimates.readings import GRADED, READINGS, Outcome, unit_told
+from mixwright.estimates.readings import GRADED, READINGS, Outcome, format_unit
 from mixwright.records import Claim, Effect, Judgement, TrialResult
 from mixwright.runs import RunFolder
-from mixwright.verdict.advice import cell_told
-from mixwright.verdict.arm_words import effect_of, listed, outcome_told, primary, with_interval, word
+from mixwright.verdict.advice import format_cell
+from mixwright.verdict.arm_words import effect_of, format_outcome, listed, primary, with_interval, word
 from mixwright.verdict.basis import recommended
 from mixwright.verdict.blocks import Block, Fact, Headline, Paragraph, Terms
 from mixwright.verdict.claims import NO_ANSWER, cells_first, claims_of, interval
-from mixwright.verdict.evidence import comparisons, decoding_of, lead, plan_of, trial_of
+from mixwright.verdict.evidence import comparisons, decoding_of, headline_arm, plan_of, trial_of
 from mixwright.verdict.gold_change import gold_fact
 from mixwright.verdict.next_steps import steps_of
 from mixwright.verdict.pair_advice import PairSeen
 from mixwright.verdict.recommendation import Recommendation, TrialSeen
 from mixwright.verdict.spared import spared_table
 from mixwright.verdict.text import change as change_in
-from mixwright.verdict.text import count, interval_told
+from mixwright.verdict.text import count, format_interval
 
 PROOFS = {
     "not tried": "its nulls did not run, so it is not known what the gain comes from",
@@ -62,7 +62,7 @@ class HeadlineSection(Section):
 
 
 def _trial(run: RunFolder, found: Recommendation, result: TrialResult) -> list[Block]:
-    judgement = next((judgement for judgement in result.judgements if judgement.arm == lead(run)), None)
+    judgement = next((judgement for judgement in result.judgements if judgement.arm == headline_arm(run)), None)
     effects = _shown(result, judgement)
     facts = [_fact(result, effect, judgement) for effect in effects]
     blocks: list[Block] = [Headline(found.sentence, found.tone, tuple(facts))]
@@ -72,7 +72,7 @@ def _trial(run: RunFolder, found: Recommendation, result: TrialResult) -> list[B
     reading = READINGS[result.decoding]
     nulls = [f"{e.against} {with_interval(e.difference, reading.unit)}, {word(result, e)}" for e in tried if e is not None]
     if nulls:
-        blocks.append(Paragraph(f"Against its nulls, {reading.told} in {unit_told(reading.unit)}: {'; '.join(nulls)}."))
+        blocks.append(Paragraph(f"Against its nulls, {reading.told} in {format_unit(reading.unit)}: {'; '.join(nulls)}."))
     blocks.append(Terms((reading.told, "[low, high]", *result.references, *(["null"] if nulls else []))))
     return blocks
 
@@ -109,14 +109,14 @@ def _shown(result: TrialResult, judgement: Judgement | None) -> list[Effect]:
 def _fact(result: TrialResult, effect: Effect, judgement: Judgement | None) -> Fact:
     # what must hold against every reference at once needs no correction: each contrast stands by itself
     helps = judgement is not None and judgement.word == "helps"
-    said = told("improves") if helps else word(result, effect)
+    said = format_word("improves") if helps else word(result, effect)
     value, whose, reading = effect.difference, "" if judgement else f" of {effect.arm}", READINGS[result.decoding]
-    note = f"{interval_told(value, reading.unit)}; {said}"
+    note = f"{format_interval(value, reading.unit)}; {said}"
     return Fact(f"{reading.told}{whose} against {effect.against}", _moved(value.value, reading.unit), note)
 
 
 def _moved(value: float, unit: str) -> str:
-    return f"{change_in(value, unit)} {unit_told(unit)}"
+    return f"{change_in(value, unit)} {format_unit(unit)}"
 
 
 def _judged(result: TrialResult, judgement: Judgement, claims: Sequence[Claim]) -> str:
@@ -125,7 +125,7 @@ def _judged(result: TrialResult, judgement: Judgement, claims: Sequence[Claim]) 
     said = {
         "helps": f"{arm} helps: it improves {outcome} against {beaten}, each; {PROOFS[judgement.proof]}.",
         "harms": f"{arm} harms: {outcome} is worse than with a simpler choice.",
-        "no change": f"{arm} makes {told('no change', result.margin, result.decoding)} of {outcome}.",
+        "no change": f"{arm} makes {format_word('no change', result.margin, result.decoding)} of {outcome}.",
         "cannot tell": f"{count(len(result.seeds), 'seed')} cannot tell whether {arm} helps.",
     }
     text = said[judgement.word]
@@ -139,9 +139,9 @@ def _judged(result: TrialResult, judgement: Judgement, claims: Sequence[Claim]) 
 
 def _lost(damaged: Sequence[Claim], unit: str) -> str:
     first = cells_first(damaged, "damaged")[:3]
-    named = [f"{cell_told(claim)} {with_interval(claim.difference, unit)}" for claim in first]
+    named = [f"{format_cell(claim)} {with_interval(claim.difference, unit)}" for claim in first]
     more = f" and {len(damaged) - len(first)} more" if len(damaged) > len(first) else ""
-    return f"Shown to be damaged against the starting model, in {unit_told(unit)}: {listed(named)}{more}."
+    return f"Shown to be damaged against the starting model, in {format_unit(unit)}: {listed(named)}{more}."
 
 
 def _plain(run: RunFolder, found: Recommendation, seen: TrialSeen | PairSeen | None) -> list[Block]:
@@ -152,14 +152,14 @@ def _plain(run: RunFolder, found: Recommendation, seen: TrialSeen | PairSeen | N
     outcome, reading = whole.outcome, READINGS[whole.outcome]
     facts = _parts(run, whole) if outcome in GRADED else _ungraded(run, whole)
     none = isinstance(seen, PairSeen) and not seen.right
-    said = f"{told('cannot tell')}: {NO_ANSWER}" if none else told(change_word(whole), outcome=outcome)
+    said = f"{format_word('cannot tell')}: {NO_ANSWER}" if none else format_word(change_word(whole), outcome=outcome)
     text = f"{count(len(whole.items), 'held-out item')}, {reading.told}: {said}. {_counted(claims)}"
     if isinstance(seen, PairSeen) and seen.right and seen.protected and not seen.named:
         text += f" Of {count(seen.protected, 'cell')} mastered before: {GATES[seen.gate]}."
     if damaged := [claim for claim in claims if claim.kind == "damaged"]:
         text += f" {_lost(damaged, reading.unit)}"
     terms = ("[low, high]", "S", "D") if outcome in GRADED else (reading.told, READINGS["margin"].told, "[low, high]")
-    note = f"{outcome_told(outcome).capitalize()}; after minus before, paired by item."
+    note = f"{format_outcome(outcome).capitalize()}; after minus before, paired by item."
     return [Headline(found.sentence, found.tone, tuple(facts)), *map(Paragraph, (text, note)), Terms(terms)]
 
 
@@ -168,7 +168,7 @@ def _parts(run: RunFolder, whole: Change) -> list[Fact]:
     parts = zip(PARTS, (whole.success, whole.swapped, whole.dependence), strict=True)
     every = [*parts, ("change of sampled success", whole.sampled)]
     facts = [_changed(name, part, whole.outcome) for name, part in every if part is not None]
-    sides = comparisons(run)[lead(run)]
+    sides = comparisons(run)[headline_arm(run)]
     if whole.outcome == "greedy" and len(sides[0]) == 1:
         old, new = (side[0].column(READINGS["greedy"].column, whole.items) for side in sides)
         counted = f"{(new > old).sum():,} gained, {(new < old).sum():,} lost of {len(old):,}"
@@ -186,7 +186,7 @@ def _ungraded(run: RunFolder, whole: Change) -> list[Fact]:
 
 def _changed(name: str, part: Estimate, outcome: Outcome) -> Fact:
     found, unit = interval(part, outcome), READINGS[outcome].unit
-    return Fact(name, _moved(found.value, unit), interval_told(found, unit))
+    return Fact(name, _moved(found.value, unit), format_interval(found, unit))
 
 
 def _counted(claims: Sequence[Claim]) -> str:
@@ -196,5 +196,5 @@ def _counted(claims: Sequence[Claim]) -> str:
 
 def _whole(run: RunFolder, outcome: Outcome | None = None) -> Change | None:
     """The change of the primary outcome, or of another; of the first arm where a trial has no result yet."""
-    sides = comparisons(run).get(lead(run))
+    sides = comparisons(run).get(headline_arm(run))
     return change(*sides, decoding=outcome or decoding_of(run)) if sides else None

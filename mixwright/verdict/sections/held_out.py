@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from mixwright.contracts import Section
-from mixwright.estimates.readings import GRADED, READINGS, Outcome, unit_told
+from mixwright.estimates.readings import GRADED, READINGS, Outcome, format_unit
 from mixwright.records import Claim, cell_key
 from mixwright.runs import RunFolder
 from mixwright.verdict.arm_words import with_interval
 from mixwright.verdict.blocks import Block, Fold, Paragraph, Table
-from mixwright.verdict.claims import claims_of, kind_told
+from mixwright.verdict.claims import claims_of, format_kind
 from mixwright.verdict.evidence import before_and_after, decoding_of
 from mixwright.verdict.text import NONE, amount, count
 
@@ -51,10 +51,10 @@ def _table(caption: str, claims: Sequence[Claim], outcome: Outcome) -> Table:
             amount(claim.before, unit),
             amount(claim.after, unit) if claim.difference.n else NONE,
             with_interval(claim.difference, unit) if claim.difference.n else NONE,
-            kind_told(claim.kind, outcome),
+            format_kind(claim.kind, outcome),
             claim.evidence,
         )
         for claim in claims
     ]
-    columns = ("task and level", "before", "after", f"change, {unit_told(unit)}", "what it is called", "rests on")
+    columns = ("task and level", "before", "after", f"change, {format_unit(unit)}", "what it is called", "rests on")
     return Table(caption, columns, rows, (1, 2, 3))

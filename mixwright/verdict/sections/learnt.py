@@ -15,8 +15,8 @@ from mixwright.contracts import Section
 from mixwright.estimates.readings import GRADED, READINGS
 from mixwright.runs import RunFolder
 from mixwright.verdict.blocks import Block, Claims, Fold, Paragraph, Terms
-from mixwright.verdict.claims import cells_first, claims_of, kind_told, undecided_because
-from mixwright.verdict.evidence import before_and_after, decoding_of, seeds_of, whose
+from mixwright.verdict.claims import cells_first, claims_of, format_kind, undecided_because
+from mixwright.verdict.evidence import arm_suffix, before_and_after, decoding_of, seeds_of
 
 FIRST = 5
 """Claims that stay open."""
@@ -39,7 +39,9 @@ class Learnt(Section):
         blocks: list[Block] = [Claims(caption, tuple(found[:FIRST]), outcome)]
         if not found:
             blocks = [
-                Paragraph(f"Nothing is shown to be learnt{whose(run)}. {undecided_because(claims, seeds_of(run))}".rstrip())
+                Paragraph(
+                    f"Nothing is shown to be learnt{arm_suffix(run)}. {undecided_because(claims, seeds_of(run))}".rstrip()
+                )
             ]
         if found[FIRST:]:
             blocks.append(Fold(f"{len(found) - FIRST} more", (Claims(caption, tuple(found[FIRST:]), outcome),)))
@@ -48,5 +50,5 @@ class Learnt(Section):
             blocks.append(Fold(f"{len(other)} rose without being learnt", (Claims(caption, tuple(other)),)))
         parts = ("S", "D") if outcome in GRADED else ()
         chance = ("chance level",) if READINGS[outcome].unit == "share" else ()
-        words = [kind_told(claim.kind) for claim in other]
+        words = [format_kind(claim.kind) for claim in other]
         return [*blocks, Terms(("cell", "learnt", *parts, *chance, *dict.fromkeys(words)))]

@@ -16,8 +16,8 @@ from mixwright.records import CellPlan, Interval
 from mixwright.runs import RunFolder
 from mixwright.verdict.blocks import Block, Paragraph, Table, Terms
 from mixwright.verdict.chance_levels import chance_levels
-from mixwright.verdict.evidence import arms, json_lines, lead, plan_of
-from mixwright.verdict.text import NONE, percent, share_told
+from mixwright.verdict.evidence import arms, headline_arm, json_lines, plan_of
+from mixwright.verdict.text import NONE, format_share, percent
 
 REFUSED = "refuse."
 """First part of `Decision.what` where a gate changed its answer about a cell."""
@@ -35,7 +35,7 @@ class Lucky(Section):
         cells = [cell for cell in (plan.cells if plan else ()) if cell.state == "lucky"]
         if not cells:
             return []
-        branches = arms(run).get(lead(run), [])
+        branches = arms(run).get(headline_arm(run), [])
         refused: dict[str, set[int]] = {}
         for seed, folder in branches:
             for item in json_lines(folder / "decisions.jsonl"):
@@ -54,4 +54,4 @@ class Lucky(Section):
 def _row(cell: CellPlan, chance: Interval | None, refused: int, seeds: int) -> tuple[str, ...]:
     numbers = (NONE if value is None else f"{value:.2f}" for value in (cell.kappa, cell.kappa_high))
     seen = f"{refused} of {seeds}" if seeds else NONE
-    return (cell.key, percent(cell.success), percent(cell.swapped), *numbers, share_told(chance), seen)
+    return (cell.key, percent(cell.success), percent(cell.swapped), *numbers, format_share(chance), seen)

@@ -15,7 +15,7 @@ from mixwright.contracts import Section
 from mixwright.runs import RunFolder
 from mixwright.verdict.arm_words import OUTCOMES, differences, over_seeds, with_interval
 from mixwright.verdict.blocks import Block, Paragraph, Table, Terms
-from mixwright.verdict.evidence import lead, trial_of
+from mixwright.verdict.evidence import headline_arm, trial_of
 from mixwright.verdict.text import NONE, name_of, percent
 
 
@@ -30,7 +30,7 @@ class Mechanism(Section):
         result = trial_of(run)
         if result is None:
             return []
-        arm, rows = lead(run), []
+        arm, rows = headline_arm(run), []
         names = dict.fromkeys(row.name for row in result.rows if row.unit == "share" and row.arm == arm)
         for name in (name for name in names if name.partition(".")[0] not in OUTCOMES):
             for other in (other for other in result.references if other != arm):

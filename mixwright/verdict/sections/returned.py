@@ -27,10 +27,10 @@ class ReturnedSection(Section):
         """Nothing where no lost answers were asked again."""
         path = returned_file(run)
         found = read_json(path, Returned) if path.is_file() else None
-        return [Paragraph(told(found), lead="Answers lost")] if found is not None else []
+        return [Paragraph(format_returned(found), lead="Answers lost")] if found is not None else []
 
 
-def told(found: Returned) -> str:
+def format_returned(found: Returned) -> str:
     """The counts in words, and what they do not show."""
     lost = f"{count(found.lost, 'answer')} {'was' if found.lost == 1 else 'were'} lost"
     kept = f"{count(found.told, 'answer')} {'was' if found.told == 1 else 'were'} not asked again, because the first word"

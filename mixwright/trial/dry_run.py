@@ -1,4 +1,4 @@
-"""Rehearsal of a run: a few items measured and a few steps trained, timed, in a scratch folder that is thrown away.
+"""Dry run of a run: a few items measured and a few steps trained, timed, in a scratch folder that is thrown away.
 
 It refuses what only the model, the graders and TRL can refuse, and tells how many minutes each stage will take.
 """
@@ -39,8 +39,8 @@ EVALUATED = 128
 
 
 @dataclass(frozen=True, slots=True)
-class RehearsalJob:
-    """One run to rehearse; plain data."""
+class DryRunJob:
+    """One run to time; plain data."""
 
     config: Mapping[str, Any]
     """A `RunConfig` as data."""
@@ -64,7 +64,7 @@ class Timing:
     """Training steps that were made."""
 
 
-def rehearse_run(job: RehearsalJob) -> Timing:
+def time_dry_run(job: DryRunJob) -> Timing:
     """Measure a few items and train a few steps of the uniform arm. Runs in a worker; keeps nothing.
 
     Raises:
@@ -185,7 +185,7 @@ def _any_pairs(train: Corpus) -> Corpus:
     return Corpus.from_examples(made)
 
 
-def minutes(config: RunConfig, corpus: Corpus, timing: Timing, folder: RunFolder) -> list[tuple[str, float]]:
+def foretold_minutes(config: RunConfig, corpus: Corpus, timing: Timing, folder: RunFolder) -> list[tuple[str, float]]:
     """(stage, minutes) of a run that begins now. Nulls, which run for a lever that helps, are left out."""
     from mixwright.learner.bases import bases_of
 
@@ -210,7 +210,7 @@ def minutes(config: RunConfig, corpus: Corpus, timing: Timing, folder: RunFolder
     return [(name, seconds / 60) for name, seconds in parts if seconds]
 
 
-def told(parts: Sequence[tuple[str, float]], config: RunConfig, timing: Timing) -> str:
+def format_dry_run(parts: Sequence[tuple[str, float]], config: RunConfig, timing: Timing) -> str:
     """The minutes for people, and what was timed."""
 
     def about(value: float) -> str:
