@@ -46,7 +46,8 @@ FLAGS = {
     "steer": "RUN.YAML --dry-run --folder",
     "trial": "RUN.YAML --data --folder",
     "verdict": flags(
-        "RUN|BEFORE AFTER", "--beside --cannot-tell --decoding --each --folder --full --gate --margin --measured --protect"
+        "RUN|BEFORE AFTER",
+        "--beside --cannot-tell --decoding --each --folder --full --gate --margin --max-items --measured --protect --until-decided",
     ),
     "run": "RUN.YAML|TRAIN --dry-run --eval --folder --init --model --objective --output",
     "dial": flags("BASE TUNED", "--alpha --budget --json --keep"),
