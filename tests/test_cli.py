@@ -47,7 +47,8 @@ FLAGS = {
     "trial": "RUN.YAML --data --folder",
     "verdict": flags(
         "RUN|BEFORE AFTER",
-        "--beside --cannot-tell --decoding --each --folder --full --gate --margin --max-items --measured --protect --until-decided",
+        "--beside --cannot-tell --decoding --each --folder --full --gate --margin --max-items --measured --protect"
+        " --until-decided",
     ),
     "run": "RUN.YAML|TRAIN --dry-run --eval --folder --init --model --objective --output",
     "dial": flags("BASE TUNED", "--alpha --budget --json --keep"),
