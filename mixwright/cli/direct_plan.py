@@ -74,7 +74,8 @@ def plan(model: str, asked: Measuring, wanted: Planning, *, say: Say) -> tuple[R
     if asked.samples == 0 and "competence" in evidence:
         got, remedy = "--samples 0", "Leave it out, or ask for at least one."
         raise InputError(f"samples, which the planner {config.planner} reads", got, remedy)
-    rows = rows_of(asked, say, ungraded=objective != "grpo", rehearse=wanted.rehearse)
+    tell = say if wanted.measured is None else _of_the_rows(say)
+    rows = rows_of(asked, tell, ungraded=objective != "grpo", rehearse=wanted.rehearse)
     whole = rows.whole or rows.corpus
     check_training(objective, whole, "--objective")
     check_rehearsal(objective, whole)
@@ -97,6 +98,11 @@ def plan(model: str, asked: Measuring, wanted: Planning, *, say: Say) -> tuple[R
         learner = load(model, asked)
     corpus = _with_own_answers(whole, learner, say)
     return config, corpus, make_plan(config, corpus, found), learner.form
+
+
+def _of_the_rows(say: Say) -> Say:
+    """Says what was noted of the rows, and nothing of graders: where success was measured earlier, none is asked."""
+    return lambda line: say(line) if line.startswith("corpus:") else None
 
 
 def _with_own_answers(corpus: Corpus, learner: Learner, say: Say) -> Corpus:
