@@ -254,7 +254,7 @@ def former_read(ready: Ready, found: Mapping[str, MeasureResult], say: Say) -> l
 
 def answered(ready: Ready, found: Mapping[str, MeasureResult], asked: Measuring, say: Say) -> dict[str, MeasureResult]:
     """Both measurings with a greedy answer to every item, where none are graded and the gate looks at their form."""
-    from mixwright.measure.written import ROOM, to_answer, write_answers
+    from mixwright.measure.written import ROOM, same_answers, to_answer, write_answers
 
     room = asked.max_new_tokens or ROOM
     items = to_answer(ready.learners, ready.corpus, ready.config.measure, room)
@@ -263,7 +263,8 @@ def answered(ready: Ready, found: Mapping[str, MeasureResult], asked: Measuring,
     )
     made = {}
     for (when, result), learner in zip(found.items(), ready.learners, strict=True):
-        rows = result.completions or write_answers(learner, items, room, ready.config.seed)
+        known = result.completions if same_answers(result.completions, items, room) else ()
+        rows = known or write_answers(learner, items, room, ready.config.seed)
         short = frozenset(row["example"] for row in rows if row["cut"])
         made[when] = replace(result, completions=rows, rollouts=len(rows), cut_examples=short)
         made[when] = replace(made[when], cut=len(short) / max(len(rows), 1))

@@ -46,7 +46,8 @@ def check_looks(asked: Measuring, decoding: str, *, taken_over: bool) -> Measuri
 
 def planned(cells: Sequence[Cell], most: int) -> list[tuple[int, Look]]:
     """Items per cell and the look, of each look; cells count alike as far as they have rows."""
-    sizes = [math.ceil(most * number / LOOKS / len(cells)) for number in range(1, LOOKS + 1)]
+    top = min(most / len(cells), max(cell.count for cell in cells))  # a file may have fewer
+    sizes = [math.ceil(top * number / LOOKS) for number in range(1, LOOKS + 1)]
     counts = [sum(min(cell.count, size) for cell in cells) for size in sizes]
     return [(size, Look(number, counts[number - 1], counts[-1])) for number, size in enumerate(sizes, start=1)]
 

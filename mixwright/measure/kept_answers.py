@@ -85,20 +85,30 @@ def _rows(path: Path) -> list[dict[str, Any]]:
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else ():
         try:
             row = json.loads(line)
-        except (json.JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):
             continue
-        if (
-            isinstance(row, dict)
-            and "key" in row
-            and ("read" in row or {"text", "token_ids", "logprobs", "finished"} <= set(row))
-        ):
+        if isinstance(row, dict) and isinstance(row.get("key"), str) and (_is_reading(row) or _is_answer(row)):
             found.append(row)
     return found
 
 
+def _is_reading(row: Mapping[str, Any]) -> bool:
+    return isinstance(row.get("read"), list) and all(isinstance(value, float) for value in row["read"])
+
+
+def _is_answer(row: Mapping[str, Any]) -> bool:
+    lists = all(isinstance(row.get(name), list) for name in ("token_ids", "logprobs"))
+    return lists and isinstance(row.get("text"), str) and "finished" in row
+
+
 def _fingerprint(learner: Learner) -> str:
-    """Of the parameters, by some of their values: training moves all of a matrix."""
+    """Of the settings, the tokenizer's words and the parameters, by some of their values: training moves all of a matrix."""
     found = hashlib.sha256()
+    for part in (learner.model.config, getattr(learner.model, "generation_config", None)):
+        settings = part.to_dict() if part is not None else {}
+        told = {name: value for name, value in settings.items() if name not in ("_name_or_path", "transformers_version")}
+        found.update(json.dumps(told, sort_keys=True, default=str).encode())
+    found.update(json.dumps(sorted(learner.tokenizer.get_vocab().items()), default=str).encode())
     for name, values in sorted(learner.model.state_dict().items()):
         flat = values.detach().flatten()
         some = flat[:: max(1, len(flat) // LOOKED_AT)].to(torch.float32).cpu().numpy()

@@ -7,7 +7,7 @@ checkpoints answer the prompts, too, and the answers are kept without a score.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mixwright.measure.passes import Passes
@@ -36,8 +36,16 @@ def to_answer(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig
     return tuple(item for item in picked if all(len(one.encode(item.prompt)) + room <= most for one, most in limits))
 
 
+def same_answers(rows: Sequence[Mapping[str, Any]], items: Sequence[Example], room: int) -> bool:
+    """Whether answers of an earlier measuring are to the same items, and as long: then they are taken over."""
+    asked = {row["example"] for row in rows} == {item.id for item in items}
+    return asked and all(len(row["tokens"]) == room if row["cut"] else len(row["tokens"]) <= room + 1 for row in rows)
+
+
 def write_answers(learner: Learner, items: Sequence[Example], room: int, seed: int) -> tuple[dict[str, Any], ...]:
     """One greedy answer per item, as `MeasureResult.completions` holds them, the target as its answer and no score."""
+    if not items:
+        return ()
     made = learner.sample([item.prompt for item in items], count=1, temperature=0, max_new_tokens=room, seed=seed)
     return tuple(
         {

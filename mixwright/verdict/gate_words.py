@@ -52,7 +52,8 @@ def lines(result: GateResult, cannot_tell: Literal["fail", "warn"] = "fail") -> 
         return [f"damaged: {about}", *told]
     more = ""
     if result.needed is not None:
-        more = f"; about {result.needed:,} items per cell would be enough to pass, if nothing was lost (--items)"
+        option = "--items" if result.look is None else "--max-items, over all cells"
+        more = f"; about {result.needed:,} items per cell would be enough to pass, if nothing was lost ({option})"
     return [f"cannot tell: {about}{more}", *told, *_warned(result, cannot_tell)]
 
 
