@@ -12,7 +12,8 @@ from mixwright.config import CorpusConfig
 from mixwright.corpus.graded import read_graded
 from mixwright.measure.bases import write_completion_rows
 from mixwright.measure.former import FormerAnswers, former_file
-from mixwright.records import Measurement
+from mixwright.measure.written import same_answers
+from mixwright.records import Example, Measurement
 from mixwright.runs import RunFolder, write_json, write_measurements
 from mixwright.verdict.basis import gate_answer, recommended
 from mixwright.verdict.gate_asked import GateAsked, write_asked
@@ -116,3 +117,14 @@ def test_what_must_not_be_left_out_makes_all_rows_ungraded(tmp_path: Path) -> No
     every = read_graded(config, named=False, ungraded=True, needed=["s", "unknown"])
     assert (every.probe, set(every.corpus.tasks)) == ("held_out_loss", {"n", "s"})
     assert read_graded(config, named=False, ungraded=True, needed=["n"]).probe is None
+
+
+@pytest.mark.parametrize(
+    ("tokens", "cut", "room", "same"),
+    [(4, True, 4, True), (4, True, 20, False), (3, False, 4, True), (9, False, 4, False)],
+)
+def test_answers_are_taken_over_only_where_they_are_as_long(tokens: int, cut: bool, room: int, same: bool) -> None:
+    item = Example("1", "t", "p", target="x")
+    kept = [{"example": "1", "tokens": [0] * tokens, "cut": cut}]
+    assert same_answers(kept, [item], room) == same
+    assert not same_answers(kept, [item, Example("2", "t", "q", target="y")], room)

@@ -20,6 +20,9 @@ from mixwright.cli.looks import planned
 from mixwright.estimates.crossed import estimate_of
 from mixwright.estimates.looks import LOOKS, Look, obrien_fleming
 from mixwright.learner.learner import Learner
+from mixwright.learner.load import load_learner
+from mixwright.measure.kept_answers import _fingerprint
+from mixwright.measure.kept_answers import _rows as kept_rows
 from mixwright.records import Cell
 from mixwright.runs import RunFolder, read_json
 from mixwright.verdict.gate import check, check_mastered
@@ -121,6 +124,36 @@ def test_looks_are_quarters_over_the_cells_and_small_cells_give_what_they_have()
     cells = [Cell("a", None, 100, 1), Cell("b", None, 30, 1)]
     assert [(size, look.items) for size, look in planned(cells, 160)] == [(20, 40), (40, 70), (60, 90), (80, 110)]
     assert {look.most for _, look in planned(cells, 160)} == {110}
+
+
+def test_looks_are_quarters_of_what_the_file_has() -> None:
+    cells = [Cell("a", 1.0, 60, 0.5), Cell("b", 1.0, 20, 0.5)]
+    assert [size for size, _ in planned(cells, 10_000)] == [15, 30, 45, 60]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"key": [1], "read": [0.1]}',
+        '{"key": "k", "read": null}',
+        '{"key": "k", "text": "a", "token_ids": null, "logprobs": [], "finished": true}',
+        '{"key": "k", "read": [' + "9" * 5000 + "]}",
+        "{",
+    ],
+)
+def test_a_kept_line_of_another_shape_is_as_if_not_written(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "before.jsonl"
+    path.write_text(line + '\n{"key": "whole", "read": [-0.5]}\n')
+    assert [row["key"] for row in kept_rows(path)] == ["whole"]
+
+
+def test_a_fingerprint_tells_settings_apart_where_the_weights_are_the_same(tmp_path: Path) -> None:
+    path = Path(checkpoint(str(tmp_path / "before")))
+    first = _fingerprint(load_learner(str(path)))
+    assert _fingerprint(load_learner(str(path))) == first
+    settings = json.loads((path / "config.json").read_text())
+    (path / "config.json").write_text(json.dumps(settings | {"rms_norm_eps": 0.5, "layer_norm_epsilon": 0.5}))
+    assert _fingerprint(load_learner(str(path))) != first
 
 
 def test_the_command_keeps_answers_between_looks_and_runs(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
