@@ -226,6 +226,12 @@ PAIRS = [
     ),
     (pair(word="improves", gate="passed", unjudged=("lcm",)), "unjudged", "but nothing says what became of lcm", "plain"),
     (
+        pair(word="improves", gate="passed", left_out=("lcm",)),
+        "unjudged",
+        "became of lcm, where nothing can be graded",
+        "plain",
+    ),
+    (
         pair(word="improves", protected=0, unjudged=("lcm",)),
         "unjudged",
         "Cannot tell: success is better by 2 points",

@@ -86,7 +86,7 @@ def compare(
     plan = _looks(rows, gating, wanted) if gating.until_decided else []
     measure = _measuring(rows, plan[-1][0] if plan else wanted, decoding)
     say(f"measure: up to {measure.items} items per cell, as far as there are; {_judged(measure, decoding, asked, gating)}")
-    ready = prepare((before, after), asked, rows, measure, say, graders=graders)
+    ready = _noting_left_out(prepare((before, after), asked, rows, measure, say, graders=graders), rows)
     in_looks = measured_in_looks(ready, folder, plan, gating.question, say) if plan else None
     ready, found, look = in_looks or (ready, _both(ready, earlier, say), None)
     notes = _notes(ready, found, asked, earlier)
@@ -102,6 +102,14 @@ def _earlier(before: str, beside: Path | None, before_in: Path | None, folder: R
     if beside is not None:
         return read_earlier(beside, before, folder)
     return None if before_in is None else read_before(before_in, before)
+
+
+def _noting_left_out(ready: Ready, rows: Graded) -> Ready:
+    """`ready`, with the tasks that no grader can judge among what is noted, so that the verdict can say so."""
+    from mixwright.verdict.basis import LEFT_OUT
+
+    left = [task for task in rows.whole.tasks if task not in rows.corpus.tasks] if rows.whole is not None else []
+    return replace(ready, noted={**ready.noted, LEFT_OUT: left}) if left else ready
 
 
 def _measuring(rows: Graded, items: int, decoding: Decoding) -> MeasureConfig:

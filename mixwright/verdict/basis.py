@@ -34,6 +34,7 @@ from mixwright.verdict.spared import changes_of
 NAMELESS = "AFTER"
 """The later checkpoint where the run folder does not name it."""
 MOST_ROWS, PACE = "rows of the largest cell", "seconds per item, both checkpoints"
+LEFT_OUT = "tasks left out, nothing to grade"
 """Name of the setting in a comparison's manifest that says how many items a cell could have had."""
 
 
@@ -199,6 +200,7 @@ def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
         named=named,
         others=others,
         unjudged=blind,
+        left_out=tuple(_settings(run).get(LEFT_OUT, ())),
         blind=tuple(task for task in blind if task in (tasks or ())),
         unlike=format_unlikely(far_former(run, tasks & set(blind))) if tasks else "",
         because=(gate.why or format_damage(gate)) if gate else "",

@@ -68,6 +68,8 @@ class PairSeen:
     """Whether the user said what is protected: then a loss of other tasks is told, and decides nothing."""
     others: tuple[Claim, ...] = ()
     """Damage of what the user did not name."""
+    left_out: tuple[str, ...] = ()
+    """Tasks of the file that no grader can judge, which were not measured."""
     unjudged: tuple[str, ...] = ()
     """Tasks of which no answer was right on either side, so that nothing says whether they were lost."""
     form: str = ""
@@ -98,9 +100,9 @@ PAIR: tuple[tuple[Advice, Callable[[PairSeen], bool]], ...] = (
     ("none right", lambda seen: not seen.answered),
     ("do not ship", lambda seen: bool(seen.damaged) or seen.gate == "damaged"),
     ("do not ship", _worse),
-    ("unjudged", lambda seen: bool(seen.blind if seen.named else seen.unjudged) and _would_ship(seen)),
+    ("unjudged", lambda seen: bool(seen.blind if seen.named else seen.unjudged or seen.left_out) and _would_ship(seen)),
     ("unjudged", lambda seen: seen.asked and not seen.graded),
-    ("ship", lambda seen: not seen.unjudged and seen.word == "improves" and _would_ship(seen)),
+    ("ship", lambda seen: not seen.unjudged and not seen.left_out and seen.word == "improves" and _would_ship(seen)),
     ("may replace", lambda seen: seen.gate == "passed" or (seen.word == "improves" and not seen.graded)),
     ("no gain", lambda seen: seen.word == "no change" and not seen.graded),
     ("cannot tell", lambda seen: True),
@@ -138,9 +140,10 @@ def format_pair(advice: Advice, seen: PairSeen) -> str:
         safe += f". Not named, and damaged: {listed(own)}"
     if seen.named and seen.unjudged:
         safe += f". Not judged, since no answer was right before or after: {listed(list(seen.unjudged))}"
+    if seen.named and seen.left_out:
+        safe += f". Not measured, since nothing can be graded: {listed(list(seen.left_out))}"
     told = {
-        "unjudged": f"Cannot tell: {moved}, but nothing says what became of {listed(list(seen.blind or seen.unjudged))}, "
-        "where no answer was right before or after; check the grader."
+        "unjudged": f"Cannot tell: {moved}, but nothing says what became of {_unknown(seen)}."
         if seen.graded
         else f"Cannot tell: {moved}; nothing that needs no grader is shown to be damaged, and no answer was graded.",
         "check the grader": "Cannot tell: no answer was right before or after; check the grader.",
@@ -153,6 +156,13 @@ def format_pair(advice: Advice, seen: PairSeen) -> str:
         "cannot tell": _format_items(seen),
     }
     return told[advice]
+
+
+def _unknown(seen: PairSeen) -> str:
+    """Tasks of which nothing is known, and why."""
+    if blind := seen.blind or seen.unjudged:
+        return f"{listed(list(blind))}, where no answer was right before or after; check the grader"
+    return f"{listed(list(seen.left_out))}, where nothing can be graded; name graders, or what is to be kept (--protect)"
 
 
 def _format_items(seen: PairSeen) -> str:
