@@ -19,11 +19,11 @@ from test_verdict_gate import Cells, churned, fallen
 from mixwright.cli.looks import planned
 from mixwright.estimates.crossed import estimate_of
 from mixwright.estimates.looks import LOOKS, Look, obrien_fleming
-from mixwright.learner.learner import Learner
+from mixwright.learner.learner import Completion, Learner
 from mixwright.learner.load import load_learner
 from mixwright.measure.kept_answers import _fingerprint
 from mixwright.measure.kept_answers import _rows as kept_rows
-from mixwright.records import Cell
+from mixwright.records import Cell, plain
 from mixwright.runs import RunFolder, read_json
 from mixwright.verdict.gate import check, check_mastered
 from mixwright.verdict.gate_asked import GateAsked, asked_file
@@ -203,3 +203,22 @@ def test_a_look_survives_the_file(tmp_path: Path) -> None:
     asked = replace(GateAsked(("sum",)), look=at(2, 480))
     write_asked(RunFolder(tmp_path), asked)
     assert asked_of(RunFolder(tmp_path)) == asked
+
+
+def test_a_look_does_not_pass_while_no_answer_of_a_protected_task_was_right(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sample(self: Learner, prompts: Sequence[Any], **how: Any) -> list[list[Completion]]:
+        told = [str(int(prompt.split("+")[0]) + 1) if "+" in prompt else "x" for prompt in map(plain, prompts)]
+        return [[Completion(text, (1,), (0.0,), True)] for text in told]
+
+    monkeypatch.setattr(Learner, "sample", sample)
+    before, after = checkpoint("before"), checkpoint("after")
+    blind = [{"task": "z", "prompt": f"z{n}", "answer": "y"} for n in range(300)]
+    asked = ("--corpus", write("a.jsonl", sums(300) + blind), "--grader", "exact", "--gate", "--until-decided")
+    code, _, err = call("verdict", before, after, *asked, "--protect", "sum", "--max-items", "600")
+    assert (code, "look 4 of 4" in err) == (0, False), err
+    code, out, err = call("verdict", before, after, *asked, "--protect", "sum", "--protect", "z", "--max-items", "600")
+    assert code in (3, 4), out  # 3: the made-up answers had a probability of 1, which the model reads otherwise
+    assert "not decided, since no answer of z was right" in err
+    assert "look 4 of 4" in err

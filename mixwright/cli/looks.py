@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from mixwright.cli.direct import Ready, Say, measured
 from mixwright.cli.options import Measuring
-from mixwright.errors import InputError, one_line
+from mixwright.errors import InputError, one_line, some
 from mixwright.estimates.looks import LOOKS, Look
 from mixwright.estimates.outcome import item_scores
+from mixwright.verdict.claims import unjudged
 from mixwright.verdict.gate import between
 from mixwright.verdict.gate_asked import GateAsked
 from mixwright.verdict.gate_words import lines
@@ -84,6 +85,10 @@ def measured_in_looks(
             before, after = ([item_scores(result.measurements)] for result in found.values())
             result = between((before, after), decoding, replace(question, look=look))
             say(one_line(f"{look.told}: {lines(result)[0]}"))
-            if result.outcome != "cannot tell" or look.last:
+            asked = {cell.task for cell in result.cells} if question.protect else None
+            blind = [task for task in unjudged((before, after), decoding) if asked is None or task in asked]
+            if blind and result.outcome == "passed" and not look.last:
+                say(one_line(f"{look.told}: not decided, since no answer of {some(blind)} was right before or after"))
+            elif result.outcome != "cannot tell" or look.last:
                 return ready, found, look
     raise AssertionError("the last look ends the loop")
