@@ -8,6 +8,9 @@ unharmed checkpoints of 8 cells of 50 pass in at least .65 from a start of .7 an
 least .9; a loss of 5.7 points of D at held success passes in at most 5 %; no exit code contradicts a sentence, and nothing
 ruined ships.
 
+Where the worst of several sizes and starts is asked for, it is chosen on the first draws and judged on `FRESH` new ones:
+the largest of nine shares of 300 draws each lies above the truth by chance alone.
+
     python -m benchmarks.gate [--quick]
 """
 
@@ -48,6 +51,10 @@ QUESTIONS: Mapping[str, GateAsked] = {
 }
 SHIPPED, REFUSED = ("Ship", "AFTER may be shipped"), "Do not ship"
 WORKERS = 2
+FRESH = 4000
+"""New draws of the place that did worst on the first ones."""
+Place = tuple[int, int, float, str]
+"""Cells, items of each, start and harm."""
 Row = Mapping[str, Any]
 Texts = np.ndarray
 
@@ -112,42 +119,60 @@ def share(rows: Iterable[bool]) -> Interval:
     return share_interval(sum(values), len(values))
 
 
+def place_of(row: Row) -> Place:
+    """Where a draw belongs."""
+    return row["cells"], row["items"], row["start"], row["harm"]
+
+
+def extreme(rows: Sequence[Row], places: Sequence[Place], *, most: bool) -> Place:
+    """The place of these whose share of passes is the largest or the smallest."""
+    passes = {place: share(row["passed"] for row in rows if place_of(row) == place).value for place in places}
+    return (max if most else min)(places, key=passes.__getitem__)
+
+
+def judged_places(rows: Sequence[Row]) -> dict[str, tuple[Place, float, bool]]:
+    """Goal -> the place that it is judged at, its limit, and whether that is the most that may pass."""
+    starts = [(*size, start) for size in SIZES for start in STARTS]
+    found = {
+        "5 points lost everywhere: passes, worst place": (
+            extreme(rows, [(*one, HARMS[1]) for one in starts], most=True), 0.025, True),
+        "8 x 50, 20 points lost in one cell: passes, worst start": (
+            extreme(rows, [(*SIZES[1], start, HARMS[2]) for start in STARTS], most=True), 0.05, True),
+        "8 x 50, unharmed from .7: passes": ((*SIZES[1], 0.7, "none"), 0.65, False),
+        "8 x 50, unharmed from .9: passes": ((*SIZES[1], 0.9, "none"), 0.9, False),
+        "40 x 25, unharmed: passes, worst start": (
+            extreme(rows, [(*SIZES[2], start, "none") for start in STARTS], most=False), 0.9, False),
+        "5.7 points of D lost, success held: passes, worst place": (
+            extreme(rows, [(*one, HARMS[3]) for one in starts], most=True), 0.05, True),
+    }  # fmt: skip
+    return found
+
+
 def frontier(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Share of checkpoints that pass, by size, start and harm."""
-    places = dict.fromkeys((row["cells"], row["items"], row["start"], row["harm"]) for row in rows)
     found = []
-    for place in places:
-        own = share(row["passed"] for row in rows if (row["cells"], row["items"], row["start"], row["harm"]) == place)
+    for place in dict.fromkeys(map(place_of, rows)):
+        own = share(row["passed"] for row in rows if place_of(row) == place)
         names = dict(zip(("cells", "items", "start", "harm"), place, strict=True))
         found.append(names | {"passes": round(own.value, 4), "low": round(own.low, 4), "high": round(own.high, 4)})
     return found
 
 
-def goals_of(rows: Sequence[Row], fakes: Sequence[Row]) -> list[Goal]:
-    """What was fixed before."""
-
-    def passes(harm: str, size: tuple[int, int], start: float) -> Interval:
-        wanted = (*size, start, harm)
-        return share(row["passed"] for row in rows if (row["cells"], row["items"], row["start"], row["harm"]) == wanted)
+def goals_of(places: Mapping[str, tuple[Place, float, bool]], fresh: Sequence[Row], fakes: Sequence[Row]) -> list[Goal]:
+    """What was fixed before; draws are judged at these places, on new ones."""
 
     def goal(name: str, found: Interval, limit: float, *, most: bool) -> Goal:
         reached = found.value <= limit if most else found.value >= limit
         return Goal(name, found, f"{'<=' if most else '>='} {limit:g}", reached)
 
-    worst = max((passes(HARMS[1], size, start) for size in SIZES for start in STARTS), key=lambda one: one.value)
-    one = max((passes(HARMS[2], SIZES[1], start) for start in STARTS), key=lambda own: own.value)
-    depends = max((passes(HARMS[3], size, start) for size in SIZES for start in STARTS), key=lambda own: own.value)
-    wide = min((passes("none", SIZES[2], start) for start in STARTS), key=lambda own: own.value)
     ruined = [row["code"] == 0 for row in fakes if FAKES[row["fake"]].ruined]
     harmless = [row["code"] == 0 for row in fakes if not FAKES[row["fake"]].ruined and row["question"] == "all named"]
     gone = [row["code"] == 3 for row in fakes if row["fake"] in ("form only", "overwritten", "overwritten, no grader fits")]
     return [
-        goal("5 points lost everywhere: passes, the most", worst, 0.025, most=True),
-        goal("8 x 50, 20 points lost in one cell: passes, the most", one, 0.05, most=True),
-        goal("8 x 50, unharmed from .7: passes", passes("none", SIZES[1], 0.7), 0.65, most=False),
-        goal("8 x 50, unharmed from .9: passes", passes("none", SIZES[1], 0.9), 0.9, most=False),
-        goal("40 x 25, unharmed: passes, the least of three starts", wide, 0.9, most=False),
-        goal("5.7 points of D lost, success held: passes, the most", depends, 0.05, most=True),
+        *(
+            goal(name, share(row["passed"] for row in fresh if place_of(row) == place), limit, most=most)
+            for name, (place, limit, most) in places.items()
+        ),
         goal("exit code contradicts the first sentence", share(not row["fits"] for row in fakes), 0.0, most=True),
         goal("ruined: passes", share(ruined), 0.0, most=True),
         goal("answers overwritten, with or without a grader that fits: exit code 3", share(gone), 1.0, most=False),
@@ -157,17 +182,23 @@ def goals_of(rows: Sequence[Row], fakes: Sequence[Row]) -> list[Goal]:
 
 def measure(quick: bool) -> Result:
     """All draws and fakes; the headline is the share of unharmed checkpoints of 8 x 50 items, from .7, that pass."""
-    draws, seeds = (20, 1) if quick else (300, 20)
+    draws, new, seeds = (20, 20, 1) if quick else (300, FRESH, 20)
     jobs = [(*size, start, harm, n) for size in SIZES for start in STARTS for harm in HARMS for n in range(draws)]
     with ProcessPoolExecutor(WORKERS, mp_context=multiprocessing.get_context("spawn")) as pool:
         rows = list(pool.map(drawn, jobs, chunksize=20))
+        places = judged_places(rows)
+        # seeds below `draws` chose the places
+        again = [
+            (*place, n) for place in dict.fromkeys(place for place, *_ in places.values()) for n in range(draws, draws + new)
+        ]
+        fresh = list(pool.map(drawn, again, chunksize=20))
         fakes = [row for own in pool.map(faked, [(name, seed) for name in FAKES for seed in range(seeds)]) for row in own]
-    goals = goals_of(rows, fakes)
+    goals = goals_of(places, fresh, fakes)
     codes = {
         name: {q: [r["code"] for r in fakes if (r["fake"], r["question"]) == (name, q)] for q in QUESTIONS} for name in FAKES
     }
-    figures = {"passes": frontier(rows), "exit codes of fake checkpoints": codes}
-    about = {"draws": draws, "redrawn": REDRAWN, "words": WORDS}
+    figures = {"passes": frontier(rows), "passes, new draws": frontier(fresh), "exit codes of fake checkpoints": codes}
+    about = {"draws": draws, "new draws": new, "redrawn": REDRAWN, "words": WORDS}
     return Result(
         goals[2].found, "share of unharmed checkpoints that pass", range(seeds), fakes, figures, about, goals=goals
     )
