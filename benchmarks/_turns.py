@@ -23,20 +23,24 @@ class Meter:
     """CPU seconds by owner, exclusive: what an inner call of another owner takes is that owner's.
 
     Functions are replaced by timed ones; the clock is read twice per call, which is charged to those calls.
+
+    Args:
+        clock: seconds; None takes CPU time; on an accelerator one that waits until the device has done what it was told.
     """
 
     OTHERS = "trainer"
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] | None = None) -> None:
+        self.clock = clock or (lambda: time.process_time())
         self.spent: defaultdict[str, float] = defaultdict(float)
         """CPU seconds so far, by owner."""
         self.owner = self.OTHERS
-        self._since = time.process_time()
+        self._since = self.clock()
         self._replaced: list[tuple[Any, str, Any]] = []
 
     def switch(self, owner: str) -> str:
         """Charge the time since the last switch to the owner until now; returns that owner."""
-        now = time.process_time()
+        now = self.clock()
         self.spent[self.owner] += now - self._since
         before, self.owner, self._since = self.owner, owner, now
         return before
