@@ -101,7 +101,7 @@ def measure(
         checkpoint: a folder, a hub name, or a loaded model, which is left as it was.
         corpus: its held-out rows are measured (all of them when there are none).
         start: the model that training began with, for drift.
-        settings: probes and sizes; None leaves the room that the answers, their graders and the tokenizer ask for, and takes
+        settings: probes and sizes; None completes a few items freely and leaves the room that their answers need, and takes
             the defaults otherwise.
         seed: of samples; the same before and after couples the two.
 
@@ -110,7 +110,8 @@ def measure(
     """
     from mixwright.learner.learner import Learner
     from mixwright.learner.load import load_learner
-    from mixwright.measure.room import fitting, room_for
+    from mixwright.measure.free_answers import find_room
+    from mixwright.measure.room import fitting
     from mixwright.measure.stage import measure_learner
     from mixwright.preflight import check_items, check_settings
 
@@ -126,8 +127,8 @@ def measure(
         rows, notes = fitting([now], rows, chosen)
         for note in notes:
             logging.getLogger("mixwright").warning(note)
-        room = room_for([now], rows, chosen)
-        chosen = replace(chosen, max_new_tokens=room.tokens)
+        room, continued, _ = find_room([now], rows, chosen, logging.getLogger("mixwright").info)
+        chosen = replace(chosen, max_new_tokens=room.tokens, continued_tokens=continued)
     return list(measure_learner(now, rows, chosen, start=first, seed=seed).measurements)
 
 

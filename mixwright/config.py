@@ -130,6 +130,9 @@ class MeasureConfig:
     """Sampling temperature of the sampled completions; greedy decoding does not read it."""
     max_new_tokens: Annotated[Count, Tokens] = 8
     """Longest completion, tokens; longer ones are cut, and an answer that was cut off earns nothing."""
+    continued_tokens: Annotated[NoneOrMore, Tokens] = 0
+    """Longest completion after those that reach `max_new_tokens` were continued, tokens, before they are graded; 0 continues
+    none."""
     decoding: Literal["greedy", "sampled"] = "greedy"
     """The declared decoding: how the model will be used, and what the primary outcome is read from."""
     probes: tuple[str, ...] = ("competence", "formats", "entropy", "drift")

@@ -49,6 +49,13 @@ class Earlier:
         """Task -> the grader that it was judged by."""
         return dict(read_yaml(settings_file(RunFolder(self.folder)), RunConfig).corpus.graders)
 
+    @property
+    def room(self) -> tuple[int, int] | None:
+        """Longest completion, and to how many tokens those that reached it were continued; None where none were written."""
+        noted = self.manifest.settings
+        tokens = noted.get("max_new_tokens")
+        return None if tokens is None else (int(tokens), int(noted.get("continued_tokens", 0)))
+
 
 def read_earlier(folder: Path, before: str, target: RunFolder) -> Earlier:
     """The earlier comparison, whole, so that nothing of it is read again.

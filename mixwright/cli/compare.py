@@ -80,13 +80,13 @@ def compare(
     _check_folder(folder)
     asked = check_looks(asked, decoding, taken_over=bool(beside or before_in)) if gating.until_decided else asked
     earlier = _earlier(before, beside, before_in, folder)
-    graders = {} if earlier is None else earlier.graders
+    graders, room = ({}, None) if earlier is None else (earlier.graders, earlier.room)
     rows = _rows(asked, gating, graders, say)
     wanted = _items(rows.corpus, gating.protect, asked.items, gating.share)
     plan = _looks(rows, gating, wanted) if gating.until_decided else []
     measure = _measuring(rows, plan[-1][0] if plan else wanted, decoding)
     say(f"measure: up to {measure.items} items per cell, as far as there are; {_judged(measure, decoding, asked, gating)}")
-    ready = _noting_left_out(prepare((before, after), asked, rows, measure, say, graders=graders), rows)
+    ready = _noting_left_out(prepare((before, after), asked, rows, measure, say, graders=graders, room=room), rows)
     in_looks = measured_in_looks(ready, folder, plan, gating.question, say) if plan else None
     ready, found, look = in_looks or (ready, _both(ready, earlier, say), None)
     notes = _notes(ready, found, asked, earlier)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Say = Callable[[str], None]
 ITEMS, CELL_ITEMS = 200, 32
 """Items that `measure` and `plan` take over all cells, and per cell at least."""
-MEASURED = ("decoding", "items", "samples", "temperature", "max_new_tokens")
+MEASURED = ("decoding", "items", "samples", "temperature", "max_new_tokens", "continued_tokens")
 """Settings of measuring that are noted."""
 
 
@@ -103,6 +103,7 @@ def prepare(
     say: Say,
     *,
     graders: Mapping[str, str] | None = None,
+    room: tuple[int, int] | None = None,
 ) -> Ready:
     """Load the models and settle how completions are written; nothing is written.
 
@@ -113,6 +114,7 @@ def prepare(
         measure: items and decoding; length, samples and temperature are settled here.
         say: told what was taken.
         graders: of tasks that an earlier measuring judged: the model's first completions are not read again.
+        room: tokens of completions in an earlier measuring, and to how many those that reached it were continued.
 
     Raises:
         InputError: a model, an option or the data cannot be used.
@@ -135,9 +137,9 @@ def prepare(
             say(f"model: {learner.name}")
     notes: Sequence[Observation] = ()
     if rows.probe is None:
+        rows, settled = _with_room(learners, rows, settled, asked, room, say)
         rows, notes = _with_graders(learners[0], rows, settled, asked, say, graders or {})
-        corpus, length = _with_room(learners, rows.corpus, settled, asked, say)
-        settled = with_gold(replace(settled, max_new_tokens=length), corpus, say)
+        corpus, settled = rows.corpus, with_gold(settled, rows.corpus, say)
         config = replace(config, corpus=rows.config, measure=settled)
     form = learners[0].form.told(example.prompt for example in corpus)
     say(f"prompts: {form}")
@@ -154,22 +156,45 @@ def _with_graders(
     named = rows.corpus.tasks if everywhere is not None else {**graders, **single}
     if set(rows.corpus.tasks) <= set(graders):
         return rows, []
-    return with_first_answers(rows, before, settled, asked=asked.max_new_tokens, named=named, say=say)
+    return with_first_answers(rows, before, settled, named=named, say=say)
 
 
 def _with_room(
-    learners: Sequence[Learner], corpus: Corpus, settled: MeasureConfig, asked: Measuring, say: Say
-) -> tuple[Corpus, int]:
-    """The rows whose prompts leave room, and how long completions may be, as asked or as the items need; says which."""
-    from mixwright.measure.room import Room, fitting, room_for
+    learners: Sequence[Learner],
+    rows: Graded,
+    settled: MeasureConfig,
+    asked: Measuring,
+    known: tuple[int, int] | None,
+    say: Say,
+) -> tuple[Graded, MeasureConfig]:
+    """The rows whose prompts leave room, and how long completions may be: as asked, as known, or as the models need."""
+    from mixwright.measure.free_answers import find_room, price
+    from mixwright.measure.passes import Passes
+    from mixwright.measure.room import fitting
+    from mixwright.workers.progress import format_duration
 
-    corpus, notes = fitting(learners, corpus, settled, asked.max_new_tokens)
+    corpus, notes = fitting(learners, rows.corpus, settled, asked.max_new_tokens)
     for note in notes:
         say(one_line(f"warning: {note}"))
-    given = Room(asked.max_new_tokens, "as asked") if asked.max_new_tokens is not None else None
-    room = given or room_for(learners, corpus, settled)
-    say(f"completions: up to {room.tokens:,} tokens ({room.why}); another length: --max-new-tokens")
-    return corpus, room.tokens
+    rows = replace(rows, corpus=corpus)
+    given = known if asked.max_new_tokens is None else (asked.max_new_tokens, 0)
+    if given is not None:
+        why = "as asked" if asked.max_new_tokens is not None else "as in the measuring that is taken over"
+        say(f"completions: up to {given[0]:,} tokens ({why}); another length: --max-new-tokens")
+        return rows, replace(settled, max_new_tokens=given[0], continued_tokens=given[1])
+    room, continued, found = find_room(learners, corpus, settled, say)
+    further = f", and those that reach it are continued up to {continued:,}" if continued else ""
+    say(f"completions: up to {room.tokens:,} tokens ({room.why}){further}; another length: --max-new-tokens")
+    count = len(Passes(learners[0], None, settled, corpus).items)
+    half = max(1, room.tokens // 2)
+    seconds, shorter = (price(found, count, settled.samples, *size) for size in ((room.tokens, continued), (half, 0)))
+    each = f" x {1 + settled.samples} completions" if settled.samples else ""
+    models = f" x {len(learners)} models" if len(learners) > 1 else ""
+    say(
+        f"price: {count:,} items{each}{models} take {format_duration(seconds)}; "
+        f"with --max-new-tokens {half} {format_duration(shorter)}"
+    )
+    return rows, replace(settled, max_new_tokens=room.tokens, continued_tokens=continued)
 
 
 def load(path: str, asked: Measuring, base: str | None = None) -> Learner:

@@ -16,6 +16,7 @@ from mixwright.errors import InputError, some
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.corpus.proposed_graders import ProposedGrader
+    from mixwright.measure.room import Room
 
 UNKNOWN = "???"
 """Stands for a column that the user has to name."""
@@ -85,13 +86,13 @@ def propose(train: str, held_out: str | None, model: str | None, objective: str 
     known = {task: found.grader for task, found in graders.items() if found.grader is not None}
     corpus = read_corpus(dataclasses.replace(named, graders=known)) if known else bare  # so completions become answers
     chosen, why = _objective(corpus, graders, objective, answered=_holds_answers_alone(found, corpus))
-    said, read = list[str](), dict[str, str]()
+    said, read, room = list[str](), dict[str, str](), None
     if chosen != "dpo" and known and model:
-        corpus, said, read = _with_model(model, corpus, [task for task in graders if task not in known])
+        corpus, said, read, room = _with_model(model, corpus, [task for task in graders if task not in known])
         known = {task: corpus.tasks[task].grader for task in known}
     graded = known if chosen != "dpo" else {}
     config = RunConfig(dataclasses.replace(named, graders=graded), ModelConfig(model) if model else ModelConfig())
-    config, comments = _sized(config, corpus if graded else bare, chosen, set(graders) - set(graded))
+    config, comments = _sized(config, corpus if graded else bare, chosen, set(graders) - set(graded), room)
     counts = some([f"{name} ({task.share:.0%})" for name, task in corpus.tasks.items()])
     tasks = f"{len(corpus.tasks)} {'task' if len(corpus.tasks) == 1 else 'tasks'}"
     rows = [f"Found {len(corpus)} examples of {tasks}: {counts}. {_listed('Columns', taken)}".strip()]
@@ -103,23 +104,31 @@ def propose(train: str, held_out: str | None, model: str | None, objective: str 
     return Proposal(config, notes, comments)
 
 
-def _with_model(model: str, corpus: Corpus, ungraded: Sequence[str]) -> tuple[Corpus, list[str], dict[str, str]]:
-    """The corpus with graders chosen by the first completions of a model that is here, lines to say, task -> reason."""
+def _with_model(
+    model: str, corpus: Corpus, ungraded: Sequence[str]
+) -> tuple[Corpus, list[str], dict[str, str], tuple[Room, int] | None]:
+    """What a model that is here shows: graders and room chosen by its first completions, lines to say, task -> reason."""
     try:
         from mixwright.learner.load import load_learner
         from mixwright.learner.sources import is_gguf
         from mixwright.measure.first_answers import read_first_answers
+        from mixwright.measure.free_answers import find_room
+        from mixwright.measure.room import fitting
 
         lines: list[str] = []
-        reasons: dict[str, str] = {}
-        if Path(model).is_dir() or is_gguf(model):  # nothing is downloaded to write settings
-            sizes, learner = dataclasses.replace(MeasureConfig(), items=MOST), load_learner(model)
-            found = read_first_answers(learner, corpus, sizes, named=ungraded, say=lines.append)
-            corpus = corpus.with_graders({one.task: one.grader for one in found})
-            reasons = {one.task: f"{one.task}: {one.reason}." for one in found}
-        return corpus, lines, reasons
+        if not (Path(model).is_dir() or is_gguf(model)):  # nothing is downloaded to write settings
+            return corpus, [], {}, None
+        sizes, learner = dataclasses.replace(MeasureConfig(), items=MOST), load_learner(model)
+        held, notes = fitting([learner], corpus, sizes)
+        room, continued, _ = find_room([learner], held, sizes, lines.append, trained=True)
+        sizes = dataclasses.replace(sizes, max_new_tokens=room.tokens, continued_tokens=continued)
+        found = read_first_answers(learner, held, sizes, named=ungraded, say=lines.append)
+        corpus = corpus.with_graders({one.task: one.grader for one in found})
+        refused = "".join(f" {note}: the run refuses such rows." for note in notes)
+        room = dataclasses.replace(room, why=f"{room.why[:1].upper()}{room.why[1:]}.{refused}")
+        return corpus, lines, {one.task: f"{one.task}: {one.reason}." for one in found}, (room, continued)
     except (ImportError, InputError):  # no torch here, or a model that the run will refuse
-        return corpus, [], {}
+        return corpus, [], {}, None
 
 
 def _listed(title: str, parts: Sequence[str]) -> str:
@@ -181,12 +190,16 @@ def _objective(
     return chosen, f"{chosen}, because {reasons[chosen] if not asked else 'it was asked for'}{also}."
 
 
-def _sized(config: RunConfig, corpus: Corpus, objective: str, ungraded: set[str]) -> tuple[RunConfig, dict[str, str]]:
-    """The settings with sizes for these rows, and the reasons."""
+def _sized(
+    config: RunConfig, corpus: Corpus, objective: str, ungraded: set[str], room: tuple[Room, int] | None = None
+) -> tuple[RunConfig, dict[str, str]]:
+    """The settings with sizes for these rows and the room that the model showed to need, and the reasons."""
     train, held_out = (corpus.select(split=name) for name in ("train", "eval"))
     rows, cells = len(train), held_out.cells() or corpus.cells()
     tiny, success = config.model.path == "tiny:", len(ungraded) < len(corpus.tasks)
-    longest, room_why = _room(config, corpus) if success else (config.measure.max_new_tokens, "")
+    longest, room_why = config.measure.max_new_tokens, ""
+    if success:
+        longest, room_why = _room(config, corpus) if room is None else (room[0].tokens, room[0].why)
     least, most = STEPS[objective]
     mean = _characters(corpus)
     prompts = {"grpo": 8, "sft": 16, "dpo": 8}[objective]
@@ -198,6 +211,7 @@ def _sized(config: RunConfig, corpus: Corpus, objective: str, ungraded: set[str]
     read = {"sft": ("held_out_loss",), "dpo": ("preference",)}.get(objective, ())
     probes = (*MeasureConfig().probes, *read) if success else read
     measure = dataclasses.replace(config.measure, items=per_cell, max_new_tokens=longest, probes=probes)
+    measure = dataclasses.replace(measure, continued_tokens=room[1]) if success and room is not None else measure
     if longest >= LONG:
         measure = dataclasses.replace(measure, samples=4)
     rate = (TINY_RATES if tiny else RATES)[objective]

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from mixwright.records import Text
 
 
+LATER = 2**32
+"""Added to the place of a prompt where numbers are drawn that continue its completions; no corpus has as many prompts."""
+
+
 @dataclass(frozen=True)
 class Completion:
     """What the model wrote after a prompt."""
@@ -41,7 +45,7 @@ class Completion:
     """Nats per token of `token_ids`, under the distribution it was drawn from (softmax of logits / temperature; greedy:
     temperature 1); NaN for tokens that it was begun with, which nobody drew."""
     finished: bool
-    """True when it ended itself, False when it was cut at `max_new_tokens`."""
+    """True when it ended itself, False when it was cut at the longest that was allowed."""
 
 
 @dataclass
@@ -157,6 +161,7 @@ class Learner:
         max_new_tokens: int,
         seed: int,
         begun: Sequence[Sequence[int]] | None = None,
+        longest: int | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> list[list[Completion]]:
         """`count` completions per prompt, in the order of `prompts`.
@@ -172,6 +177,7 @@ class Learner:
             max_new_tokens: longest completion, end token included.
             seed: any integer.
             begun: tokens per prompt that its completions begin with; they count as if drawn, and are fewer than the longest.
+            longest: completions that reach `max_new_tokens` are continued up to so many; None continues none.
             progress: called after each batch with the share of prompts that is done, 0..1.
 
         Raises:
@@ -179,7 +185,7 @@ class Learner:
         """
         encoded = [self.encode(prompt) for prompt in prompts]
         whole = list(zip(encoded, [()] * len(encoded) if begun is None else begun, strict=True))
-        self._check_length(max(map(len, encoded), default=0) + max_new_tokens)
+        self._check_length(max(map(len, encoded), default=0) + max(max_new_tokens, longest or 0))
         rows = 1 if (greedy := temperature == 0) else count
         found: list[list[Completion]] = [[] for _ in prompts]
         width, done = min(rows, self.batch_size or rows), 0
@@ -197,7 +203,26 @@ class Learner:
                 done += len(batch)
                 if progress:
                     progress(done / len(prompts))
+            if longest is not None and longest > max_new_tokens:
+                self._lengthen(encoded, found, temperature, longest, seed)
         return [row * count for row in found] if greedy else found
+
+    def _lengthen(
+        self, prompts: Sequence[list[int]], found: list[list[Completion]], temperature: float, longest: int, seed: int
+    ) -> None:
+        """Continue what was cut, in place; its further numbers depend on (seed, place of the prompt, sample, position)."""
+        cut = [(i, k) for i, row in enumerate(found) for k, made in enumerate(row) if not made.finished]
+        sizes = [len(prompts[i]) + longest for i, _ in cut]
+        for batch in self._batches(sizes, 1):
+            part = [(*cut[place], found[cut[place][0]][cut[place][1]]) for place in batch]
+            noise = None
+            if temperature != 0:
+                more = [uniforms(seed, [LATER + i], len(found[i]), longest)[k] for i, k, _ in part]
+                noise = torch.stack(more)
+            whole = [(prompts[i], made.token_ids) for i, _, made in part]
+            for (i, k, made), row in zip(part, continue_begun(self, whole, 1, temperature, longest, noise), strict=True):
+                row.logprobs[: len(made.logprobs)] = made.logprobs
+                found[i][k] = self._completion(row)
 
     def _batches(self, sizes: Sequence[int], rows: int) -> Iterator[list[int]]:
         """Indices of prompts that are sampled together; `sizes`: tokens of one row of each, `rows`: rows of each."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mixwright.corpus.chosen_graders import ChosenGrader, FirstAnswer, choose_grader, quoted_start
 from mixwright.errors import one_line
 from mixwright.measure.passes import Passes
-from mixwright.measure.room import Room, fitting, room_for
 from mixwright.records import Example, Observation
 
 if TYPE_CHECKING:
@@ -30,7 +29,6 @@ def read_first_answers(
     corpus: Corpus,
     config: MeasureConfig,
     *,
-    asked: int | None = None,
     named: Collection[str] = (),
     say: Callable[[str], None],
 ) -> list[ChosenGrader]:
@@ -39,23 +37,22 @@ def read_first_answers(
     Args:
         learner: the model before training.
         corpus: its held-out rows are answered, all of them where there are none; tasks with their proposed graders.
-        config: how items are picked.
-        asked: tokens of a completion that were asked for; None takes what the items need.
+        config: how items are picked, and the room for completions.
         named: tasks whose grader the user named, which are not looked at.
         say: is told what it cost, and a line for each task.
 
     Raises:
-        InputError: most prompts leave no room, or nothing can be graded.
+        InputError: prompts leave no room, or nothing can be graded.
     """
     left = [task for task, found in corpus.tasks.items() if found.kind == "verifiable" and task not in named]
     if not left:
         return []
     wanted = corpus.select(tasks=left)
-    fitted, _ = fitting([learner], wanted, config, asked)
-    room = Room(asked, "as asked") if asked is not None else room_for([learner], fitted, config)
-    items = _picked(learner, fitted, replace(config, items=COUNT), room.tokens)
+    items = _picked(learner, wanted, replace(config, items=COUNT), max(config.max_new_tokens, config.continued_tokens))
+    length: dict[str, Any] = {"max_new_tokens": config.max_new_tokens}
+    length |= {"longest": config.continued_tokens} if config.continued_tokens else {}
     began = monotonic()
-    written = learner.sample([i.prompt for i in items], count=1, temperature=0, max_new_tokens=room.tokens, seed=0)
+    written = learner.sample([i.prompt for i in items], count=1, temperature=0, seed=0, **length)
     made = [FirstAnswer(item, best.text, not best.finished) for item, (best,) in zip(items, written, strict=True)]
     tokens = sum(len(best.token_ids) for (best,) in written)
     say(
@@ -97,12 +94,11 @@ def with_first_answers(
     learner: Learner,
     config: MeasureConfig,
     *,
-    asked: int | None = None,
     named: Collection[str] = (),
     say: Callable[[str], None],
 ) -> tuple[Graded, list[Observation]]:
     """The rows with the graders that `read_first_answers` chose, and a note for each one that was changed."""
-    found = read_first_answers(learner, rows.corpus, config, asked=asked, named=named, say=say)
+    found = read_first_answers(learner, rows.corpus, config, named=named, say=say)
     graders = {one.task: one.grader for one in found if one.changed}
     if not graders:
         return rows, []

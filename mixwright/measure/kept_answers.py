@@ -39,13 +39,19 @@ class KeepingLearner(Learner):
         max_new_tokens: int,
         seed: int,
         begun: Sequence[Sequence[int]] | None = None,
+        longest: int | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> list[list[Completion]]:
         """As `Learner.sample`; only greedy completions that begin with the prompt alone are kept."""
-        how: dict[str, Any] = {"temperature": temperature, "max_new_tokens": max_new_tokens, "seed": seed}
+        how: dict[str, Any] = {
+            "temperature": temperature,
+            "max_new_tokens": max_new_tokens,
+            "seed": seed,
+            "longest": longest,
+        }
         if temperature != 0 or begun is not None:
             return super().sample(prompts, count=count, begun=begun, progress=progress, **how)
-        keys = [self._key([self.encode(prompt), max_new_tokens]) for prompt in prompts]
+        keys = [self._key([self.encode(prompt), max_new_tokens, longest]) for prompt in prompts]
         new = list({key: place for place, key in enumerate(keys) if key not in self._known}.values())
         for first in range(0, len(new), CHUNK):
             part = new[first : first + CHUNK]

@@ -156,18 +156,18 @@ class Passes:
     def rollouts(self) -> dict[str, ExampleRollouts]:
         """Greedy and sampled completions of every item, graded, by example id."""
         config, prompts = self.config, [item.prompt for item in self.items]
-        longest, first = config.max_new_tokens, WRITING / (1 + config.samples)
-        greedy = self.learner.sample(
-            prompts, count=1, temperature=0, max_new_tokens=longest, seed=self.seed, **self._heard(0, first)
-        )
+        length: dict[str, Any] = {"max_new_tokens": config.max_new_tokens}
+        length |= {"longest": config.continued_tokens} if config.continued_tokens else {}
+        first = WRITING / (1 + config.samples)
+        greedy = self.learner.sample(prompts, count=1, temperature=0, seed=self.seed, **length, **self._heard(0, first))
         found, sampled = {}, [[] for _ in prompts]
         if config.samples:
             sampled = self.learner.sample(
                 prompts,
                 count=config.samples,
                 temperature=config.temperature,
-                max_new_tokens=longest,
                 seed=self.seed,
+                **length,
                 **self._heard(first, WRITING),
             )
         for item, (best,), samples in zip(self.items, greedy, sampled, strict=True):

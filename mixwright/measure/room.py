@@ -57,7 +57,7 @@ def fitting(
     if not contexts:
         return corpus, []
     limit = min(contexts)
-    needed = asked or min(max(LEAST, _longest(learners, corpus, config)[0] + 1), max(1, limit // 4))
+    needed = asked or min(max(LEAST, longest_answer(learners, corpus, config)[0] + 1), max(1, limit // 4))
     held_out = corpus.select(split="eval")
     rows = held_out if len(held_out) else corpus
     long = [
@@ -96,7 +96,7 @@ def room_for(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig,
     Raises:
         InputError: nothing to grade, or chat prompts without a chat template.
     """
-    longest, items = _longest(learners, corpus, config)
+    longest, items = longest_answer(learners, corpus, config)
     wanted = max(LEAST, 8 * math.ceil((HEADROOM * longest + 1) / 8))
     why = f"the longest answer of {len(items):,} items has {longest:,} tokens"
     reading = sorted({corpus.tasks[item.task].grader for item in items if _reads(corpus.tasks[item.task].grader)})
@@ -116,7 +116,7 @@ def room_for(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig,
     return Room(wanted, why)
 
 
-def _longest(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig) -> tuple[int, Sequence[Example]]:
+def longest_answer(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig) -> tuple[int, Sequence[Example]]:
     """Tokens of the longest answer or target of the items that are measured, and those items."""
     from mixwright.measure.passes import Passes
 

@@ -29,15 +29,18 @@ def heard_by(listener: Callable[[float], None]) -> Iterator[None]:
         _listeners.remove(listener)
 
 
+def format_duration(seconds: float) -> str:
+    """`about 3 min`, for people."""
+    if seconds < 90:
+        return f"about {max(1, round(seconds))} s"
+    if seconds < 5400:
+        return f"about {round(seconds / 60)} min"
+    return f"about {seconds / 3600:.1f} h"
+
+
 def time_left(seconds: float | None) -> str:
     """`about 3 min left`, for people."""
-    if seconds is None:
-        return "time left not known yet"
-    if seconds < 90:
-        return f"about {max(1, round(seconds))} s left"
-    if seconds < 5400:
-        return f"about {round(seconds / 60)} min left"
-    return f"about {seconds / 3600:.1f} h left"
+    return "time left not known yet" if seconds is None else f"{format_duration(seconds)} left"
 
 
 @contextlib.contextmanager

@@ -1,0 +1,179 @@
+"""Answers that a model ends by itself: how long they are, and how long measuring will take, before it begins.
+
+A few items are completed greedily with ever more room, until all have ended or more would take too long. What they need and
+a quarter more is the room that all items get, on both sides of a comparison.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from mixwright.measure.room import HEADROOM, LEAST, MOST, PROMPTS, Room, longest_answer, room_for
+from mixwright.records import plain
+
+if TYPE_CHECKING:
+    from mixwright.config import MeasureConfig
+    from mixwright.corpus import Corpus
+    from mixwright.learner.learner import Learner
+    from mixwright.records import Example
+
+ITEMS = 16
+"""Items that are completed, spread over the tasks."""
+SECONDS = 20.0
+"""Longest that completing them should take for one model."""
+FIRST = 32
+"""Tokens of the first attempt; each further one has room for twice as many."""
+TIMES = 4
+"""Times the room to which a completion that reaches it is continued before it is graded."""
+
+
+@dataclass(frozen=True, slots=True)
+class FreeAnswers:
+    """What completing a few items freely showed of one model."""
+
+    lengths: tuple[int, ...]
+    """Tokens of each item's answer, its end included; of one that did not end, those that were written."""
+    ended: tuple[bool, ...]
+    """Whether it ended by itself."""
+    seconds: float
+    """Of all."""
+
+    @property
+    def needed(self) -> int | None:
+        """Tokens of the longest answer that ended; None where most did not end."""
+        own = [length for length, ended in zip(self.lengths, self.ended, strict=True) if ended]
+        return max(own) if 2 * len(own) >= len(self.lengths) and own else None
+
+    def seconds_of(self, tokens: int, times: int = TIMES) -> float:
+        """Seconds that one completion will take with this room, in the mean, when those that reach it are continued.
+
+        Args:
+            tokens: the room.
+            times: times the room to which they are continued; 1 continues none.
+        """
+        most, written = tokens * times, sum(self.lengths)
+        kept = sum(
+            min(length, most) if ended or length < tokens else most
+            for length, ended in zip(self.lengths, self.ended, strict=True)
+        )
+        return self.seconds / max(len(self.lengths), 1) * kept / max(written, 1)
+
+
+def spread_items(items: Sequence[Example], count: int = ITEMS) -> list[Example]:
+    """At most `count` items, in turn one of each task, evenly over its levels."""
+    tasks: dict[str, list[Example]] = {}
+    for item in items:
+        tasks.setdefault(item.task, []).append(item)
+    each = math.ceil(count / max(len(tasks), 1))
+    chosen = [
+        [own[len(own) * place // min(each, len(own))] for place in range(min(each, len(own)))] for own in tasks.values()
+    ]
+    return [own[place] for place in range(each) for own in chosen if place < len(own)][:count]
+
+
+def complete_freely(
+    learner: Learner, items: Sequence[Example], most: int = MOST, clock: Callable[[], float] = monotonic
+) -> FreeAnswers:
+    """Greedy answers to these items, with ever more room.
+
+    Args:
+        learner: the model.
+        items: few.
+        most: longest answer, tokens.
+        clock: seconds.
+
+    Raises:
+        InputError: as `Learner.sample`.
+    """
+    began, prompts = clock(), [item.prompt for item in items]
+    tokens: list[tuple[int, ...]] = [()] * len(items)
+    ended = [False] * len(items)
+    waiting, size = list(range(len(items))), min(FIRST, most)
+    while waiting:
+        begun = [tokens[place] for place in waiting] if any(tokens) else None
+        asked = [prompts[place] for place in waiting]
+        made = learner.sample(asked, count=1, temperature=0, max_new_tokens=size, seed=0, begun=begun)
+        for place, (best,) in zip(waiting, made, strict=True):
+            tokens[place], ended[place] = tuple(best.token_ids), best.finished
+        waiting = [place for place in waiting if not ended[place]]
+        spent, written = clock() - began, sum(map(len, tokens))
+        if size >= most or spent + spent / max(written, 1) * size * len(waiting) > SECONDS:
+            break
+        size = min(2 * size, most)
+    return FreeAnswers(tuple(map(len, tokens)), tuple(ended), clock() - began)
+
+
+def find_room(
+    learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig, say: Callable[[str], None], *, trained: bool = False
+) -> tuple[Room, int, list[FreeAnswers]]:
+    """The room for measuring these models, to how many tokens longer completions are continued, and what it rests on.
+
+    Args:
+        learners: the models that are measured; all get the same room.
+        corpus: items are picked from it as measuring does.
+        config: how many items.
+        say: told what is done.
+        trained: completions are written to prompts of all rows, not only of those that are measured.
+
+    Raises:
+        InputError: nothing to grade, or chat prompts without a chat template.
+    """
+    from mixwright.measure.passes import Passes
+
+    otherwise = room_for(learners, corpus, config, trained=trained)
+    picked = Passes(learners[0], None, config, corpus).items
+    items, rows = (
+        spread_items(picked),
+        heapq.nlargest(PROMPTS, corpus if trained else picked, key=lambda row: len(plain(row.prompt))),
+    )
+    left = [one.context - max(len(one.encode(row.prompt)) for row in rows) for one in learners if one.context]
+    limit = max(1, min(left)) if left else None
+    say(f"room for answers: {len(items):,} items are completed freely by each model, in about {SECONDS:.0f} s at most")
+    found = [complete_freely(one, items, MOST if limit is None else min(MOST, limit)) for one in learners]
+    gold = longest_answer(learners, corpus, config)[0]
+    return *room_of(found, otherwise, gold, limit), found
+
+
+def room_of(found: Sequence[FreeAnswers], otherwise: Room, gold: int, limit: int | None = None) -> tuple[Room, int]:
+    """The room that answers need, and to how many tokens those that reach it are continued (0: they are not).
+
+    Args:
+        found: of each model that is compared; all get the same room, the largest that one of them needs.
+        otherwise: where most answers of every model did not end by themselves.
+        gold: tokens of the longest gold answer.
+        limit: longest completion that the contexts leave room for; None for any.
+    """
+    needed = [one.needed for one in found if one.needed is not None]
+    if not needed:
+        written = max((max(one.lengths, default=0) for one in found), default=0)
+        tokens = max(min(otherwise.tokens, written), min(otherwise.tokens, gold + 1))
+        return Room(tokens, f"most answers do not end by themselves; {otherwise.why}"), 0
+    longest = max(needed)
+    tokens = max(LEAST, gold + 1, 8 * math.ceil(HEADROOM * longest / 8))
+    items = max(len(one.lengths) for one in found)
+    why = f"of {items:,} items that were completed freely the longest answer has {longest:,} tokens"
+    if gold + 1 > 8 * math.ceil(HEADROOM * longest / 8):
+        why += f", and the longest that is right {gold:,}"
+    if limit is not None and tokens > limit:
+        tokens, why = limit, f"the context leaves room for no more; {why}"
+    continued = TIMES * tokens if limit is None else min(TIMES * tokens, limit)
+    return Room(tokens, why), continued if continued > tokens else 0
+
+
+def price(found: Sequence[FreeAnswers], items: int, samples: int, room: int, continued: int) -> float:
+    """Seconds that measuring all these models will take.
+
+    Args:
+        found: of each model.
+        items: that are measured.
+        samples: completions of each beside the greedy one.
+        room: tokens.
+        continued: tokens to which longer completions are continued; 0 continues none.
+    """
+    times = max(1, round(continued / room)) if continued else 1
+    return sum(one.seconds_of(room, times) for one in found) * items * (1 + samples)

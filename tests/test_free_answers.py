@@ -1,0 +1,182 @@
+"""Room from answers that end by themselves, continued completions, and the price: by hand on models of known answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_call import Call, write
+from trainers_tiny import model, tokenizer
+
+from mixwright.config import MeasureConfig, RunConfig
+from mixwright.learner.learner import Completion, Learner
+from mixwright.measure import free_answers
+from mixwright.measure.free_answers import FreeAnswers, complete_freely, price, room_of, spread_items
+from mixwright.measure.passes import Passes
+from mixwright.measure.room import Room
+from mixwright.records import Example
+from mixwright.runs import read_yaml
+
+OTHERWISE = Room(40, "the longest answer of 3 items has 31 tokens")
+
+
+class Ends:
+    """A model whose answer to a prompt that is a number has so many tokens; it counts what it wrote."""
+
+    def __init__(self) -> None:
+        self.written, self.sizes = 0, []
+
+    def sample(self, prompts: Sequence[str], *, max_new_tokens: int, begun: Any = None, **_: Any) -> list[list[Completion]]:
+        made = []
+        for prompt, start in zip(prompts, begun or [()] * len(prompts), strict=True):
+            length = min(int(prompt), max_new_tokens)
+            self.written += length - len(start)
+            made.append([Completion("", tuple(range(length)), (0.0,) * length, int(prompt) <= max_new_tokens)])
+        self.sizes.append((max_new_tokens, len(prompts)))
+        return made
+
+
+def items(*lengths: int, task: str = "t") -> list[Example]:
+    return [Example(f"{task}{n}", task, str(length), answer="x") for n, length in enumerate(lengths)]
+
+
+def completed(*lengths: int, seconds_per_token: float = 0.01, most: int = 2048) -> tuple[FreeAnswers, Ends]:
+    says = Ends()
+    found = complete_freely(says, items(*lengths), most, clock=lambda: says.written * seconds_per_token)  # pyright: ignore
+    return found, says
+
+
+def test_answers_get_twice_the_room_until_all_have_ended_and_nothing_is_written_twice() -> None:
+    found, says = completed(5, 40, 70)
+    assert (found.lengths, found.ended) == ((5, 40, 70), (True, True, True))
+    assert says.sizes == [(32, 3), (64, 2), (128, 1)]
+    assert says.written == 115
+    assert found.needed == 70
+
+
+def test_completing_stops_where_more_would_take_too_long_or_there_is_no_more_room() -> None:
+    found, says = completed(5, 1000, seconds_per_token=0.2)
+    assert says.sizes == [(32, 2), (64, 1)], "37 tokens took 7.4 s, 32 more take 13.8, and 64 more would take 26.6"
+    assert (found.lengths, found.ended) == ((5, 64), (True, False))
+    found, says = completed(5, 1000, most=50)
+    assert says.sizes[-1] == (50, 1)
+    assert found.lengths == (5, 50)
+
+
+def test_room_is_what_the_models_need_and_a_quarter_more_never_under_the_gold_answers() -> None:
+    short, long = completed(5, 40)[0], completed(5, 70)[0]
+    assert room_of([short], OTHERWISE, gold=3) == (room_of([short], OTHERWISE, gold=3)[0], 4 * 56)
+    assert room_of([short], OTHERWISE, gold=3)[0].tokens == 56, "40 x 1.25 = 50, in steps of 8"
+    assert room_of([short, long], OTHERWISE, gold=3)[0].tokens == 88, "the larger of two: 70 x 1.25 = 87.5"
+    assert room_of([short], OTHERWISE, gold=90)[0].tokens == 91
+    assert room_of([completed(2, 3)[0]], OTHERWISE, gold=1)[0].tokens == 16, "never less than that"
+    room, continued = room_of([long], OTHERWISE, gold=3, limit=100)
+    assert (room.tokens, continued) == (88, 100), "continued as far as the context allows"
+    assert room_of([long], OTHERWISE, gold=3, limit=60) == (room_of([long], OTHERWISE, gold=3, limit=60)[0], 0)
+    assert room_of([long], OTHERWISE, gold=3, limit=60)[0].tokens == 60
+
+
+def test_a_model_that_never_ends_its_answers_gets_the_room_of_the_data_and_no_more() -> None:
+    endless = completed(9999, 9999, 5, seconds_per_token=1.0)[0]
+    assert endless.needed is None
+    room, continued = room_of([endless], OTHERWISE, gold=31)
+    assert (room.tokens, continued) == (32, 0)
+    assert "do not end by themselves" in room.why
+    assert room_of([endless], Room(512, "a worked solution"), gold=3)[0].tokens == 32, "as much as was written"
+    assert room_of([endless, completed(5, 40)[0]], OTHERWISE, gold=3)[0].tokens == 56, "one of two models ends them"
+
+
+def test_the_price_counts_completions_of_both_models_and_what_is_continued() -> None:
+    found = FreeAnswers((10, 30, 60), (True, True, False), 5.0)
+    assert found.seconds_of(20, 1) == pytest.approx(5 / 3 * (10 + 20 + 20) / 100)
+    assert found.seconds_of(20, 4) == pytest.approx(5 / 3 * (10 + 30 + 80) / 100), "what never ends is continued to the end"
+    assert price([found, found], items=30, samples=2, room=20, continued=0) == pytest.approx(
+        2 * 90 * found.seconds_of(20, 1)
+    )
+    assert price([found], items=30, samples=0, room=20, continued=80) == pytest.approx(30 * found.seconds_of(20, 4))
+
+
+def test_items_are_taken_in_turn_from_every_task() -> None:
+    rows = [*items(*range(50), task="a"), *items(1, 2, task="b"), *items(*range(9), task="c")]
+    found = spread_items(rows, 8)
+    assert [row.task for row in found] == ["a", "b", "c", "a", "b", "c", "a", "c"]
+    assert len({row.id for row in found}) == 8
+    assert spread_items(rows[:3]) == rows[:3]
+
+
+def learner(**settings: Any) -> Learner:
+    return Learner(model().eval(), tokenizer(), "chars", **settings)
+
+
+PROMPTS = ["1+1=", "12+3=", "7", "99+1="]
+
+
+def test_a_continued_greedy_completion_is_the_one_with_more_room() -> None:
+    one = learner()
+    how: dict[str, Any] = {"count": 1, "temperature": 0, "seed": 1}
+    whole = one.sample(PROMPTS, max_new_tokens=12, **how)
+    parts = one.sample(PROMPTS, max_new_tokens=3, longest=12, **how)
+    for (a,), (b,) in zip(whole, parts, strict=True):
+        assert (a.text, a.token_ids, a.finished) == (b.text, b.token_ids, b.finished)
+        assert b.logprobs == pytest.approx(a.logprobs, abs=1e-4)
+    assert any(len(a.token_ids) > 3 for (a,) in whole)
+
+
+@pytest.mark.parametrize("size", [None, 1, 3])
+def test_continued_samples_begin_as_they_were_and_do_not_depend_on_the_batch(size: int | None) -> None:
+    how: dict[str, Any] = {"count": 3, "temperature": 1.0, "seed": 1, "max_new_tokens": 2}
+    short, long = learner().sample(PROMPTS, **how), learner().sample(PROMPTS, longest=9, **how)
+    batched = learner(batch_size=size).sample(PROMPTS, longest=9, **how)
+    assert [[c.token_ids for c in row] for row in batched] == [[c.token_ids for c in row] for row in long]
+    for one, other in zip((c for row in short for c in row), (c for row in long for c in row), strict=True):
+        assert other.token_ids[: len(one.token_ids)] == one.token_ids
+        assert (one.finished and other == one) or (
+            len(other.token_ids) > 2 and (other.finished or len(other.token_ids) == 9)
+        )
+    ends = {c.token_ids[2:] for row in long for c in row if len(c.token_ids) > 2}
+    assert len(ends) > 3, "samples of one prompt go on with numbers of their own"
+
+
+def test_measuring_continues_what_reaches_the_room_before_it_is_graded() -> None:
+    from mixwright.corpus import Corpus
+
+    corpus = Corpus.from_examples([Example(f"{n}", "t", prompt, answer="1") for n, prompt in enumerate(PROMPTS)])
+
+    def lengths(**settings: Any) -> list[int]:
+        passes = Passes(learner(), None, MeasureConfig(items=9, samples=0, **settings), corpus)
+        return [len(item.greedy.token_ids) for item in passes.rollouts.values()]
+
+    assert lengths(max_new_tokens=2, continued_tokens=9) == lengths(max_new_tokens=9)
+    assert max(lengths(max_new_tokens=2)) == 2
+
+
+def test_a_comparison_says_room_and_price_first_and_takes_over_an_earlier_room(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seed, name in enumerate(("before", "after")):
+        model(seed).save_pretrained(name)
+        tokenizer().save_pretrained(name)
+    rows = write("a.jsonl", [{"task": "t", "prompt": f"{n}+1=", "answer": f"{n + 1}"} for n in range(12)])
+    found = FreeAnswers((5, 20), (True, True), 6.0)
+    monkeypatch.setattr(free_answers, "complete_freely", lambda *_, **__: found)
+    asked = ("--corpus", rows, "--samples", "1", "--items", "12")
+    code, _, err = call("verdict", "before", "after", *asked, "--grader", "exact", "--folder", "one")
+    assert code == 0, err
+    assert err.index("price: 12 items x 2 completions x 2 models") < err.index("measure before")
+    kept = read_yaml(Path("one/run.yaml"), RunConfig).measure
+    assert (kept.max_new_tokens, kept.continued_tokens) == (32, 59), "a context of 64, prompts of 5 characters"
+    monkeypatch.setattr(free_answers, "complete_freely", lambda *_, **__: FreeAnswers((50,), (True,), 6.0))
+    call("measure", "before", *asked, "--grader", "exact", "--folder", "alone")
+    kept = read_yaml(Path("alone/run.yaml"), RunConfig).measure
+    code, _, err = call("verdict", "before", "after", *asked, "--grader", "exact", "--measured", "alone", "--folder", "two")
+    assert code == 0, err
+    again = read_yaml(Path("two/run.yaml"), RunConfig).measure
+    assert (again.max_new_tokens, again.continued_tokens) == (kept.max_new_tokens, kept.continued_tokens)
+    assert "as in the measuring that is taken over" in err
+    code, _, err = call(
+        "verdict", "before", "after", *asked, "--grader", "exact", "--max-new-tokens", "4", "--folder", "three"
+    )
+    assert "price" not in err
+    assert read_yaml(Path("three/run.yaml"), RunConfig).measure.continued_tokens == 0
