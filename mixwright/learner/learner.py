@@ -178,7 +178,7 @@ class Learner:
             seed: any integer.
             begun: tokens per prompt that its completions begin with; they count as if drawn, and are fewer than the longest.
             longest: completions that reach `max_new_tokens` are continued up to so many; None continues none.
-            progress: called after each batch with the share of prompts that is done, 0..1.
+            progress: called while each batch is written, and after it, with the share that is done, 0..1.
 
         Raises:
             InputError: prompts longer than the model's context, or chat prompts without a chat template.
@@ -197,7 +197,8 @@ class Learner:
                     drawn = (
                         None if noise is None else noise.view(len(batch), rows, -1)[:, first : first + part].flatten(0, 1)
                     )
-                    texts = continue_begun(self, [whole[i] for i in batch], part, temperature, max_new_tokens, drawn)
+                    heard = _part_of(progress, done / len(prompts), len(batch) / len(prompts), first / rows, part / rows)
+                    texts = continue_begun(self, [whole[i] for i in batch], part, temperature, max_new_tokens, drawn, heard)
                     for place, i in enumerate(batch):
                         found[i] += [self._completion(row) for row in texts[place * part : (place + 1) * part]]
                 done += len(batch)
@@ -350,6 +351,15 @@ def choose(
     return tokens, table.gather(1, tokens[:, None])[:, 0]
 
 
+def _part_of(
+    progress: Callable[[float], None] | None, begun: float, share: float, first: float, part: float
+) -> Callable[[float], None] | None:
+    """Progress of one part of a batch as progress of the whole: `share` of it begins at `begun`, of which `part` at `first`."""
+    if progress is None:
+        return None
+    return lambda done: progress(begun + share * (first + part * done))
+
+
 def continue_begun(
     learner: Learner,
     prompts: Sequence[tuple[Sequence[int], Sequence[int]]],
@@ -357,18 +367,19 @@ def continue_begun(
     temperature: float,
     max_new_tokens: int,
     noise: Float[Tensor, "rows length"] | None,
+    progress: Callable[[float], None] | None = None,
 ) -> list[Continuation]:
     """As `continue_prompts`, of (prompt, tokens that completions begin with): each draws by its place in the completion."""
     starts = [list(tokens) for _, tokens in prompts for _ in range(count)]
     sizes = [len(tokens) for tokens in starts]
     if not any(sizes):
-        return continue_prompts(learner, [ids for ids, _ in prompts], count, temperature, max_new_tokens, noise)
+        return continue_prompts(learner, [ids for ids, _ in prompts], count, temperature, max_new_tokens, noise, progress)
     if max(sizes) >= max_new_tokens:
         raise ValueError("a completion is begun with as many tokens as it may have")
     if noise is not None:
         noise = torch.stack([row.roll(-size) for row, size in zip(noise, sizes, strict=True)])
     whole = [[*ids, *tokens] for ids, tokens in prompts]
-    rows = continue_prompts(learner, whole, count, temperature, max_new_tokens - min(sizes), noise)
+    rows = continue_prompts(learner, whole, count, temperature, max_new_tokens - min(sizes), noise, progress)
     found = []
     for start, row in zip(starts, rows, strict=True):
         room = max_new_tokens - len(start)
@@ -384,8 +395,12 @@ def continue_prompts(
     temperature: float,
     max_new_tokens: int,
     noise: Float[Tensor, "rows length"] | None,
+    progress: Callable[[float], None] | None = None,
 ) -> list[Continuation]:
-    """`count` rows per prompt, prompt by prompt; stops when all rows have ended. Call it without gradients, in eval mode."""
+    """`count` rows per prompt, prompt by prompt; stops when all rows have ended. Call it without gradients, in eval mode.
+
+    `progress` is called at every token with the share of the longest that is written, 0..1.
+    """
     device = learner.device
     ids, mask = (part.to(device) for part in left_padded(prompts, learner.tokenizer.pad_token_id or 0))
     ends = torch.tensor(sorted(learner.end_ids), device=device)
@@ -405,6 +420,8 @@ def continue_prompts(
         tokens.append(token)
         logprobs.append(logprob)
         done = done | torch.isin(token, ends)
+        if progress:
+            progress((step + 1) / max_new_tokens)
         if step == max_new_tokens - 1 or bool(done.all()):
             break
         mask = torch.cat([mask, mask.new_ones(len(mask), 1)], 1)
