@@ -354,7 +354,7 @@ def choose(
 def _part_of(
     progress: Callable[[float], None] | None, begun: float, share: float, first: float, part: float
 ) -> Callable[[float], None] | None:
-    """Progress of one part of a batch as progress of the whole: `share` of it begins at `begun`, of which `part` at `first`."""
+    """Progress of a part of a batch as that of the whole: the batch is `share` of it from `begun` on, `part` of that the part."""
     if progress is None:
         return None
     return lambda done: progress(begun + share * (first + part * done))
