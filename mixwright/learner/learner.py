@@ -354,7 +354,7 @@ def choose(
 def _part_of(
     progress: Callable[[float], None] | None, begun: float, share: float, first: float, part: float
 ) -> Callable[[float], None] | None:
-    """Progress of a part of a batch as that of the whole: the batch is `share` of it from `begun` on, `part` of that the part."""
+    """Progress of a part of a batch as that of the whole, of which the batch is `share`, from `begun` on."""
     if progress is None:
         return None
     return lambda done: progress(begun + share * (first + part * done))
