@@ -17,6 +17,7 @@ from test_beside import checkpoint
 from test_verdict_gate import Cells, churned, fallen
 
 from mixwright.cli.looks import planned
+from mixwright.errors import InputError
 from mixwright.estimates.crossed import estimate_of
 from mixwright.estimates.looks import LOOKS, Look, obrien_fleming
 from mixwright.learner.learner import Completion, Learner
@@ -129,6 +130,26 @@ def test_looks_are_quarters_over_the_cells_and_small_cells_give_what_they_have()
 def test_looks_are_quarters_of_what_the_file_has() -> None:
     cells = [Cell("a", 1.0, 60, 0.5), Cell("b", 1.0, 20, 0.5)]
     assert [size for size, _ in planned(cells, 10_000)] == [15, 30, 45, 60]
+
+
+@pytest.mark.parametrize(("count", "most", "last"), [(1, 8, 8), (3, 25, 24), (3, 26, 24), (7, 400, 399), (2, 10**6, 200)])
+def test_no_look_takes_more_items_than_were_allowed(count: int, most: int, last: int) -> None:
+    found = planned([Cell(str(place), None, 100, 1) for place in range(count)], most)
+    assert [look.most for _, look in found] == [last] * 4
+    assert found[-1][1].items == last
+    assert [size for size, _ in found] == sorted({size for size, _ in found}), "each look sees more than the one before"
+
+
+def test_so_few_items_that_no_cell_could_be_judged_are_refused(call: Call) -> None:
+    cells = [Cell(str(place), None, 100, 1) for place in range(3)]
+    with pytest.raises(InputError, match=r"--max-items of 24 or more: 8 items of each of 3 cells, got 23\."):
+        planned(cells, 23)
+    tiny = [Cell("a", None, 5, 1), Cell("b", None, 3, 1)]  # no number would be enough here, and the file has no more
+    assert planned(tiny, 10)[-1][1].items == 8
+    rows = sums(20) + [{"task": "other", "prompt": f"{n}?", "answer": "y"} for n in range(20)]
+    asked = ("--corpus", write("a.jsonl", rows), "--gate", "--until-decided", "--max-items", "7")
+    code, _, err = call("verdict", checkpoint("before"), checkpoint("after"), *asked)
+    assert (code, "--max-items of 16 or more" in err, Path("runs").exists()) == (1, True, False), err
 
 
 @pytest.mark.parametrize(
