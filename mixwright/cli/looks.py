@@ -14,7 +14,7 @@ from mixwright.estimates.looks import LOOKS, Look
 from mixwright.estimates.outcome import item_scores
 from mixwright.verdict.claims import unjudged
 from mixwright.verdict.gate import between
-from mixwright.verdict.gate_asked import GateAsked
+from mixwright.verdict.gate_asked import LOOKED, GateAsked
 from mixwright.verdict.gate_words import lines
 from mixwright.verdict.text import count
 
@@ -91,7 +91,7 @@ def measured_in_looks(
         kept = tuple(KeepingLearner(learner, path) for learner, path in zip(ready.learners, paths, strict=True))
         for size, look in plan:
             now = replace(ready.config, measure=replace(ready.config.measure, items=size))
-            noted = {**ready.noted, "items": size, "looks": look.told}
+            noted = {**ready.noted, "items": size, LOOKED: look.told}
             ready = replace(ready, config=now, learners=kept, noted=noted)
             found = {
                 "before": measured(f"measure before, {look.told}", kept[0], ready),
