@@ -12,7 +12,7 @@ from mixwright.config import ADAPTER_FILES
 from mixwright.corpus.trainable import NEEDED, check_training, has_pairs
 from mixwright.errors import InputError, missing_extra, unknown_name
 from mixwright.estimates.readings import GRADED, Outcome, outcome_of
-from mixwright.learner.sources import is_gguf
+from mixwright.learner.sources import SMOLLM2, is_gguf
 from mixwright.learner.warmup_rows import warmup_rows, warmup_shares
 from mixwright.mine.own_answers import check_rehearsal
 from mixwright.plan.overrides import check_asked
@@ -164,6 +164,9 @@ def check_model(model: ModelConfig) -> None:
         raise InputError("a checkpoint folder, a hub name, or tiny:", repr(model.path), "Correct model.path.")
     if model.path.startswith((".", "/", "~")) and not folder.is_dir() and not gguf:
         raise InputError("the folder of a model", f"{model.path!r}, which does not exist", "Correct model.path.")
+    if model.path != "tiny:" and model.path.count("/") != 1 and not folder.is_dir() and not gguf:  # the hub is not asked
+        expected = f"the folder of a model, a GGUF file, {SMOLLM2}, or OWNER/NAME at the hub"
+        raise InputError(expected, f"{model.path!r}, which is none of them", "Correct the name of the model.")
     if folder.is_dir() and not gguf and not any((folder / name).is_file() for name in ("config.json", *ADAPTER_FILES)):
         raise InputError("the folder of a model", f"{model.path!r} without config.json", "Correct model.path.")
     if model.adapter is not None and not model.adapter.strip():

@@ -16,9 +16,14 @@ from mixwright.measure.written import same_answers
 from mixwright.records import Example, Measurement
 from mixwright.runs import RunFolder, write_json, write_measurements
 from mixwright.verdict.basis import gate_answer, recommended
+from mixwright.verdict.blocks import Headline, Paragraph
+from mixwright.verdict.claims import judge
 from mixwright.verdict.gate_asked import GateAsked, write_asked
-from mixwright.verdict.gate_ungraded import FAR, far_former, format_unlikely, gate_of
+from mixwright.verdict.gate_ungraded import gate_of
 from mixwright.verdict.gate_words import lines
+from mixwright.verdict.loss_damage import FAR, far_former, format_unlikely
+from mixwright.verdict.sections.damaged import Damaged
+from mixwright.verdict.sections.headline import HeadlineSection
 
 ITEMS = 20
 
@@ -46,13 +51,19 @@ def compared(path: Path, after: Mapping[str, float], former: Mapping[str, float]
 
 
 def answer(run: RunFolder, *protect: str) -> tuple[str, int]:
-    """First sentence, and exit code, which may not contradict it."""
+    """First sentence, and exit code and cards, which may not contradict it."""
     write_asked(run, GateAsked(protect))
     found, result = recommended(run)[0], gate_answer(run)
     assert found is not None
     assert result is not None
     assert found.sentence.startswith("Do not ship" if result.code() == 3 else "Cannot tell"), found.sentence
     assert result.code("warn") == result.code(), "what was not judged is no pass by --cannot-tell warn"
+    cards = {claim.task for claim in judge(run) if claim.kind == "damaged"}
+    assert cards == {cell.task for cell in (*result.cells, *result.others) if cell.lost}
+    assert result.code() == 3 or all(f"Not named, and damaged: task {card}" in found.sentence for card in cards)
+    told = " ".join(block.text for block in HeadlineSection().blocks(run) if isinstance(block, Headline | Paragraph))
+    assert "mastered" not in told, "nothing is graded"
+    assert ("Shown to be damaged" in told) == bool(cards)
     return found.sentence, result.code()
 
 
@@ -63,6 +74,7 @@ CASES = {
     "a large rise": ({"a": 2.0, "b": 3.2}, {"a": 0.0, "b": 0.0}, (), 3),
     "a large rise of another task": ({"a": 2.0, "b": 3.2}, {"a": 0.0, "b": 0.0}, ("a",), 4),
     "former answers gone": ({"a": 2.0, "b": 2.1}, {"a": 0.0, "b": -1.3}, ("b",), 3),
+    "former answers gone, of a task that was not named": ({"a": 2.0, "b": 2.1}, {"a": 0.0, "b": -1.3}, ("a",), 4),
     "former answers of a task that was learnt": ({"a": 2.0, "b": 0.2}, {"a": 0.0, "b": -5.0}, (), 4),
     "former answers nearly gone": ({"a": 2.0, "b": 2.0}, {"a": 0.0, "b": -1.05}, (), 4),
 }
@@ -95,6 +107,20 @@ def test_the_form_of_another_task_comes_first(tmp_path: Path) -> None:
     assert code == 3
     assert "answers of city now look like answers of ticket" in sentence_
     assert tool(1) not in sentence_
+
+
+def test_a_page_against_the_checkpoint_does_not_say_that_nothing_is_damaged(tmp_path: Path) -> None:
+    run = compared(tmp_path / "run", {"ticket": 0.1, "city": 2.3})
+    calm = compared(tmp_path / "calm", {"ticket": 2.0, "city": 2.3})
+    made: Sequence[Mapping[str, object]] = rows("ticket", sentence, ticket, ticket) + rows("city", sentence, ticket)
+    write_completion_rows(run.path / "completions.parquet", made)
+    assert answer(run, "city")[1] == 3
+    assert answer(calm, "city")[1] == 4
+    first, other = (next(b.text for b in Damaged().blocks(one) if isinstance(b, Paragraph)) for one in (run, calm))
+    assert ("Nothing is" in first, "Nothing is" in other) == (False, True)
+    without = compared(tmp_path / "unasked", {"city": 2.3})  # nobody asked the gate: a rise that is shown is damage, and bad
+    assert [claim.kind for claim in judge(without)] == ["damaged"]
+    assert recommended(without)[0].sentence.startswith("Do not ship")  # pyright: ignore[reportOptionalMemberAccess]
 
 
 def test_far_is_shown_by_the_interval_and_told_by_the_mean(tmp_path: Path) -> None:

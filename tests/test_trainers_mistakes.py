@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -125,7 +127,35 @@ def test_options_of_the_engine_that_make_no_sense(tmp_path: Path, options: dict[
 )
 def test_settings_of_the_wrong_type(tmp_path: Path, settings: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError, match=told):
-        make(SteeredGRPOTrainer, tmp_path, steering=Steering(**settings))
+        Steering(**settings)
+    calm = Steering()
+    for name, value in settings.items():
+        setattr(calm, name, value)  # what was changed after it was made is looked at again
+    with pytest.raises(InputError, match=told):
+        make(SteeredGRPOTrainer, tmp_path, steering=calm)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"anchor": 0.25}, "the name of a setting of Steering.*got 'anchor'. Some of them: "),
+        ({"canary_evry": 2}, "got 'canary_evry'. Nearest: canary_every"),
+        ({"options": {"engine": {"anchor": 0.25}}}, r"field \(anchor\)"),
+        ({"options": {"engine": {"survivors": 0.2}}}, r"field \(survivors\)"),
+        ({"options": {"selectors.difficulty": {"predct": True}}}, "predct"),
+        ({"options": {"selectors.target": {}}}, "It was removed: "),
+        ({"options": {"difficulty": {"predict": True}}}, "the name of a lever in steering.options.*got 'difficulty'"),
+    ],
+)
+def test_a_setting_or_option_that_there_is_not_is_refused_when_it_is_written(settings: dict[str, Any], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        Steering(**settings)
+
+
+def test_settings_that_there_are_survive_a_copy_and_a_pickle() -> None:
+    options = {"selectors.difficulty": {"predict": True}, "engine": {"rehearsal_share": 0.25}, "monitors.canary": {}}
+    made = Steering(UNIFORM, canary_every=2, reward_range=(-1, 1), options=options)
+    assert copy.deepcopy(made) == pickle.loads(pickle.dumps(made)) == replace(made) == made
 
 
 @pytest.mark.parametrize("broken", [{"step": 2}, {"step": 2, "random": 3}, {"step": 2, "inventory": []}])

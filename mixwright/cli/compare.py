@@ -23,7 +23,7 @@ from mixwright.cli.gold_answers import GOLD, has_gold
 from mixwright.cli.looks import check_looks, measured_in_looks, planned
 from mixwright.cli.options import Measuring
 from mixwright.config import MeasureConfig
-from mixwright.errors import InputError, unknown_name
+from mixwright.errors import InputError, some, unknown_name
 from mixwright.estimates.readings import GRADED, READINGS, Decoding, outcome_of
 from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.measure.returned import Returned, returned_file
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from mixwright.estimates.looks import Look
     from mixwright.measure.stage import MeasureResult
     from mixwright.records import Cell, Observation
+    from mixwright.verdict.gate_asked import GateAsked
 
 OF_COMPLETIONS = ("--samples", "--temperature", "--greedy/--sampled", "--max-new-tokens")
 """Options that mean nothing where none are written."""
@@ -93,7 +94,8 @@ def compare(
     tell(notes, say)
     found = answered(ready, found, asked, say) if gating.wanted and not ready.graded else found
     again, former = asked_again(ready, found, say), former_read(ready, found, say)
-    write_comparison(folder, ready, after, found, [*ready.notes, *notes], earlier, again, former)
+    question = None if look is None else replace(gating.question, look=look)
+    write_comparison(folder, ready, after, found, [*ready.notes, *notes], earlier, again, former, question)
     return look
 
 
@@ -121,7 +123,9 @@ def _measuring(rows: Graded, items: int, decoding: Decoding) -> MeasureConfig:
 def _looks(rows: Graded, gating: Gating, wanted: int) -> list[tuple[int, Look]]:
     """The looks that are planned over the corpus's cells. Raises InputError where nothing can be graded."""
     if rows.probe is not None:
-        raise InputError("answers that can be graded, beside --until-decided", "none", "Leave --until-decided out.")
+        got = f"none of {some(rows.lacking)}" if rows.lacking else "none"
+        remedy = "Name graders (--grader TASK=NAME), protect other tasks, or leave --until-decided out."
+        raise InputError("answers that can be graded, beside --until-decided", got, remedy)
     cells = cells_measured(rows.corpus)
     return planned(cells, gating.most or wanted * len(cells))
 
@@ -191,16 +195,19 @@ def write_comparison(
     earlier: Earlier | None = None,
     again: Returned | None = None,
     former: Sequence[FormerAnswers] = (),
+    question: GateAsked | None = None,
 ) -> None:
     """Write settings, manifest, both tables, the completions and the notes; nothing of an earlier comparison stays.
 
-    What is noted is how the checkpoints were measured. How they were trained is not known here.
+    What is noted is how the checkpoints were measured. How they were trained is not known here. With looks, `question` is
+    what the gate was asked at the one that ended them: nobody may find the tables without it.
     """
     from mixwright.manifest import write_manifest, write_settings
     from mixwright.measure.bases import write_completions
     from mixwright.measure.notes import write_notes
     from mixwright.verdict.answer_forms import write_known_forms
     from mixwright.verdict.basis import MOST_ROWS, PACE
+    from mixwright.verdict.gate_asked import write_asked
 
     config, end = ready.config, ready.learners[1].name
     with folder.lock():
@@ -213,6 +220,8 @@ def write_comparison(
         speed = {PACE: float(f"{2 * found['after'].pace:.2g}")} if found["after"].pace else {}
         settings = about | dict(ready.noted) | counted | speed | cut
         write_manifest(config, folder, ready.corpus, settings=settings, seeds={"measuring": config.seed})
+        if question is not None:
+            write_asked(folder, question)
         for name, result in found.items():
             write_measurements(folder.measurements(name), result.measurements)
         if completed:

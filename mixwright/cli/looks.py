@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 from mixwright.cli.direct import Ready, Say, measured
 from mixwright.cli.options import Measuring
 from mixwright.errors import InputError, one_line, some
+from mixwright.estimates.cell_states import FEWEST_ITEMS
 from mixwright.estimates.looks import LOOKS, Look
 from mixwright.estimates.outcome import item_scores
 from mixwright.verdict.claims import unjudged
 from mixwright.verdict.gate import between
-from mixwright.verdict.gate_asked import GateAsked
+from mixwright.verdict.gate_asked import LOOKED, GateAsked
 from mixwright.verdict.gate_words import lines
+from mixwright.verdict.text import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,8 +48,21 @@ def check_looks(asked: Measuring, decoding: str, *, taken_over: bool) -> Measuri
 
 
 def planned(cells: Sequence[Cell], most: int) -> list[tuple[int, Look]]:
-    """Items per cell and the look, of each look; cells count alike as far as they have rows."""
-    top = min(most / len(cells), max(cell.count for cell in cells))  # a file may have fewer
+    """Items per cell and the look, of each look; cells count alike as far as they have rows.
+
+    Args:
+        cells: that are measured.
+        most: items over all cells that the last look must not exceed.
+
+    Raises:
+        InputError: so few that no cell would be judged, although the file has more.
+    """
+    rows = max(cell.count for cell in cells)
+    top = min(most // len(cells), rows)  # a file may have fewer
+    least = min(FEWEST_ITEMS, rows)
+    if top < least:
+        expected = f"--max-items of {least * len(cells):,} or more: {least} items of each of {count(len(cells), 'cell')}"
+        raise InputError(expected, f"{most:,}", "Cells of fewer items are never judged. Allow more, or leave tasks out.")
     sizes = [math.ceil(top * number / LOOKS) for number in range(1, LOOKS + 1)]
     counts = [sum(min(cell.count, size) for cell in cells) for size in sizes]
     return [(size, Look(number, counts[number - 1], counts[-1])) for number, size in enumerate(sizes, start=1)]
@@ -76,7 +91,7 @@ def measured_in_looks(
         kept = tuple(KeepingLearner(learner, path) for learner, path in zip(ready.learners, paths, strict=True))
         for size, look in plan:
             now = replace(ready.config, measure=replace(ready.config.measure, items=size))
-            noted = {**ready.noted, "items": size, "looks": look.told}
+            noted = {**ready.noted, "items": size, LOOKED: look.told}
             ready = replace(ready, config=now, learners=kept, noted=noted)
             found = {
                 "before": measured(f"measure before, {look.told}", kept[0], ready),

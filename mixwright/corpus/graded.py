@@ -34,6 +34,8 @@ class Graded:
     """Probe that measures the rows where nothing of them can be graded; None where answers are graded."""
     whole: Corpus | None = None
     """All rows, those of tasks that cannot be graded among them; None where `corpus` has them all."""
+    lacking: tuple[str, ...] = ()
+    """Tasks that must not be left out and cannot be graded, because of which no task is."""
 
 
 def read_graded(
@@ -63,7 +65,8 @@ def read_graded(
     lacking = [task for task in needed if task in plain.tasks and task not in left]
     probe = _probe(plain) if ungraded and (lacking or not left) else None
     if probe is not None:
-        return Graded(plain, config, tuple(f"corpus: {note}" for note in plain.notes), probe)
+        notes = [f"corpus: {note}" for note in plain.notes]
+        return Graded(plain, config, tuple(notes), probe, lacking=tuple(dict.fromkeys(lacking)))
     if not left:
         remedy = "Name the answers' column (--column answer=COLUMN) and how they are judged (--grader NAME); what has no "
         remedy += "answers is compared by `mixwright verdict`, and trained on by `mixwright run`."

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
@@ -22,6 +23,8 @@ LOOKS = 4
 """Looks that are planned: at a quarter, a half, three quarters and all of the items."""
 ALPHA = 0.05
 """Two-sided error over all looks."""
+TOLD = re.compile(r"look (\d{1,2}) of (\d{1,2}), ([\d,]{1,20}) of ([\d,]{1,20}) items")
+"""How a look is written down for people."""
 NODES = 80
 """Points of the Gauss-Legendre rule; with 40 the constants change in the tenth digit."""
 
@@ -88,3 +91,12 @@ class Look:
     def told(self) -> str:
         """`look 2 of 4, 240 of 480 items`."""
         return f"look {self.number} of {self.of}, {self.items:,} of {self.most:,} items"
+
+
+def read_look(told: str) -> Look | None:
+    """The look that was written down as `Look.told`; None where this is none."""
+    found = TOLD.fullmatch(told)
+    if found is None:
+        return None
+    number, of, items, most = (int(part.replace(",", "") or 0) for part in found.groups())
+    return Look(number, items, most, of) if 1 <= number <= of and items <= most else None

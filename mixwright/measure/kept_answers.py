@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from mixwright.errors import system_error
 from mixwright.learner.learner import Completion, Learner
 
 if TYPE_CHECKING:
@@ -76,9 +79,19 @@ class KeepingLearner(Learner):
     def _keep(self, rows: Iterable[dict[str, Any]]) -> None:
         made = list(rows)
         self._known |= {row["key"]: row for row in made}
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._path.open("a", encoding="utf-8") as file:
-            file.writelines(json.dumps(row) + "\n" for row in made)
+        text = "".join(json.dumps(row) + "\n" for row in made)
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            stood = self._path.stat().st_size if self._path.is_file() else 0
+            try:
+                with self._path.open("a", encoding="utf-8") as file:
+                    file.write(text)
+            except OSError:  # the part that was written is taken back: what stood there stays, to the byte
+                with contextlib.suppress(OSError):
+                    os.truncate(self._path, stood)
+                raise
+        except OSError as error:
+            raise system_error(error, self._path) from error
 
 
 def _completion(row: Mapping[str, Any]) -> Completion:

@@ -9,13 +9,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
 
 from mixwright import catalog
 from mixwright.contracts import Selector
 from mixwright.errors import InputError, unknown_name
+from mixwright.plan.overrides import KINDS as LEVERS
+from mixwright.plan.validate import check_options
 from mixwright.records import Cell, Plan, Stage
 from mixwright.runs import read_plan
 from mixwright.steer.pool import Pool
@@ -87,6 +89,17 @@ class Steering:
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Keyword arguments of levers by `kind.name`, over the plan's: `{"selectors.difficulty": {"predict": True}}`."""
 
+    def __new__(cls, *_: Any, **given: Any) -> Self:
+        """Raises InputError for a setting that does not exist, which would otherwise be a TypeError without a remedy."""
+        for name in given:
+            if name not in KINDS:
+                raise unknown_name("setting of Steering(...)", name, KINDS)
+        return super().__new__(cls)
+
+    def __post_init__(self) -> None:
+        """Raises InputError for a value that cannot be used, or for an option that its lever does not take."""
+        check_settings({each.name: getattr(self, each.name) for each in fields(self)})
+
 
 def read_steering(steering: Steering | Mapping[str, Any] | str | Path | bool | None) -> Steering | None:
     """A `Steering` with its plan read, or None when nothing is steered.
@@ -145,11 +158,14 @@ def check_settings(settings: Mapping[str, Any]) -> None:
 
 
 def _check_options(value: Any) -> None:
-    """Raises InputError unless each lever's keyword arguments are a mapping."""
+    """Raises InputError unless each lever exists and takes the keyword arguments that are asked for."""
     for lever, given in value.items():
+        if lever != "engine" and str(lever).partition(".")[0] not in LEVERS:
+            raise unknown_name("lever in steering.options", str(lever), ["engine", *(f"{kind}.NAME" for kind in LEVERS)])
         if not isinstance(given, Mapping):
             expected = f"steering.options: a mapping of keyword arguments under {lever}"
             raise InputError(expected, repr(given)[:80], "Write it as {'kind.name': {'argument': value}}.")
+        check_options(str(lever), given)
 
 
 def _check_range(value: Any) -> None:

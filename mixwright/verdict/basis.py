@@ -25,8 +25,9 @@ from mixwright.verdict.evidence import Sides, arms, comparisons, decoding_of, he
 from mixwright.verdict.gate import GateResult, check_mastered
 from mixwright.verdict.gate import Outcome as GateOutcome
 from mixwright.verdict.gate_asked import asked_of
-from mixwright.verdict.gate_ungraded import far_former, format_unlikely, gate_of
+from mixwright.verdict.gate_ungraded import gate_of
 from mixwright.verdict.gate_words import format_damage
+from mixwright.verdict.loss_damage import far_former, format_unlikely
 from mixwright.verdict.pair_advice import PairSeen
 from mixwright.verdict.recommendation import EQUAL, UNIFORM, Contrast, Recommendation, TrialSeen, recommend
 from mixwright.verdict.spared import changes_of
@@ -166,11 +167,14 @@ def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
     gate = gate_of(run, asked) if asked is not None else None
     if decoding in ("greedy", "sampled") and asked is None:
         gate = check_mastered(*sides, decoding=decoding)
-    named, damaged = gate is not None and gate.named, _damaged(every_claim(run))
-    damaged = () if gate is not None and gate.read else damaged  # of a loss the gate says how large a rise is damage
+    claims, named = every_claim(run), gate is not None and gate.named
+    damaged = _damaged(claims)
     tasks = {cell.task for cell in gate.cells} if gate is not None and named else None
     own = {(cell.task, cell.level, cell.whole) for cell in (*gate.cells, *gate.whole)} if gate and named else set()
     others = tuple(claim for claim in damaged if named and (claim.task, claim.level, claim.whole) not in own)
+    if gate is not None and gate.read:  # of a loss the gate says how large a rise is damage
+        beside, damaged = {(cell.task, cell.level) for cell in gate.others}, ()
+        others = tuple(claim for claim in claims if (claim.task, claim.level) in beside and not claim.whole)
     cells = Counter(item[:2] for item in moved.items)
     size, aim, more = _seen_with(moved.success.detectable(), moved, len(cells))
     needed = (gate.needed if gate else None) or more

@@ -9,8 +9,8 @@ sign holds after Holm's correction over all claims of the arm.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,10 +21,13 @@ from mixwright.estimates.intervals import holm
 from mixwright.estimates.judgement import ALPHA, FEWEST_SEEDS, change_words, format_word
 from mixwright.estimates.outcome import CHANCE, Change, Item, ItemScores, change
 from mixwright.estimates.readings import GRADED, READINGS, Outcome, as_measured
+from mixwright.measure.former import FormerAnswers
 from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
 from mixwright.runs import RunFolder, read_list
 from mixwright.verdict.chance_levels import chance_level
 from mixwright.verdict.evidence import Sides, comparisons, decoding_of, headline_arm
+from mixwright.verdict.gate_asked import asked_of
+from mixwright.verdict.loss_damage import FAR, former_of, is_lost, rose_far
 from mixwright.verdict.text import count, percent, points
 from mixwright.verdict.text import level as level_told
 
@@ -163,7 +166,24 @@ def judge(run: RunFolder) -> list[Claim]:
         InputError: a table of measurements is broken, or of an earlier version.
     """
     decoding = decoding_of(run)
-    return [claim for arm, sides in comparisons(run).items() for claim in claims_between(sides, decoding, arm)]
+    found = [claim for arm, sides in comparisons(run).items() for claim in claims_between(sides, decoding, arm)]
+    gated = decoding == "loss" and not headline_arm(run) and asked_of(run) is not None
+    return _as_gated(found, former_of(run)) if gated else found
+
+
+def _as_gated(claims: Sequence[Claim], former: Mapping[str, FormerAnswers]) -> list[Claim]:
+    """The claims of a gated comparison without graded answers: *damaged* is what the gate calls so, and nothing else."""
+    found = []
+    for claim in claims:
+        rose = claim.difference if claim.adjusted_p is not None else None
+        lost = claim.items > 0 and is_lost(rose, former.get(claim.task), learnt=claim.kind == "learnt")
+        kind, why = claim.kind, ""
+        if lost and not rose_far(rose):
+            kind, why = "damaged", "its former answers became far less likely"
+        elif claim.kind == "damaged" and not lost:
+            kind, why = "cannot tell", f"the loss rose, but not by the {FAR:g} nats per token from which it is damage"
+        found.append(replace(claim, kind=kind, evidence=f"{claim.evidence}; {why}" if why else claim.evidence))
+    return found
 
 
 def claims_between(sides: Sides, decoding: Outcome, arm: str = "") -> list[Claim]:

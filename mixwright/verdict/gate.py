@@ -63,7 +63,8 @@ class CellLoss:
     level: float | None
     """Level; None for a task without levels."""
     change: Estimate | None
-    """Of success, after minus before; None where fewer than `FEWEST_ITEMS` items were measured on both sides."""
+    """Of success, after minus before; None where fewer than `FEWEST_ITEMS` items were measured on both sides. At a planned
+    look its interval, and that of `dependence`, is the look's."""
     adjusted_p: float = 1.0
     """Of success, after the page's correction."""
     dependence: Estimate | None = None
@@ -175,7 +176,8 @@ def check(
             nothing that its boundary would not, and a cell whose items will be enough has to exclude its loss already.
     """
     wanted = None if items is None else set(items)
-    cells, whole, others = _places(compared((before, after), decoding), protected)
+    places = _places(compared((before, after), decoding), protected)
+    cells, whole, others = (tuple(_at_look((before, after), one, decoding, look) for one in part) for part in places)
     sizes = tuple(sorted(cell.change.items for cell in cells if cell.change is not None))
     asked = MARGIN if margin is None else margin
     least = _least(sizes, asked, look) if sizes and margin is None and not each else None
@@ -212,6 +214,21 @@ def _cell(task: str, level: float | None, part: Compared | None) -> CellLoss:
     if part is None or part.adjusted_p is None:
         return CellLoss(task, level, None)
     return CellLoss(task, level, part.change.success, part.adjusted_p, part.dependence, part.word, part.whole)
+
+
+def _at_look(sides: tuple[Side, Side], cell: CellLoss, decoding: Decoding, look: Look | None) -> CellLoss:
+    """The cell with intervals that hold at the look, no wider than a share can change."""
+    if look is None or cell.change is None:
+        return cell
+    place = (cell.task, cell.level)
+    found = change(
+        *sides, decoding=decoding, only=lambda item: item[0] == place[0] if cell.whole else item[:2] == place, added=look.z()
+    )
+    if found is None:
+        return cell
+    own, depends = (look.widened(part) for part in (found.success, found.dependence))
+    own = replace(own, low=max(own.low, -1.0), high=min(own.high, 1.0))
+    return replace(cell, change=own, dependence=depends if math.isfinite(depends.value) else None)
 
 
 def _judged(bare: GateResult, whole: Change, *, damaged: bool) -> GateResult:
@@ -256,7 +273,7 @@ def _excludes(
     if limit is None or cell.change is None or cell.change.items < least:
         return True
     if limit != CELL_LOSS:
-        return (cell.change if look is None else look.widened(cell.change)).low > -limit
+        return cell.change.low > -limit
     place, alpha = (cell.task, cell.level), 1 - ONE_SIDED
     added, confidence = (Z_CELL, ONE_SIDED) if look is None else (look.z(alpha), look.confidence(alpha))
     found = change(*sides, decoding=decoding, only=lambda item: item[:2] == place, added=added)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mixwright.estimates.looks import Look
+from mixwright.errors import InputError
+from mixwright.estimates.looks import Look, read_look
+from mixwright.records import RunManifest
 from mixwright.runs import RunFolder, read_json, write_json
+
+LOOKED = "looks"
+"""Name of the setting in a comparison's manifest that says at which look it ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,26 @@ def write_asked(run: RunFolder, asked: GateAsked) -> None:
 
 
 def asked_of(run: RunFolder) -> GateAsked | None:
-    """What the gate was asked last; None where it was not. Raises InputError for a broken file."""
-    path = asked_file(run)
-    return read_json(path, GateAsked) if path.is_file() else None
+    """What the gate was asked last; None where it was not.
+
+    A folder that was measured in looks is always asked at the last of them, also where the file is lost: one that knew of no
+    look would judge by narrower intervals than those that it was stopped by.
+
+    Raises:
+        InputError: a broken file, or a manifest that does not say which look it was.
+    """
+    path, look = asked_file(run), _look_of(run)
+    asked = read_json(path, GateAsked) if path.is_file() else None
+    return asked if look is None else replace(asked or GateAsked(), look=look)
+
+
+def _look_of(run: RunFolder) -> Look | None:
+    """The look that the manifest names; None where there were none."""
+    told = read_json(run.manifest, RunManifest).settings.get(LOOKED) if run.manifest.is_file() else None
+    if told is None:
+        return None
+    look = read_look(told) if isinstance(told, str) else None
+    if look is None:
+        remedy = "Compare again, or put back what stood there."
+        raise InputError(f"settings.{LOOKED} as `look 2 of 4, 240 of 480 items`", repr(told)[:80], remedy, file=run.manifest)
+    return look

@@ -133,11 +133,9 @@ def format_pair(advice: Advice, seen: PairSeen) -> str:
     safe = f"a mean loss of {format_amount(seen.margin, 'share')} points on what was {what} is excluded"
     safe = safe if seen.protected else "nothing was mastered before that could be lost"
     gained = f"though {less}" if less else "for no gain that is shown" if seen.word != "improves" else f"and {moved}"
-    if seen.others:
-        own = [format_cell(claim) for claim in seen.others if not claim.whole] or [
-            format_cell(claim) for claim in seen.others
-        ]
-        safe += f". Not named, and damaged: {listed(own)}"
+    own = [format_cell(claim) for claim in seen.others if not claim.whole] or [format_cell(claim) for claim in seen.others]
+    beside = f". Not named, and damaged: {listed(own)}" if own else ""
+    safe += beside
     if seen.named and seen.unjudged:
         safe += f". Not judged, since no answer was right before or after: {listed(list(seen.unjudged))}"
     if seen.named and seen.left_out:
@@ -145,7 +143,7 @@ def format_pair(advice: Advice, seen: PairSeen) -> str:
     told = {
         "unjudged": f"Cannot tell: {moved}, but nothing says what became of {_unknown(seen)}."
         if seen.graded
-        else f"Cannot tell: {moved}; nothing that needs no grader is shown to be damaged, and no answer was graded.",
+        else f"Cannot tell: {moved}; {_unshown(seen)}, and no answer was graded{beside}.",
         "check the grader": "Cannot tell: no answer was right before or after; check the grader.",
         "none right": NONE_RIGHT,
         "ship": f"Ship {name}: {moved}, and {safe}.",
@@ -156,6 +154,13 @@ def format_pair(advice: Advice, seen: PairSeen) -> str:
         "cannot tell": _format_items(seen),
     }
     return told[advice]
+
+
+def _unshown(seen: PairSeen) -> str:
+    """That nothing shows damage without a grader: nothing that was named, where something else is damaged."""
+    if seen.others:
+        return "nothing that was named is shown to be damaged by what needs no grader"
+    return "nothing that needs no grader is shown to be damaged"
 
 
 def _unknown(seen: PairSeen) -> str:

@@ -43,7 +43,8 @@ UNGRADED: dict[Outcome, dict[str, str]] = {
         "held-out loss": "mean negative log-probability of the given targets and their end token, in nats per token; "
         "lower is better",
         "learnt": "held-out loss fell",
-        "damaged": "held-out loss rose",
+        "damaged": "held-out loss rose; where the gate was asked, by more than 1 nat per token, or former answers "
+        "became as much less likely",
         "no change": "the whole interval lies within 0.05 nats per token of 0",
     },
     "preference": {

@@ -16,6 +16,7 @@ from mixwright.contracts import Section
 from mixwright.estimates.readings import READINGS, Outcome
 from mixwright.records import Claim
 from mixwright.runs import RunFolder
+from mixwright.verdict.basis import recommended
 from mixwright.verdict.blocks import Block, Claims, Fold, Paragraph, Table, Terms
 from mixwright.verdict.claims import cells_first, claims_of, family, format_kind, not_judged, too_few, undecided_because
 from mixwright.verdict.evidence import arm_suffix, before_and_after, decoding_of, seeds_of
@@ -43,7 +44,12 @@ class Damaged(Section):
         blocks: list[Block] = [Claims(caption, tuple(found[:FIRST]), outcome)]
         if not found:
             note = f" Damage is not excluded: {undecided_because(claims, seeds_of(run))}" if blind else ""
-            blocks = [Paragraph(f"Nothing is shown to be damaged{arm_suffix(run)}.{note}")]
+            text = f"Nothing is shown to be damaged{arm_suffix(run)}."
+            if _against(run):
+                text = (
+                    f"No single change of {READINGS[outcome].told} is shown to be damage; the first sentence says what is."
+                )
+            blocks = [Paragraph(f"{text}{note}")]
         blocks += _not_judged(claims, outcome)
         if found[FIRST:]:
             blocks.append(Fold(f"{len(found) - FIRST} more", (Claims(caption, tuple(found[FIRST:]), outcome),)))
@@ -57,6 +63,12 @@ class Damaged(Section):
         words = ("damaged", *(["depends less on the prompt"] if any(c.kind == "less dependent" for c in found) else []))
         blocks.append(Terms((*words, *(["cannot tell"] if blind else []), *(["no change"] if same else []))))
         return [*blocks, Fold("How many of these are chance?", (Paragraph(family(claims)),))]
+
+
+def _against(run: RunFolder) -> bool:
+    """Whether the page's first sentence is against the later checkpoint."""
+    found, _ = recommended(run)
+    return found is not None and found.advice == "do not ship"
 
 
 def _not_judged(claims: Sequence[Claim], outcome: Outcome) -> list[Block]:

@@ -154,7 +154,7 @@ def _plain(run: RunFolder, found: Recommendation, seen: TrialSeen | PairSeen | N
     none = isinstance(seen, PairSeen) and not seen.right
     said = f"{format_word('cannot tell')}: {NO_ANSWER}" if none else format_word(change_word(whole), outcome=outcome)
     text = f"{count(len(whole.items), 'held-out item')}, {reading.told}: {said}. {_counted(claims)}"
-    if isinstance(seen, PairSeen) and seen.right and seen.protected and not seen.named:
+    if isinstance(seen, PairSeen) and seen.graded and seen.right and seen.protected and not seen.named:
         text += f" Of {count(seen.protected, 'cell')} mastered before: {GATES[seen.gate]}."
     if damaged := [claim for claim in claims if claim.kind == "damaged"]:
         text += f" {_lost(damaged, reading.unit)}"
