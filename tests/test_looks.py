@@ -211,14 +211,14 @@ def test_at_an_early_look_the_loss_of_a_cell_is_that_of_the_look() -> None:
 
 def test_a_full_disk_names_the_file_and_keeps_what_stood_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     learner = load_learner(checkpoint(str(tmp_path / "before")))
-    path = tmp_path / "looks" / "before.jsonl"
+    path = tmp_path / "answers" / "before.jsonl"
     how = {"count": 1, "temperature": 0, "max_new_tokens": 2, "seed": 0}
     KeepingLearner(learner, path).sample(["1+1="], **how)
     stood = path.read_bytes()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(stood) + 10, hard))
     try:
-        with pytest.raises(InputError, match=r"looks/before.jsonl: expected a limit on the size of files"):
+        with pytest.raises(InputError, match=r"answers/before.jsonl: expected a limit on the size of files"):
             KeepingLearner(learner, path).sample(["2+2="], **how)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -244,7 +244,8 @@ def test_what_cannot_be_graded_is_named_beside_looks(call: Call) -> None:
     [
         '{"key": [1], "read": [0.1]}',
         '{"key": "k", "read": null}',
-        '{"key": "k", "text": "a", "token_ids": null, "logprobs": [], "finished": true}',
+        '{"key": "k", "made": [{"text": "a", "token_ids": null, "logprobs": [], "finished": true}]}',
+        '{"key": "k", "made": []}',
         '{"key": "k", "read": [' + "9" * 5000 + "]}",
         "{",
     ],
@@ -282,8 +283,8 @@ def test_the_command_keeps_answers_between_looks_and_runs(call: Call, monkeypatc
     assert "not decided at look 4 of 4, 40 of 40 items" in out
     assert [size for size in written if size == 10] == [10] * 8, "four looks of two checkpoints, ten new items each"
     assert read_json(asked_file(RunFolder("runs/comparison")), GateAsked).look == Look(4, 40, 40)
-    kept = Path("runs/comparison/looks/before.jsonl").read_text(encoding="utf-8").splitlines()
-    assert sum("text" in json.loads(line) for line in kept) >= 40
+    kept = Path("runs/comparison/answers/before.jsonl").read_text(encoding="utf-8").splitlines()
+    assert sum("made" in json.loads(line) for line in kept) >= 40
     written.clear()
     code, again, err = call("verdict", before, after, *looks)
     assert (code, again) == (4, out), err

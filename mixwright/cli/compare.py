@@ -78,6 +78,8 @@ def compare(
     Raises:
         InputError: a checkpoint, the corpus or a protected name cannot be used; nothing is written then.
     """
+    from mixwright.measure.kept_answers import drop_kept
+
     _check_folder(folder)
     asked = check_looks(asked, decoding, taken_over=bool(beside or before_in)) if gating.until_decided else asked
     earlier = _earlier(before, beside, before_in, folder)
@@ -87,7 +89,9 @@ def compare(
     plan = _looks(rows, gating, wanted) if gating.until_decided else []
     measure = _measuring(rows, plan[-1][0] if plan else wanted, decoding)
     say(f"measure: up to {measure.items} items per cell, as far as there are; {_judged(measure, decoding, asked, gating)}")
-    ready = _noting_left_out(prepare((before, after), asked, rows, measure, say, graders=graders, room=room), rows)
+    ready = _noting_left_out(
+        prepare((before, after), asked, rows, measure, say, graders=graders, room=room, folder=folder.path), rows
+    )
     in_looks = measured_in_looks(ready, folder, plan, gating.question, say) if plan else None
     ready, found, look = in_looks or (ready, _both(ready, earlier, say), None)
     notes = _notes(ready, found, asked, earlier)
@@ -96,6 +100,8 @@ def compare(
     again, former = asked_again(ready, found, say), former_read(ready, found, say)
     question = None if look is None else replace(gating.question, look=look)
     write_comparison(folder, ready, after, found, [*ready.notes, *notes], earlier, again, former, question)
+    if look is None:  # further looks may be asked for, and go on from what is there
+        drop_kept(folder.path)
     return look
 
 
@@ -239,6 +245,8 @@ def write_comparison(
 
 def _check_folder(folder: RunFolder) -> None:
     """Raises InputError for a folder that holds something else than an earlier comparison: nothing of it may be lost."""
+    from mixwright.measure.kept_answers import holds_answers_alone
+
     made = [path for path in (folder.corpus, folder.plan, folder.result, folder.path / "bases") if path.exists()]
     if made:
         got = f"a run, which has {made[0].name}"
@@ -246,6 +254,7 @@ def _check_folder(folder: RunFolder) -> None:
     if folder.path.exists() and not folder.path.is_dir():
         raise InputError("a folder", "a file", "Choose another --folder.", file=folder.path)
     ours = (folder.path / ".lock").exists() or folder.manifest.exists()
+    ours = ours or (folder.path.is_dir() and holds_answers_alone(folder.path))
     if folder.path.exists() and not ours and any(folder.path.iterdir()):  # a run.yaml there would be replaced
         got = "one that holds something else"
         raise InputError("a new folder, or that of an earlier comparison", got, "Choose another --folder.", file=folder.path)

@@ -104,8 +104,9 @@ def prepare(
     *,
     graders: Mapping[str, str] | None = None,
     room: tuple[int, int] | None = None,
+    folder: Path | None = None,
 ) -> Ready:
-    """Load the models and settle how completions are written; nothing is written.
+    """Load the models and settle how completions are written; nothing is written but answers, under `folder`.
 
     Args:
         paths: checkpoint folders, hub names or adapter folders; an adapter may rest on the first.
@@ -115,10 +116,12 @@ def prepare(
         say: told what was taken.
         graders: of tasks that an earlier measuring judged: the model's first completions are not read again.
         room: tokens of completions in an earlier measuring, and to how many those that reached it were continued.
+        folder: of the measuring: what the models write is kept there until it is finished.
 
     Raises:
         InputError: a model, an option or the data cannot be used.
     """
+    from mixwright.measure.kept_answers import keeping
     from mixwright.preflight import check_model, check_settings
 
     if asked.system is not None and asked.chat_template is False:
@@ -131,7 +134,7 @@ def prepare(
     check_settings(config, corpus)
     for path in paths[1:]:
         check_model(ModelConfig(path, asked.adapter))
-    learners = tuple(load(path, asked, paths[0] if path != paths[0] else None) for path in paths)
+    learners = keeping([load(path, asked, paths[0] if path != paths[0] else None) for path in paths], folder)
     for path, learner in zip(paths, learners, strict=True):
         if learner.name != path:
             say(f"model: {learner.name}")
@@ -348,7 +351,7 @@ def measure_rows(
     plain = plain if samples is None else replace(plain, samples=samples)
     probes = (*plain.probes, *(name for name in evidence if name not in plain.probes))
     decoding = "sampled" if asked.greedy is False else "greedy"
-    ready = prepare((model,), asked, rows, replace(plain, probes=probes, decoding=decoding), say)
+    ready = prepare((model,), asked, rows, replace(plain, probes=probes, decoding=decoding), say, folder=folder)
     found = measured("measure", ready.learners[0], ready)
     length = ready.config.measure.max_new_tokens
     notes = notes_on({"before": found}, ready.corpus, length) + other_forms(ready.learners[0], ready, found, asked)
@@ -361,7 +364,13 @@ def measure_rows(
 
 def _check_new(folder: Path | None) -> None:
     """Raises InputError for a folder in which something of a run stands already: nothing of it may be lost."""
-    if folder is not None and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    from mixwright.measure.kept_answers import holds_answers_alone
+
+    if (
+        folder is not None
+        and folder.exists()
+        and (not folder.is_dir() or (any(folder.iterdir()) and not holds_answers_alone(folder)))
+    ):
         raise InputError("a new or empty folder", "one that holds something", "Choose another --folder.", file=folder)
 
 
@@ -369,6 +378,7 @@ def _keep(folder: RunFolder, ready: Ready, found: MeasureResult, notes: Sequence
     """Write what a run keeps of measuring one base: corpus, tables, completions, settings and manifest."""
     from mixwright.manifest import write_manifest, write_settings
     from mixwright.measure.bases import base_name, completions_path, write_completions
+    from mixwright.measure.kept_answers import drop_kept
     from mixwright.measure.notes import write_notes
 
     name = base_name(ready.config.model.path)
@@ -379,6 +389,7 @@ def _keep(folder: RunFolder, ready: Ready, found: MeasureResult, notes: Sequence
             write_measurements(folder.measurements(table), found.measurements)
         write_completions(completions_path(folder, name), {"before": found})
         write_notes(folder, notes)
+        drop_kept(folder.path)
 
 
 def measurements(found: MeasureResult) -> list[Measurement]:

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from mixwright.records import Cell
     from mixwright.runs import RunFolder
 
-FOLDER = "looks"
-"""Where in a comparison the answers of all looks are kept."""
-
 
 def check_looks(asked: Measuring, decoding: str, *, taken_over: bool) -> Measuring:
     """The options as looks need them: greedy answers alone, and no number of items.
@@ -83,16 +80,13 @@ def measured_in_looks(
     Returns:
         Settings and measurements of the look that decided, or of the last one; and which it was.
     """
-    from mixwright.measure.kept_answers import KeepingLearner
-
     decoding, found = ready.config.measure.decoding, {}
     with folder.lock():  # the folder is ours from now on, and the same command goes on from what it holds
-        paths = [folder.path / FOLDER / f"{when}.jsonl" for when in ("before", "after")]
-        kept = tuple(KeepingLearner(learner, path) for learner, path in zip(ready.learners, paths, strict=True))
+        kept = ready.learners
         for size, look in plan:
             now = replace(ready.config, measure=replace(ready.config.measure, items=size))
             noted = {**ready.noted, "items": size, LOOKED: look.told}
-            ready = replace(ready, config=now, learners=kept, noted=noted)
+            ready = replace(ready, config=now, noted=noted)
             found = {
                 "before": measured(f"measure before, {look.told}", kept[0], ready),
                 "after": measured(f"measure after, {look.told}", kept[1], ready, start=kept[0]),

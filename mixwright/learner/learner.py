@@ -162,7 +162,9 @@ class Learner:
         seed: int,
         begun: Sequence[Sequence[int]] | None = None,
         longest: int | None = None,
+        places: Sequence[int] | None = None,
         progress: Callable[[float], None] | None = None,
+        finished: Callable[[Mapping[int, list[Completion]]], None] | None = None,
     ) -> list[list[Completion]]:
         """`count` completions per prompt, in the order of `prompts`.
 
@@ -178,7 +180,9 @@ class Learner:
             seed: any integer.
             begun: tokens per prompt that its completions begin with; they count as if drawn, and are fewer than the longest.
             longest: completions that reach `max_new_tokens` are continued up to so many; None continues none.
+            places: number of each prompt that its draws depend on, where they are part of a longer list; None counts them.
             progress: called while each batch is written, and after it, with the share that is done, 0..1.
+            finished: called after each batch with the completions, by index of the prompt, that nothing is added to.
 
         Raises:
             InputError: prompts longer than the model's context, or chat prompts without a chat template.
@@ -188,10 +192,12 @@ class Learner:
         self._check_length(max(map(len, encoded), default=0) + max(max_new_tokens, longest or 0))
         rows = 1 if (greedy := temperature == 0) else count
         found: list[list[Completion]] = [[] for _ in prompts]
+        numbers = range(len(prompts)) if places is None else places
+        more = longest if longest is not None and longest > max_new_tokens else None
         width, done = min(rows, self.batch_size or rows), 0
         with quiet(self.model):
             for batch in self._batches([len(ids) + max_new_tokens for ids in encoded], rows):
-                noise = None if greedy else uniforms(seed, batch, count, max_new_tokens)
+                noise = None if greedy else uniforms(seed, [numbers[i] for i in batch], count, max_new_tokens)
                 for first in range(0, rows, width):  # more than one part only where --batch-size is below `count`
                     part = min(width, rows - first)
                     drawn = (
@@ -204,12 +210,24 @@ class Learner:
                 done += len(batch)
                 if progress:
                     progress(done / len(prompts))
-            if longest is not None and longest > max_new_tokens:
-                self._lengthen(encoded, found, temperature, longest, seed)
+                ended = [i for i in batch if not more or all(made.finished for made in found[i])]
+                if finished and ended:
+                    finished({i: found[i] for i in ended})
+            cut = [i for i, row in enumerate(found) if more and not all(made.finished for made in row)]
+            if more and cut:
+                self._lengthen(encoded, found, temperature, more, seed, numbers)
+                if finished:
+                    finished({i: found[i] for i in cut})
         return [row * count for row in found] if greedy else found
 
     def _lengthen(
-        self, prompts: Sequence[list[int]], found: list[list[Completion]], temperature: float, longest: int, seed: int
+        self,
+        prompts: Sequence[list[int]],
+        found: list[list[Completion]],
+        temperature: float,
+        longest: int,
+        seed: int,
+        numbers: Sequence[int],
     ) -> None:
         """Continue what was cut, in place; its further numbers depend on (seed, place of the prompt, sample, position)."""
         cut = [(i, k) for i, row in enumerate(found) for k, made in enumerate(row) if not made.finished]
@@ -218,7 +236,7 @@ class Learner:
             part = [(*cut[place], found[cut[place][0]][cut[place][1]]) for place in batch]
             noise = None
             if temperature != 0:
-                more = [uniforms(seed, [LATER + i], len(found[i]), longest)[k] for i, k, _ in part]
+                more = [uniforms(seed, [LATER + numbers[i]], len(found[i]), longest)[k] for i, k, _ in part]
                 noise = torch.stack(more)
             whole = [(prompts[i], made.token_ids) for i, _, made in part]
             for (i, k, made), row in zip(part, continue_begun(self, whole, 1, temperature, longest, noise), strict=True):

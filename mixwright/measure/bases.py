@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -75,10 +76,12 @@ def measure_base(job: MeasureJob) -> tuple[float, list[Observation]]:
     from mixwright.corpus import Corpus
     from mixwright.corpus.shuffled_levels import shuffle_levels
     from mixwright.learner.load import load_base
+    from mixwright.measure.kept_answers import FOLDER, KeepingLearner
     from mixwright.measure.stage import measure_learner
 
     run, config = RunFolder(job.run), from_data(RunConfig, dict(job.config))
-    learner = load_base(config.model, job.base)
+    kept = run.path / FOLDER / f"{shuffled_name(job.name) if job.shuffled else job.name}.jsonl"
+    learner = KeepingLearner(load_base(config.model, job.base), kept)
     corpus = Corpus.load(run.corpus)
     if job.shuffled:
         corpus = shuffle_levels(corpus, config.seed)
@@ -86,6 +89,9 @@ def measure_base(job: MeasureJob) -> tuple[float, list[Observation]]:
     if not job.shuffled:
         write_completions(completions_path(run, job.name), {"before": found})
     write_measurements(run.measurements(shuffled_name(job.name) if job.shuffled else job.name), found.measurements)
+    kept.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # another base may still be measured
+        kept.parent.rmdir()
     if job.shuffled:
         return found.cut, []
     length, chosen = config.measure.max_new_tokens, config.model.chat_template is not None

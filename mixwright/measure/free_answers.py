@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -134,9 +134,20 @@ def find_room(
     left = [one.context - max(len(one.encode(row.prompt)) for row in rows) for one in learners if one.context]
     limit = max(1, min(left)) if left else None
     say(f"room for answers: {len(items):,} items are completed freely by each model, in about {SECONDS:.0f} s at most")
-    found = [complete_freely(one, items, MOST if limit is None else min(MOST, limit)) for one in learners]
+    found = [_kept_or_completed(one, items, MOST if limit is None else min(MOST, limit)) for one in learners]
     gold = longest_answer(learners, corpus, config)[0]
     return *room_of(found, otherwise, gold, limit), found
+
+
+def _kept_or_completed(learner: Learner, items: Sequence[Example], most: int) -> FreeAnswers:
+    """What completing the items showed, now or when a measuring began that goes on: a clock decides where it stops."""
+    from mixwright.measure.kept_answers import KeepingLearner
+
+    if not isinstance(learner, KeepingLearner):
+        return complete_freely(learner, items, most)
+    asked = ["free answers", [learner.encode(item.prompt) for item in items], most]
+    found = learner.remember(asked, lambda: asdict(complete_freely(learner, items, most)))
+    return FreeAnswers(tuple(found["lengths"]), tuple(found["ended"]), float(found["seconds"]))
 
 
 def room_of(found: Sequence[FreeAnswers], otherwise: Room, gold: int, limit: int | None = None) -> tuple[Room, int]:

@@ -1,4 +1,4 @@
-"""Learner that keeps its greedy answers and readings in a file, so that more items cost only what is new."""
+"""Learner that keeps what it wrote and read, in a file: a command that was killed goes on, and nothing is written twice."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,20 +19,25 @@ from mixwright.learner.learner import Completion, Learner
 if TYPE_CHECKING:
     from mixwright.records import Text
 
-CHUNK = 128
-"""Prompts after which what was written is kept; a killed run loses no more."""
+READ_TOGETHER = 128
+"""Completions whose log-probabilities are kept together."""
 LOOKED_AT = 1000
 """Values of each parameter that tell one checkpoint from another."""
+FOLDER = "answers"
+"""Where in the folder of a measuring they lie until it is finished."""
 
 
 class KeepingLearner(Learner):
-    """The same model; greedy completions and log-probabilities are looked up first, and kept when they are new."""
+    """The same model; completions and log-probabilities are looked up first, and kept when they are new."""
 
-    def __init__(self, learner: Learner, path: Path) -> None:
-        """Take over `learner`; what `path` has of another checkpoint, or of prompts in another form, is never found."""
+    def __init__(self, learner: Learner, path: Path | None) -> None:
+        """Take over `learner`; what `path` has of another checkpoint, or of prompts in another form, is never found.
+
+        Without a path they are kept in memory alone.
+        """
         vars(self).update(vars(learner))
         self._path, self._print = path, _fingerprint(learner)
-        self._known = {row["key"]: row for row in _rows(path)}
+        self._known = {row["key"]: row for row in _rows(path)} if path is not None else {}
 
     def sample(
         self,
@@ -43,35 +49,60 @@ class KeepingLearner(Learner):
         seed: int,
         begun: Sequence[Sequence[int]] | None = None,
         longest: int | None = None,
+        places: Sequence[int] | None = None,
         progress: Callable[[float], None] | None = None,
+        finished: Callable[[Mapping[int, list[Completion]]], None] | None = None,
     ) -> list[list[Completion]]:
-        """As `Learner.sample`; only greedy completions that begin with the prompt alone are kept."""
-        how: dict[str, Any] = {
-            "temperature": temperature,
-            "max_new_tokens": max_new_tokens,
-            "seed": seed,
-            "longest": longest,
-        }
-        if temperature != 0 or begun is not None:
-            return super().sample(prompts, count=count, begun=begun, progress=progress, **how)
-        keys = [self._key([self.encode(prompt), max_new_tokens, longest]) for prompt in prompts]
-        new = list({key: place for place, key in enumerate(keys) if key not in self._known}.values())
-        for first in range(0, len(new), CHUNK):
-            part = new[first : first + CHUNK]
-            made = super().sample([prompts[place] for place in part], count=1, **how)
-            self._keep({"key": keys[place]} | vars(best) for place, (best,) in zip(part, made, strict=True))
-            if progress:
-                progress((first + len(part)) / len(new))
-        return [[_completion(self._known[key])] * count for key in keys]
+        """As `Learner.sample`; what a batch finished is kept at once."""
+        places, starts = range(len(prompts)) if places is None else places, begun or [()] * len(prompts)
+        asked = [[self.encode(p), list(t), max_new_tokens, longest] for p, t in zip(prompts, starts, strict=True)]
+        rows = 1 if temperature == 0 else count
+        if temperature != 0:  # what is drawn depends on these, too
+            asked = [[*parts, place, count, temperature, seed] for parts, place in zip(asked, places, strict=True)]
+        keys = [self._key(parts) for parts in asked]
+        new = self._new(keys)
+
+        def keep(made: Mapping[int, list[Completion]]) -> None:
+            self._keep({"key": keys[new[i]], "made": [vars(one) for one in row[:rows]]} for i, row in made.items())
+            if finished:
+                finished({new[i]: row for i, row in made.items()})
+
+        made = super().sample(
+            [prompts[place] for place in new],
+            count=rows,
+            temperature=temperature,
+            max_new_tokens=max_new_tokens,
+            seed=seed,
+            begun=None if begun is None else [begun[place] for place in new],
+            longest=longest,
+            places=[places[place] for place in new],
+            progress=progress,
+            finished=keep,
+        )
+        keep({i: row for i, row in enumerate(made) if keys[new[i]] not in self._known})
+        found = [[_completion(one) for one in self._known[key]["made"]] for key in keys]
+        return [row * count for row in found] if temperature == 0 else found
 
     def logprobs(self, prompts: Sequence[Text], completions: Sequence[Sequence[int]]) -> list[list[float]]:
         """As `Learner.logprobs`."""
         rows = zip(prompts, completions, strict=True)
         keys = [self._key([self.encode(prompt), list(tokens), "read"]) for prompt, tokens in rows]
-        new = list({key: place for place, key in enumerate(keys) if key not in self._known}.values())
-        read = super().logprobs([prompts[place] for place in new], [completions[place] for place in new])
-        self._keep({"key": keys[place], "read": values} for place, values in zip(new, read, strict=True))
+        new = self._new(keys)
+        for first in range(0, len(new), READ_TOGETHER):
+            part = new[first : first + READ_TOGETHER]
+            read = super().logprobs([prompts[place] for place in part], [completions[place] for place in part])
+            self._keep({"key": keys[place], "read": values} for place, values in zip(part, read, strict=True))
         return [self._known[key]["read"] for key in keys]
+
+    def remember(self, asked: Sequence[Any], make: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
+        """What `make` returned when this was asked of this checkpoint first; JSON."""
+        key = self._key(list(asked))
+        if key not in self._known:
+            self._keep([{"key": key, "told": dict(make())}])
+        return self._known[key]["told"]
+
+    def _new(self, keys: Sequence[str]) -> list[int]:
+        return list({key: place for place, key in enumerate(keys) if key not in self._known}.values())
 
     def _key(self, asked: list[Any]) -> str:
         return hashlib.sha256(json.dumps([self._print, *asked]).encode()).hexdigest()
@@ -79,6 +110,8 @@ class KeepingLearner(Learner):
     def _keep(self, rows: Iterable[dict[str, Any]]) -> None:
         made = list(rows)
         self._known |= {row["key"]: row for row in made}
+        if self._path is None:
+            return
         text = "".join(json.dumps(row) + "\n" for row in made)
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -106,7 +139,11 @@ def _rows(path: Path) -> list[dict[str, Any]]:
             row = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        if isinstance(row, dict) and isinstance(row.get("key"), str) and (_is_reading(row) or _is_answer(row)):
+        if (
+            isinstance(row, dict)
+            and isinstance(row.get("key"), str)
+            and (_is_reading(row) or _is_answer(row) or isinstance(row.get("told"), dict))
+        ):
             found.append(row)
     return found
 
@@ -116,8 +153,30 @@ def _is_reading(row: Mapping[str, Any]) -> bool:
 
 
 def _is_answer(row: Mapping[str, Any]) -> bool:
+    made = row.get("made")
+    return isinstance(made, list) and bool(made) and all(isinstance(one, dict) and _is_completion(one) for one in made)
+
+
+def _is_completion(row: Mapping[str, Any]) -> bool:
     lists = all(isinstance(row.get(name), list) for name in ("token_ids", "logprobs"))
     return lists and isinstance(row.get("text"), str) and "finished" in row
+
+
+def keeping(learners: Sequence[Learner], folder: Path | None) -> tuple[KeepingLearner, ...]:
+    """Learners that keep their answers in the folder of a measuring, or in memory where there is none."""
+    names = ("before", "after", *map(str, range(2, len(learners))))
+    paths = [None if folder is None else folder / FOLDER / f"{name}.jsonl" for name in names]
+    return tuple(KeepingLearner(learner, path) for learner, path in zip(learners, paths, strict=False))
+
+
+def holds_answers_alone(folder: Path) -> bool:
+    """Whether a folder holds kept answers and nothing else: a measuring was stopped there, and goes on."""
+    return {path.name for path in folder.iterdir()} <= {FOLDER, ".lock"} and (folder / FOLDER).is_dir()
+
+
+def drop_kept(folder: Path) -> None:
+    """Remove the kept answers of a measuring that is finished."""
+    shutil.rmtree(folder / FOLDER, ignore_errors=True)
 
 
 def _fingerprint(learner: Learner) -> str:

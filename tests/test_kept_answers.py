@@ -1,0 +1,179 @@
+"""Answers that are kept while something is measured: a stopped command goes on, and the result is that of one run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_call import Call, sums, write
+from trainers_tiny import model, tokenizer
+
+from mixwright.learner.learner import Learner, continue_begun
+from mixwright.measure.bases import read_completion_rows
+from mixwright.measure.kept_answers import KeepingLearner
+from mixwright.runs import RunFolder, read_measurements
+
+PROMPTS = [f"{n}+1=" for n in range(9)]
+
+
+def learner(seed: int = 0, **settings: Any) -> Learner:
+    return Learner(model(seed).eval(), tokenizer(), "chars", **settings)
+
+
+class Stops(Exception):
+    """Raised where the process would be killed."""
+
+
+def count_written(monkeypatch: pytest.MonkeyPatch, stop_after: int | None = None) -> list[int]:
+    """Prompts of each batch that reaches the model; stops once so many batches were written."""
+    written: list[int] = []
+
+    def counted(learner: Learner, prompts: Sequence[Any], *how: Any) -> Any:
+        if stop_after is not None and len(written) >= stop_after:
+            raise Stops
+        written.append(len(prompts))
+        return continue_begun(learner, prompts, *how)
+
+    monkeypatch.setattr("mixwright.learner.learner.continue_begun", counted)
+    return written
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_what_was_written_before_a_stop_is_not_written_again_and_nothing_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, temperature: float
+) -> None:
+    how: dict[str, Any] = {"count": 3, "temperature": temperature, "max_new_tokens": 4, "longest": 8, "seed": 5}
+    whole = learner().sample(PROMPTS, **{**how, "longest": None})
+    path = tmp_path / "answers" / "before.jsonl"
+    stopped = KeepingLearner(learner(batch_size=2 if temperature == 0 else 6), path)
+    with monkeypatch.context() as patch:
+        count_written(patch, stop_after=2)
+        with pytest.raises(Stops):
+            stopped.sample(PROMPTS, **{**how, "longest": None})
+    kept = KeepingLearner(learner(), path)
+    written, shares = count_written(monkeypatch), list[float]()
+    found = kept.sample(PROMPTS, progress=shares.append, **{**how, "longest": None})
+    assert [[one.token_ids for one in row] for row in found] == [[one.token_ids for one in row] for row in whole]
+    assert sum(written) == len(PROMPTS) - 4, "two batches of two prompts were kept"
+    assert shares[-1] == 1.0
+    KeepingLearner(learner(1), path).sample(PROMPTS[:2], **{**how, "longest": None})
+    assert sum(written) == len(PROMPTS) - 4 + 2, "another model finds nothing"
+    assert path.read_text().count("\n") == len(PROMPTS) + 2
+    longer = KeepingLearner(learner(), path).sample(PROMPTS, **how)
+    assert longer == learner().sample(PROMPTS, **how)
+    written.clear()
+    assert KeepingLearner(learner(), path).sample(PROMPTS, **how) == longer
+    assert written == []
+
+
+def test_samples_of_other_seeds_places_and_lengths_are_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = KeepingLearner(learner(), tmp_path / "a.jsonl")
+    how: dict[str, Any] = {"count": 2, "temperature": 1.0, "max_new_tokens": 4, "seed": 5}
+    first = one.sample(["7", "7"], **how)
+    assert first[0] != first[1], "the same prompt at another place"
+    written = count_written(monkeypatch)
+    assert one.sample(["7", "7"], **how) == first
+    assert written == []
+    for other in ({"seed": 6}, {"count": 3}, {"max_new_tokens": 5}, {"longest": 9}, {"temperature": 0.5}):
+        written.clear()
+        one.sample(["7", "7"], **{**how, **other})
+        assert written[0] == 2, other
+    assert [row[0] for row in one.sample(["7"], **{**how, "temperature": 0})] == [
+        learner().sample(["7"], **{**how, "temperature": 0})[0][0]
+    ]
+
+
+def test_without_a_file_answers_are_kept_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, written = KeepingLearner(learner(), None), count_written(monkeypatch)
+    how: dict[str, Any] = {"count": 1, "temperature": 0, "max_new_tokens": 4, "seed": 5}
+    assert one.sample(PROMPTS, **how) == one.sample(PROMPTS, **how)
+    assert written == [len(PROMPTS)]
+
+
+def test_what_was_timed_once_is_remembered(tmp_path: Path) -> None:
+    path, made = tmp_path / "a.jsonl", iter(range(9))
+    asked = ["free answers", [1, 2]]
+    assert KeepingLearner(learner(), path).remember(asked, lambda: {"seconds": next(made)}) == {"seconds": 0}
+    assert KeepingLearner(learner(), path).remember(asked, lambda: {"seconds": next(made)}) == {"seconds": 0}
+    assert KeepingLearner(learner(1), path).remember(asked, lambda: {"seconds": next(made)}) == {"seconds": 1}
+
+
+def checkpoints() -> tuple[str, str]:
+    for seed, name in enumerate(("before", "after")):
+        model(seed).save_pretrained(name)
+        tokenizer().save_pretrained(name)
+    return "before", "after"
+
+
+def tables(folder: str, *names: str) -> list[Any]:
+    run = RunFolder(folder)
+    return [[row for row in read_measurements(run.measurements(name)) if row.probe == "competence"] for name in names]
+
+
+def test_measure_goes_on_after_a_stop_and_leaves_what_one_run_leaves(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, _ = checkpoints()
+    asked = (
+        "measure",
+        before,
+        "--corpus",
+        write("a.jsonl", sums(30)),
+        "--samples",
+        "2",
+        "--max-new-tokens",
+        "4",
+        "--batch-size",
+        "12",
+    )
+    assert call(*asked, "--folder", "whole")[0] == 0
+    with monkeypatch.context() as patch:
+        count_written(patch, stop_after=6)
+        assert call(*asked, "--folder", "cut")[0] == 2
+    assert [path.name for path in Path("cut").iterdir()] == ["answers"]
+    written = count_written(monkeypatch)
+    code, _, err = call(*asked, "--folder", "cut")
+    assert code == 0, err
+    assert tables("cut", "before") == tables("whole", "before")
+    assert not Path("cut/answers").exists()
+    one, other = (read_completion_rows(Path(name) / "measure" / "before.completions.parquet") for name in ("cut", "whole"))
+    assert [row["completion"] for row in one] == [row["completion"] for row in other]
+    written.clear()
+    assert call(*asked, "--folder", "cut")[0] == 1, "a finished measuring is not written over"
+
+
+def test_a_comparison_goes_on_after_a_stop(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    models = checkpoints()
+    asked = (
+        "verdict",
+        *models,
+        "--corpus",
+        write("a.jsonl", sums(30)),
+        "--samples",
+        "1",
+        "--max-new-tokens",
+        "4",
+        "--batch-size",
+        "8",
+    )
+    assert call(*asked, "--folder", "whole")[0] == 0
+    with monkeypatch.context() as patch:
+        written = count_written(patch, stop_after=9)
+        assert call(*asked, "--folder", "cut")[0] == 2
+        first = sum(written)
+    written = count_written(monkeypatch)
+    code, _, err = call(*asked, "--folder", "cut")
+    assert code == 0, err
+    assert tables("cut", "before", "after") == tables("whole", "before", "after")
+    assert not Path("cut/answers").exists()
+    assert first > 0
+
+
+def test_the_first_completions_are_not_written_again_when_measuring(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, _ = checkpoints()
+    rows = write("a.jsonl", [{"prompt": f"{n}+1=", "answer": f"{n + 1}"} for n in range(12)])
+    written = count_written(monkeypatch)
+    code, _, err = call("measure", before, "--corpus", rows, "--samples", "0", "--max-new-tokens", "4")
+    assert code == 0, err
+    assert "graders: chosen by 12 first completions" in err
+    assert written.count(12) == 1, written
