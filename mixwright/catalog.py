@@ -41,7 +41,6 @@ KINDS: dict[str, Kind] = {
         ("adapters", "Adapter", "mixwright.learner.adapters"),
         ("planners", "Planner", "mixwright.plan.planners"),
         ("exports", "Export", "mixwright.plan.exports"),
-        ("mixtures", "Mixture", "mixwright.steer.mixtures"),
         ("selectors", "Selector", "mixwright.steer.selectors"),
         ("gates", "Gate", "mixwright.steer.gates"),
         ("controllers", "Controller", "mixwright.steer.controllers"),
@@ -56,8 +55,6 @@ KINDS: dict[str, Kind] = {
 
 
 GONE = {
-    ("mixtures", "learnable"): "It was removed: leave mixture out; fixed weights did no worse in the benchmarks.",
-    ("mixtures", "starved"): "It was removed: planner temperature with equal weights did better in the benchmarks.",
     ("selectors", "target"): "It was removed: difficulty or equal_levels did better in the benchmarks.",
     ("selectors", "static_band"): "It was removed: difficulty or equal_levels did better in the benchmarks.",
 }

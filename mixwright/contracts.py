@@ -180,14 +180,6 @@ class Steerer(ABC):  # noqa: B024 - a parent only: its children have the abstrac
         """Take over what `state` returned."""
 
 
-class Mixture(Steerer):
-    """Proposes weights over tasks."""
-
-    @abstractmethod
-    def weights(self, step: int) -> dict[str, float]:
-        """Share per task of `scene.pool.tasks`, non-negative, summing to 1."""
-
-
 class Selector(Steerer):
     """Picks items within tasks, a batch of draws at a time."""
 

@@ -144,7 +144,7 @@ def test_a_state_of_another_version_is_refused(version: int | None, told: str) -
     state = Engine(plan, pool(), seed=0).state()
     state.pop("version") if version is None else state.update(version=version)
     with pytest.raises(
-        InputError, match=rf"expected a state of version 4, got (one of an )?{told}.*Resume with the version"
+        InputError, match=rf"expected a state of version 5, got (one of an )?{told}.*Resume with the version"
     ):
         Engine(plan, pool(), seed=0).restore(state)
 

@@ -47,9 +47,6 @@ NAN = float("nan")
         ("monitors.diversity", {"draws": 0}),
         ("monitors.formats", {"window": 1}),
         ("monitors.displacement", {"window": -1}),
-        ("mixtures.floor", {"share": float("nan")}),
-        ("mixtures.floor", {"share": 1.0}),
-        ("mixtures.floor", {"most": 0}),
         ("gates.too_hard", {"floor": -1}),
         ("gates.too_hard", {"least": 0}),  # nothing would be divided by nothing
         ("monitors.canary", {"errors": -1}),
@@ -134,7 +131,7 @@ def test_a_plan_edited_by_hand_is_refused_for_its_options_before_a_model_is_load
         validate_plan(from_data(Plan, plan), pool().cells)
 
 
-@pytest.mark.parametrize(("kind", "name"), [("selectors", "target"), ("mixtures", "starved")])
+@pytest.mark.parametrize(("kind", "name"), [("selectors", "target")])
 def test_a_name_that_is_gone_says_what_replaces_it(kind: str, name: str) -> None:
     with pytest.raises(InputError, match="It was removed: "):
         catalog.create(kind, name)

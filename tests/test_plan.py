@@ -180,13 +180,7 @@ def test_baselines_by_hand():
     assert got["temperature"].stages[0].weights == {"a": 0.6667, "b": 0.3333}  # sqrt(80) : sqrt(20)
     for plan in got.values():
         stage = plan.stages[0]
-        assert (stage.selector, stage.mixture, stage.gates, stage.controllers, stage.monitors) == (
-            "uniform",
-            None,
-            (),
-            (),
-            (),
-        )
+        assert (stage.selector, stage.gates, stage.controllers, stage.monitors) == ("uniform", (), (), ())
     with pytest.raises(InputError, match="temperature"):
         create("planners", "temperature", {"temperature": 0.5}).plan(data, [], TrainingSetup(5))
     with pytest.raises(InputError, match="training examples"):

@@ -25,7 +25,6 @@ from mixwright.conformance._stages import (
 from mixwright.conformance._steering import (
     check_controller,
     check_gate,
-    check_mixture,
     check_monitor,
     check_selector,
 )
@@ -41,7 +40,6 @@ __all__ = [
     "check_gate",
     "check_grader",
     "check_miner",
-    "check_mixture",
     "check_monitor",
     "check_planner",
     "check_plugin",

@@ -1,4 +1,4 @@
-"""Promises of the plug-ins that steer: mixtures, selectors, gates, controllers, monitors."""
+"""Promises of the plug-ins that steer: selectors, gates, controllers, monitors."""
 
 from __future__ import annotations
 
@@ -14,19 +14,7 @@ from mixwright.conformance._promises import check_plugin, require, same_randomne
 from mixwright.records import Action, Alarm
 
 if TYPE_CHECKING:
-    from mixwright.contracts import Controller, Gate, Mixture, Monitor, Selector
-
-
-def check_mixture(cls: type[Mixture]) -> None:
-    """Weights are shares of the pool's tasks; state round-trips."""
-
-    def answer(mixture: Mixture, step: int) -> Any:
-        weights = mixture.weights(step)
-        require(set(weights) <= set(samples.pool().tasks), "weights are about tasks of the pool")
-        require(all(w >= 0 for w in weights.values()) and math.isclose(sum(weights.values()), 1, abs_tol=1e-6), "shares")
-        return weights
-
-    _check_steerer(cls, answer)
+    from mixwright.contracts import Controller, Gate, Monitor, Selector
 
 
 def check_selector(cls: type[Selector]) -> None:

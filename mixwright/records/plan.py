@@ -193,8 +193,6 @@ class Stage:
     """Share of draws per task; sums to 1."""
     band: tuple[float, float] = (0.1, 0.9)
     """Success to aim for: (low, high), 0..1."""
-    mixture: str | None = None
-    """Mixture that may move the weights; None keeps them fixed."""
     selector: str = "uniform"
     """Selector that picks items within a task."""
     gates: tuple[str, ...] = ()
