@@ -54,13 +54,6 @@ KINDS: dict[str, Kind] = {
 """Every kind, in the order of the flow."""
 
 
-GONE = {
-    ("selectors", "target"): "It was removed: difficulty or equal_levels did better in the benchmarks.",
-    ("selectors", "static_band"): "It was removed: difficulty or equal_levels did better in the benchmarks.",
-}
-"""Plug-ins of earlier versions, and what replaces them."""
-
-
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One plug-in, known without importing it."""
@@ -108,12 +101,11 @@ def _listing(kind: str, package: str) -> dict[str, Entry]:
 
 
 def known(kind: str, name: str) -> Entry:
-    """The entry of that name. Raises InputError for a name nobody defines, saying what replaced one that is gone."""
+    """The entry of that name. Raises InputError for a name nobody defines."""
     entries = listing(kind)
-    if name in entries:
-        return entries[name]
-    problem = unknown_name(kind.rstrip("s"), name, entries)
-    raise InputError(problem.expected, problem.got, GONE.get((kind, name), problem.remedy))
+    if name not in entries:
+        raise unknown_name(kind.rstrip("s"), name, entries)
+    return entries[name]
 
 
 def load(kind: str, name: str) -> type[Any]:

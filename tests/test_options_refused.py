@@ -131,12 +131,6 @@ def test_a_plan_edited_by_hand_is_refused_for_its_options_before_a_model_is_load
         validate_plan(from_data(Plan, plan), pool().cells)
 
 
-@pytest.mark.parametrize(("kind", "name"), [("selectors", "target")])
-def test_a_name_that_is_gone_says_what_replaces_it(kind: str, name: str) -> None:
-    with pytest.raises(InputError, match="It was removed: "):
-        catalog.create(kind, name)
-
-
 def test_options_of_a_plug_in_that_the_planner_may_name_pass() -> None:
     check_asked({}, CELLS, "grpo")
     options = {"selectors.difficulty": {"explore": 0.1}, "engine": {"rehearsal_share": 0.25}}

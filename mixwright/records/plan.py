@@ -215,8 +215,7 @@ class Stage:
     rehearsal: float = 0.0
     """Share of this stage's draws that goes to tasks of earlier stages whose success, measured after the stage before, is
     shown to be below what was expected there, 0..0.5; 0 rehearses nothing."""
-
-    rehearse: tuple[str, ...] = field(default=(), metadata={"unset": "left out"})
+    rehearse: tuple[str, ...] = ()
     """Tasks of which rows of `corpus.rehearse` are drawn, too; those of other tasks are not."""
 
     def band_of(self, task: str) -> tuple[float, float]:

@@ -240,10 +240,10 @@ class Engine:
         """Take over what `state` returned.
 
         Raises:
-            InputError: the state belongs to another seed, stage, pool or set of plug-ins, or to an earlier version.
+            InputError: the state belongs to another seed, stage, pool or set of plug-ins, or to another version.
         """
         if state.get("version") != VERSION:
-            got = f"version {state['version']}" if "version" in state else "one of an earlier version, without a number"
+            got = str(state.get("version", "one without a number"))
             raise InputError(f"a state of version {VERSION}", got, "Resume with the version that saved it, or begin anew.")
         mine, theirs = self._made_of(), state.get("made_of") or {}
         if other := [name for name in mine if theirs.get(name) != mine[name]]:
