@@ -24,10 +24,8 @@ CHANGES: Mapping[str, tuple[float, ...]] = {
     "repetition": (0.25, 0.4, 0.6),
     "length": (0.7, 0.5, 0.35),
     "skipped_work": (0.4, 0.6, 0.8),
-    "diversity": (0.3, 0.2, 0.1),
 }
-"""Per monitor: share of completions that all end in one answer; factor on lengths; share of short completions; share of the
-wrong answers that are still given."""
+"""Per monitor: share of completions that all end in one answer; factor on lengths; share of short completions."""
 Draw = Callable[[np.random.Generator, int, float | None], GroupOutcome]
 
 
@@ -43,8 +41,7 @@ def group(rng: np.random.Generator, step: int, success: float, *, change: str = 
     solved = rng.beta(3 * success, 3 * (1 - success)) * (rng.random() >= UNSOLVED)
     right = rng.random(GROUP) < solved
     gold, *wrong = rng.permutation(ANSWERS)
-    given = wrong[: max(1, round(len(wrong) * (size if change == "diversity" else 1)))]
-    answers = np.where(right, gold, rng.choice(given, GROUP))
+    answers = np.where(right, gold, rng.choice(wrong, GROUP))
     if change == "repetition":
         answers = np.where(rng.random(GROUP) < size, 0, answers)
     short = rng.random(GROUP) < (size if change == "skipped_work" else 0.2)
@@ -55,7 +52,7 @@ def group(rng: np.random.Generator, step: int, success: float, *, change: str = 
 
 
 def calm(name: str, rng: np.random.Generator) -> bool:
-    """Whether a monitor alarms in a run whose success rises from 0.3 to 0.8 (diversity: no answer gets rarer)."""
+    """Whether a monitor alarms in a run whose success rises from 0.3 to 0.8."""
     monitor = _fresh(name)
     for step in range(CALM):
         success = 0.3 + 0.5 * step / CALM
@@ -69,8 +66,8 @@ def changed(name: str, size: float, rng: np.random.Generator) -> bool:
     monitor = _fresh(name)
     for step in range(BEFORE + AFTER):
         late = step >= BEFORE
-        change, success = (name, size) if late else ("", 0.0), 0.6 if late and name == "diversity" else 0.3
-        seen = [group(rng, step, success, change=change[0], size=change[1]) for _ in range(GROUPS)]
+        change = (name, size) if late else ("", 0.0)
+        seen = [group(rng, step, 0.3, change=change[0], size=change[1]) for _ in range(GROUPS)]
         if _alarms(monitor, step, seen):
             return late
     return False

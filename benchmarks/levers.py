@@ -145,7 +145,7 @@ LEVERS: Sequence[Lever] = (
         "off",
         "draws are not chosen",
     ),
-    Lever("mixture `floor`", "24 tables, SFT", *tables("floor"), "off", "weights are yours and must not be 0"),
+    Lever("weights raised to 2 % at least", "24 tables, SFT", *tables("floor"), "gone", ""),
     Lever("planner `temperature`", "24 tables, SFT", *tables("temperature"), "on request", ""),
     Lever(
         "planner `rare_tasks`",

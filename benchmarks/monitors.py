@@ -31,7 +31,7 @@ from mixwright_lab.training.rules import Plain, distinct, pool_of
 from mixwright_lab.workers import spread
 from mixwright_lab.worlds.chain import MODULUS, Chain
 
-MONITORS = ("repetition", "length", "skipped_work", "diversity")
+MONITORS = ("repetition", "length", "skipped_work")
 POOLS: Mapping[str, tuple[tuple[int, ...], float, dict[str, Any]]] = {
     "hardbias": ((8,), 0.15, {"rate": 1e-3}),
     "hard": ((8,), 0.0, {"rate": 1e-3}),

@@ -50,7 +50,7 @@ MODULES = (
         for name in ("case", "chance", "leaks", "near_duplicates", "overlap", "repeats", "siblings", "wrapped")
     ),
     *(f"plan/{name}" for name in ("cells", "forecast", "validate", "baseline")),
-    *(f"steer/{kind}/*" for kind in ("selectors", "gates", "mixtures", "controllers", "monitors")),
+    *(f"steer/{kind}/*" for kind in ("selectors", "gates", "controllers", "monitors")),
     *(f"steer/{name}" for name in ("engine", "ledger", "policy", "answers", "canaries", "snapshot", "task_order")),
     *(f"trial/{name}" for name in ("effects", "judging", "paired_statistics", "summary", "seed_rows")),
     *("verdict/claims", "verdict/gate"),

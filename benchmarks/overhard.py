@@ -20,7 +20,7 @@ draws. To train less is a lever, too: a lower learning rate, or a coin that refu
 earlier run. Canaries are charged on top of the 7,680 rollouts of training, and listed. Intervals are not corrected for
 their number. Seeds 30 to 37 (20 seeds, 30 to 49, without levels) were fixed before the run. Pools and rates were chosen on
 seeds from 100 on, of which no rows were kept; that 20 seeds without levels should decide on the rule for lucky cells was
-chosen on seeds 100 to 104. A first run had seeds 20 to 27 (`results/overhard-first.json`).
+chosen on seeds 100 to 104. A first run had seeds 20 to 27 (docs/log.md).
 
     python -m benchmarks.overhard [--quick]
 """
@@ -32,7 +32,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from benchmarks._report import RESULTS, Goal, Result, run
+from benchmarks._report import Goal, Result, run
 
 # isort: split
 import numpy as np
@@ -43,7 +43,6 @@ from mixwright.contracts import Pool
 from mixwright.estimates.cell_states import BAND
 from mixwright.estimates.intervals import clustered_share
 from mixwright.records import Cell, CellPlan, Example, Plan, Stage, to_data
-from mixwright.runs import read_json
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.grpo import Arena, Settings
 from mixwright_lab.training.rules import Engined, Rule, cell_plan, distinct, pool_of
@@ -51,7 +50,6 @@ from mixwright_lab.workers import spread
 from mixwright_lab.worlds.chain import LONGEST, MODULUS, Chain
 
 STEPS, QUICK = 80, (30, 31)
-FIRST = RESULTS / "overhard-first.json"
 SIZE = 4000
 """Problems of a pool."""
 HELD_OUT = 40
@@ -282,12 +280,6 @@ def pairs_of(arms: Sequence[str]) -> list[tuple[str, str]]:
     return found + ([("coin", "no gate")] if {"coin", "no gate"} <= set(arms) else [])
 
 
-def first_pairs(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """What can be said of both runs together: arms of the first one that are the same here."""
-    arms = {row["arm"] for row in rows} & {*REFERENCES, *PARTS}
-    return [pair for pair in pairs_of([arm for arm in ARMS if arm in arms]) if "default" in pair or "gate alone" in pair]
-
-
 def mechanism(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Per arm: shares of informative and of refused groups, steps skipped, canaries charged."""
     found: dict[str, Any] = {}
@@ -334,14 +326,12 @@ def measure(quick: bool) -> Result:
         for arm in arms
         if quick or seed in POOLS[pool].seeds
     ]
-    rows, first = spread(work, jobs, say="run"), [] if quick else read_json(FIRST, dict[str, Any])["rows"]
+    rows = spread(work, jobs, say="run")
     figures: dict[str, Any] = {}
     for pool, arms in chosen.items():
         mine, scored = [row for row in rows if row["pool"] == pool], held_out(pool)
         shown = outcome.differences(mine, scored, pairs_of(arms))
         figures[pool] = {"outcome": shown, "means": outcome.means(mine, scored), "mechanism": mechanism(mine)}
-        earlier = [row for row in first if row["pool"] == pool]
-        figures[pool]["with the first run"] = outcome.differences([*mine, *earlier], scored, first_pairs(earlier))
         outcome.table(pool, shown, figures[pool]["means"])
     value = figures["hard"]["outcome"]["default - frozen"]
     settings = {

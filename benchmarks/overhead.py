@@ -30,7 +30,7 @@ from typing import Any
 
 from datasets import disable_progress_bars
 
-from benchmarks._report import RESULTS, Goal, Result, interval, run
+from benchmarks._report import Goal, Result, interval, run
 from benchmarks._runs import BOOKKEEPING, GROUP, PROBES, SIZES, Case, make, own, steering
 from benchmarks._turns import Meter, take_turns
 from mixwright.records import Interval, to_data
@@ -147,8 +147,6 @@ def measure(quick: bool) -> Result:
         print(f"{case.name} parameters: {case.prompts} rows{detail} a step")
         for name, value in found[case.name].items():
             print(f"  {name:<44} {shown(value)}", flush=True)
-    if not quick:
-        write_profile()
     return Result(
         found[HEADLINE][WHOLE],
         "% of a GRPO step's CPU time without steering, 15M parameters: bookkeeping, and canaries at their default interval",
@@ -169,17 +167,6 @@ def packed(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         for owner in OWNERS:
             kept[owner].append(round(1e6 * row.get(owner, 0.0)))
     return list(runs.values())
-
-
-def write_profile() -> None:
-    """Where bookkeeping spends its time on the tiny model, beside the results."""
-    from benchmarks._profile import profile_text
-
-    case = Case("grpo", "0.2M", prompts=8, tokens=32, steps=100)
-    with tempfile.TemporaryDirectory() as folder, quiet():
-        text = profile_text(make(case, steering(case, canaries=False), Path(folder)), 5)
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "overhead-profile.txt").write_text(text, encoding="utf-8")
 
 
 @contextlib.contextmanager

@@ -1,15 +1,16 @@
-"""Benchmark of rare tasks in a small model: weights from a retention probe, and mixtures, against a wider one.
+"""Benchmark of rare tasks in a small model: weights from a retention probe, and simple rules, against a wider one.
 
 24 tables are memorised (`mixwright_lab/worlds/tables.py`), their frequency a power of their rank. Rare are the three
-least frequent complex ones: 0.77, 0.68 and 0.60 % of the data. Every arm draws through the engine, which is given each row's
-loss where a mixture listens. The primary outcome is the accuracy over all tasks: the mean over the 24 tables, every entry of
-each; the rare and the common accuracy are parts of it, and mechanisms.
+least frequent complex ones: 0.77, 0.68 and 0.60 % of the data. Every arm draws through the engine. The primary outcome is
+the accuracy over all tasks: the mean over the 24 tables, every entry of each; the rare and the common accuracy are parts of
+it, and mechanisms.
 
-The plan of `rare_tasks`, `temperature` and `floor` are compared, paired by seed, with three references of the
-same width: `frozen` is the model at its initial weights, `natural` draws tasks as often as they have rows, which is what
-drawing rows uniformly does, and `uniform` draws all tasks equally often (equal shares); and with `natural` and `uniform` at
-width 128. Intervals are 95 % t intervals over seeds, not corrected for the number of comparisons. Nothing beats a reference
-that gets every entry right: a difference of exactly 0 then says "at the ceiling", not "shown to be alike".
+The plan of `rare_tasks`, `temperature` and `floor` (the rows' own shares, none under 2 %) are compared, paired by seed, with
+three references of the same width: `frozen` is the model at its initial weights, `natural` draws tasks as often as they have
+rows, which is what drawing rows uniformly does, and `uniform` draws all tasks equally often (equal shares); and with
+`natural` and `uniform` at width 128. Intervals are 95 % t intervals over seeds, not corrected for the number of comparisons.
+Nothing beats a reference that gets every entry right: a difference of exactly 0 then says "at the ceiling", not "shown to be
+alike".
 
 Arms of a comparison take as many steps, but for `frozen`; the probe of the plan comes on top. Compute is 6 x parameters x
 tokens per trained row and 2 x per row that is only read; the probe is charged. CPU seconds stand beside it: at these sizes
@@ -52,6 +53,8 @@ PARTS = {
 """Tasks over which an accuracy is averaged; `all` is the primary outcome."""
 BURST = Burst(steps=30, after=40, batch=64, learning_rate=0.0)
 """Sizes of the probe; the learning rate is the arm's own."""
+LEAST = 0.02
+"""Share of draws that `floor` gives every task at least."""
 PROBED = 8
 """Rarest tasks that the probe bursts on: all under 1 % of the data."""
 SEEDS, TUNING = (0, 1, 2, 3, 4), (100,)
@@ -161,14 +164,25 @@ def plan_of(kind: Kind, data: Data, steps: int) -> Plan:
     """The plan of an arm that needs no measurements: the rows' own shares unless its kind is a planner's name."""
     planner = kind if kind in ("uniform", "temperature") else "proportional"
     made = create("planners", planner).plan(data.pool.cells, [], TrainingSetup(steps, "sft", BATCH))
-    mixture = "floor" if kind == "floor" else None
-    return Plan(planner, (Stage("training", "sft", steps, made.stages[0].weights, mixture=mixture),))
+    weights = made.stages[0].weights
+    return Plan(planner, (Stage("training", "sft", steps, raised(weights, LEAST) if kind == "floor" else weights),))
+
+
+def raised(weights: Mapping[str, float], least: float) -> dict[str, float]:
+    """Shares of at least `least` each, the others scaled down alike."""
+    low: set[str] = set()
+    while True:
+        scale = (1 - least * len(low)) / sum(share for task, share in weights.items() if task not in low)
+        found = {task: least if task in low else share * scale for task, share in weights.items()}
+        if not (under := {task for task, share in found.items() if share < least - 1e-12}):
+            return found
+        low |= under
 
 
 def _follow(training: Training, data: Data, plan: Plan, seed: int, steps: int) -> None:
     """Train under a plan."""
     engine = Engine(plan, data.pool, seed=seed)
-    training.learn(data, lambda: engine.draw(BATCH), steps, engine if plan.stages[0].mixture else None)
+    training.learn(data, lambda: engine.draw(BATCH), steps)
 
 
 def part(row: Row, name: str) -> float:

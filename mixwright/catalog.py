@@ -41,7 +41,6 @@ KINDS: dict[str, Kind] = {
         ("adapters", "Adapter", "mixwright.learner.adapters"),
         ("planners", "Planner", "mixwright.plan.planners"),
         ("exports", "Export", "mixwright.plan.exports"),
-        ("mixtures", "Mixture", "mixwright.steer.mixtures"),
         ("selectors", "Selector", "mixwright.steer.selectors"),
         ("gates", "Gate", "mixwright.steer.gates"),
         ("controllers", "Controller", "mixwright.steer.controllers"),
@@ -53,15 +52,6 @@ KINDS: dict[str, Kind] = {
     )
 }
 """Every kind, in the order of the flow."""
-
-
-GONE = {
-    ("mixtures", "learnable"): "It was removed: leave mixture out; fixed weights did no worse in the benchmarks.",
-    ("mixtures", "starved"): "It was removed: planner temperature with equal weights did better in the benchmarks.",
-    ("selectors", "target"): "It was removed: difficulty or equal_levels did better in the benchmarks.",
-    ("selectors", "static_band"): "It was removed: difficulty or equal_levels did better in the benchmarks.",
-}
-"""Plug-ins of earlier versions, and what replaces them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +101,11 @@ def _listing(kind: str, package: str) -> dict[str, Entry]:
 
 
 def known(kind: str, name: str) -> Entry:
-    """The entry of that name. Raises InputError for a name nobody defines, saying what replaced one that is gone."""
+    """The entry of that name. Raises InputError for a name nobody defines."""
     entries = listing(kind)
-    if name in entries:
-        return entries[name]
-    problem = unknown_name(kind.rstrip("s"), name, entries)
-    raise InputError(problem.expected, problem.got, GONE.get((kind, name), problem.remedy))
+    if name not in entries:
+        raise unknown_name(kind.rstrip("s"), name, entries)
+    return entries[name]
 
 
 def load(kind: str, name: str) -> type[Any]:

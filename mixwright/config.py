@@ -163,7 +163,7 @@ class PlanConfig:
     options: Mapping[str, Any] = field(default_factory=dict)
     """Keyword arguments of the planner."""
     stage: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of the plan's stages that you want otherwise: mixture, selector, gates, controllers, monitors, options."""
+    """Fields of the plan's stages that you want otherwise: selector, gates, controllers, monitors, options."""
 
 
 PLANNERS = {"grpo": "difficulty", "sft": "rehearsal", "dpo": "rehearsal"}

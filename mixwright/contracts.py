@@ -1,7 +1,7 @@
 """Contracts of the plug-ins: one abstract class per kind, each with few methods.
 
 A plug-in is one final class in one file; its `__init__` takes only keyword options with defaults and stores them.
-`mixwright.conformance` holds the tests of these promises; third parties run them on their own classes.
+`mixwright.conformance` holds the tests of those that third parties write most, for them to run on their own classes.
 """
 
 from __future__ import annotations
@@ -178,14 +178,6 @@ class Steerer(ABC):  # noqa: B024 - a parent only: its children have the abstrac
 
     def restore(self, state: Mapping[str, Any]) -> None:  # noqa: B027
         """Take over what `state` returned."""
-
-
-class Mixture(Steerer):
-    """Proposes weights over tasks."""
-
-    @abstractmethod
-    def weights(self, step: int) -> dict[str, float]:
-        """Share per task of `scene.pool.tasks`, non-negative, summing to 1."""
 
 
 class Selector(Steerer):

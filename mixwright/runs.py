@@ -20,20 +20,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mixwright.errors import InputError, system_error
-from mixwright.records import Measurement, Plan, TrialResult, from_data, to_data
+from mixwright.records import Measurement, Plan, from_data, to_data
 
 T = TypeVar("T")
 BAD_VALUES = (ValueError, KeyError, AttributeError, TypeError, RecursionError)
 """What PyYAML raises for a value of a tag or a form that it cannot be: 2020-99-99, `!!bool maybe`."""
 ALIASED = 10_000
 """Values that aliases may add to a YAML file."""
-NEWEST: dict[type, tuple[str, str]] = {
-    TrialResult: (
-        "judgements",
-        "Run `mixwright trial` again: its branches are trained and judged anew, or choose a new folder.",
-    ),
-}
-"""Record -> a field that earlier versions did not write, and what to do about their files."""
 
 
 @contextlib.contextmanager
@@ -77,14 +70,8 @@ def write_json(path: Path, records: Any) -> None:
 
 
 def read_json(path: Path, cls: type[T]) -> T:
-    """Read one record. Raises InputError with file and line on broken JSON, a wrong field or an earlier version's file."""
-    data = _parse(path)
-    field, remedy = NEWEST.get(cls, ("", ""))
-    if field and isinstance(data, dict) and field not in data:
-        raise InputError(
-            f"a {cls.__name__} of this version", f"one of an earlier version, without {field}", remedy, file=path
-        )
-    return from_data(cls, data, file=path)
+    """Read one record. Raises InputError with file and line on broken JSON or a wrong field."""
+    return from_data(cls, _parse(path), file=path)
 
 
 def read_list(path: Path, cls: type[T]) -> list[T]:
@@ -164,10 +151,6 @@ def read_yaml(path: Path, cls: type[T]) -> T:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else None
         raise InputError("YAML", str(getattr(error, "problem", error)), "Correct that line.", file=path, line=line) from None
-    cells = data.get("cells") if cls is Plan and isinstance(data, dict) else None
-    if isinstance(cells, list) and any(isinstance(cell, dict) and "luck" in cell for cell in cells):
-        got = "one of an earlier version, whose cells have luck"
-        raise InputError("a plan of this version", got, "Measure again and make it anew with `mixwright plan`.", file=path)
     return from_data(cls, data, file=path, line_of=lambda keys: _line_of(root, keys))
 
 
@@ -244,7 +227,7 @@ def _line_of(root: Any, keys: Sequence[str | int]) -> int | None:
 
 
 def read_plan(path: Path) -> Plan:
-    """Read a plan. Raises InputError as `read_yaml` does, for an earlier version's, and when weights do not sum to 1."""
+    """Read a plan. Raises InputError as `read_yaml` does, and when weights do not sum to 1."""
     plan = read_yaml(path, Plan)
     for stage in plan.stages:
         total = sum(stage.weights.values())

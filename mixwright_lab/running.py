@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mixwright import catalog
-from mixwright.conformance import check_finding
 from mixwright.contracts import Finding
 from mixwright.errors import InputError
 from mixwright.runs import read_json, write_json
@@ -26,6 +25,7 @@ from mixwright.workers.local import Job, run_jobs
 from mixwright.workers.progress import Progress, time_left
 from mixwright_lab.conditions import digest_of
 from mixwright_lab.judging import LARGEST, Row
+from mixwright_lab.promises import check_finding
 from mixwright_lab.result_files import Result, result_of
 
 SCALES = ("smoke", "laptop")

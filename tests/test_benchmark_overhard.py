@@ -76,7 +76,7 @@ def test_the_default_arm_is_the_plan_that_a_trainer_makes():
     pool = pool_of(overhard.examples_of("blind", 3)[::20], lambda _: 1 / 16)
     (own,) = default_plan(pool, "grpo", overhard.STEPS, kl_penalty=False, canaries=True).stages
     (made,) = overhard.plan_of(overhard.DEFAULT, pool).stages
-    for name in ("selector", "gates", "controllers", "monitors", "mixture"):
+    for name in ("selector", "gates", "controllers", "monitors"):
         assert getattr(made, name) == getattr(own, name), name
     assert made.weights == pytest.approx(own.weights)
     assert made.engine == replace(own.engine, canaries=overhard.CANARIES)

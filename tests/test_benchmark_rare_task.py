@@ -160,9 +160,10 @@ def test_references_are_the_rows_own_shares_and_equal_shares() -> None:
     assert natural.weights == pytest.approx(shares, abs=1e-3)
     assert max(abs(natural.weights[task] - share) for task, share in shares.items() if task != "f01") <= 5.1e-5
     assert uniform.weights == pytest.approx(dict.fromkeys(shares, 1 / 24), abs=1e-3)
-    assert natural.mixture is uniform.mixture is None
-    floor = rare_task.plan_of("floor", data, 10).stages[0]
-    assert (floor.mixture, floor.weights) == ("floor", natural.weights)
+    floor = rare_task.plan_of("floor", data, 10).stages[0].weights
+    assert min(floor.values()) == pytest.approx(0.02)
+    assert sum(floor.values()) == pytest.approx(1)
+    assert floor["f01"] / floor["f02"] == pytest.approx(natural.weights["f01"] / natural.weights["f02"])
 
 
 def test_frozen_is_the_model_at_its_initial_weights_and_costs_nothing() -> None:

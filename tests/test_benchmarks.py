@@ -7,9 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-import mixwright
 from benchmarks import _report, _turns
-from benchmarks._profile import module_of
 from benchmarks._turns import Meter, take_turns
 from mixwright.records import Interval
 
@@ -155,13 +153,6 @@ def test_an_error_in_a_run_ends_the_turns(monkeypatch):
     runs = {"a": Run("a", 3, diary, clock, 1.0), "b": Run("b", 3, diary, clock, 1.0, error=1)}
     with pytest.raises(RuntimeError, match="broken"):
         take_turns(runs, Meter(), warmup=0, steps=3)
-
-
-def test_the_profile_names_modules_not_folders():
-    folder = Path(mixwright.__file__).parent
-    assert module_of(str(folder / "steer" / "engine.py")) == "mixwright.steer.engine"
-    assert module_of(str(folder.parent / ".venv" / "torch" / "nn.py")) == ""
-    assert module_of("~") == ""
 
 
 def spent(seed, run, step, trainer, bookkeeping=0.0, probes=0.0):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import promises
 import pytest
 
 from mixwright import conformance
@@ -15,6 +16,7 @@ from mixwright.conformance import samples
 from mixwright.contracts import Selector
 from mixwright.errors import InputError
 
+CHECKS = vars(conformance) | vars(promises)
 EVERY = [
     pytest.param(kind, name, id=f"{kind}.{name}", marks=[pytest.mark.gym] if "reasoning_gym" in entry.needs else [])
     for kind in KINDS
@@ -33,13 +35,13 @@ def learner() -> Any:
 
 @pytest.mark.parametrize(("kind", "name"), EVERY)
 def test_it_keeps_its_promises(kind: str, name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    check = getattr(conformance, f"check_{kind.removesuffix('s')}")
+    check = CHECKS[f"check_{kind.removesuffix('s')}"]
     needs = {"learner": lambda: request.getfixturevalue("learner"), "place": lambda: tmp_path}
     check(load(kind, name), **{need: give() for need, give in needs.items() if need in inspect.signature(check).parameters})
 
 
 def test_every_kind_has_a_check() -> None:
-    assert all(hasattr(conformance, f"check_{kind.removesuffix('s')}") for kind in KINDS)
+    assert all(f"check_{kind.removesuffix('s')}" in CHECKS for kind in KINDS)
 
 
 @pytest.mark.parametrize(("kind", "name"), EVERY)

@@ -7,7 +7,7 @@ import pytest
 from steer_world import pool
 
 from mixwright.records import Plan, Stage
-from mixwright.steer.engine import Engine, checked_weights
+from mixwright.steer.engine import Engine
 
 
 def stage(**changes) -> Plan:
@@ -36,15 +36,3 @@ def test_a_selector_that_picks_a_canary_is_stopped():
     engine._selector.pick = lambda tasks, rng: np.full(len(tasks), engine.canaries[0])
     with pytest.raises(RuntimeError, match="a canary"):
         engine.draw(2)
-
-
-@pytest.mark.parametrize(
-    "proposed", [{"chain": float("nan")}, {"chain": 0.0}, {"chian": 1.0}, {"chain": 2.0, "gcd": -1.0}, {}]
-)
-def test_a_mixture_that_proposes_no_weights_is_stopped(proposed):
-    with pytest.raises(RuntimeError, match="not weights of the tasks"):
-        checked_weights("mine", proposed, ("chain", "gcd"))
-
-
-def test_a_mixture_may_leave_tasks_out():
-    assert checked_weights("mine", {"gcd": 3.0, "chain": 1.0}, ("chain", "gcd", "lcm")).tolist() == [0.25, 0.75, 0.0]

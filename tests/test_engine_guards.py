@@ -290,7 +290,7 @@ def test_what_waits_goes_on_waiting_no_longer_where_training_is_begun_anew():
         options = {"monitors.length": {"begin": 2, "window": 4, "rest": 3}}
         levers = {"gates": ("too_hard",), "controllers": ("drift",), "monitors": ("length",)}
         even = dict.fromkeys(TASKS, 1 / 6)
-        plan = planned(even, False, selector="difficulty", mixture="floor", options=options, **levers)
+        plan = planned(even, False, selector="difficulty", options=options, **levers)
         here, rng, success, drawn, told = pool(), np.random.default_rng(0), dict(SUCCESS), [], []
         engine = Engine(plan, here, seed=1)
         for step in range(120):

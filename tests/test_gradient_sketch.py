@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from promise_samples import measurable
 from transformers import GPT2Config, GPT2LMHeadModel
 from transformers.pytorch_utils import Conv1D
 
@@ -52,7 +53,7 @@ def exact(learner: Learner, row: ScanRow, names: list[str]) -> dict[str, torch.T
 
 
 def rows_of(learner: Learner, count: int = 12) -> list[ScanRow]:
-    return list(scan_rows(learner, list(samples.measurable())[:count]))
+    return list(scan_rows(learner, list(measurable())[:count]))
 
 
 @pytest.mark.parametrize("make", [llama, gpt])

@@ -26,7 +26,6 @@ from test_page_browser import CHROMIUM, WIDTHS, look
 
 from mixwright import catalog
 from mixwright.cli.findings import features, rests_on, turned_word
-from mixwright.conformance import check_finding
 from mixwright.contracts import Finding
 from mixwright.errors import InputError
 from mixwright.records import Curve, Expectation, Plot, difference
@@ -34,6 +33,7 @@ from mixwright_lab import result_files
 from mixwright_lab.cards import Card, collect, deciding, format_card, largest, number, run_again, tally, unknown
 from mixwright_lab.judging import Judged, Row, word_of
 from mixwright_lab.page import html, lines
+from mixwright_lab.promises import check_finding
 from mixwright_lab.report import write
 from mixwright_lab.result_files import Result, result_of
 from mixwright_lab.text_page import controllers, lab, marks
@@ -305,10 +305,11 @@ def test_explain_says_it_without_importing_the_laboratory(call: Call) -> None:
 
 
 EVERY_ROW = """
-from mixwright import catalog, conformance
+from mixwright import catalog
+from mixwright_lab.promises import check_finding
 from mixwright_lab.running import tasks_of, work
 finding = catalog.create("findings", "averages")
-conformance.check_finding(type(finding))
+check_finding(type(finding))
 for task in (task for part in tasks_of("averages", finding, "laptop", 0) for task in part):
     work(task)
 """

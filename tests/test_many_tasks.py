@@ -20,10 +20,9 @@ NAMES = [f"task{number}" for number in range(TASKS)]
 POOL = make_pool([f"row{number}" for number in range(2 * TASKS)], NAMES * 2)
 
 
-def engine(mixture: str | None = None) -> Engine:
+def engine() -> Engine:
     weights = {name: (1 + number % 7) / sum(1 + n % 7 for n in range(TASKS)) for number, name in enumerate(NAMES)}
-    options = {"mixtures.floor": {"share": 0.2}} if mixture else {}
-    return Engine(Plan("test", (Stage("s", "grpo", 10, weights, mixture=mixture, options=options),)), POOL, seed=0)
+    return Engine(Plan("test", (Stage("s", "grpo", 10, weights),)), POOL, seed=0)
 
 
 def test_lines_and_metrics_speak_of_the_tasks_of_the_batch(tmp_path: Path) -> None:
@@ -39,14 +38,6 @@ def test_lines_and_metrics_speak_of_the_tasks_of_the_batch(tmp_path: Path) -> No
     assert set(line["wanted"]) == set(line["states"]) == set(line["cells"]) == set(line["drawn"]) == drawn
     assert run.metrics["steering/tasks_drawn"] == [len(drawn)]
     assert len(run.metrics) < 20
-
-
-def test_changes_of_many_weights_are_one_line() -> None:
-    made = engine("floor")
-    made.draw(4)
-    (decision,) = [decision for decision in made.take_decisions() if decision.what.startswith("weights")]
-    assert decision.what == "weights"
-    assert f"of {TASKS} tasks" in decision.because
 
 
 def test_plug_ins_are_read_once_and_tasks_are_told_in_a_line(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

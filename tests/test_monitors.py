@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from steer_world import pool
 
 from benchmarks._monitor_tapes import CHANGES, calm, changed
@@ -22,7 +19,6 @@ from mixwright.records import Alarm, Cell, GroupOutcome, Outcome, PairOutcome, P
 from mixwright.steer.engine import Engine
 from mixwright.steer.ledger import Ledger
 from mixwright.steer.monitors._windows import CELLS, Windows, change, mean_and_error
-from mixwright.steer.monitors.diversity import distinct
 
 NAMES = sorted(CHANGES)
 
@@ -62,13 +58,6 @@ CASES: dict[str, tuple[list[GroupOutcome], list[GroupOutcome], float, float]] = 
     "length": ([group(lengths=(8, 10, 10, 12))] * 2, [group(lengths=(5, 5, 5, 5))] * 4, 0.5, 0.6),
     # successes took 10 tokens, now one of two takes 4
     "skipped_work": ([group(rewards=WINS)] * 2, [group(rewards=WINS, lengths=(4, 10, 10, 10))] * 4, 0.5, 0.25),
-    # failed groups gave 4 answers of 4, now 2; level 1 succeeds more than it did
-    "diversity": (
-        [group()] * 2 + [group(rewards=WINS, level=1.0)] * 6,
-        [group("aabb")] * 4 + [group(rewards=(1.0,) * 4, level=1.0)] * 16,
-        0.5,
-        0.6,
-    ),
 }
 
 
@@ -145,27 +134,12 @@ def test_length_tells_growth_and_a_common_limit() -> None:
     assert told(monitor("length"), [group(lengths=(8, 8, 8, 8))] * 40) == []  # one length by nature
 
 
-def test_diversity_needs_success_that_rises() -> None:
-    start, now, _, _ = CASES["diversity"]
-    (alarm,) = told(monitor("diversity"), start + now)
-    assert "success rose by 0.50" in alarm.message
-    idle = [group("aabb")] * 4 + [group(rewards=WINS, level=1.0)] * 16
-    assert told(monitor("diversity"), start + idle) == []
-
-
 def test_a_right_answer_is_what_the_reward_range_says() -> None:
     place = scene(reward_range=(-1.0, 0.0))
     start = [group(rewards=(0.0, 0.0, -1.0, -1.0))] * 2
     now = [group(rewards=(0.0, 0.0, -1.0, -1.0), lengths=(4, 4, 4, 4))] * 4
     assert len(told(monitor("skipped_work", place), start + now)) == 1
     assert told(monitor("skipped_work"), start + now) == []
-
-
-@given(st.lists(st.sampled_from("abc"), min_size=1, max_size=7), st.integers(1, 7))
-def test_different_answers_among_some_draws_is_the_mean_over_all_choices(answers: list[str], draws: int) -> None:
-    draws = min(draws, len(answers))
-    chosen = [len(set(some)) for some in combinations(answers, draws)]
-    assert distinct(answers, draws) == pytest.approx(np.mean(chosen))
 
 
 def test_the_error_of_a_change_holds_that_of_its_starts() -> None:

@@ -44,18 +44,14 @@ NAN = float("nan")
         ("controllers.drift", {"rest": -1}),
         ("monitors.length", {"window": 0}),
         ("monitors.repetition", {"begin": 0}),
-        ("monitors.diversity", {"draws": 0}),
         ("monitors.formats", {"window": 1}),
         ("monitors.displacement", {"window": -1}),
-        ("mixtures.floor", {"share": float("nan")}),
-        ("mixtures.floor", {"share": 1.0}),
-        ("mixtures.floor", {"most": 0}),
         ("gates.too_hard", {"floor": -1}),
         ("gates.too_hard", {"least": 0}),  # nothing would be divided by nothing
         ("monitors.canary", {"errors": -1}),
         ("monitors.canary", {"least": -1}),
         ("monitors.canary", {"least": 9}),
-        ("monitors.diversity", {"share": -3}),
+        ("monitors.skipped_work", {"short": -3}),
         ("monitors.formats", {"lost": 5}),
         ("monitors.formats", {"rest": -1}),
         ("monitors.length", {"fall": 5}),
@@ -132,12 +128,6 @@ def test_a_plan_edited_by_hand_is_refused_for_its_options_before_a_model_is_load
     plan = to_data(planned(EVEN, selector="difficulty", gates=("too_hard",), options=options))
     with pytest.raises(InputError, match=told):
         validate_plan(from_data(Plan, plan), pool().cells)
-
-
-@pytest.mark.parametrize(("kind", "name"), [("selectors", "target"), ("mixtures", "starved")])
-def test_a_name_that_is_gone_says_what_replaces_it(kind: str, name: str) -> None:
-    with pytest.raises(InputError, match="It was removed: "):
-        catalog.create(kind, name)
 
 
 def test_options_of_a_plug_in_that_the_planner_may_name_pass() -> None:

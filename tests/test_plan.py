@@ -130,12 +130,6 @@ def test_room_is_that_of_kappa_and_of_what_varies_within_a_prompt():
     assert room(replace(known, state="unknown", success=None)) == 0.125
 
 
-def test_measurements_of_an_earlier_version_are_refused_with_the_reason():
-    rows = [*competence(np.random.default_rng(0)), row("lcm", 1.0, 0.1, 0.0, 0.2, name="success_above_luck")]
-    with pytest.raises(InputError, match=r"earlier version, without dependence.*Measure again"):
-        create("planners", "difficulty").plan(cells(), rows, TrainingSetup(10))
-
-
 def test_a_cell_of_few_prompts_is_judged_with_its_task():
     """Its success is its task's; its dependence was measured with the other small cells."""
     data = [Cell("a", 1.0, 4), Cell("a", 2.0, 90)]
@@ -180,13 +174,7 @@ def test_baselines_by_hand():
     assert got["temperature"].stages[0].weights == {"a": 0.6667, "b": 0.3333}  # sqrt(80) : sqrt(20)
     for plan in got.values():
         stage = plan.stages[0]
-        assert (stage.selector, stage.mixture, stage.gates, stage.controllers, stage.monitors) == (
-            "uniform",
-            None,
-            (),
-            (),
-            (),
-        )
+        assert (stage.selector, stage.gates, stage.controllers, stage.monitors) == ("uniform", (), (), ())
     with pytest.raises(InputError, match="temperature"):
         create("planners", "temperature", {"temperature": 0.5}).plan(data, [], TrainingSetup(5))
     with pytest.raises(InputError, match="training examples"):
@@ -204,15 +192,6 @@ def test_a_plan_survives_its_file(tmp_path):
     plan = plan_of_world()
     write_plan(tmp_path / "plan.yaml", plan)
     assert read_plan(tmp_path / "plan.yaml") == plan
-
-
-def test_a_plan_of_an_earlier_version_is_refused_with_the_reason(tmp_path):
-    path = tmp_path / "plan.yaml"
-    write_plan(path, plan_of_world())
-    path.write_text(path.read_text().replace("chance:", "luck:"))
-    with pytest.raises(InputError, match="earlier version") as told:
-        read_plan(path)
-    assert "mixwright plan" in str(told.value)
 
 
 def test_plans_that_do_not_fit():

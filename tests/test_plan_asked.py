@@ -23,8 +23,8 @@ def test_nothing_asked_is_nothing_changed():
 
 
 def test_fields_are_replaced_and_say_who_asked():
-    plan = with_asked(PLAN, {"mixture": "floor", "gates": [], "monitors": ["canary"]})
-    assert (plan.stages[0].mixture, plan.stages[0].gates, plan.stages[0].monitors) == ("floor", (), ("canary",))
+    plan = with_asked(PLAN, {"selector": "equal_levels", "gates": [], "monitors": ["canary"]})
+    assert (plan.stages[0].selector, plan.stages[0].gates, plan.stages[0].monitors) == ("equal_levels", (), ("canary",))
     assert plan.stages[0].weights == STAGE.weights
     assert plan.why["stages.0.gates"] == "asked for in plan.stage"
     assert plan.why["stages.0.weights.a"] == "half"

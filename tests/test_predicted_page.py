@@ -96,10 +96,7 @@ def test_no_section_where_nothing_was_predicted(tmp_path: Path) -> None:
     assert Predicted().blocks(run) == []
     branch(run, 0, [(None, None, 0.5), (None, None, None)])
     assert Predicted().blocks(run) == []
-    older = run.branch("steered", 0) / "draws.parquet"
-    pq.write_table(pa.table({"draw": [0], "refused": [False]}), older)
-    assert Predicted().blocks(run) == [], "draws of an earlier version"
-    older.write_bytes(b"PAR1 nothing")
+    (run.branch("steered", 0) / "draws.parquet").write_bytes(b"PAR1 nothing")
     with pytest.raises(InputError, match="a Parquet file of draws"):
         Predicted().blocks(run)
 

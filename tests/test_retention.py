@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
+from promise_samples import passes
 from torch import Tensor, nn
 
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
@@ -130,7 +131,7 @@ def test_on_a_language_model_it_measures_what_the_planner_reads():
     learner = build_tiny(texts, ModelConfig(width=16, depth=1, heads=2, vocabulary=300), seed=0)
     before = {name: value.clone() for name, value in learner.model.state_dict().items()}
     probe = Retention(burst=15, after=10, batch=4, learning_rate=1e-2, items=6)
-    found = probe.measure(samples.passes(learner, corpus), corpus, np.random.default_rng(0))
+    found = probe.measure(passes(learner, corpus), corpus, np.random.default_rng(0))
     assert all(torch.equal(before[name], value) for name, value in learner.model.state_dict().items())
     tasks = {row.task for row in found if row.name == "burst_gain"}
     assert tasks == {"add"}  # all are as common: the first by name
@@ -147,6 +148,6 @@ def test_a_corpus_without_targets_is_refused():
     texts = [f"{example.prompt} {example.answer}" for example in samples.corpus()]
     learner = build_tiny(texts, ModelConfig(width=16, depth=1, heads=2, vocabulary=300), seed=0)
     with pytest.raises(InputError, match="rows with targets"):
-        Retention().measure(samples.passes(learner, empty), empty, np.random.default_rng(0))
+        Retention().measure(passes(learner, empty), empty, np.random.default_rng(0))
     with pytest.raises(InputError, match=r"options\.retention"):
         Retention(burst=0)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from promise_samples import contents, measurable, scan_passes
 
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig
 from mixwright.conformance import samples
@@ -43,12 +44,12 @@ def tiny() -> Learner:
 @pytest.fixture(scope="module")
 def rows(tiny: Learner) -> list[ScanRow]:
     odd = [Example("bare", "add", "1 + 1 ="), Example("chat", "add", CHAT, target=SAID)]
-    return list(scan_rows(tiny, [*list(samples.measurable())[:5], *odd, Example("t", "add", "", target="ones in 101")]))
+    return list(scan_rows(tiny, [*list(measurable())[:5], *odd, Example("t", "add", "", target="ones in 101")]))
 
 
 def read(tiny: Learner, rows: list[ScanRow], group: str) -> dict[str, np.ndarray]:
     (made,) = groups_of([group]).values()
-    return dict(made.read(rows, samples.scan_passes(tiny, rows, made.PASSES)))
+    return dict(made.read(rows, scan_passes(tiny, rows, made.PASSES)))
 
 
 def distributions(tiny: Learner, ids: list[int]) -> torch.Tensor:
@@ -114,14 +115,14 @@ def test_an_undeclared_pass_is_not_read(tiny: Learner, rows: list[ScanRow]) -> N
 
 def test_rollouts_count_what_the_grader_takes(tiny: Learner, rows: list[ScanRow]) -> None:
     (group,) = groups_of(["pass_1"]).values()
-    passes = samples.scan_passes(tiny, rows, group.PASSES)
+    passes = scan_passes(tiny, rows, group.PASSES)
     found = group.read(rows, passes)
     for i, made in enumerate(passes.rollouts):
         if made is None:
             assert rows[i].example.answer is None
             assert np.isnan(found["pass_1"][i])
         else:
-            scores = [samples.measurable().grade(rows[i].example, s.text, cut=not s.finished) for s in made.samples]
+            scores = [measurable().grade(rows[i].example, s.text, cut=not s.finished) for s in made.samples]
             assert found["pass_1"][i] == np.mean(scores)
             assert found["pass_k"][i] == max(scores)
             assert found["outcomes"][i] == len({s.text.strip() for s in made.samples})
@@ -174,7 +175,7 @@ def test_a_larger_sample_holds_the_smaller_one() -> None:
 def run(tiny: Learner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[RunConfig, RunFolder, Any]:
     """A run folder whose model is a checkpoint, shards of 50 rows, and a pool that works here."""
     folder = RunFolder(tmp_path / "run")
-    samples.measurable().save(folder.corpus)
+    measurable().save(folder.corpus)
     tiny.save(tmp_path / "model")
     monkeypatch.setattr(scan_stage, "SHARD", 50)
 
@@ -191,7 +192,7 @@ def test_what_was_killed_goes_on_to_the_same_table(run: Any, monkeypatch: pytest
     asked = ["nll", "ifd", "sketch", "form", "pass_1"]
     whole = scan_stage.scan_bases(config, folder, pool, columns=asked)
     place = folder.path / "scan" / "model"
-    first = samples.contents(place)
+    first = contents(place)
     assert (whole[0].rows, whole[0].shards, whole[0].made) == (144, 3, 3)
     for path in place.iterdir():
         path.unlink()
@@ -212,7 +213,7 @@ def test_what_was_killed_goes_on_to_the_same_table(run: Any, monkeypatch: pytest
     monkeypatch.setattr(scan_stage, "write_part", written)
     again = scan_stage.scan_bases(config, folder, pool, columns=asked)
     assert again[0].made == 2
-    assert samples.contents(place) == first
+    assert contents(place) == first
     assert scan_stage.scan_bases(config, folder, pool, columns=["nll"])[0].made == 0
 
 

@@ -73,7 +73,7 @@ def trained(weights: dict[str, float], seed: int) -> np.ndarray:
     stage = Stage("s", "sft", 150, {task: share / sum(weights.values()) for task, share in weights.items()})
     engine = Engine(Plan("p", (stage,)), data.pool, seed=seed)
     training = Training(Model(16, 6, 4, seed), 6e-3, 150)
-    training.learn(data, lambda: engine.draw(32), 150, engine)
+    training.learn(data, lambda: engine.draw(32), 150)
     return accuracies(training.model, world)
 
 

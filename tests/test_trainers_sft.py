@@ -16,8 +16,7 @@ from peft import LoraConfig
 from trainers_tiny import model, parameters, read, rows, script, sft_config, tokenizer
 from trl import SFTTrainer
 
-from mixwright import SteeredSFTTrainer, Steering, catalog
-from mixwright.contracts import Mixture
+from mixwright import SteeredSFTTrainer, Steering
 from mixwright.errors import InputError
 from mixwright.records import CellPlan, Plan, Stage
 
@@ -150,38 +149,6 @@ def test_the_drop_is_the_loss_before_minus_the_loss_now(tmp_path: Path) -> None:
     fresh.steered.restore(state)
     assert np.array_equal(fresh.steered.losses.nats, trainer.steered.losses.nats)
     assert fresh.steered.losses.nats.nbytes == 4 * 24
-
-
-class Moving(Mixture):
-    """Gives nine tenths to `letters` from step 2 on, when drops have been seen."""
-
-    def __init__(self) -> None:
-        self.drops = 0
-
-    def observe(self, step: int, outcomes: Any) -> None:
-        self.drops += sum(outcome.drop is not None for outcome in outcomes)
-
-    def weights(self, step: int) -> dict[str, float]:
-        letters = 0.9 if step >= 2 and self.drops else 0.1
-        return {"letters": letters, "sums": 1 - letters}
-
-
-def test_a_mixture_moves_the_shares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    load, listing = catalog.load, catalog.listing
-    monkeypatch.setattr(catalog, "load", lambda kind, name: Moving if name == "moving" else load(kind, name))
-    monkeypatch.setattr(catalog, "listing", lambda kind: {**listing(kind), "moving": Moving})
-    stage = Stage("sft", "sft", 10, {"letters": 0.5, "sums": 0.5}, mixture="moving")
-    settings = {"max_steps": 9, "per_device_train_batch_size": 20}
-    trainer = make(SteeredSFTTrainer, tmp_path, settings, steering=Steering(Plan("test", (stage,))))
-    trainer.train()
-    lines = read(tmp_path, "steps.jsonl")
-    shares = [line["drawn"]["letters"] / line["examples"] for line in lines if line["examples"] == 20]
-    assert shares[0] == 0.1
-    assert shares[-1] == 0.9
-    moved = [line for line in read(tmp_path, "decisions.jsonl") if line["what"] == "weights.letters" and line["new"] == 0.9]
-    assert moved
-    assert moved[0]["because"] == "mixture moving"
-    assert moved[0]["step"] >= 2
 
 
 def watching(monitors: tuple[str, ...] = ("canary",), **stage: Any) -> Plan:

@@ -23,7 +23,6 @@ PLAN = Plan(
             "grpo",
             60,
             {"gcd": 0.9, "sum": 0.1},
-            mixture="adaptive",
             selector="difficulty",
             gates=("too_hard",),
             controllers=("drift",),
@@ -41,7 +40,6 @@ ROLES = {
     "steered": "plan",
     "without_controllers": "ablation",
     "without_gates": "ablation",
-    "without_mixture": "ablation",
     "without_selector": "ablation",
     "without_weights": "ablation",
     "shuffled_levels": "null",
@@ -55,11 +53,11 @@ def branch(name):
     return catalog.create("arms", name).branch(PLAN, CELLS)
 
 
-@pytest.mark.parametrize("part", ["mixture", "selector", "gates", "controllers"])
+@pytest.mark.parametrize("part", ["selector", "gates", "controllers"])
 def test_an_arm_that_leaves_a_part_out_keeps_the_rest(part):
     whole, (stage,) = PLAN.stages[0], branch(f"without_{part}").plan.stages
-    assert getattr(stage, part) in (None, "uniform", ())
-    for other in ("mixture", "selector", "gates", "controllers", "monitors", "weights"):
+    assert getattr(stage, part) in ("uniform", ())
+    for other in ("selector", "gates", "controllers", "monitors", "weights"):
         if other != part:
             assert getattr(stage, other) == getattr(whole, other)
     assert ("selectors.difficulty" in stage.options) == (part != "selector")
@@ -67,9 +65,9 @@ def test_an_arm_that_leaves_a_part_out_keeps_the_rest(part):
 
 
 def test_an_ablation_of_what_the_plan_does_not_have_is_left_out():
-    plain = replace(PLAN, stages=(replace(PLAN.stages[0], mixture=None, gates=()),))
-    arms = arms_of(TrialConfig(("steered", "without_mixture", "without_gates", "without_selector")))
-    assert idle_ablations(arms, plain, corpus()) == ("without_mixture", "without_gates")
+    plain = replace(PLAN, stages=(replace(PLAN.stages[0], gates=(), controllers=()),))
+    arms = arms_of(TrialConfig(("steered", "without_controllers", "without_gates", "without_selector")))
+    assert idle_ablations(arms, plain, corpus()) == ("without_controllers", "without_gates")
     assert idle_ablations(arms, PLAN, corpus()) == ()
 
 
@@ -102,7 +100,7 @@ def test_references_have_no_lever_and_shares_of_their_own():
         plan = branch(name).plan
         stage = plan.stages[0]
         assert (stage.weights, stage.selector) == (weights, selector)
-        assert (stage.mixture, stage.gates, stage.controllers, stage.monitors) == (None, (), (), ())
+        assert (stage.gates, stage.controllers, stage.monitors) == ((), (), ())
         assert stage.options == {"engine": {"reward_range": [0, 2]}}, "what a right answer earns is no lever"
         assert (stage.steps, stage.objective) == (60, "grpo")
         assert plan.cells == PLAN.cells
@@ -124,7 +122,7 @@ def test_each_arm_differs_in_one_thing():
     assert branch("steered").plan == branch("shuffled_levels").plan == branch("permuted").plan == PLAN
     assert branch("permuted_uniform").plan == branch("uniform").plan
     bare = branch("replayed").plan.stages[0]
-    assert (bare.weights, bare.mixture, bare.gates, bare.controllers) == (PLAN.stages[0].weights, None, (), ())
+    assert (bare.weights, bare.gates, bare.controllers) == (PLAN.stages[0].weights, (), ())
 
 
 @pytest.mark.parametrize("arm", ["uniform", "equal_shares"])

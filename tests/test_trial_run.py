@@ -150,12 +150,12 @@ def test_a_second_call_takes_finished_branches_over(finished):
 
 def test_an_ablation_of_what_the_plan_lacks_is_left_out_with_a_note(finished):
     run, base, _ = finished
-    trial = dataclasses.replace(CONFIG.trial, arms=("uniform", "steered", "without_mixture"))
+    trial = dataclasses.replace(CONFIG.trial, arms=("uniform", "steered", "without_controllers"))
     result = run_trial(run, dataclasses.replace(CONFIG, trial=trial), [base], progress=lambda *_: None)
-    assert "without_mixture" not in result.arms
+    assert "without_controllers" not in result.arms
     assert result.ablations == ()
-    assert "The ablation without_mixture was left out: the plan does not have that part." in result.notes
-    assert not run.branch("without_mixture", 0).exists()
+    assert "The ablation without_controllers was left out: the plan does not have that part." in result.notes
+    assert not run.branch("without_controllers", 0).exists()
 
 
 def test_a_branch_that_fails_leaves_nothing_and_keeps_what_was_finished(finished):

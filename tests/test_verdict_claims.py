@@ -1,4 +1,4 @@
-"""Claims: intervals by hand, every kind of claim, what must not be claimed, and what an earlier version left behind."""
+"""Claims: intervals by hand, every kind of claim, what must not be claimed, and files that cannot be judged."""
 
 from __future__ import annotations
 
@@ -244,13 +244,13 @@ def test_measurements_of_an_earlier_version_are_refused_with_the_reason(tmp_path
         judge(run)
 
 
-def test_claims_of_an_earlier_version_are_refused_or_judged_again(tmp_path: Path) -> None:
+def test_claims_of_another_form_are_refused_or_judged_again(tmp_path: Path) -> None:
     from mixwright.verdict.stage import render
 
     run = build_pair(tmp_path)
     old = {"kind": "learnt", "task": "t", "level": None, "before": 0.1, "after": 0.5, "luck": 0.3}
     run.claims.write_text(json.dumps([old]))
-    with pytest.raises(InputError, match="earlier version"):
+    with pytest.raises(InputError, match=r"claims\.json"):
         claims_of(run)
     render(run)
     assert len(read_list(run.claims, Claim)) == len(CELLS) + 4

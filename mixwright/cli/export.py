@@ -160,8 +160,6 @@ def _notes(plan: Plan, pool: Pool, shares: NDArray[np.float64], order: NDArray[n
         few = f"; its {rows:,} draws take {taken:,} of {len(pool.ids):,} rows" if taken < len(pool.ids) else ""
         notes.append(f"The plan keeps uniform sampling: every training row is as likely to be drawn as any other{few}.")
     lost = []
-    if stage.mixture is not None:
-        lost.append(f"the mixture {stage.mixture} moves the weights of tasks")
     if stage.selector not in ("uniform", "equal_levels"):
         lost.append(f"the selector {stage.selector} moves the draws inside a task with the band")
     if lost:

@@ -1,32 +1,18 @@
-"""Promises of the plug-ins that steer: mixtures, selectors, gates, controllers, monitors."""
+"""Promises of selectors, and of all that steers: the random generator that is handed in, and a state that continues."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mixwright.conformance import samples
-from mixwright.conformance._promises import check_plugin, require, same_randomness
-from mixwright.records import Action, Alarm
+from mixwright.conformance.promises import check_plugin, require, same_randomness
 
 if TYPE_CHECKING:
-    from mixwright.contracts import Controller, Gate, Mixture, Monitor, Selector
-
-
-def check_mixture(cls: type[Mixture]) -> None:
-    """Weights are shares of the pool's tasks; state round-trips."""
-
-    def answer(mixture: Mixture, step: int) -> Any:
-        weights = mixture.weights(step)
-        require(set(weights) <= set(samples.pool().tasks), "weights are about tasks of the pool")
-        require(all(w >= 0 for w in weights.values()) and math.isclose(sum(weights.values()), 1, abs_tol=1e-6), "shares")
-        return weights
-
-    _check_steerer(cls, answer)
+    from mixwright.contracts import Selector
 
 
 def check_selector(cls: type[Selector]) -> None:
@@ -45,49 +31,10 @@ def check_selector(cls: type[Selector]) -> None:
         require(all(name.isidentifier() for name in selector.remarks()), "a remark has one word for its name")
         return picked.tolist(), selector.states(), selector.remarks()
 
-    _check_steerer(cls, answer)
+    check_steerer(cls, answer)
 
 
-def check_gate(cls: type[Gate]) -> None:
-    """Answers every group with a reason; state round-trips."""
-
-    def answer(gate: Gate, step: int) -> Any:
-        admissions = [gate.admit(group) for group in samples.groups(step)]
-        require(all(isinstance(a.admitted, bool) and a.reason for a in admissions), "admitted or not, and why")
-        return admissions
-
-    _check_steerer(cls, answer)
-
-
-def check_controller(cls: type[Controller]) -> None:
-    """Proposes only coefficients, learning-rate factors and skipped steps, with a reason; state round-trips."""
-
-    def answer(controller: Controller, step: int) -> Any:
-        actions = [action for signals in samples.signals(step) for action in controller.propose(signals)]
-        for action in actions:
-            require(isinstance(action, Action) and action.kind in ("coefficient", "lr_factor", "skip_step"), "its own kinds")
-            require(action.value is None or (math.isfinite(action.value) and action.value >= 0), "a finite value")
-            require(bool(action.because), "an action says why")
-        return actions
-
-    _check_steerer(cls, answer)
-
-
-def check_monitor(cls: type[Monitor]) -> None:
-    """Raises alarms with numbers; state round-trips."""
-    name = cls.__module__.rpartition(".")[2]
-
-    def answer(monitor: Monitor, step: int) -> Any:
-        alarms = [alarm for signals in samples.signals(step) for alarm in monitor.inspect(signals)]
-        for alarm in alarms:
-            require(isinstance(alarm, Alarm) and alarm.monitor == name and bool(alarm.message), f"an Alarm of {name}")
-            require(math.isfinite(alarm.value) and math.isfinite(alarm.threshold), "finite numbers")
-        return alarms
-
-    _check_steerer(cls, answer)
-
-
-def _check_steerer(cls: type[Any], answer: Any) -> None:
+def check_steerer(cls: type[Any], answer: Any) -> None:
     """Run a made-up tape; half-way, save, restore into a fresh object, and compare everything after."""
     original, scene = check_plugin(cls), samples.scene()
     with same_randomness():

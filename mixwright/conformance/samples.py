@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,29 +11,18 @@ import numpy as np
 
 from mixwright.contracts import Pool, Scene
 from mixwright.records import (
-    CanaryOutcome,
     Cell,
     Example,
     GroupOutcome,
     Measurement,
-    Objective,
-    Observation,
     Outcome,
     PairOutcome,
-    Signals,
     Stage,
-    TrainingSetup,
 )
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
-    from mixwright.learner.learner import Learner
-    from mixwright.measure.passes import Passes
     from mixwright.measure.scan import Scan
-    from mixwright.measure.scan_passes import ScanPasses
-    from mixwright.measure.scan_rows import Pass, ScanRow
-    from mixwright.plan.mix import Mix
-    from mixwright.runs import RunFolder
 
 SUCCESS = {"add@1": 0.95, "add@2": 0.45, "count@1": 0.3, "spell": 0.02}
 """True success per cell in the made-up evidence."""
@@ -64,14 +52,6 @@ def corpus() -> Corpus:
         rows.append(Example(f"c{n}", "count", f"ones in {n:b}?", answer=str(f"{n:b}".count("1")), level=1.0, split=split))
         rows.append(Example(f"s{n}", "spell", f"spell word{n:02d} backward:", answer=f"{n:02d}drow"[::-1], split=split))
     return Corpus.from_examples(rows)
-
-
-def measurable() -> Corpus:
-    """The healthy corpus with everything that a probe may read: answers, targets and pairs."""
-    from mixwright.corpus import Corpus
-
-    own = list(corpus())
-    return Corpus.from_examples(replace(row, target=row.answer, chosen=row.answer, rejected="no idea") for row in own)
 
 
 def minable() -> Corpus:
@@ -115,62 +95,6 @@ def corpora() -> list[Corpus]:
     return [corpus(), *(Corpus.from_examples(rows) for rows in odd)]
 
 
-def mixes() -> list[Mix]:
-    """A mix of prompts with answers, one of chats to imitate, and one of pairs; the first part has two thirds."""
-    import numpy as np
-
-    from mixwright.plan.mix import Mix, Part
-
-    made: list[Mix] = []
-    kinds: list[tuple[Objective, Corpus]] = [("grpo", corpus().select(split="train"))]
-    for objective, over in [*kinds, ("sft", corpora()[3]), ("dpo", corpora()[5])]:
-        rows = np.arange(len(over))
-        halves = (rows[:1], rows[1:])
-        parts = [Part(f"0{n + 1}_part", over[0].task, 1.0, share, halves[n]) for n, share in enumerate((2 / 3, 1 / 3))]
-        order = np.array([halves[0][0], halves[0][0], halves[1][0]] * 2)
-        made.append(Mix(objective, over, tuple(parts), order, 2, 3, ("A note: # of {it}.",)))
-    return made
-
-
-def passes(learner: Learner, over: Corpus) -> Passes:
-    """The shared passes of a learner over a few items."""
-    from mixwright.config import MeasureConfig
-    from mixwright.measure.passes import Passes
-
-    return Passes(learner, learner, MeasureConfig(items=2, samples=2, max_new_tokens=4), over.select(split="eval"))
-
-
-def scanned(learner: Learner) -> list[list[ScanRow]]:
-    """Rows of the scan: healthy ones, odd ones (cut, chats, without prompt, target or answer, pairs), and none of use."""
-    from mixwright.measure.scan_rows import scan_rows
-
-    chat = ({"role": "user", "content": "2 + 2 ="},)
-    odd = [
-        Example("bare", "add", "1 + 1 ="),
-        Example("text", "add", "", target="some text"),
-        Example("long", "add", "2 + 3 =", target="12345 " * 20),
-        Example("all", "add", "9 " * 60, target="5"),
-        Example("chat", "add", chat, target=({"role": "assistant", "content": "4"},)),
-        Example("pair", "add", "which?", chosen="this", rejected="that"),
-        Example("empty", "add", "1 + 1 =", target=""),
-    ]
-    healthy = list(measurable())[:6]
-    return [list(scan_rows(learner, rows, joined=True, limit=48)) for rows in (healthy, healthy[:1] + odd, odd[:1])]
-
-
-def scan_passes(learner: Learner, rows: Sequence[ScanRow], asked: Sequence[Pass]) -> ScanPasses:
-    """The passes of the scan over a few rows; those not in `asked` raise."""
-    from mixwright.config import MeasureConfig
-    from mixwright.measure.scan_passes import ScanPasses
-    from mixwright.measure.sketch_calibration import SketchSettings, calibrate, calibration_rows
-
-    config, every = MeasureConfig(samples=2, max_new_tokens=4), scanned(learner)[0]
-    found = None
-    if "gradients" in asked:
-        found = calibrate(learner, calibration_rows(every, 0), SketchSettings(side=4, dims=64))
-    return ScanPasses(learner, rows, frozenset(asked), measurable(), config, calibration=found)
-
-
 def cells() -> tuple[Cell, ...]:
     """Cells with their chance levels."""
     return tuple(Cell(key.partition("@")[0], _level(key), 20, SWAPPED[key], "constant") for key in SUCCESS)
@@ -178,11 +102,6 @@ def cells() -> tuple[Cell, ...]:
 
 def _level(key: str) -> float | None:
     return float(key.partition("@")[2]) if "@" in key else None
-
-
-def audit() -> list[Observation]:
-    """One harmless observation."""
-    return [Observation("frequency", "add", "info", 40, 80, "add has half of the rows.", "")]
 
 
 def competence() -> list[Measurement]:
@@ -202,47 +121,7 @@ def competence() -> list[Measurement]:
                     "competence", cell.task, name, value, low, high, 256, "share", cell.level, None, null, "constant"
                 )
             )
-    return rows + retention() + transfer()
-
-
-def items(gain: float) -> list[Measurement]:
-    """What the competence probe says of ten items of each cell; `gain` is added where answers depend on prompts."""
-    rows = []
-    for cell in cells():
-        success = min(SUCCESS[cell.key] + gain * (SUCCESS[cell.key] > cell.chance), 1.0)
-        for place in range(10):
-            own = float(place < 10 * success)
-            values = {"greedy": own, "pass@1": own, "chance": float(place < 10 * cell.chance)}
-            values |= {f"{name}.swapped": SWAPPED[cell.key] for name in ("greedy", "pass@1")}
-            where = ("share", cell.level, f"{cell.key}#{place}")
-            rows += [Measurement("competence", cell.task, name, v, v, v, 8, *where) for name, v in values.items()]
     return rows
-
-
-def retention() -> list[Measurement]:
-    """What the retention probe says: every task's loss, and of the rarest how much a burst gained and how much is left."""
-
-    def row(task: str, name: str, value: float, unit: str) -> Measurement:
-        return Measurement("retention", task, name, value, 0.9 * value, 1.1 * value, 32, unit)
-
-    burst = {"burst_gain": 0.8, "burst_rows": 240.0, "retained@40": 0.5, "half_life": 40.0}
-    losses = {task: row(task, "loss", 2.0, "nats per token") for task in ("add", "count", "spell")}
-    return [*losses.values(), *(row("spell", name, value, "as it is") for name, value in burst.items())]
-
-
-def transfer() -> list[Measurement]:
-    """What the transfer probe says: each task learns from its own run, and loses to runs on those after it in the list."""
-    tasks, rows = ("add", "count", "spell"), []
-    for first in tasks:
-        rows += [(f"success after {first}", first, 0.8), ("success after all tasks together", first, 0.6)]
-        for second in tasks:
-            if second != first:
-                lost = -0.5 if tasks.index(second) > tasks.index(first) else 0.0
-                rows += [(f"change by {second}", first, lost), (f"change from {first}", second, 0.0)]
-    rows += [("place in the best order", task, 3.0 - place) for place, task in enumerate(tasks)]
-    rows += [("the best order less all tasks together", "*", 0.2)]
-    unit = "share"
-    return [Measurement("transfer", task, name, value, value - 0.05, value + 0.05, 96, unit) for name, task, value in rows]
 
 
 @cache
@@ -297,33 +176,3 @@ def groups(step: int) -> list[GroupOutcome]:
         formats = tuple("9" if length < 5 else "9 + 9 = 9" for length in lengths)
         found.append(GroupOutcome(pool().ids[item], cell.task, cell.level, step, rewards, lengths, formats, answers))
     return found
-
-
-def signals(step: int) -> list[Signals]:
-    """The step's numbers, calm and alarming, with and without canaries, with and without a KL."""
-    canaries = tuple(CanaryOutcome(f"add@1#{n}", "add", 1.0, step, float(step < 4), 0.02 * step) for n in range(4))
-    return [
-        Signals(step, groups=8),
-        Signals(step, beta=0.04, kl_nats=0.3 * step, groups=8, refused=3, canaries=canaries),
-    ]
-
-
-def run_folder(place: Path, *, full: bool) -> RunFolder:
-    """A run folder on disk: with nothing, or with corpus, audit, measurements and a plan in it."""
-    from mixwright import runs
-    from mixwright.catalog import create
-
-    run = runs.RunFolder(place)
-    place.mkdir(parents=True, exist_ok=True)
-    if full:
-        corpus().save(run.corpus)
-        runs.write_json(run.audit, audit())
-        runs.write_measurements(run.measurements("before"), [*competence(), *items(0.0)])
-        runs.write_measurements(run.measurements("after"), [*competence(), *items(0.2)])
-        runs.write_plan(run.plan, create("planners", "uniform").plan(cells(), competence(), TrainingSetup(10)))
-    return run
-
-
-def contents(place: Path) -> dict[str, Any]:
-    """Every file of a folder with its bytes."""
-    return {str(path.relative_to(place)): path.read_bytes() for path in sorted(place.rglob("*")) if path.is_file()}

@@ -10,7 +10,7 @@ from mixwright.errors import InputError, unknown_name
 from mixwright.plan.validate import check_options, validate_plan
 from mixwright.records import Cell, Plan, Stage, from_data, to_data
 
-KINDS = ("mixtures", "selectors", "gates", "controllers", "monitors")
+KINDS = ("selectors", "gates", "controllers", "monitors")
 """What steers, by kind of plug-in."""
 
 

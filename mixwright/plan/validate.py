@@ -59,7 +59,6 @@ def _validate_stage(stage: Stage) -> None:
         )
     _validate_border(stage)
     groups = {
-        "mixtures": (stage.mixture,) if stage.mixture else (),
         "selectors": (stage.selector,),
         "gates": stage.gates,
         "controllers": stage.controllers,

@@ -193,8 +193,6 @@ class Stage:
     """Share of draws per task; sums to 1."""
     band: tuple[float, float] = (0.1, 0.9)
     """Success to aim for: (low, high), 0..1."""
-    mixture: str | None = None
-    """Mixture that may move the weights; None keeps them fixed."""
     selector: str = "uniform"
     """Selector that picks items within a task."""
     gates: tuple[str, ...] = ()
@@ -217,8 +215,7 @@ class Stage:
     rehearsal: float = 0.0
     """Share of this stage's draws that goes to tasks of earlier stages whose success, measured after the stage before, is
     shown to be below what was expected there, 0..0.5; 0 rehearses nothing."""
-
-    rehearse: tuple[str, ...] = field(default=(), metadata={"unset": "left out"})
+    rehearse: tuple[str, ...] = ()
     """Tasks of which rows of `corpus.rehearse` are drawn, too; those of other tasks are not."""
 
     def band_of(self, task: str) -> tuple[float, float]:

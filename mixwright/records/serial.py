@@ -22,13 +22,9 @@ _LABEL = re.compile(r"[\[<(].*\.|\..*[\[<(]")
 
 
 def to_data(record: Any) -> Any:
-    """A record (or list of them) as JSON-ready values; dataclasses become dicts, tuples lists.
-
-    A field whose metadata has `unset` is left out where it has its default: files of earlier versions stay the same.
-    """
+    """A record (or list of them) as JSON-ready values; dataclasses become dicts, tuples lists."""
     if dataclasses.is_dataclass(record) and not isinstance(record, type):
-        shown = (f for f in dataclasses.fields(record) if "unset" not in f.metadata or getattr(record, f.name) != f.default)
-        return {f.name: to_data(getattr(record, f.name)) for f in shown}
+        return {f.name: to_data(getattr(record, f.name)) for f in dataclasses.fields(record)}
     if isinstance(record, Mapping):
         return {str(key): to_data(value) for key, value in record.items()}
     if isinstance(record, list | tuple):

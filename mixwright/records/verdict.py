@@ -197,7 +197,7 @@ class TrialResult:
     """Which of the arms are the plan with one part left out."""
     power: tuple[Power, ...] = ()
     """What the trial could see, as worked out before its first branch: against the untrained model, and against another
-    trained arm. Empty in results of earlier versions."""
+    trained arm."""
     selection: Selection | None = None
     """Of a trial over data, what it says of the mined rows."""
     by_task: tuple[Effect, ...] = ()

@@ -1,7 +1,7 @@
 """Engine: a pure function of (state, outcomes) to actions. It draws, observes, decides, and writes down why.
 
-It composes one stage's plug-ins: a mixture moves the weights, `task_order` spreads tasks evenly, a selector picks the item,
-and `policy` asks the gates and moves coefficients by controllers and monitors. No torch, no IO, no time of day: given the
+It composes one stage's plug-ins: `task_order` spreads tasks evenly by the stage's weights, a selector picks the item, and
+`policy` asks the gates and moves coefficients by controllers and monitors. No torch, no IO, no time of day: given the
 same seed and the same outcomes, the same actions. Whoever trains executes the actions.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mixwright import catalog
-from mixwright.contracts import Controller, Gate, Mixture, Monitor, Selector, Steerer
+from mixwright.contracts import Controller, Gate, Monitor, Selector, Steerer
 from mixwright.errors import InputError
 from mixwright.estimates.intervals import effective_rollouts
 from mixwright.plan.validate import validate_plan
@@ -40,10 +39,10 @@ from mixwright.steer.policy import CALM_BATCHES, GateRunner, Policy, Reactions
 from mixwright.steer.pool import Ids, Pool
 from mixwright.steer.predictor import Predictor
 from mixwright.steer.scene import Scene
-from mixwright.steer.snapshot import MOST_LISTED, STALE, Staleness, snapshot
+from mixwright.steer.snapshot import STALE, Staleness, snapshot
 from mixwright.steer.task_order import Reserve, TaskOrder
 
-VERSION = 4
+VERSION = 5
 """Of a saved state; one that another version saved is refused. Count it up when what a state holds changes."""
 TRUST_TO_FOLLOW, TRUST_TO_LEAVE = 0.8, 0.27
 """Trust over which draws are said to follow the predictor, more than at the start, and under which they no longer do."""
@@ -64,16 +63,6 @@ def check_drawn(selector: str, drawn: np.ndarray, tasks: np.ndarray, pool: Pool,
         raise RuntimeError(f"{said} row {drawn[place]} of task {names[0]!r} where {names[1]!r} was asked for")
     if held and np.isin(drawn, held).any():
         raise RuntimeError(f"{said} a canary, which must never be trained on")
-
-
-def checked_weights(mixture: str, proposed: Mapping[str, float], tasks: Sequence[str]) -> np.ndarray:
-    """Shares of the pool's tasks, summing to 1. Raises RuntimeError when a mixture proposes what are no weights."""
-    values = list(proposed.values())
-    good = all(math.isfinite(value) and value >= 0 for value in values) and set(proposed) <= set(tasks) and sum(values) > 0
-    if not good:
-        raise RuntimeError(f"the mixture {mixture!r} proposed {dict(proposed)}: not weights of the tasks {', '.join(tasks)}")
-    weights = np.array([proposed.get(task, 0.0) for task in tasks], dtype=float)
-    return weights / weights.sum()
 
 
 def plan_digest(plan: Plan, stage: int) -> str:
@@ -127,7 +116,6 @@ class Engine:
         self._predictor = self._predicting()
         self._scene = scene = Scene(pool, self._ledger, self._stage, self._predictor)
         self._staleness = Staleness(scene)
-        self._mixture: Mixture | None = self._create("mixtures", self._stage.mixture) if self._stage.mixture else None
         self._gates: list[Gate] = [self._create("gates", name) for name in self._stage.gates]
         self._controllers: list[Controller] = [self._create("controllers", name) for name in self._stage.controllers]
         self._monitors: list[Monitor] = [self._create("monitors", name) for name in self._stage.monitors]
@@ -143,7 +131,6 @@ class Engine:
 
     def draw(self, count: int) -> list[int]:
         """The next `count` pool indices. Tasks by low discrepancy; items by the selector, or by the rehearsal `Reserve`."""
-        self._remix()
         rng = np.random.default_rng((self._seed, self._number, self._ledger.draws))
         kept = self._reserve.shares()
         leaves = self._order.next(np.concatenate([self._weights * (1 - kept.sum()), kept]), count)
@@ -242,7 +229,6 @@ class Engine:
             "ledger": self._ledger.state(),
             "predictor": None if self._predictor is None else self._predictor.state(),
             "credit": self._order.credit.tolist(),
-            "weights": self._weights.tolist(),
             "policy": self._policy.state(),
             "verdicts": self._judge.state(),
             "staleness": self._staleness.state(),
@@ -254,10 +240,10 @@ class Engine:
         """Take over what `state` returned.
 
         Raises:
-            InputError: the state belongs to another seed, stage, pool or set of plug-ins, or to an earlier version.
+            InputError: the state belongs to another seed, stage, pool or set of plug-ins, or to another version.
         """
         if state.get("version") != VERSION:
-            got = f"version {state['version']}" if "version" in state else "one of an earlier version, without a number"
+            got = str(state.get("version", "one without a number"))
             raise InputError(f"a state of version {VERSION}", got, "Resume with the version that saved it, or begin anew.")
         mine, theirs = self._made_of(), state.get("made_of") or {}
         if other := [name for name in mine if theirs.get(name) != mine[name]]:
@@ -269,7 +255,6 @@ class Engine:
         if self._predictor is not None:
             self._predictor.restore(state["predictor"])
         self._order.credit = np.array(state["credit"])
-        self._weights = np.array(state["weights"])
         self._policy.restore(state["policy"])
         self._judge.restore(state["verdicts"])
         self._staleness.restore(state["staleness"])
@@ -298,8 +283,6 @@ class Engine:
     def _steerers(self) -> dict[str, Steerer]:
         """All plug-ins by kind and name, in a fixed order."""
         named: dict[str, Steerer] = {f"selectors.{self._stage.selector}": self._selector}
-        if self._mixture is not None:
-            named[f"mixtures.{self._stage.mixture}"] = self._mixture
         for kind, names, plugins in (
             ("gates", self._stage.gates, self._gates),
             ("controllers", self._stage.controllers, self._controllers),
@@ -352,23 +335,6 @@ class Engine:
             because = f"on {figures['judged']} groups drawn evenly, {skill:+.3f} nats per group against the task alone"
             self._note(step, "prediction", self._followed, followed, because)
             self._followed = followed
-
-    def _remix(self) -> None:
-        """Let the mixture move the weights."""
-        if self._mixture is None:
-            return
-        proposed = self._mixture.weights(self._ledger.step)
-        weights = checked_weights(str(self._stage.mixture), proposed, self._pool.tasks)
-        because = f"mixture {self._stage.mixture}"
-        moved = np.flatnonzero(np.abs(self._weights - weights) > 1e-9)
-        if len(moved) > MOST_LISTED:
-            least, most = (weights - self._weights)[moved].min(), (weights - self._weights)[moved].max()
-            told = f"{because}: {len(moved)} of {len(weights)} tasks, by {least:+.2g} to {most:+.2g}"
-            self._note(self._ledger.step, "weights", None, None, told)
-        for place in moved.tolist() if len(moved) <= MOST_LISTED else ():
-            old, new = float(self._weights[place]), float(weights[place])
-            self._note(self._ledger.step, f"weights.{self._pool.tasks[place]}", old, new, because)
-        self._weights = weights
 
     def _timed(self, signals: Signals) -> Signals:
         """Signals with steps that never go back: a trainer begun anew counts from 0, and waits of plug-ins would not end."""

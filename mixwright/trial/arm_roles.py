@@ -181,8 +181,6 @@ def left_out(null: str, plan: Plan, corpus: Corpus, config: RunConfig, bases: in
         return "the plan has several stages"
     if branch.permute_rewards and all(stage.objective != "grpo" for stage in plan.stages):
         return "there are no rewards to permute"
-    if branch.permute_weights and (moving := [stage.mixture for stage in plan.stages if stage.mixture is not None]):
-        return f"the mixture {moving[0]} moves the weights in the run"
     if branch.permute_weights and all(len(set(stage.weights.values())) < 2 for stage in plan.stages):
         return "all tasks weigh the same"
     if branch.replays and seeds < 2 * min(bases, seeds):

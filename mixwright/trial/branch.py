@@ -19,7 +19,7 @@ from mixwright.config import RunConfig
 from mixwright.errors import InputError, no_room
 from mixwright.estimates.readings import READINGS
 from mixwright.measure.bases import completions_path, read_completion_rows, seed_after, write_completion_rows
-from mixwright.records import BORDER, from_data, to_data
+from mixwright.records import from_data, to_data
 from mixwright.runs import RunFolder, read_json, write_json, write_measurements
 from mixwright.trial.seed_rows import BranchInfo
 
@@ -34,8 +34,6 @@ PERMUTATION = 5_000_011
 """Added to the branch's seed: order of permuted weights."""
 STAGE_SEED = 9_000_011
 """Times the place of a stage, added to its branch's seed."""
-PLAIN = {"rows": "all", "permute_weights": False, "permute_order": False, "adapter": ""}
-"""Fields of a `Branch` that came later, as they were before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,35 +87,21 @@ def branch_digest(
         source: digest of the branch that is replayed.
         data: digest of the table whose rows it trains on.
     """
-    how = {name: value for name, value in to_data(branch).items() if value != PLAIN.get(name)}  # older digests stay
-    for stage in how["plan"]["stages"]:
-        for name in [name for name in BORDER if name in stage and not stage[name]]:
-            del stage[name]
-    train = to_data(config.train)
-    for name in [name for name in ("adapter", "adapters") if not train[name]]:
-        del train[name]
     training = {
-        "branch": how,
-        "train": train,
+        "branch": to_data(branch),
+        "train": to_data(config.train),
         "progress_every": config.trial.progress_every,
         "source": source,
+        "data": data,
     }
-    if data:
-        training["data"] = data
     used = {
         "training": training if branch.trains else None,
         "measure": to_data(config.measure),
         "seeds": [config.seed, seed],
-        "inputs": [corpus, base, arm, config.model.adapter, *_form(config)],
+        "inputs": [corpus, base, arm, config.model.adapter, config.model.chat_template, config.model.system],
         "version": mixwright.__version__,
     }
     return hashlib.sha256(json.dumps(used, sort_keys=True).encode()).hexdigest()
-
-
-def _form(config: RunConfig) -> list[Any]:
-    """How prompts reach the model, where the settings say something; digests of earlier runs stay as they are."""
-    asked = (config.model.chat_template, config.model.system)
-    return [list(asked)] if asked != (None, None) else []
 
 
 def permuted_weights(plan: Plan, seed: int) -> Plan:

@@ -14,7 +14,7 @@ from mixwright.errors import InputError
 from mixwright.estimates.outcome import NAMES, SWAPPED, Item, ItemScores, item_scores, mean_score, read_alone
 from mixwright.estimates.readings import GRADED, READINGS, Outcome
 from mixwright.records import Measurement, SeedRow
-from mixwright.runs import NEWEST, read_json, read_measurements
+from mixwright.runs import read_json, read_measurements
 
 COMPETENCE = "competence"
 """Probe that success is read from."""
@@ -42,9 +42,6 @@ class BranchInfo:
     """False for an arm that only measures its starting model."""
     digest: str
     """Of everything that decides the outcome; another digest, and the branch is run again."""
-
-
-NEWEST[BranchInfo] = ("trained", "Run `mixwright trial` again: the branch is trained anew.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +80,7 @@ class BranchFiles:
 
 
 def read_branch(folder: Path) -> BranchFiles:
-    """All of a branch's numbers. Raises InputError when a file is missing or broken, or an earlier version wrote it."""
+    """All of a branch's numbers. Raises InputError when a file is missing or broken."""
     info = read_json(folder / "branch.json", BranchInfo)
     return BranchFiles(
         info,
@@ -164,8 +161,7 @@ def watched(branch: BranchFiles) -> dict[str, int]:
 def target_tokens(branch: BranchFiles) -> int | None:
     """Target tokens that the branch was trained on, end tokens included; of DPO those of both answers.
 
-    Stages of any objective count: those of SFT and DPO their targets, those of GRPO nothing. None where no target was read,
-    and where an earlier version did not count them.
+    Stages of any objective count: those of SFT and DPO their targets, those of GRPO nothing. None where no target was read.
     """
     counts = [
         sum(tokens for _, tokens in line["losses"].values()) if "losses" in line else line["tokens"]

@@ -68,7 +68,7 @@ def summarise(
         data: the mined rows of a trial over data.
 
     Raises:
-        InputError: a branch is missing or broken, or an earlier version wrote it.
+        InputError: a branch is missing or broken.
     """
     of = nulls or {}
     ran = tuple(dict.fromkeys(null for found in of.values() for null in found))

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mixwright.errors import InputError
 from mixwright.estimates.cell_states import FEWEST_ITEMS
 from mixwright.estimates.crossed import Estimate, crossed
 from mixwright.estimates.intervals import holm
@@ -271,7 +270,7 @@ def _unmeasured(cell: Cell, sides: Sides, decoding: Outcome, arm: str) -> Claim:
 
 def every_claim(run: RunFolder) -> list[Claim]:
     """The claims on file, of every arm, or judged now when there is no file."""
-    return _on_file(run) if run.claims.is_file() else judge(run)
+    return read_list(run.claims, Claim) if run.claims.is_file() else judge(run)
 
 
 def claims_of(run: RunFolder, arm: str | None = None) -> list[Claim]:
@@ -280,16 +279,6 @@ def claims_of(run: RunFolder, arm: str | None = None) -> list[Claim]:
     if arm is None:
         arm = headline_arm(run)
     return [claim for claim in claims if claim.arm == arm]
-
-
-def _on_file(run: RunFolder) -> list[Claim]:
-    try:
-        return read_list(run.claims, Claim)
-    except InputError as error:
-        if any("luck" in claim for claim in read_list(run.claims, dict[str, object])):
-            got, remedy = "claims of an earlier version", "Measure again, in a new folder."
-            raise InputError("claims that the rows of measurements give", got, remedy, file=run.claims) from None
-        raise error from None
 
 
 def undecided_because(claims: Collection[Claim], seeds: int) -> str:

@@ -82,7 +82,7 @@ def _of_trial(advice: Advice, again: str, plan: str, needed: int | None) -> Code
         "train": ("Give your TRL trainer the plan", plan),
         "train with losses": ("If that is acceptable, give your TRL trainer the plan", plan),
         "equal shares": (
-            "Write the same weight for every task, selector: equal_levels, mixture: null, gates: [] and controllers: [] "
+            "Write the same weight for every task, selector: equal_levels, gates: [] and controllers: [] "
             "into the stages of plan.yaml, and give your TRL trainer that plan",
             plan,
         ),

@@ -73,7 +73,6 @@ class Diversity(Finding):
         "penalty on answers that a group has twice, 4.9 with counts over the run. Temperatures are not swept."
     )
     POPULAR = "The loss on unsolved prompts is put down to the reward; steps along permuted rewards are not compared."
-    FEATURES = {"monitors/diversity": ("model: permuted rewards - GRPO",)}  # noqa: RUF012
     REMARKS = (
         "Prompts that never earn are ordinary ones whose key is broken, so that GRPO also gets better at them and the "
         "loss is in part success: not the source's unsolved questions. Permuted rewards raise diversity of the model over "

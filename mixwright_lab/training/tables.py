@@ -1,7 +1,6 @@
 """Very small model that memorises tables, one layer that reads (first symbol, second symbol, task), and its SFT.
 
-Rows come from `Engine.draw` and every row's loss goes back into `Engine.observe`, so that mixtures act as they would in a
-trainer. Compute is counted: 6 x parameters x tokens for a training step, 2 x for reading.
+Compute is counted: 6 x parameters x tokens for a training step, 2 x for reading.
 """
 
 # ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
@@ -17,9 +16,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from mixwright import Engine, Pool, make_pool
+from mixwright import Pool, make_pool
 from mixwright.measure.bursts import Burst, watch_bursts
-from mixwright.records import Example, Outcome, Signals
+from mixwright.records import Example
 from mixwright_lab.training.sft import Schedule, Sft
 from mixwright_lab.worlds.tables import Tables
 
@@ -124,23 +123,13 @@ class Training:
         """CPU time of one thread."""
         self._sft = Sft(model, Schedule(steps, rate, fall=0.3, betas=(0.9, 0.999), fused=True))
 
-    def learn(self, data: Data, draw: Draw, steps: int, engine: Engine | None = None) -> None:
-        """Take `steps` steps on what `draw` gives; the engine, if any, is given each row's loss."""
+    def learn(self, data: Data, draw: Draw, steps: int) -> None:
+        """Take `steps` steps on what `draw` gives."""
         begun = time.process_time()
-        last: dict[int, float] = {}
         for _ in range(steps):
-            rows, step = draw(), self._sft.done
-            losses = data.losses(self.model, rows)
-            self._sft.step(losses.mean())
+            rows = draw()
+            self._sft.step(data.losses(self.model, rows).mean())
             self.flops += 6 * self.model.size * TOKENS * len(rows)
-            if engine is not None:
-                outcomes = []
-                for row, loss in zip(rows, losses.tolist(), strict=True):
-                    example, drop = data.examples[row], last.get(row)
-                    drop = None if drop is None else drop - loss
-                    outcomes.append(Outcome(example.id, example.task, example.level, step, loss, 1, drop))
-                    last[row] = loss
-                engine.observe(outcomes, Signals(step + 1))
         self.seconds += time.process_time() - begun
 
 

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from mixwright.records import Cell, Plan, Stage
 
-Part = Literal["weights", "mixture", "selector", "gates", "controllers"]
-LEFT: dict[str, Any] = {"mixture": None, "selector": "uniform", "gates": (), "controllers": ()}
+Part = Literal["weights", "selector", "gates", "controllers"]
+LEFT: dict[str, Any] = {"selector": "uniform", "gates": (), "controllers": ()}
 """Part of a stage -> what stands there when it is left out."""
 
 
@@ -25,7 +25,7 @@ def without_levers(plan: Plan, weights: Mapping[str, float] | None = None, *, se
     for stage in plan.stages:
         engine = stage.options.get("engine", {})
         kept = {"engine": {"reward_range": engine["reward_range"]}} if "reward_range" in engine else {}
-        bare = replace(stage, mixture=None, selector=selector, gates=(), controllers=(), monitors=(), options=kept)
+        bare = replace(stage, selector=selector, gates=(), controllers=(), monitors=(), options=kept)
         bare = replace(bare, expected={}, rehearsal=0.0)
         stages.append(bare if weights is None else replace(bare, weights=dict(weights), rehearse=()))
     return Plan(planner="no levers", stages=tuple(stages), cells=plan.cells)

@@ -18,7 +18,7 @@ from mixwright.trial.arms._bare import equal_plan
 
 
 class EqualShares(Arm):
-    """Equal weights over tasks, the selector `equal_levels`, no mixture, gates, controllers or monitors."""
+    """Equal weights over tasks, the selector `equal_levels`, no gates, controllers or monitors."""
 
     ROLE: ClassVar[Role] = "reference"
 

@@ -17,7 +17,7 @@ from mixwright.trial.arms._bare import proportional_plan
 
 
 class Uniform(Arm):
-    """Proportional weights, uniform selector, no mixture, gates, controllers or monitors."""
+    """Proportional weights, uniform selector, no gates, controllers or monitors."""
 
     ROLE: ClassVar[Role] = "reference"
 

@@ -17,7 +17,7 @@ from mixwright.trial.arms._bare import without
 
 
 class WithoutGates(Arm):
-    """No group is refused; weights, mixture, selector, controllers and monitors stay."""
+    """No group is refused; weights, selector, controllers and monitors stay."""
 
     ROLE: ClassVar[Role] = "ablation"
 

@@ -17,7 +17,7 @@ from mixwright.trial.arms._bare import without
 
 
 class WithoutSelector(Arm):
-    """Every row of a task alike; weights, mixture, gates, controllers and monitors stay."""
+    """Every row of a task alike; weights, gates, controllers and monitors stay."""
 
     ROLE: ClassVar[Role] = "ablation"
 

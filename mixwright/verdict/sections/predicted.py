@@ -58,15 +58,13 @@ class Predicted(Section):
 
 
 def _draws(path: Path) -> _Draws | None:
-    """What a branch predicted and saw; None where it predicted nothing, or was made before predictions were."""
+    """What a branch predicted and saw; None where it predicted nothing."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     if not path.is_file():
         return None
     try:
-        if not set(COLUMNS) <= set(pq.read_schema(path).names):
-            return None
         table = pq.read_table(path, columns=COLUMNS)
         known = table.filter(pa.array(~np.isnan(table["predicted"].to_numpy()) & ~np.isnan(table["success"].to_numpy())))
         columns = [known[name].to_numpy() for name in COLUMNS]

@@ -79,3 +79,12 @@ def round_trip(record: Any) -> None:
     """The record comes back from JSON unchanged."""
     data = json.loads(json.dumps(to_data(record), allow_nan=False))
     require(to_data(from_data(type(record), data)) == data, f"{type(record).__name__} comes back from JSON unchanged")
+
+
+def model_state(model: Any) -> list[Any]:
+    """Of a model what a plug-in must leave as it was: train mode, sums of parameters and of gradients."""
+    state: list[Any] = [model.training]
+    for name, parameter in model.named_parameters():
+        gradient = None if parameter.grad is None else float(parameter.grad.double().sum())
+        state.append((name, float(parameter.detach().double().sum()), parameter.requires_grad, gradient))
+    return state

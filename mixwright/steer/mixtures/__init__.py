@@ -1,1 +1,0 @@
-"""Mixtures, weights over tasks that move while the run trains: one file, one mixture."""
