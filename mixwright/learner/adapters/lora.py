@@ -8,7 +8,6 @@ Blind spot: the rank is the same everywhere; A begins at random, so two adapters
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -43,12 +42,12 @@ class LoRA(Adapter):
         from peft import LoraConfig, get_peft_model
 
         from mixwright.learner.adapting import matrices
+        from mixwright.learner.batches import calm
 
         names = list(matrices(model, self.targets))
         alpha: Any = self.alpha if self.alpha is not None else 2 * self.rank
         settings = LoraConfig(r=self.rank, lora_alpha=alpha, target_modules=names, task_type="CAUSAL_LM")
-        with torch.random.fork_rng(), warnings.catch_warnings():
-            _calm()
+        with torch.random.fork_rng(), calm():
             torch.manual_seed(self.seed)
             return get_peft_model(model, settings)
 
@@ -67,11 +66,11 @@ class LoRA(Adapter):
         from safetensors import SafetensorError
 
         from mixwright.learner.adapting import read_settings
+        from mixwright.learner.batches import calm
 
         read_settings(folder)
         try:
-            with torch.random.fork_rng(), warnings.catch_warnings():
-                _calm()
+            with torch.random.fork_rng(), calm():
                 return PeftModel.from_pretrained(model, str(folder), is_trainable=True)
         except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
             reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
@@ -81,9 +80,3 @@ class LoRA(Adapter):
     def merge(self, model: Any) -> Any:
         """The base with the products added to its weights."""
         return model.merge_and_unload().requires_grad_(True)
-
-
-def _calm() -> None:
-    """No warnings of what PEFT sets for Conv1D by itself, and of names that it still reads of transformers."""
-    warnings.filterwarnings("ignore", message="fan_in_fan_out")
-    warnings.filterwarnings("ignore", category=FutureWarning, message=".*is_gradient_checkpointing")
