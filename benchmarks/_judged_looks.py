@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,7 +29,8 @@ def looks(times: int) -> list[dict[str, Any]]:
     """How often the gate passes in planned looks and at all items at once, and how many items it takes."""
     rng, made = np.random.default_rng(11), []
     for name, (loss, churn) in LOSSES.items():
-        made += [_looked("looks", name, *answered(np.full((1, LOOKED), 0.7), loss, churn, rng)) for _ in range(times)]
+        every = (_looked(*answered(np.full((1, LOOKED), 0.7), loss, churn, rng)) for _ in range(times))
+        made.append(_counted("looks", name, every))
     return made
 
 
@@ -44,7 +47,8 @@ def looks_of_cells(times: int) -> list[dict[str, Any]]:
     worlds[LOST_BY_ONE] = ([number * MARGIN] + [0.0] * rest, [number * MARGIN] + [churn] * rest)
     for name, (losses, churns) in worlds.items():
         loss, churned = (np.array(values)[:, None] for values in (losses, churns))
-        made += [_looked("looks of cells", name, *answered(success, loss, churned, rng)) for _ in range(times)]
+        every = (_looked(*answered(success, loss, churned, rng)) for _ in range(times))
+        made.append(_counted("looks of cells", name, every))
     return made
 
 
@@ -63,10 +67,18 @@ def answered(
     return old, np.where(old, draw >= (churn + loss) / 2 / success, draw < (churn - loss) / 2 / (1 - success))
 
 
-def _looked(part: str, world: str, old: NDArray[np.bool_], new: NDArray[np.bool_]) -> dict[str, Any]:
+def _counted(part: str, world: str, every: Iterable[Mapping[str, int]]) -> dict[str, Any]:
+    """One row of many checkpoints: how many there were, how many of them were so, and the items of all."""
+    total = Counter[str]()
+    for one in every:
+        total.update(one)
+    return {"part": part, "world": world} | dict(total)
+
+
+def _looked(old: NDArray[np.bool_], new: NDArray[np.bool_]) -> dict[str, int]:
     outcome, items = _decided(old, new)
-    row = {"part": part, "world": world, "times": 1, "passed": outcome == "passed", "damaged": outcome == "damaged"}
-    return row | {"items": items, "passed at once": _asked(old, new, None) == "passed"}
+    found = {"times": 1, "passed": outcome == "passed", "damaged": outcome == "damaged", "items": items}
+    return {name: int(value) for name, value in found.items()} | {"passed at once": int(_asked(old, new, None) == "passed")}
 
 
 def _decided(old: NDArray[np.bool_], new: NDArray[np.bool_]) -> tuple[str, int]:

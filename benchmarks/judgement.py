@@ -1,7 +1,12 @@
 """Benchmark of judgements where the truth is known: S, D, kappa, states, chance level, intervals, words and the gate.
 
-Everything is simulated, with numpy alone: fake learners on cells with known answers, trials of 531 held-out items in which
-nothing is better, checkpoints with a known loss. The goals were fixed before; each is printed with what came out.
+Beside it the width of intervals against an earlier formula, and planned looks of the gate (`_judged_precision.py`). What
+whole comparisons say and which code they leave with are other benchmarks: `gate` with made-up answers, `real_gate` with
+fine-tunes of a pretrained model, `demo_seeds` with the demo.
+
+Everything is simulated, with numpy alone, or drawn from committed trials: fake learners on cells with known answers, trials
+of 531 held-out items in which nothing is better, checkpoints with a known loss. The goals were fixed before; each is printed
+with what came out.
 
     python -m benchmarks.judgement [--quick]
 """
@@ -17,6 +22,7 @@ from typing import Any
 
 from benchmarks import _judged_cells as cells
 from benchmarks import _judged_changes as changes
+from benchmarks import _judged_precision as precision
 from benchmarks._fake_learners import cast
 from benchmarks._report import Goal, Result, run
 from mixwright.estimates.cell_states import ALPHA, LUCKY
@@ -259,11 +265,11 @@ def done(job: Job) -> dict[str, Any]:
     return KINDS[kind]((*what[:-1], times, what[-1]) if kind in ("words", "gate", "gate end") else (*what, times))
 
 
-def spread(work: Sequence[Job]) -> list[dict[str, Any]]:
+def spread(work: Sequence[Any], do: Callable[[Any], Any], size: int = 4) -> list[Any]:
     """All of them, in order, in processes of one thread each."""
-    with ProcessPoolExecutor(WORKERS, mp_context=multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(WORKERS, mp_context=multiprocessing.get_context("spawn")) as workers:
         found = []
-        for number, row in enumerate(pool.map(done, work, chunksize=4), 1):
+        for number, row in enumerate(workers.map(do, work, chunksize=size), 1):
             found.append(row)
             if number % 100 == 0:
                 print(f"simulation {number} of {len(work)}", file=sys.stderr, flush=True)
@@ -272,22 +278,25 @@ def spread(work: Sequence[Job]) -> list[dict[str, Any]]:
 
 def measure(quick: bool) -> Result:
     """All simulations; the headline is how often a trial in which nothing is better says that something is."""
-    rows = spread(jobs(quick))
+    rows = spread(jobs(quick), done)
+    widths = [row for own in spread(precision.jobs(quick)[::-1], precision.rows_of, 1) for row in own]
     goals = [*goals_of_cells([row for row in rows if row["part"] == "cells"]), *goals_of_changes(rows)]
+    headline = next(goal.found for goal in goals if "say improves" in goal.name)
+    goals += precision.goals_of(widths)
     for goal in goals:
         found = goal.found
         told = f"{found.value:.4f} [{found.low:.4f}, {found.high:.4f}]"
         print(f"{'reached' if goal.reached else 'MISSED':8} {told} {goal.goal:12} {goal.name}")
-    headline = next(goal.found for goal in goals if "say improves" in goal.name)
-    figures = {"limits": limits(rows), **tables(rows)}
+    figures = {"limits": limits(rows), **tables(rows), **precision.figures_of(widths)}
     settings = {
         "permutations": cells.ROUNDS,
         "trial": {"items": changes.CELLS, "task": changes.TASKS, "commonest": changes.COMMONEST, "skill": changes.SKILL},
         "churn": 2 * changes.UP,
         "cpu seconds": sum(row["cpu"] for row in rows),
+        "precision": {"samples": precision.SAMPLES, "items": precision.ITEMS, "worlds": [*precision.WORLDS]},
     }
     unit = "share of simulated trials, in which nothing is better, that say improves of anything; the worst scene"
-    return Result(headline, unit, [0], rows, figures, settings, goals=goals)
+    return Result(headline, unit, [0], [*rows, *widths], figures, settings, goals=goals)
 
 
 if __name__ == "__main__":

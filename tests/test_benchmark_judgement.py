@@ -90,17 +90,23 @@ def test_goals_pool_over_what_is_named_and_can_be_missed() -> None:
     assert not judgement.bias_within("", [(0.001, 0.0), (-0.02, 0.001)], 0.01).reached
 
 
+WIDTHS = {"precision", "committed", "covariate", "looks", "looks of cells"}
+"""Parts of the widths of intervals and of planned looks."""
+
+
 def test_a_run_gives_goals_limits_and_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     def few(_: bool) -> list[judgement.Job]:
         small = {(kind, what[:-1] if kind in ("power", "gate") else what): (kind, what, 2) for kind, what, _ in every}
         return [job for job in small.values() if job[0] != "gate" or job[1][1] == 1]
 
-    every = judgement.jobs(True)
+    every, widths = judgement.jobs(True), judgement.precision.jobs(True)
+    once = [(name, (*given[:-1], 1)) for name, given in widths if name != "simulated" or given[0] == "nothing but chance"]
     monkeypatch.setattr(judgement, "jobs", few)
-    monkeypatch.setattr(judgement, "spread", lambda work: [judgement.done(job) for job in work])
+    monkeypatch.setattr(judgement.precision, "jobs", lambda _: once)
+    monkeypatch.setattr(judgement, "spread", lambda work, do, size=1: [do(job) for job in work])
     result = judgement.measure(quick=True)
     names = [goal.name for goal in result.goals]
-    assert len(names) == len(set(names)) == 19
+    assert len(names) == len(set(names)) == 38
     json.dumps(to_data(result.figures), allow_nan=False)
     assert set(result.figures["limits"]["coverage by way"]) == {
         "seeds and items",
@@ -108,11 +114,12 @@ def test_a_run_gives_goals_limits_and_tables(monkeypatch: pytest.MonkeyPatch) ->
         "seeds",
         "items",
     }
-    assert {row["part"] for row in result.rows} == set(judgement.KINDS)
+    assert {row["part"] for row in result.rows} == set(judgement.KINDS) | WIDTHS
 
 
 def test_the_committed_goals_are_those_of_the_committed_rows() -> None:
     kept = json.loads(RESULT.read_text(encoding="utf-8"))
     rows = kept["rows"]
     goals = [*judgement.goals_of_cells([row for row in rows if row["part"] == "cells"]), *judgement.goals_of_changes(rows)]
+    goals += judgement.precision.goals_of([row for row in rows if row["part"] in WIDTHS])
     assert json.loads(json.dumps([goal.record() for goal in goals])) == kept["goals"]

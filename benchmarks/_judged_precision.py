@@ -1,4 +1,4 @@
-"""Benchmark of the width of intervals, against an earlier formula, and of what that does to coverage.
+"""Width of intervals, against an earlier formula, and what that does to coverage: a part of `benchmarks.judgement`.
 
 Simulated cells whose items are known to some degree, answered once (greedy) or eight times, and judged as two checkpoints or
 as six seeds: success and D, in worlds where nothing is better and in those where 1 item in 100 turns in every seed. And
@@ -9,8 +9,6 @@ Two ways to more power stand beside it. Greedy success adjusted by a covariate t
 same committed trials: they kept no probability of the gold answer, so that eight samples stand for it, with their noise. And
 planned looks of the gate (`looks`) at a quarter, a half, three quarters and all of 800 items, in simulated checkpoints; and
 the same of 8 cells of 50 items each (`looks_of_cells`).
-
-    python -m benchmarks.judgement_precision [--quick]
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from numpy.typing import NDArray
 
 from benchmarks._fake_learners import majority
 from benchmarks._judged_looks import CALM, CELLS, LOST, LOST_BY_ONE, looks, looks_of_cells
-from benchmarks._report import RESULTS, Goal, Result, run
+from benchmarks._report import RESULTS, Goal
 from mixwright.estimates import crossed as estimates
 from mixwright.estimates.adjusted import adjusted
 from mixwright.estimates.crossed import Estimate, crossed
@@ -225,20 +223,28 @@ def covariate(times: int) -> list[dict[str, Any]]:
     return made
 
 
-def rows_of(quick: bool) -> list[dict[str, Any]]:
-    """All simulations and the committed trials."""
-    made = []
-    for name in WORLDS:
-        for size in SIZES:
-            for seeds in SEEDS:
-                for samples in (1, SAMPLES):
-                    made += simulated(name, size, seeds, samples, 10 if quick else 400)
-    return made + committed(1 if quick else 10) + covariate(1 if quick else 3) + looked(quick)
+def jobs(quick: bool) -> list[tuple[str, tuple[Any, ...]]]:
+    """All simulations and the committed trials: names of functions here, and their arguments; each returns rows."""
+    shapes = itertools.product(WORLDS, SIZES, SEEDS, (1, SAMPLES))
+    found: list[tuple[str, tuple[Any, ...]]] = [("simulated", (*shape, 10 if quick else 400)) for shape in shapes]
+    found += [("committed", (1 if quick else 10,)), ("covariate", (1 if quick else 3,))]
+    return [*found, ("looks", (10 if quick else 2000,)), ("looks_of_cells", (10 if quick else 2000,))]
 
 
-def looked(quick: bool) -> list[dict[str, Any]]:
-    """Planned looks, of one cell and of many."""
-    return looks(10 if quick else 2000) + looks_of_cells(10 if quick else 2000)
+MAKERS = {
+    "simulated": simulated,
+    "committed": committed,
+    "covariate": covariate,
+    "looks": looks,
+    "looks_of_cells": looks_of_cells,
+}
+"""Function of a job, by name."""
+
+
+def rows_of(job: tuple[str, tuple[Any, ...]]) -> list[dict[str, Any]]:
+    """The rows of one job."""
+    name, given = job
+    return MAKERS[name](*given)
 
 
 def share(rows: Sequence[Row], name: str) -> Interval:
@@ -342,30 +348,7 @@ def figures_of_looks(rows: Sequence[Row]) -> dict[str, dict[str, dict[str, float
         worlds = dict.fromkeys(row["world"] for row in own)
         groups = {world: [row for row in own if row["world"] == world] for world in worlds}
         found[part] = {
-            world: {name: float(np.mean([row[name] for row in group])) for name in names} for world, group in groups.items()
+            world: {name: sum(row[name] for row in group) / sum(row["times"] for row in group) for name in names}
+            for world, group in groups.items()
         }
     return found
-
-
-def measure(quick: bool) -> Result:
-    """All of it; the headline is the width of sampled success against the earlier one."""
-    rows = rows_of(quick)
-    goals = goals_of(rows)
-    for goal in goals:
-        found = goal.found
-        told = f"{found.value:.4f} [{found.low:.4f}, {found.high:.4f}]"
-        print(f"{'reached' if goal.reached else 'MISSED':8} {told} {goal.goal:12} {goal.name}")
-    figures = figures_of(rows)
-    for part in ("looks", "looks of cells"):
-        for name, shown in figures[part].items():
-            print(f"{part}: {name}", {kind: round(value, 4) for kind, value in shown.items()})
-    for name, shown in figures["committed trials, earlier and now"].items():
-        print(name, {kind: [round(value, 4) for value in pair] for kind, pair in shown.items()})
-    settings = {"samples": SAMPLES, "items": ITEMS, "worlds": {name: str(world) for name, world in WORLDS.items()}}
-    return Result(
-        goals[0].found, "half-width of sampled success, now over earlier", [0], rows, figures, settings, "ratio", goals
-    )
-
-
-if __name__ == "__main__":
-    run("judgement_precision", __doc__, measure)
