@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from benchmarks.mutants import EQUIVALENT, MODULES, NOT_ASKED, ROOT, judged, sample, sources, spots, asked_of
+from benchmarks.mutants import EQUIVALENT, MODULES, NOT_ASKED, ROOT, asked_of, judged, sample, sources, spots
 
 SOURCE = '''"""Says 1 + 1."""
 
