@@ -5,7 +5,7 @@
 #   make lab      every finding of the laboratory with its smallest settings: that they run, not what they say
 #   make oldest   the trainers' tests on the oldest TRL and transformers of the declared range
 #   make slow     the tests that take minutes
-#   make mutants  mutation testing: 120 changed tokens, and how many of them the tests notice (half an hour)
+#   make mutants  mutation testing: 120 changed tokens, and how many of them the tests notice (an hour or more)
 
 .DEFAULT_GOAL := demo
 .PHONY: demo announce check test lab oldest slow mutants clean

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from mixwright import catalog
-from mixwright.conformance.promises import check_plugin, require
+from mixwright.conformance import check_plugin, require
 
 if TYPE_CHECKING:
     from mixwright.contracts import Finding

@@ -10,7 +10,7 @@ Left out on purpose: whether a plug-in is any good. That is what trials are for.
 
 from mixwright.conformance._stages import check_arm, check_check, check_grader, check_miner
 from mixwright.conformance._steering import check_selector, check_steerer
-from mixwright.conformance.promises import check_plugin
+from mixwright.conformance.promises import check_plugin, require
 
 __all__ = [
     "check_arm",
@@ -20,4 +20,5 @@ __all__ = [
     "check_plugin",
     "check_selector",
     "check_steerer",
+    "require",
 ]

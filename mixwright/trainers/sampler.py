@@ -1,6 +1,6 @@
 """Sampler that draws while training runs.
 
-The dataloader asks for batches ahead of time: a change of weights acts when what it has already asked for is used up.
+The dataloader asks for batches ahead of time: what is decided acts when what it has already asked for is used up.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def check_draws(run: RunSteering, sampler: SteeredSampler) -> list[str]:
     _require("state restored", run.engine.state() == before, "the engine's state after the test differs from before")
     for task, weight in wanted.items():
         gap = abs(drawn[task] - weight * SHARE_DRAWS)
-        # Low-discrepancy drawing stays within 1 of the share while weights stand still; 2 % allows for a start mid-cycle.
+        # Low-discrepancy drawing stays within 1 of the share; 2 % allows for a start mid-cycle.
         message = f"{task}: {drawn[task]} of {SHARE_DRAWS} draws, wanted {weight:.3f}"
         _require("shares as wanted", gap <= 3 + 0.02 * SHARE_DRAWS, message)
     return ["groups whole", "TRL's order", "shares as wanted", "state restored"]
