@@ -43,14 +43,24 @@ def number(item: dict[str, Any], name: str) -> float | None:
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
+@functools.lru_cache(maxsize=8)
+def _trial(path: Path, _inode: int, _changed: int) -> TrialResult:
+    if "references" not in read_json(path, dict[str, Any]):
+        got, remedy = "one of an earlier version", "Run the trial again, in a new folder."
+        raise InputError("a trial's result with its references and judgements", got, remedy, file=path)
+    return read_json(path, TrialResult)
+
+
 def trial_of(run: RunFolder) -> TrialResult | None:
-    """The trial's result, if there was one. Raises InputError for one of an earlier version."""
+    """The trial's result, if there was one; kept, because sections ask for it again.
+
+    Raises:
+        InputError: it is broken, or of an earlier version.
+    """
     if not run.result.is_file():
         return None
-    if "references" not in read_json(run.result, dict[str, Any]):
-        got, remedy = "one of an earlier version", "Run the trial again, in a new folder."
-        raise InputError("a trial's result with its references and judgements", got, remedy, file=run.result)
-    return read_json(run.result, TrialResult)
+    found = run.result.stat()
+    return _trial(run.result, found.st_ino, found.st_mtime_ns)
 
 
 def plan_of(run: RunFolder) -> Plan | None:
