@@ -23,6 +23,8 @@ OLDEST := $(VENV)/oldest
 SAME := tests/test_trainers_example.py tests/test_trainers_packed.py  # no version of TRL changes these
 CONTRACT := $(filter-out $(SAME),$(wildcard tests/test_trainers_*.py tests/test_[dgs]*_settings*.py))
 
+TWO := -n 2 --dist worksteal  # two processes, half of the files each, so that what a file's tests share is made once
+
 # The audit needs no model: it runs while torch and the model are being installed, whose output is shown only if that fails.
 demo: announce $(READY)-core
 	@log=$(VENV)/install.log; \
@@ -44,13 +46,13 @@ check: $(READY)-dev
 	@$(BIN)/python -m pytest tests/test_layout.py
 
 test: $(READY)-dev $(if $(GYM),$(READY)-gym)
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow"
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(TWO) -m "not slow"
 
 lab: $(READY)-train
 	@$(BIN)/python -m mixwright_lab all --scale smoke
 
 oldest: $(OLDEST)/.ready
-	@OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -n 2 -m "not slow" $(CONTRACT)
+	@OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest $(TWO) -m "not slow" $(CONTRACT)
 
 slow: $(READY)-dev
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow

@@ -42,8 +42,9 @@ def few_objects_to_collect() -> Iterator[None]:
     gc.unfreeze()
 
 
-def forked(link: Connection) -> None:
-    """Body of a worker that was forked."""
+def forked(link: Connection, other_end: Connection) -> None:
+    """Body of a worker that was forked; it sees its link close only if it does not hold the other end too."""
+    other_end.close()
     as_a_program()
     local._work(link)
 
@@ -52,7 +53,7 @@ def fork() -> local._Worker:
     """A worker that need not import what the tests have imported: torch and TRL alone take seconds."""
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()
-    process = context.Process(target=forked, args=(theirs,), daemon=True)
+    process = context.Process(target=forked, args=(theirs, ours), daemon=True)
     process.start()
     theirs.close()
     return local._Worker(process, ours)

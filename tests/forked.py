@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import tempfile
@@ -24,7 +25,8 @@ class Ended:
 
 
 def as_a_program() -> None:
-    """What a new interpreter has and a process of tests has not: warnings that are none, outputs that are the system's."""
+    """What a new interpreter has and a process of tests has not: no errors for warnings, the system's outputs, no handlers."""
+    logging.getLogger().handlers.clear()  # pytest's: with none, warnings go to standard error
     warnings.resetwarnings()
     warnings.simplefilter("ignore")
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False, buffering=1)  # noqa: SIM115
@@ -68,10 +70,11 @@ def _leave(body: Callable[[], Any], out: Path, err: Path) -> None:
         os._exit(code)
 
 
-def script(path: Path) -> Ended:
-    """Run a file as `python FILE` does, in a copy of this process."""
+def script(path: Path, *arguments: str) -> Ended:
+    """Run a file as `python FILE ARGUMENTS` does, in a copy of this process."""
 
     def body() -> None:
+        sys.argv = [str(path), *arguments]
         exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), {"__name__": "__main__", "__file__": str(path)})
 
     return run(body)

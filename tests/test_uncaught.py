@@ -22,7 +22,6 @@ from trainers_tiny import *
 import mixwright
 from pathlib import Path
 from mixwright import SteeredSFTTrainer, SteeredGRPOTrainer, Steering
-before = sys.excepthook is sys.__excepthook__
 data = rows().rename_column("answer", "completion")
 
 def train(**settings):
@@ -66,7 +65,6 @@ def test_it_ends_a_script_in_one_line(case: str, tmp_path: Path) -> None:
 
 def test_other_errors_and_caught_ones_are_as_ever(tmp_path: Path) -> None:
     caught = """
-assert before, "importing sets no hook"
 import traceback
 from mixwright.errors import InputError
 try:
@@ -75,10 +73,15 @@ except InputError as error:
     assert len(traceback.extract_tb(error.__traceback__)) > 2
 1 / 0
 """
-    ended = script(caught, tmp_path, anew=True)
+    ended = script(caught, tmp_path)
     assert ended.code == 1
     assert "Traceback (most recent call last)" in ended.err
     assert ended.err.rstrip().endswith("ZeroDivisionError: division by zero")
+
+
+def test_importing_sets_no_hook() -> None:
+    check = "import sys, mixwright.errors; assert sys.excepthook is sys.__excepthook__"
+    subprocess.run([sys.executable, "-c", check], check=True)
 
 
 @pytest.mark.parametrize("first", [True, False])
