@@ -23,7 +23,8 @@ OLDEST := $(VENV)/oldest
 SAME := tests/test_trainers_example.py tests/test_trainers_packed.py  # no version of TRL changes these
 CONTRACT := $(filter-out $(SAME),$(wildcard tests/test_trainers_*.py tests/test_[dgs]*_settings*.py))
 
-TWO := -n 2 --dist worksteal  # two processes, half of the files each, so that what a file's tests share is made once
+# Two processes, each from its own end of the files: what the tests of a file share is made once.
+TWO := -n 2 --dist worksteal
 
 # The audit needs no model: it runs while torch and the model are being installed, whose output is shown only if that fails.
 demo: announce $(READY)-core

@@ -25,7 +25,7 @@ class Ended:
 
 
 def as_a_program() -> None:
-    """What a new interpreter has and a process of tests has not: no errors for warnings, the system's outputs, no handlers."""
+    """What a new interpreter has and a process of tests has not: warnings that are none, outputs that are the system's."""
     logging.getLogger().handlers.clear()  # pytest's: with none, warnings go to standard error
     warnings.resetwarnings()
     warnings.simplefilter("ignore")
