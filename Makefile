@@ -23,6 +23,9 @@ OLDEST := $(VENV)/oldest
 SAME := tests/test_trainers_example.py tests/test_trainers_packed.py  # no version of TRL changes these
 CONTRACT := $(filter-out $(SAME),$(wildcard tests/test_trainers_*.py tests/test_[dgs]*_settings*.py))
 
+# Two processes, each from its own end of the files: what the tests of a file share is made once.
+TWO := -n 2 --dist worksteal
+
 # The audit needs no model: it runs while torch and the model are being installed, whose output is shown only if that fails.
 demo: announce $(READY)-core
 	@log=$(VENV)/install.log; \
@@ -44,13 +47,13 @@ check: $(READY)-dev
 	@$(BIN)/python -m pytest tests/test_layout.py
 
 test: $(READY)-dev $(if $(GYM),$(READY)-gym)
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow"
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(TWO) -m "not slow"
 
 lab: $(READY)-train
 	@$(BIN)/python -m mixwright_lab all --scale smoke
 
 oldest: $(OLDEST)/.ready
-	@OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -n 2 -m "not slow" $(CONTRACT)
+	@OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest $(TWO) -m "not slow" $(CONTRACT)
 
 slow: $(READY)-dev
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow

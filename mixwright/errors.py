@@ -100,7 +100,9 @@ def system_error(error: OSError, file: str | Path | None = None) -> InputError:
 def no_room(error: BaseException, file: str | Path | None = None) -> InputError | None:
     """The `InputError` for a library's own way to say that nothing more can be written; None for any other error."""
     seen: BaseException | None = error
-    while seen is not None:
+    known: set[int] = set()
+    while seen is not None and id(seen) not in known:  # a chain may lead back to itself
+        known.add(id(seen))
         if isinstance(seen, OSError) and seen.errno in LIMITS:
             return system_error(seen, file)
         if told := next((number for number in LIMITS for words in LIMITS[number] if words in str(seen)), None):

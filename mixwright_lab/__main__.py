@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -15,6 +16,7 @@ from mixwright import catalog
 from mixwright.errors import InputError, one_line, system_error
 from mixwright.verdict.text import line, visible
 from mixwright.workers.local import JobFailed
+from mixwright.workers.local import Workers as Pool
 from mixwright_lab import result_files
 from mixwright_lab.result_files import Result
 from mixwright_lab.running import run as run_finding
@@ -71,11 +73,12 @@ def run(
     """Run findings by name, or go on with an interrupted run; the last line of each is JSON."""
     for name in names:
         catalog.known("findings", name)
-    for name in names:
-        result = run_finding(name, scale, seed_base=seed_base, workers=workers)
-        folder = out or (result_files.FOLDER if scale == "laptop" else Path(tempfile.gettempdir()) / "mixwright-lab-smoke")
-        result_files.write(result_files.place(name, seed_base, folder), result)
-        _show(result)
+    folder = out or (result_files.FOLDER if scale == "laptop" else Path(tempfile.gettempdir()) / "mixwright-lab-smoke")
+    with Pool(workers) if len(names) > 1 else contextlib.nullcontext() as pool:
+        for name in names:
+            result = run_finding(name, scale, seed_base=seed_base, workers=workers, pool=pool)
+            result_files.write(result_files.place(name, seed_base, folder), result)
+            _show(result)
 
 
 @app.command("all")

@@ -7,6 +7,7 @@ beside other temporary files.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import inspect
@@ -21,7 +22,7 @@ from mixwright import catalog
 from mixwright.contracts import Finding
 from mixwright.errors import InputError
 from mixwright.runs import read_json, write_json
-from mixwright.workers.local import Job, run_jobs
+from mixwright.workers.local import Job, Workers
 from mixwright.workers.progress import Progress, time_left
 from mixwright_lab.conditions import digest_of
 from mixwright_lab.judging import LARGEST, Row
@@ -56,7 +57,7 @@ class Task:
         )
 
 
-def run(name: str, scale: str, *, seed_base: int = 0, workers: int = 0) -> Result:
+def run(name: str, scale: str, *, seed_base: int = 0, workers: int = 0, pool: Workers | None = None) -> Result:
     """Run one finding, or go on with it, and judge it.
 
     Args:
@@ -64,6 +65,7 @@ def run(name: str, scale: str, *, seed_base: int = 0, workers: int = 0) -> Resul
         scale: smoke or laptop.
         seed_base: first seed.
         workers: processes of one thread; 0 takes one per core.
+        pool: workers that other findings used, and that have imported torch by then; None starts `workers` of its own.
 
     Raises:
         InputError: unknown finding or scale, a seed base or number of workers out of range, a finding that breaks a promise
@@ -78,10 +80,15 @@ def run(name: str, scale: str, *, seed_base: int = 0, workers: int = 0) -> Resul
         raise InputError("1 worker or more, or 0 for one per core", str(workers), "Correct --workers.")
     finding = promised(name)
     shared, tasks = tasks_of(name, finding, scale, seed_base)
-    for group, title in ((shared, f"{name}: starting points"), (tasks, name)):
-        missing = [task for task in group if not _place(task).is_file()]
-        jobs = [Job(task.name, work, task) for task in missing]
-        run_jobs(jobs, workers=workers, title=title, progress=None if sys.stderr.isatty() else tenths(title))
+    groups = [(shared, f"{name}: starting points"), (tasks, name)]
+    missing = [([task for task in group if not _place(task).is_file()], title) for group, title in groups]
+    with contextlib.ExitStack() as stack:
+        if pool is None and any(group for group, _ in missing):
+            pool = stack.enter_context(Workers(workers))
+        for group, title in missing:
+            if pool is not None and group:
+                jobs = [Job(task.name, work, task) for task in group]
+                pool.run(jobs, title=title, progress=None if sys.stderr.isatty() else tenths(title))
     rows = [_read(task) for task in tasks]
     return result_of(name, finding, scale, rows, sum(_read(task).seconds for task in shared))
 

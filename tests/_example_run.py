@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import shutil
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -59,6 +62,10 @@ COLUMNS = {"frozen": 3, "uniform": 4, "equal_shares": 4, "steered": 5, "shuffled
 SILENT = {"uniform": (0.66, 0.60), "equal_shares": (0.62, 0.5), "steered": (0.58, 0.34), "shuffled_levels": (0.58, 0.57)}
 
 
+KEPT = tempfile.TemporaryDirectory(prefix="mixwright-example-run-")
+"""Every run that was asked for, made once per process; tests get copies, which they may change."""
+
+
 def build(folder: Path, *, seeds: int = 5, rename: dict[str, str] | None = None, nulls: bool = False) -> RunFolder:
     """Write the run.
 
@@ -68,22 +75,45 @@ def build(folder: Path, *, seeds: int = 5, rename: dict[str, str] | None = None,
         rename: replaces task names, for hostile ones.
         nulls: one ran, too.
     """
-    run, names = RunFolder(folder), rename or {}
+    return _copied(_built(seeds, tuple((rename or {}).items()), nulls), folder)
+
+
+@functools.cache
+def example_page() -> str:
+    """The page of the run as it is built by default."""
+    from mixwright.verdict.stage import render
+
+    return render(build(Path(tempfile.mkdtemp(dir=KEPT.name)))).read_text(encoding="utf-8")
+
+
+def build_pair(folder: Path, *, rename: dict[str, str] | None = None) -> RunFolder:
+    """A plain before and after of one checkpoint pair, nothing else."""
+    return _copied(_built_pair(tuple((rename or {}).items())), folder)
+
+
+def _copied(kept: Path, folder: Path) -> RunFolder:
+    shutil.copytree(kept, folder, dirs_exist_ok=True)
+    return RunFolder(folder)
+
+
+@functools.cache
+def _built(seeds: int, renamed: tuple[tuple[str, str], ...], nulls: bool) -> Path:
+    run, names = RunFolder(Path(tempfile.mkdtemp(dir=KEPT.name))), dict(renamed)
     arms = [*REFERENCES, "steered", *(["shuffled_levels"] if nulls else [])]
     _records(run, seeds, names)
     for arm in arms:
         for seed in range(seeds):
             _branch(run.branch(arm, seed), arm, seed, names)
     write_json(run.result, _result(run, arms, seeds))
-    return run
+    return run.path
 
 
-def build_pair(folder: Path, *, rename: dict[str, str] | None = None) -> RunFolder:
-    """A plain before and after of one checkpoint pair, nothing else."""
-    run, rng = RunFolder(folder), np.random.default_rng(7)
+@functools.cache
+def _built_pair(renamed: tuple[tuple[str, str], ...]) -> Path:
+    run, rng = RunFolder(Path(tempfile.mkdtemp(dir=KEPT.name))), np.random.default_rng(7)
     for name, column in (("before", 3), ("after", 5)):
-        write_measurements(run.measurements(name), _measured(column, rng, rename or {}))
-    return run
+        write_measurements(run.measurements(name), _measured(column, rng, dict(renamed)))
+    return run.path
 
 
 def item_rows(cell: tuple[str, float | None], values: dict[str, Sequence[float]]) -> list[Measurement]:

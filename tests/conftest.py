@@ -2,8 +2,10 @@
 
 import gc
 import importlib.util
+import multiprocessing
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,11 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import pytest
 from cli_call import Call
+from forked import as_a_program
 from hypothesis import HealthCheck, settings
 from older_trl import expect
+
+from mixwright.workers import local
 
 settings.register_profile("mixwright", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("mixwright")
@@ -35,6 +40,41 @@ def few_objects_to_collect() -> Iterator[None]:
     gc.freeze()
     yield
     gc.unfreeze()
+
+
+def forked(link: Connection, other_end: Connection) -> None:
+    """Body of a worker that was forked; it sees its link close only if it does not hold the other end too."""
+    other_end.close()
+    as_a_program()
+    local._work(link)
+
+
+def fork() -> local._Worker:
+    """A worker that need not import what the tests have imported: torch and TRL alone take seconds."""
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=forked, args=(theirs, ours), daemon=True)
+    process.start()
+    theirs.close()
+    return local._Worker(process, ours)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def workers_fork() -> Iterator[Callable[[], local._Worker]]:
+    """Workers fork in all tests; gives what starts one as a user's does."""
+    with pytest.MonkeyPatch.context() as patch:
+        spawn = local._start
+        patch.setattr(local, "_start", fork)
+        yield spawn
+
+
+@pytest.fixture(autouse=True)
+def workers_spawn(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, workers_fork: Callable[[], local._Worker]
+) -> None:
+    """Workers start anew in tests marked `spawned`."""
+    if request.node.get_closest_marker("spawned") is not None:
+        monkeypatch.setattr(local, "_start", workers_fork)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import lab
 
 from mixwright import catalog
 from mixwright.errors import InputError
@@ -169,10 +170,10 @@ def test_a_finding_of_another_package_is_kept_by_its_source(tmp_path: Path, monk
     ],
 )
 def test_wrong_words_are_told_without_a_traceback(words: tuple[str, ...], told: str, rows: Path) -> None:
-    done = subprocess.run([*LAB, *words], capture_output=True, text=True)
-    assert done.returncode == 1
-    assert told in done.stderr
-    assert "Traceback" not in done.stderr
+    done = lab(*words)
+    assert done.code == 1
+    assert told in done.err
+    assert "Traceback" not in done.err
 
 
 def test_control_c_leaves_with_130(rows: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from forked import lab
 
 from mixwright import catalog
 from mixwright.errors import InputError
@@ -26,10 +27,6 @@ LAB = [sys.executable, "-m", "mixwright_lab"]
 def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MIXWRIGHT_LAB_ROWS", str(tmp_path / "rows"))
     return tmp_path / "rows"
-
-
-def lab(*words: str, rows: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*LAB, *words], capture_output=True, text=True, env=os.environ | {"MIXWRIGHT_LAB_ROWS": str(rows)})
 
 
 def test_a_second_run_reads_what_the_first_kept(rows: Path) -> None:
@@ -61,10 +58,10 @@ def test_a_killed_run_goes_on(rows: Path, tmp_path: Path) -> None:
     kept = {path: path.stat().st_mtime_ns for path in rows.rglob("*.json")}
     assert process.returncode == -signal.SIGKILL
     assert len(kept) < 100
-    done = lab("run", "pruning", "--scale", "laptop", "--out", str(tmp_path / "out"), rows=rows)
+    done = lab("run", "pruning", "--scale", "laptop", "--out", str(tmp_path / "out"))
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     result = result_files.read("pruning", folder=tmp_path / "out")
-    assert done.returncode == 0
+    assert done.code == 0, done.err
     assert result is not None
     assert result.word == "reproduced"
     assert len(result.rows) == len(tasks_of("pruning", catalog.create("findings", "pruning"), "laptop", 0)[1])
@@ -104,18 +101,18 @@ def test_the_closure_follows_imports_inside_the_lab() -> None:
 
 
 def test_the_command_line(rows: Path, tmp_path: Path) -> None:
-    done = lab("run", "pruning", "--scale", "smoke", "--out", str(tmp_path / "out"), rows=rows)
-    line = json.loads(done.stdout.splitlines()[-1])
-    assert (done.returncode, line["name"], line["scale"]) == (0, "pruning", "smoke")
+    done = lab("run", "pruning", "--scale", "smoke", "--out", str(tmp_path / "out"))
+    line = json.loads(done.out.splitlines()[-1])
+    assert (done.code, line["name"], line["scale"]) == (0, "pruning", "smoke")
     assert {"name", "value", "low", "high", "goal", "reached"} <= set(line["goals"][0])
     assert (tmp_path / "out" / "pruning.json").is_file()
-    listed = json.loads(lab("list", "--json", rows=rows).stdout)
+    listed = json.loads(lab("list", "--json").out)
     assert "pruning" in [one["name"] for one in listed]
-    wrong = lab("run", "pruningg", rows=rows)
-    assert wrong.returncode == 1
-    assert "pruning" in wrong.stderr
-    assert "Traceback" not in wrong.stderr
-    assert lab("run", "pruning", "--scale", "huge", rows=rows).returncode == 1
+    wrong = lab("run", "pruningg")
+    assert wrong.code == 1
+    assert "pruning" in wrong.err
+    assert "Traceback" not in wrong.err
+    assert lab("run", "pruning", "--scale", "huge").code == 1
 
 
 def test_bad_arguments_are_refused(rows: Path) -> None:

@@ -80,6 +80,7 @@ def test_a_line_about_the_data_is_bounded_and_leaves_warnings_out() -> None:
     assert line == f"  error in the data (*): {'m' * 197}... Do it."
 
 
+@pytest.mark.spawned
 def test_from_a_file_to_a_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from _example_run import build
 
+from mixwright.catalog import create
 from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
 from mixwright.verdict.blocks import Block, Fold, Headline, Table
 from mixwright.verdict.recommendation import Contrast, TrialSeen, recommend
 from mixwright.verdict.spared import changes_of, format_spared, place_of, spared_table, spares
-from mixwright.verdict.stage import sections
 
 ARITHMETIC = {"steered": (-0.058, -0.085, -0.030), "equal_shares": (-0.056, -0.095, -0.016), "uniform": (-0.20, -0.46, 0.06)}
 """Of a trial: two arms lose the same, and one is too noisy for its loss to count as shown."""
@@ -120,7 +120,7 @@ def test_a_task_that_all_arms_damage_shows_every_cell_that_any_of_them_lost() ->
 
 def test_the_page_shows_the_table_under_its_sentence(tmp_path: Path) -> None:
     run = build(tmp_path)
-    blocks = next(found for name, *_, found in sections(run) if name == "headline")
+    blocks = create("sections", "headline").blocks(run)
     assert isinstance(blocks[0], Headline)
     table = folded([block for block in blocks if isinstance(block, Fold)][:1])
     assert table.columns == ("", "steered", "uniform", "equal_shares")

@@ -7,9 +7,9 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
+import forked
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -18,6 +18,7 @@ from cli_call import Call, sums, write
 from test_pipeline import EDITS, made_up_rows
 from trainers_tiny import model, tokenizer
 
+from mixwright.__main__ import main
 from mixwright.errors import InputError
 from mixwright.runs import write_text
 
@@ -51,19 +52,24 @@ def test_a_name_that_is_too_long_is_the_users_in_every_command(arguments: tuple[
     assert [line for line in lines if line.startswith("error: ")] == lines[-1:]
 
 
-def mixwright(*arguments: str, limit: int | None = None, stdout: int | None = subprocess.DEVNULL) -> tuple[int, str]:
-    """A command in a process of its own, whose files may have at most `limit` bytes: exit code and stderr."""
-
-    def limited() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit or 0, limit or 0))
-
-    before: Callable[[], None] | None = limited if limit else None
+def mixwright(*arguments: str, stdout: int | None = subprocess.DEVNULL) -> tuple[int, str]:
+    """A command in a process of its own: exit code and stderr."""
     command = [sys.executable, "-m", "mixwright", *arguments]
     path = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        command, preexec_fn=before, stdout=stdout, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
-    )
+    done = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path})
     return done.returncode, done.stderr
+
+
+def limited(*arguments: str, limit: int | None = None) -> tuple[int, str]:
+    """A command in a copy of this process, whose files may have at most `limit` bytes: exit code and stderr."""
+
+    def body() -> None:
+        if limit:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        main(arguments)
+
+    ended = forked.run(body)
+    return ended.code, ended.err
 
 
 def test_a_run_that_could_not_write_goes_on_to_the_same_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,10 +78,10 @@ def test_a_run_that_could_not_write_goes_on_to_the_same_result(tmp_path: Path, m
     graders = {"morse": "exact", "first": "exact"}
     small = {**EDITS, "trial": {**EDITS["trial"], "arms": ["uniform"]}, "corpus": {"train": "two.jsonl", "graders": graders}}
     Path("run.yaml").write_text(yaml.safe_dump(small), encoding="utf-8")
-    assert mixwright("run", "run.yaml", "--folder", "whole")[0] == 0
+    assert limited("run", "run.yaml", "--folder", "whole")[0] == 0
     refused = []
     for limit in (2_000, 40_000):  # the corpus, the first model
-        code, err = mixwright("run", "run.yaml", "--folder", "torn", limit=limit)
+        code, err = limited("run", "run.yaml", "--folder", "torn", limit=limit)
         assert code == 1, err
         assert "Traceback" not in err
         refused.append(err.splitlines()[-1])
@@ -83,8 +89,8 @@ def test_a_run_that_could_not_write_goes_on_to_the_same_result(tmp_path: Path, m
     assert "torn/corpus/rows.parquet: expected a limit on the size of files that leaves room" in refused[0]
     assert "base-0" in refused[1]
     assert "ulimit -f" in refused[1]
-    assert mixwright("run", "run.yaml", "--folder", "torn")[0] == 0
-    code, err = mixwright("verdict", "torn", limit=20_000)
+    assert limited("run", "run.yaml", "--folder", "torn")[0] == 0
+    code, err = limited("verdict", "torn", limit=20_000)
     assert code == 1, err
     assert err.startswith("error: torn/verdict.json: expected a limit")
     assert Path("torn/trial/result.json").read_bytes() == Path("whole/trial/result.json").read_bytes()
@@ -140,6 +146,9 @@ def test_what_libraries_say_of_a_full_disk_is_understood() -> None:
     )
     assert "ulimit" in str(no_room(Exception("I/O error: File too large (os error 27)"), "model"))
     assert no_room(ValueError("shape mismatch")) is None
+    outer.__cause__ = inner = ValueError("a chain that leads back")
+    inner.__cause__ = outer
+    assert no_room(outer) is None
     assert str(system_error(OSError(errno.EROFS, "Read-only file system", "a.json"))).startswith(
         "a.json: expected a file system"
     )

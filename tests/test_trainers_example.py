@@ -7,13 +7,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import forked
+
 EXAMPLE = Path(__file__).parent.parent / "examples" / "drop_in_grpo.py"
 
 
 def test_the_drop_in_adds_two_lines_and_runs(tmp_path: Path) -> None:
     added = [line for line in EXAMPLE.read_text().splitlines() if line.endswith("# mixwright")]
     assert len(added) == 2
-    subprocess.run([sys.executable, str(EXAMPLE), str(tmp_path)], check=True, capture_output=True, timeout=300)
+    done = forked.script(EXAMPLE, str(tmp_path))
+    assert done.code == 0, done.err[-3000:]
     proof = json.loads((tmp_path / "steering" / "proof.json").read_text())
     assert proof["groups"] == 30 * 4
     assert proof["self_test"]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from importlib import import_module
 from pathlib import Path
 
+import forked
 import pytest
 
 FILES = ("decisions.jsonl", "steps.jsonl", "draws.parquet", "proof.json")
-HERE = Path(__file__).parent
 SOME = ("inside TRL's files", "before our move", "inside a line", "after the last save")
 POINTS = (
     "before our state",
@@ -28,12 +27,10 @@ CASES = [("grpo", point) for point in POINTS] + [(kind, point) for kind in ("sft
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All runs, made once by one interpreter that forks."""
+    """All runs, made once by a copy of this process that forks."""
     folder = tmp_path_factory.mktemp("kills")
-    done = subprocess.run(
-        [sys.executable, str(HERE / "_kills_run.py"), str(folder)], capture_output=True, text=True, timeout=900, check=False
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    done = forked.run(lambda: import_module("_kills_run").main(folder))
+    assert done.code == 0, done.err[-3000:]
     return folder
 
 

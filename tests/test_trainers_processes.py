@@ -6,9 +6,11 @@ import json
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import forked
 import pyarrow.parquet as pq
 import pytest
 
@@ -21,16 +23,10 @@ TAPES = ("tape_grpo", "tape_unlevelled", "tape_accumulated", "tape_callback", "t
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All runs, made once by one interpreter that forks."""
+    """All runs, made once by a copy of this process that forks."""
     folder = tmp_path_factory.mktemp("processes")
-    done = subprocess.run(
-        [sys.executable, str(HERE / "_processes_run.py"), str(folder)],
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    done = forked.run(lambda: import_module("_processes_run").main(folder))
+    assert done.code == 0, done.err[-3000:]
     return folder
 
 

@@ -12,6 +12,8 @@ from mixwright.errors import InputError
 from mixwright.workers.local import Job, JobFailed, Workers, run_jobs
 from mixwright.workers.progress import progress_line, report, time_left
 
+pytestmark = pytest.mark.spawned
+
 
 def double(number):
     return 2 * number

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import forked
 import pytest
 
 from mixwright.errors import InputError
@@ -21,7 +22,6 @@ from trainers_tiny import *
 import mixwright
 from pathlib import Path
 from mixwright import SteeredSFTTrainer, SteeredGRPOTrainer, Steering
-before = sys.excepthook is sys.__excepthook__
 data = rows().rename_column("answer", "completion")
 
 def train(**settings):
@@ -40,20 +40,24 @@ CASES = {
 }
 
 
-def script(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def script(text: str, folder: Path, *, anew: bool = False) -> forked.Ended:
+    """How a script ends: in a copy of this process, or in a new interpreter."""
     path = folder / "train.py"
     path.write_text(HEAD.format(tests=str(ROOT / "tests"), folder=str(folder / "out")) + text + "\n", encoding="utf-8")
+    if not anew:
+        return forked.script(path)
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
-    return subprocess.run([sys.executable, str(path)], env=environment, cwd=folder, capture_output=True, text=True)
+    ended = subprocess.run([sys.executable, str(path)], env=environment, cwd=folder, capture_output=True, text=True)
+    return forked.Ended(ended.returncode, ended.stdout, ended.stderr)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_it_ends_a_script_in_one_line(case: str, tmp_path: Path) -> None:
     code, told = CASES[case]
-    ended = script(code, tmp_path)
-    assert ended.returncode == 1
-    assert "Traceback" not in ended.stderr
-    line = ended.stderr.splitlines()[-1]
+    ended = script(code, tmp_path, anew=case == "packing")
+    assert ended.code == 1
+    assert "Traceback" not in ended.err
+    line = ended.err.splitlines()[-1]
     place, _, message = line.partition(": InputError: ")
     assert place.startswith(f"{tmp_path / 'train.py'}, line ")
     assert told in message
@@ -61,7 +65,6 @@ def test_it_ends_a_script_in_one_line(case: str, tmp_path: Path) -> None:
 
 def test_other_errors_and_caught_ones_are_as_ever(tmp_path: Path) -> None:
     caught = """
-assert before, "importing sets no hook"
 import traceback
 from mixwright.errors import InputError
 try:
@@ -71,9 +74,14 @@ except InputError as error:
 1 / 0
 """
     ended = script(caught, tmp_path)
-    assert ended.returncode == 1
-    assert "Traceback (most recent call last)" in ended.stderr
-    assert ended.stderr.rstrip().endswith("ZeroDivisionError: division by zero")
+    assert ended.code == 1
+    assert "Traceback (most recent call last)" in ended.err
+    assert ended.err.rstrip().endswith("ZeroDivisionError: division by zero")
+
+
+def test_importing_sets_no_hook() -> None:
+    check = "import sys, mixwright.errors; assert sys.excepthook is sys.__excepthook__"
+    subprocess.run([sys.executable, "-c", check], check=True)
 
 
 @pytest.mark.parametrize("first", [True, False])
@@ -81,7 +89,7 @@ def test_a_hook_of_the_users_gets_every_exception(first: bool, tmp_path: Path) -
     refusal = "try:\n    train(packing=True)\nexcept Exception:\n    pass\n"
     hook = "sys.excepthook = lambda kind, error, trace: print('mine', kind.__name__)\n"
     ended = script((hook + refusal if first else refusal + hook) + "train(packing=True)", tmp_path)
-    assert ended.stdout.splitlines()[-1] == "mine InputError"
+    assert ended.out.splitlines()[-1] == "mine InputError"
 
 
 def test_a_refusal_can_be_sent_between_processes() -> None:
@@ -92,5 +100,5 @@ def test_a_refusal_can_be_sent_between_processes() -> None:
 
 def test_control_characters_of_data_do_not_reach_the_terminal(tmp_path: Path) -> None:
     ended = script("from mixwright.errors import InputError\nraise InputError('a', '\\x1b[2J\\u202e', 'c')", tmp_path)
-    assert "\x1b" not in ended.stderr
-    assert "\u202e" not in ended.stderr
+    assert "\x1b" not in ended.err
+    assert "\u202e" not in ended.err

@@ -11,16 +11,16 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from _example_run import CELLS, build, build_pair
+from _example_run import CELLS, build, build_pair, example_page
 from rich.console import Console
 
 import mixwright.verdict
 from mixwright.catalog import listing
 from mixwright.errors import InputError
-from mixwright.records import Claim
-from mixwright.runs import RunFolder, read_list
+from mixwright.runs import RunFolder
 from mixwright.verdict.blocks import Claims, Fold, Forest, ForestRow, Grid, Paragraph, Table, filled
 from mixwright.verdict.charts import COLOURS, svg
+from mixwright.verdict.claims import judge
 from mixwright.verdict.page import HEATS
 from mixwright.verdict.stage import render, sections, summarise
 from mixwright.verdict.text import visible
@@ -64,9 +64,9 @@ class Reader(HTMLParser):
         self.texts.append(data)
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return render(build(tmp_path_factory.mktemp("run"))).read_text(encoding="utf-8")
+@pytest.fixture
+def page() -> str:
+    return example_page()
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,7 @@ def test_the_terminal_gets_neither_markup_nor_control_characters(tmp_path: Path)
 
 
 def test_the_terminal_says_what_the_page_says(tmp_path: Path) -> None:
-    run = build(tmp_path)
+    run = build(tmp_path)  # five seeds: with fewer nothing is said to be learnt
     console = Console(record=True, width=120, file=(tmp_path / "out.txt").open("w", encoding="utf-8"))
     summarise(run, console)
     console.file.close()
@@ -169,10 +169,9 @@ def test_first_screen(page: str) -> None:
         assert word in rest
 
 
-def test_numbers_on_the_page_are_those_of_the_claims(tmp_path: Path) -> None:
-    run = build(tmp_path)
-    words = " ".join("".join(Reader(render(run).read_text(encoding="utf-8")).texts).split())
-    claims = [c for c in read_list(run.claims, Claim) if c.arm == "steered" and c.kind in ("learnt", "damaged")]
+def test_numbers_on_the_page_are_those_of_the_claims(tmp_path: Path, page: str) -> None:
+    words = " ".join("".join(Reader(page).texts).split())
+    claims = [c for c in judge(build(tmp_path)) if c.arm == "steered" and c.kind in ("learnt", "damaged")]
     assert claims
     for claim in claims:
         assert f"{round(100 * claim.before)} → {round(100 * claim.after)} %" in words
@@ -189,7 +188,7 @@ def test_tables_have_captions_and_scopes(page: str) -> None:
 
 
 def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
-    run = build(tmp_path, seeds=2)
+    run = build(tmp_path, seeds=1)
     first = render(run).read_bytes()
     run.page.unlink()
     assert render(run).read_bytes() == first
@@ -197,7 +196,7 @@ def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("part", ["audit.json", "plan.yaml", "manifest.json", "trial/result.json", "trial"])
 def test_every_part_may_be_missing(tmp_path: Path, part: str) -> None:
-    run = build(tmp_path, seeds=2)
+    run = build(tmp_path, seeds=1)
     path = run.path / part
     shutil.rmtree(path) if path.is_dir() else path.unlink()
     Reader(render(run).read_text(encoding="utf-8"))
@@ -245,7 +244,7 @@ def test_a_plain_pair_that_fell_is_red(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("gone", [("effects",), ("effects", "rows"), ("effects", "rows", "judgements", "notes")])
 def test_no_table_chart_or_fold_is_empty(tmp_path: Path, gone: tuple[str, ...]) -> None:
-    run = build(tmp_path / "run", seeds=2)
+    run = build(tmp_path / "run", seeds=1)
     result = json.loads(run.result.read_text(encoding="utf-8"))
     run.result.write_text(json.dumps(result | {name: [] for name in gone}), encoding="utf-8")
     text = re.sub(r">\s+<", "><", render(run).read_text(encoding="utf-8"))

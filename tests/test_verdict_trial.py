@@ -9,22 +9,27 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from _example_run import CELLS, build
+from _example_run import CELLS, build, example_page
 
 from mixwright.catalog import create, listing
 from mixwright.errors import InputError
 from mixwright.records import Effect, Interval, Judgement, LeverWord, Proof, TrialResult
 from mixwright.runs import RunFolder, read_json, read_measurements, write_json
-from mixwright.verdict.blocks import Block, Code, Fold, Forest, Headline, Paragraph, Strips, Table
+from mixwright.verdict.blocks import Block, Code, Fold, Forest, Headline, Paragraph, Strips, Table, filled
 from mixwright.verdict.charts import svg
 from mixwright.verdict.evidence import headline_arm
-from mixwright.verdict.stage import render, sections
+from mixwright.verdict.stage import render
 from mixwright.verdict.text import between, points
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return render(build(tmp_path_factory.mktemp("run"))).read_text(encoding="utf-8")
+@pytest.fixture
+def page() -> str:
+    return example_page()
+
+
+def blocks_of(run: RunFolder, section: str) -> list[Block]:
+    """What one section shows, without what all others take."""
+    return filled(create("sections", section).blocks(run))
 
 
 def test_labels_of_a_chart_tell_ablations_apart_although_they_are_cut(tmp_path: Path) -> None:
@@ -61,7 +66,7 @@ def test_the_sentence_follows_the_record_and_only_harm_is_red(
     missing = ("equal_shares",) if word == "cannot tell" else ()
     said = (Judgement("steered", word, "against uniform: success +1.0 points", missing, proof),)
     write_json(judged.result, dataclasses.replace(result, judgements=said))
-    (_, _, _, blocks) = next(part for part in sections(judged) if part[0] == "headline")
+    blocks = blocks_of(judged, "headline")
     (headline,) = (block for block in blocks if isinstance(block, Headline))
     assert headline.tone == tone
     assert headline.text.startswith(advice)
@@ -72,16 +77,17 @@ def test_the_sentence_follows_the_record_and_only_harm_is_red(
 
 
 def test_nulls_are_shown_when_they_ran(tmp_path: Path, page: str) -> None:
-    first = render(build(tmp_path, nulls=True)).read_text(encoding="utf-8").partition('class="rest')[0]
-    assert '<h1 class="tone-plain">Train with this plan only if' in first, "never green beside a damaged cell"
-    assert "Against its nulls, success in points: shuffled_levels +" in first
+    blocks = blocks_of(build(tmp_path, nulls=True), "headline")
+    assert isinstance(blocks[0], Headline)
+    assert (blocks[0].tone, blocks[0].text[:28]) == ("plain", "Train with this plan only if"), "never green beside damage"
+    told = [block.text for block in blocks if isinstance(block, Paragraph)]
+    assert any(text.startswith("Against its nulls, success in points: shuffled_levels +") for text in told)
     assert "nulls, in points" not in page
     assert '<h1 class="tone-plain">Train with this plan only if' in page
 
 
-def test_the_parts_of_the_headline_are_the_effects(tmp_path: Path) -> None:
-    run = build(tmp_path)
-    words = render(run).read_text(encoding="utf-8")
+def test_the_parts_of_the_headline_are_the_effects(tmp_path: Path, page: str) -> None:
+    run, words = build(tmp_path), page
     for effect in read_json(run.result, TrialResult).effects:
         if (effect.arm, effect.name) == ("steered", "success"):
             assert effect.swapped is not None
@@ -93,7 +99,7 @@ def test_the_parts_of_the_headline_are_the_effects(tmp_path: Path) -> None:
 
 def test_where_the_difference_lies(tmp_path: Path) -> None:
     run = build(tmp_path)
-    blocks = next(blocks for name, _, _, blocks in sections(run) if name == "decomposition")
+    blocks = blocks_of(run, "decomposition")
     parts, cells = (block for block in blocks if isinstance(block, Table))
     assert [row[0] for row in parts.rows] == ["against frozen", "against uniform", "against equal_shares"]
     rows = {row[0]: row for row in cells.rows}
@@ -117,8 +123,7 @@ def greedy_of(path: Path, task: str, level: float) -> float:
 
 def test_shares_are_compared_over_seeds(tmp_path: Path) -> None:
     run = build(tmp_path)
-    (blocks,) = (blocks for name, _, _, blocks in sections(run) if name == "mechanism")
-    (table,) = (block for block in blocks if isinstance(block, Table))
+    (table,) = (block for block in blocks_of(run, "mechanism") if isinstance(block, Table))
     values = {
         (row.arm, row.seed): row.value for row in read_json(run.result, TrialResult).rows if row.name == "teaching_share"
     }
@@ -126,10 +131,6 @@ def test_shares_are_compared_over_seeds(tmp_path: Path) -> None:
     half = 2.776445 * found.std(ddof=1) / 5**0.5
     row = next(row for row in table.rows if row[:2] == ("share of informative groups", "uniform"))
     assert row[4] == f"{points(found.mean())} {between(found.mean() - half, found.mean() + half)}"
-
-
-def blocks_of(run: RunFolder, section: str) -> list[Block]:
-    return next(blocks for name, _, _, blocks in sections(run) if name == section)
 
 
 def test_the_leading_arm_is_known_by_its_role_not_by_its_name(tmp_path: Path) -> None:

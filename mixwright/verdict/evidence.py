@@ -43,9 +43,17 @@ def number(item: dict[str, Any], name: str) -> float | None:
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
+@functools.lru_cache(maxsize=8)
+def _trial(path: Path, _inode: int, _changed: int) -> TrialResult:
+    return read_json(path, TrialResult)
+
+
 def trial_of(run: RunFolder) -> TrialResult | None:
-    """The trial's result, if there was one. Raises InputError for one that is broken."""
-    return read_json(run.result, TrialResult) if run.result.is_file() else None
+    """The trial's result, if there was one; kept, because sections ask for it again. Raises InputError for a broken one."""
+    if not run.result.is_file():
+        return None
+    found = run.result.stat()
+    return _trial(run.result, found.st_ino, found.st_mtime_ns)
 
 
 def plan_of(run: RunFolder) -> Plan | None:
