@@ -35,8 +35,11 @@ UNLIKE = re.compile(
     r"/(created|command|versions?|digest|commit|price|ru_maxrss)\b|seconds|memory|runtime|per_second|step_time|bytes$|/manifest\.json/parent$"
 )
 """Paths whose values say when, where and with which version, and not what came out."""
-TIMES = re.compile(r"[\d.,]+(?= (CPU )?(seconds|s\b|minutes?\b|min\b|hours?\b|tokens per second|MB|GB))")
-"""Numbers in sentences that a clock, or a memory, gave."""
+TIMES = re.compile(
+    r"\d{4}-\d\d-\d\dT[\d:.+]+|"
+    r"[\d.,]+(?= (CPU )?(seconds|s\b|minutes?\b|min\b|hours?\b|tokens per second|MB|GB))"
+)
+"""Moments, and numbers in sentences that a clock or a memory gave."""
 SILENT = {"tokenizer.json"}
 """Files that are not read, beside those of other kinds, as logs."""
 VECTOR = 16
@@ -135,6 +138,7 @@ def record(folder: Path, tree: Path, parts: Sequence[str]) -> None:
     runs = folder / "runs"
     runs.mkdir(parents=True)
     own = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+    own |= {"PYTHONHASHSEED": "0"}  # PEFT writes a set, in its order
     command = [sys.executable, "-P", str(HERE / "_recorded_run.py"), *parts]
     with (folder / "output.txt").open("w", encoding="utf-8") as output:
         environment = os.environ | own | {"PYTHONPATH": str(tree.resolve())}

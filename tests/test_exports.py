@@ -193,6 +193,26 @@ def test_verl_gets_its_five_fields(tmp_path: Path) -> None:
     }, "keys of verl's sft_trainer_engine.yaml: hydra refuses others"
 
 
+def test_verl_gets_rows_without_a_level_before_rows_with_one(tmp_path: Path) -> None:
+    rows = [
+        Example("a0", "a", "a 0", answer="0"),
+        *(Example(f"b{n}", "b", f"b {n}", answer="1", level=float(n % 2)) for n in range(4)),
+    ]
+    for seed in range(4):  # whatever row the draws begin with
+        plan = Plan("by hand", (Stage("training", "grpo", 10, {"a": 0.5, "b": 0.5}, selector="uniform"),))
+        export_plan(plan, Corpus.from_examples(rows), "verl", tmp_path / str(seed), batch=8, seed=seed)
+        about = [row["extra_info"] for row in pq.read_table(tmp_path / str(seed) / "train.parquet").to_pylist()]
+        assert {row["level"] for row in about} == {None, 0.0, 1.0}
+
+
+def test_options_of_levers_that_an_export_leaves_out_are_no_obstacle() -> None:
+    options = {"gates.too_hard": {"floor": 0.1}, "controllers.drift": {"target": 0.01}, "monitors.length": {}}
+    levers = {"gates": ("too_hard",), "controllers": ("drift",), "monitors": ("length",)}
+    with_levers = mix_of(planned("difficulty", options=options, **levers), corpus(), batch=8)
+    without = mix_of(planned("difficulty"), corpus(), batch=8)
+    assert [part.share for part in with_levers.parts] == [part.share for part in without.parts]
+
+
 def corpus_answer(key: str) -> str | None:
     return next(example.answer for example in corpus() if example.id == key)
 

@@ -92,6 +92,13 @@ def export_plan(
     return [*mix.notes, *said]
 
 
+def _without_guards(stage: Stage) -> Stage:
+    """The stage without gates, controllers and monitors, which hold rows back to watch them, and without their options."""
+    left = ("gates.", "controllers.", "monitors.")
+    options = {name: value for name, value in stage.options.items() if not name.startswith(left)}
+    return replace(stage, gates=(), controllers=(), monitors=(), options=options)
+
+
 def mix_of(
     plan: Plan,
     corpus: Corpus,
@@ -107,7 +114,7 @@ def mix_of(
     stage = plan.stages[0]
     train = formed(corpus.training(stage.rehearse), form or PromptForm())
     pool = corpus_pool(train)
-    watching = replace(stage, gates=(), controllers=(), monitors=())  # they hold rows back to watch them
+    watching = _without_guards(stage)
     engine = Engine(replace(plan, stages=(watching,)), pool, seed=seed)
     drawn = np.asarray(engine.draw(max(DRAWS, 1)), dtype=np.int64)
     shares = _shares(watching, pool, engine.wanted(), drawn)

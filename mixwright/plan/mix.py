@@ -135,12 +135,13 @@ def _field(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Field:
     import pyarrow as pa
 
     message = pa.struct([("role", pa.string()), ("content", pa.string())])
-    sample = next((row[name] for row in rows if row.get(name) is not None), None)
+    given = [row[name] for row in rows if row.get(name) is not None]
+    sample = given[0] if given else None
     if name == "level":
         return pa.field(name, pa.float64())
     if isinstance(sample, list):
         return pa.field(name, pa.list_(message))
-    return pa.field(name, pa.infer_type([sample]) if isinstance(sample, dict) else pa.string())
+    return pa.field(name, pa.infer_type(given) if isinstance(sample, dict) else pa.string())
 
 
 def write_settings(path: Path, notes: Iterable[str], data: Mapping[str, Any]) -> None:
