@@ -180,6 +180,7 @@ def test_a_folder_without_its_question_is_still_judged_at_its_look(tmp_path: Pat
     noted = RunManifest({}, {}, {}, {"looks": at(1, 800).told})
     write_json(run.manifest, noted)
     asked = asked_of(run)
+    assert asked is not None
     assert asked == GateAsked(look=at(1, 800))
     assert between((side := [item_scores(table)], side), "greedy", GateAsked(("t",))).outcome == "passed", "by 95 % it would"
     assert gate_of(run, replace(asked, protect=("t",))).outcome == "cannot tell"
@@ -212,7 +213,7 @@ def test_at_an_early_look_the_loss_of_a_cell_is_that_of_the_look() -> None:
 def test_a_full_disk_names_the_file_and_keeps_what_stood_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     learner = load_learner(checkpoint(str(tmp_path / "before")))
     path = tmp_path / "answers" / "before.jsonl"
-    how = {"count": 1, "temperature": 0, "max_new_tokens": 2, "seed": 0}
+    how: dict[str, Any] = {"count": 1, "temperature": 0, "max_new_tokens": 2, "seed": 0}
     KeepingLearner(learner, path).sample(["1+1="], **how)
     stood = path.read_bytes()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

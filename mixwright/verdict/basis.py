@@ -167,14 +167,9 @@ def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
     gate = gate_of(run, asked) if asked is not None else None
     if decoding in ("greedy", "sampled") and asked is None:
         gate = check_mastered(*sides, decoding=decoding)
-    claims, named = every_claim(run), gate is not None and gate.named
-    damaged = _damaged(claims)
+    named = gate is not None and gate.named
+    damaged, others = _damaged_and_others(every_claim(run), gate)
     tasks = {cell.task for cell in gate.cells} if gate is not None and named else None
-    own = {(cell.task, cell.level, cell.whole) for cell in (*gate.cells, *gate.whole)} if gate and named else set()
-    others = tuple(claim for claim in damaged if named and (claim.task, claim.level, claim.whole) not in own)
-    if gate is not None and gate.read:  # of a loss the gate says how large a rise is damage
-        beside, damaged = {(cell.task, cell.level) for cell in gate.others}, ()
-        others = tuple(claim for claim in claims if (claim.task, claim.level) in beside and not claim.whole)
     cells = Counter(item[:2] for item in moved.items)
     size, aim, more = _seen_with(moved.success.detectable(), moved, len(cells))
     needed = (gate.needed if gate else None) or more
@@ -186,7 +181,7 @@ def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
         detectable=size,
         gate=gate.outcome if gate else "cannot tell",
         protected=len(gate.cells) if gate else 0,
-        damaged=tuple(claim for claim in damaged if claim not in others),
+        damaged=damaged,
         after=_name_after(run),
         items=len(moved.items),
         cells=len(cells),
@@ -210,6 +205,19 @@ def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
         because=(gate.why or format_damage(gate)) if gate else "",
         form=_format_form(run, tasks),
     )
+
+
+def _damaged_and_others(claims: Sequence[Claim], gate: GateResult | None) -> tuple[tuple[Claim, ...], tuple[Claim, ...]]:
+    """Claims of damage that decide, and those of what the user did not name; of a loss the gate says itself what decides."""
+    if gate is not None and gate.read:
+        beside = {(cell.task, cell.level) for cell in gate.others}
+        return (), tuple(claim for claim in claims if (claim.task, claim.level) in beside and not claim.whole)
+    damaged = _damaged(claims)
+    if gate is None or not gate.named:
+        return damaged, ()
+    own = {(cell.task, cell.level, cell.whole) for cell in (*gate.cells, *gate.whole)}
+    others = tuple(claim for claim in damaged if (claim.task, claim.level, claim.whole) not in own)
+    return tuple(claim for claim in damaged if claim not in others), others
 
 
 def _seen_with(size: float, moved: Change, cells: int) -> tuple[float, float, int | None]:
