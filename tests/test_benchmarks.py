@@ -228,9 +228,9 @@ def test_goals_of_overhead_ask_for_the_upper_end():
 
 
 def test_the_committed_shares_and_goals_are_those_of_the_committed_rows():
-    from benchmarks.overhead import OWNERS, RESULTS, WARMUP, figures, goals
+    from benchmarks.overhead import OWNERS, WARMUP, figures, goals
 
-    kept = json.loads((RESULTS / "overhead.json").read_text())
+    kept = json.loads((_report.RESULTS / "overhead.json").read_text())
     found = {}
     for case in kept["figures"]:
         rows = []

@@ -34,13 +34,13 @@ def blocks_of(run: RunFolder, section: str) -> list[Block]:
 
 def test_labels_of_a_chart_tell_ablations_apart_although_they_are_cut(tmp_path: Path) -> None:
     parts = [name for name in listing("arms") if name.startswith("without_")]
-    assert len(parts) == 5
+    assert len(parts) == 4
     shown = TrialResult((), (), (), (0,), (), (), (), {}, {})
     effects = [Effect("steered", part, "success", Interval(0.0, -0.1, 0.1, 8), "cannot tell") for part in parts]
     run = RunFolder(tmp_path)
     write_json(run.result, dataclasses.replace(shown, effects=tuple(effects)))
     (chart,) = [block for block in create("sections", "arms").blocks(run) if isinstance(block, Forest)]
-    assert len(set(re.findall(r">(steered [^<]*)<", svg(chart)))) == 5
+    assert len(set(re.findall(r">(steered [^<]*)<", svg(chart)))) == 4
 
 
 TONES = [
