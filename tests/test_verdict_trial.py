@@ -102,6 +102,7 @@ def test_where_the_difference_lies(tmp_path: Path) -> None:
     blocks = blocks_of(run, "decomposition")
     parts, cells = (block for block in blocks if isinstance(block, Table))
     assert [row[0] for row in parts.rows] == ["against frozen", "against uniform", "against equal_shares"]
+    assert cells.caption.startswith("steered against frozen: ")
     rows = {row[0]: row for row in cells.rows}
     assert len(rows) == len(CELLS) + 4
     assert rows["products level 1"][-1] == "worsens"
