@@ -32,7 +32,7 @@ RENAMED = (
 )
 """Pattern in the path of a value -> what stands there now; paths have `/` between keys."""
 UNLIKE = re.compile(
-    r"/(created|command|versions?|digest|commit|price|ru_maxrss)\b|seconds|memory|runtime|per_second|step_time|bytes$|/manifest\.json/parent$"
+    r"/(created|command|versions?|digest|commit|price|pace|inventory|made_of)\b|seconds|memory|runtime|per_second|step_time|bytes$|/manifest\.json/parent$"
 )
 """Paths whose values say when, where and with which version, and not what came out."""
 TIMES = re.compile(
