@@ -218,7 +218,7 @@ def covariate(times: int) -> list[dict[str, Any]]:
                 made.append(
                     {"part": "covariate", "case": case, "against": against, "times": 1}
                     | {"half, now": (one.high - one.low) / 2, "half, earlier": (plain.high - plain.low) / 2}
-                    | {"inside, now": one.low - 1e-9 <= true <= one.high + 1e-9}
+                    | {"inside, now": int(one.low - 1e-9 <= true <= one.high + 1e-9)}
                 )
     return made
 

@@ -107,7 +107,7 @@ def test_a_run_gives_goals_limits_and_tables(monkeypatch: pytest.MonkeyPatch) ->
     result = judgement.measure(quick=True)
     names = [goal.name for goal in result.goals]
     assert len(names) == len(set(names)) == 38
-    json.dumps(to_data(result.figures), allow_nan=False)
+    json.dumps([to_data(result.figures), result.settings, list(result.rows)], allow_nan=False)
     assert set(result.figures["limits"]["coverage by way"]) == {
         "seeds and items",
         "seeds and items, these bases",
