@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from mixwright.config import ModelConfig
-from mixwright.learner.adapting import trained
+from mixwright.learner.adapting import count_trainable
 from mixwright.learner.learner import Learner
 from mixwright.learner.tiny import build_tiny
 
@@ -196,7 +196,7 @@ def train(
         loss.backward()
         optimiser.step()
         seconds += time.process_time() - begun
-    return Trained(model.eval(), curve, trained(model))
+    return Trained(model.eval(), curve, count_trainable(model))
 
 
 def penalised_loss(model: Any, base: Any, rows: Tensor, penalty: float) -> Tensor:

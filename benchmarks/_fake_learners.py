@@ -23,7 +23,7 @@ def majority(share: float, others: int = 9) -> Shares:
     return np.array([share] + [(1 - share) / others] * others)
 
 
-def always(answers: int) -> Shares:
+def constant_shares(answers: int) -> Shares:
     """Answer 0, of so many."""
     return np.eye(answers)[0]
 
@@ -94,14 +94,14 @@ def at_kappa(kappa: float, gold: Shares, guess: Shares) -> float:
     return high
 
 
-def cast() -> list[Fake]:
+def all_fakes() -> list[Fake]:
     """All of them. `kappa .10` are the hardest that must not be called lucky."""
     ten, forty, most, two, four = (np.full(10, 0.1), majority(0.4), majority(0.72), np.full(2, 0.5), np.full(4, 0.25))
     places = np.array([0.7, 0.1, 0.1, 0.1])
     named = {"ten answers": ten, "majority 40 %": forty, "majority 72 %": most, "yes/no": two}
-    found = [Fake(f"oracle, {name}", "skilled", gold, always(len(gold)), 1.0) for name, gold in named.items()]
+    found = [Fake(f"oracle, {name}", "skilled", gold, constant_shares(len(gold)), 1.0) for name, gold in named.items()]
     for name, gold in named.items():
-        constant = always(len(gold))
+        constant = constant_shares(len(gold))
         found += [
             Fake(f"constant, {name}", "informationless", gold, constant),
             Fake(f"coin per sample, {name}", "informationless", gold, gold),
@@ -111,15 +111,15 @@ def cast() -> list[Fake]:
         ]
     return [
         *found,
-        Fake("45 % skill, else constant, majority 40 %", "skilled", forty, always(10), 0.45),
+        Fake("45 % skill, else constant, majority 40 %", "skilled", forty, constant_shares(10), 0.45),
         Fake("45 % skill, else coin, majority 40 %", "skilled", forty, forty, 0.45),
-        Fake("45 % skill, uneven, majority 40 %", "skilled", forty, always(10), 0.45, even=1.0),
-        Fake("20 % skill, else constant, majority 40 %", "skilled", forty, always(10), 0.2),
-        Fake("30 % skill, else constant, majority 72 %", "skilled", most, always(10), 0.3),
-        Fake("first of four options, as positions", "informationless", four, always(4)),
+        Fake("45 % skill, uneven, majority 40 %", "skilled", forty, constant_shares(10), 0.45, even=1.0),
+        Fake("20 % skill, else constant, majority 40 %", "skilled", forty, constant_shares(10), 0.2),
+        Fake("30 % skill, else constant, majority 72 %", "skilled", most, constant_shares(10), 0.3),
+        Fake("first of four options, as positions", "informationless", four, constant_shares(4)),
         Fake("prefers the first of four options, as positions", "informationless", four, places),
         # the same learners where options were not mapped to positions: every row has texts of its own
-        Fake("first of four options, as texts", "blind spot", four, always(4), texts=True),
+        Fake("first of four options, as texts", "blind spot", four, constant_shares(4), texts=True),
         Fake("prefers the first of four options, as texts", "blind spot", four, places, texts=True),
         # what it reads off the form of the prompt is right in 70 of 100 cases: to D the same as knowing 40 % of yes/no
         Fake("sub-template, yes/no", "blind spot", two, two, 0.4, fixed=True),

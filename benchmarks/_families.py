@@ -18,9 +18,9 @@ from mixwright.catalog import create
 from mixwright.errors import missing_extra
 from mixwright.records import Example
 
-COPIED = 0.6
+COPIED_SHARE = 0.6
 """Share of the taught rows of a cell within reach whose target is the problem again, not its answer."""
-APART = 100_000
+SEED_DISTANCE = 100_000
 """Between Reasoning Gym seeds: neighbouring ones give the same items, shifted by one."""
 Key = tuple[str, int]
 """Family and level."""
@@ -123,7 +123,9 @@ def _take(name: str, block: int, seen: set[str]) -> list[Example]:
     found, split = [], "eval" if name == "held_out" else "train"
     for number, (key, counts) in enumerate(CELLS.items()):
         count = HELD_OUT if name == "held_out" else getattr(counts, name)
-        for place, example in zip(range(count), items(key, APART * (100 * (block + 1) + number), seen), strict=False):
+        for place, example in zip(
+            range(count), items(key, SEED_DISTANCE * (100 * (block + 1) + number), seen), strict=False
+        ):
             found.append(replace(example, id=f"{name}:{key[0]}@{key[1]}:{place}", split=split))
     return found
 
@@ -135,8 +137,8 @@ def items(key: Key, first: int, seen: set[str]) -> Iterator[Example]:
     except ImportError:
         raise missing_extra("this benchmark", ["reasoning_gym"], "gym") from None
     family, level = key
-    made = reasoning_gym.create_dataset(family, size=APART, seed=first, **_settings(family, level))
-    for place in range(APART):
+    made = reasoning_gym.create_dataset(family, size=SEED_DISTANCE, seed=first, **_settings(family, level))
+    for place in range(SEED_DISTANCE):
         item = made[place]
         prompt = item["question"].strip()
         if prompt not in seen:
@@ -146,7 +148,7 @@ def items(key: Key, first: int, seen: set[str]) -> Iterator[Example]:
 
 def _taught(example: Example, state: str, rng: random.Random) -> Example:
     """With what the model is taught to say: the answer, or the problem again."""
-    if state == "reachable" and rng.random() < COPIED:
+    if state == "reachable" and rng.random() < COPIED_SHARE:
         return replace(example, target=str(example.prompt).rpartition(": ")[2].removesuffix(" ="))
     return replace(example, target=example.answer)
 

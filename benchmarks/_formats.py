@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from mixwright.records import Example, Plan, Stage
-from mixwright_lab.format_races import examples, foretell, passes, recipe_of, table
+from mixwright_lab.format_races import examples, foretell, pass_at_ks, recipe_of, summarise_styles
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.grpo import Arena, Learnt, Rollouts, Settings
-from mixwright_lab.training.rules import Engined, distinct, pool_of
+from mixwright_lab.training.rules import EngineRule, pool_of, unique_examples
 from mixwright_lab.worlds.chain import MODULUS, STYLES
 
 STEPS = 60
@@ -104,18 +104,18 @@ def mix(seed: int) -> Recipe:
     return recipe_of(*([column[list(places).index(place)] for place in range(len(STYLES))] for column in (shares, noise)))
 
 
-def rule_of(examples: Sequence[Example], arm: Arm, seed: int) -> Engined:
+def rule_of(examples: Sequence[Example], arm: Arm, seed: int) -> EngineRule:
     """Our engine: the same uniform draws in every arm, and a monitor that tightens or is only listened to."""
     engine = {"min_informative_share": 0.0, "canaries": 0, "on_alarm": "tighten" if arm.alarm else "log"}
     stage = Stage("training", "grpo", STEPS, {"chain": 1.0}, monitors=("formats",), options={"engine": engine})
-    return Engined(Plan("hand", (stage,)), pool_of(examples, lambda _: 1 / MODULUS), seed)
+    return EngineRule(Plan("hand", (stage,)), pool_of(examples, lambda _: 1 / MODULUS), seed)
 
 
 def work(job: Job) -> list[dict[str, Any]]:
     """Every arm of one base."""
     model, rows = base_model(job.seed, job.recipe), []
     held, probe = examples(ITEMS, "eval"), examples(PROBED, "eval", 10_000)
-    train = distinct(examples(POOL, "train", job.seed * 10_000))
+    train = unique_examples(examples(POOL, "train", job.seed * 10_000))
     for name in job.arms:
         arm = ARMS[name]
         kind = BalancedArena if arm.balanced else Arena
@@ -126,9 +126,9 @@ def work(job: Job) -> list[dict[str, Any]]:
         for step in range(STEPS + 1):
             if step in LOOKS:
                 rolled = arena.look(held, TRIES)
-                seen[step] = table(rolled)
+                seen[step] = summarise_styles(rolled)
                 if step in (0, STEPS):
-                    ends[step] = passes(rolled)
+                    ends[step] = pass_at_ks(rolled)
             if step < STEPS:
                 rule.step(arena)
         said = [decision.because for decision in rule.decisions if decision.what == "alarm.formats"]

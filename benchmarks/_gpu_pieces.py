@@ -26,7 +26,7 @@ from typing import Any
 import torch
 from datasets import Dataset
 
-from benchmarks._runs import BOOKKEEPING, LEVERS, OBJECTIVES, PROBES, own
+from benchmarks._runs import BOOKKEEPING, LEVERS, OBJECTIVES, PROBES, charge_owners
 from benchmarks._turns import Meter, take_turns
 from benchmarks.scan import scanned
 from mixwright import Steering
@@ -146,7 +146,7 @@ def clock() -> float:
 def metered() -> Iterator[Meter]:
     """A meter that charges our classes."""
     meter = Meter(clock)
-    own(meter)
+    charge_owners(meter)
     try:
         yield meter
     finally:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._fake_learners import Fake, cast, grades
+from benchmarks._fake_learners import Fake, all_fakes, grades
 from mixwright.estimates.cell_states import LUCKY, classify
 from mixwright.estimates.chance import Rules, chance_level
 from mixwright.estimates.dependence import dependence, permutation_p
@@ -33,7 +33,7 @@ def holds(interval: Interval, truth: float) -> bool:
 def cell(job: tuple[int, int, int]) -> dict[str, Any]:
     """One learner (its place in the cast) at one number of prompts, so many times."""
     place, prompts, times = job
-    began, fake, rng = time.process_time(), cast()[place], np.random.default_rng([1, place, prompts])
+    began, fake, rng = time.process_time(), all_fakes()[place], np.random.default_rng([1, place, prompts])
     truth = dict(zip(PARTS, (fake.swapped, fake.success - fake.swapped, fake.kappa), strict=True))
     errors: dict[str, list[float]] = {part: [] for part in PARTS}
     inside, states = Counter[str](), Counter[str]()
@@ -82,10 +82,10 @@ class Told(Rules):
 
     choosing = False
 
-    def chosen(self, rows: Sequence[Example]) -> str:
+    def choose(self, rows: Sequence[Example]) -> str:
         """As in `Rules`."""
         self.choosing = True
-        rule = super().chosen(rows)
+        rule = super().choose(rows)
         self.choosing = False
         return rule
 

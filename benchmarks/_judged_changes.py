@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks._fake_learners import majority
-from mixwright.estimates.crossed import Estimate, crossed
+from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.intervals import mean_interval
 from mixwright.estimates.judgement import change_word, change_words
 from mixwright.estimates.outcome import Change, Item, ItemScores
@@ -54,7 +54,7 @@ SEEDS = (3, 5, 8, 16)
 SIZES = ((20, 1), (40, 1), (200, 1), (170, 17), (531, 17), (680, 17))
 
 
-def bell(rng: np.random.Generator, size: tuple[int, ...]) -> Array:
+def draw_bell(rng: np.random.Generator, size: tuple[int, ...]) -> Array:
     """Within -1..1, near a normal distribution of standard deviation 1/3."""
     return np.asarray(rng.uniform(-1, 1, (3, *size)).mean(axis=0), dtype=np.float64)
 
@@ -69,9 +69,11 @@ def drawn(
     of, added = np.arange(items) % strata, 0.0
     if design.alike:
         return np.tile((rng.random(items) < design.churn).astype(np.float64), (seeds, 1)), of, added
-    moved = rng.choice([-design.items, 0.0, 0.0, design.items], items) + design.seeds * bell(rng, (seeds, strata))[:, of]
+    moved = (
+        rng.choice([-design.items, 0.0, 0.0, design.items], items) + design.seeds * draw_bell(rng, (seeds, strata))[:, of]
+    )
     if design.bases:
-        of_bases = design.of_base * bell(rng, (design.bases, strata))[np.arange(seeds) % design.bases][:, of]
+        of_bases = design.of_base * draw_bell(rng, (design.bases, strata))[np.arange(seeds) % design.bases][:, of]
         moved, added = moved + of_bases, float(of_bases.mean())
     up, place = (design.churn + moved) / 2, rng.random((seeds, items))
     return (place < up) * 1.0 - (place > 1 - design.churn + up) * 1.0, of, added
@@ -85,11 +87,11 @@ def intervals(job: tuple[str, int, int, int, int]) -> dict[str, Any]:
     truth, inside, width = design.churn if design.alike else 0.0, Counter[str](), 0.0
     for _ in range(times):
         values, of, added = drawn(design, seeds, items, strata, rng)
-        both = crossed(values, of)
+        both = estimate_crossed(values, of)
         ways = {
             "seeds and items": both,
             "seeds": mean_interval(values.mean(axis=1)),
-            "items": crossed(values.mean(axis=0), of),
+            "items": estimate_crossed(values.mean(axis=0), of),
         }
         inside["seeds and items, these bases"] += both.low - 1e-9 <= truth + added <= both.high + 1e-9
         inside.update({way: int(end.low - 1e-9 <= truth <= end.high + 1e-9) for way, end in ways.items()})
@@ -160,7 +162,7 @@ def cell_runs(place: int, items: int, arms: list[Arm], seeds: int, rng: np.rando
         guess = arm.drift * np.eye(10)[0] + (1 - arm.drift) * gold_of
         # part of what is not known is learnt, the same part of every item, so that no item is known more than fully
         learnt = arm.gain / ((1 - SKILL[place]) * (1 - float(guess @ gold_of)))
-        skill = knows + arm.moves * bell(rng, (seeds, 1)) * np.minimum(knows, 1 - knows)
+        skill = knows + arm.moves * draw_bell(rng, (seeds, 1)) * np.minimum(knows, 1 - knows)
         known = rng.random((seeds, items)) < 1 - (1 - skill) * (1 - learnt)
         says[number] = np.where(known, gold, rng.choice(10, (seeds, items), p=guess))
     own, swapped = pseudo_values(gold, says.reshape(-1, items))
@@ -180,12 +182,12 @@ def trial(
 
     def whole(against: int) -> Change:
         moves = own[0] - own[against]
-        return unsampled(*(crossed(values[0] - values[against], cells, weights, moves=moves) for values in kinds))
+        return unsampled(*(estimate_crossed(values[0] - values[against], cells, weights, moves=moves) for values in kinds))
 
     def within(cell: int) -> Change:
         here = cells == cell
         moves = (own[0] - own[1])[:, here]
-        return unsampled(*(crossed((values[0] - values[1])[:, here], cells[here], moves=moves) for values in kinds))
+        return unsampled(*(estimate_crossed((values[0] - values[1])[:, here], cells[here], moves=moves) for values in kinds))
 
     return [whole(other) for other in range(1, len(arms))], [within(cell) for cell in range(len(sizes))]
 
@@ -310,7 +312,7 @@ def gate_end(job: tuple[int, int, int]) -> dict[str, Any]:
     for _ in range(times):
         place = rng.random(len(of))
         moved = (place >= 1 - UP + MARGIN / 2).astype(np.float64) - (place < UP + MARGIN / 2)
-        passed += crossed(moved, of).low > -MARGIN
+        passed += estimate_crossed(moved, of).low > -MARGIN
     return {
         "part": "gate end",
         "cells": cells,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.cli.looks import planned
+from mixwright.cli.looks import plan_looks
 from mixwright.estimates.looks import Look
 from mixwright.estimates.outcome import Item, ItemScores
 from mixwright.records import Cell
@@ -85,7 +85,7 @@ def _decided(old: NDArray[np.bool_], new: NDArray[np.bool_]) -> tuple[str, int]:
     """What the gate says at the look that decides, and the items of that look."""
     cells = [Cell(str(place), None, old.shape[1], 0.0) for place in range(len(old))]
     outcome, items = "cannot tell", 0
-    for size, look in planned(cells, old.size):
+    for size, look in plan_looks(cells, old.size):
         outcome, items = _asked(old[:, :size], new[:, :size], look), look.items
         if outcome != "cannot tell":
             break

@@ -28,8 +28,8 @@ from benchmarks._fake_learners import majority
 from benchmarks._judged_looks import CALM, CELLS, LOST, LOST_BY_ONE, looks, looks_of_cells
 from benchmarks._report import RESULTS, Goal
 from mixwright.estimates import crossed as estimates
-from mixwright.estimates.adjusted import adjusted
-from mixwright.estimates.crossed import Estimate, crossed
+from mixwright.estimates.adjusted import estimate_adjusted
+from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.intervals import Z, wilson
 from mixwright.records import Interval
 
@@ -74,7 +74,7 @@ def earlier(values: Array, strata: NDArray[np.int64], weights: Array | None = No
     kept = estimates.pseudo_squares
     estimates.pseudo_squares = lambda *_: Z * Z if len(values) < 2 else 1.0
     try:
-        return crossed(values, strata, weights)
+        return estimate_crossed(values, strata, weights)
     finally:
         estimates.pseudo_squares = kept
 
@@ -125,7 +125,7 @@ def simulated(name: str, size: tuple[int, int], seeds: int, samples: int, times:
         own, swapped = (np.concatenate([part[kind] for part in drawn], axis=1) for kind in (0, 1))
         for part, count in found.items():
             values, true = own - swapped if part else own, truth(world, part)
-            for way, one in (("now", crossed(values, of, moves=own)), ("earlier", earlier(values, of))):
+            for way, one in (("now", estimate_crossed(values, of, moves=own)), ("earlier", earlier(values, of))):
                 count[way]["inside"] += one.low - 1e-9 <= true <= one.high + 1e-9
                 count[way]["rejected"] += one.p < 0.05
                 count[way]["half"] += (one.high - one.low) / 2 / times  # type: ignore[assignment]
@@ -182,7 +182,7 @@ def _thinned(
         share = np.bincount(cells[pick], weights)  # the truth of the draw counts each cell as the draw does
         true = float(sum(part * moved[row].mean() for part, row in zip(share, rows, strict=True)))
         values, of = moved[None, pick], cells[pick]
-        for way, one in (("now", crossed(values, of, weights)), ("earlier", earlier(values, of, weights))):
+        for way, one in (("now", estimate_crossed(values, of, weights)), ("earlier", earlier(values, of, weights))):
             count[f"inside, {way}"] += one.low - 1e-9 <= true <= one.high + 1e-9
             count[f"half, {way}"] += (one.high - one.low) / 2 / times  # type: ignore[assignment]
     return {"part": "committed", "items": size, "times": times} | dict(count)
@@ -213,8 +213,8 @@ def covariate(times: int) -> list[dict[str, Any]]:
                     np.concatenate([rng.choice(row, many * size) for row, size in zip(rows, sizes, strict=True)])
                     for many in (1, MORE - 1)
                 )
-                plain = crossed(greedy[pick], cells[pick])
-                one = adjusted(greedy[pick], drawn[pick], cells[pick], drawn[more], cells[more]) or plain
+                plain = estimate_crossed(greedy[pick], cells[pick])
+                one = estimate_adjusted(greedy[pick], drawn[pick], cells[pick], drawn[more], cells[more]) or plain
                 made.append(
                     {"part": "covariate", "case": case, "against": against, "times": 1}
                     | {"half, now": (one.high - one.low) / 2, "half, earlier": (plain.high - plain.low) / 2}

@@ -16,7 +16,7 @@ KEPT = Path(tempfile.gettempdir()) / "mixwright-cases"
 """Remove the folder to make everything anew."""
 
 
-def kept(code: Path, key: str, make: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+def load_or_make(code: Path, key: str, make: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
     """What `make` gives, with the commit that it ran on; or as it was kept.
 
     Args:

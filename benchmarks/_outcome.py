@@ -15,10 +15,10 @@ import numpy as np
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.dependence import dependence
 from mixwright.estimates.judgement import FEWEST_SEEDS, change_word
-from mixwright.estimates.outcome import SWAPPED, Change, Item, ItemScores, change
+from mixwright.estimates.outcome import SWAPPED, Change, Item, ItemScores, estimate_change
 from mixwright.records import Example, Interval
 from mixwright_lab.training.grpo import Arena
-from mixwright_lab.training.rules import distinct
+from mixwright_lab.training.rules import unique_examples
 from mixwright_lab.worlds.chain import MODULUS
 
 SAMPLES = 4
@@ -90,7 +90,11 @@ def differences(
     for arm, against in pairs:
         seeds = sorted(seed for name, seed in known if name == arm and (against, seed) in known)
         sides = ([known[name, seed] for seed in seeds] for name in (against, arm))
-        moved = change(*sides, weigh="cells", only=(lambda item: item[1] in levels) if levels else None) if seeds else None
+        moved = (
+            estimate_change(*sides, weigh="cells", only=(lambda item: item[1] in levels) if levels else None)
+            if seeds
+            else None
+        )
         if moved is not None:
             found[f"{arm} - {against}"] = format_outcome(moved)
     return found
@@ -149,4 +153,6 @@ def table(title: str, shown: Mapping[str, Any], average: Mapping[str, Any]) -> N
 
 def held_out(levels: Sequence[int], each: int, make: Any) -> list[Example]:
     """Up to `each` different problems of the eval split per level, by `make(index, level, split)`."""
-    return [problem for level in levels for problem in distinct([make(i, level, "eval") for i in range(2 * each)])[:each]]
+    return [
+        problem for level in levels for problem in unique_examples([make(i, level, "eval") for i in range(2 * each)])[:each]
+    ]

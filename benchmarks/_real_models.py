@@ -25,8 +25,8 @@ from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.records import Claim
 from mixwright.runs import RunFolder, read_list
 from mixwright_lab.demo.by_hand import scale_adapter
-from mixwright_lab.demo.files import ITEMS, TRAIN, write_files
-from mixwright_lab.demo.steps import MARGIN, MODEL, PROTECTED, ROOM, command, read_answers
+from mixwright_lab.demo.files import ITEMS, TRAIN_ROWS, write_files
+from mixwright_lab.demo.steps import COMPLETION_TOKENS, MARGIN, MODEL, PROTECTED, command, read_answers
 from mixwright_lab.demo.tables import NEW
 from mixwright_lab.demo.training import Training, fine_tune
 
@@ -91,7 +91,7 @@ def tickets(rng: random.Random) -> Iterator[tuple[str, str]]:
     yield from every
 
 
-def stated(row: Mapping[str, str]) -> str:
+def answer_sentence(row: Mapping[str, str]) -> str:
     """A test item's answer in a sentence; that of a new task as it is."""
     if row["task"] not in STATED:
         return row["answer"]
@@ -108,9 +108,9 @@ def write_real_files(folder: Path, kind: str, seed: int) -> RealFiles:
         made = list(tickets(random.Random(seed)))
         held_out = [row for row in held_out if row["task"] != NEW]
         held_out += [{"task": TICKETS, "prompt": prompt, "answer": line} for prompt, line in made[:ITEMS]]
-        rows = [{"task": TICKETS, "prompt": prompt, "completion": line} for prompt, line in made[ITEMS : ITEMS + TRAIN]]
+        rows = [{"task": TICKETS, "prompt": prompt, "completion": line} for prompt, line in made[ITEMS : ITEMS + TRAIN_ROWS]]
         train = _write(folder / "train.jsonl", rows)
-    targets = [{"task": row["task"], "prompt": row["prompt"], "completion": stated(row)} for row in held_out]
+    targets = [{"task": row["task"], "prompt": row["prompt"], "completion": answer_sentence(row)} for row in held_out]
     parts = {"graded": held_out, "targets": targets}
     return RealFiles(train, demo.prompts, **{name: _write(folder / f"{name}.jsonl", part) for name, part in parts.items()})
 
@@ -130,7 +130,7 @@ def settings() -> dict[str, Any]:
         "trainings": {name: asdict(how) for name, how in TRAININGS.items()},
         "items": dict(WAYS),
         "margin": MARGIN,
-        "room": ROOM,
+        "room": COMPLETION_TOKENS,
         "protected": list(PROTECTED),
     }
 
@@ -187,27 +187,37 @@ class RealModels:
         out, how = self.folder / "plan.yaml", TRAININGS[PLANNED]
         data = ("--corpus", self.files.train, "--eval", self.files.graded, "--objective", "sft")
         sizes = ("--steps", how.steps, "--batch", how.batch, "--rehearse", self.own_answers())
-        command("plan", MODEL, *data, *sizes, *self.measured("includes"), "--output", out)
+        command("plan", MODEL, *data, *sizes, *self.measured_options("includes"), "--output", out)
         return out
 
-    def compared(self, way: str, name: str) -> Path:
+    def comparison_folder(self, way: str, name: str) -> Path:
         """Folder of a comparison."""
         return self.folder / way / name.replace(" ", "-")
 
-    def measured(self, way: str) -> list[object]:
+    def measured_options(self, way: str) -> list[object]:
         """Options that take the model before over from the comparison of the narrow model, which is judged first."""
-        first = self.compared(way, RUINED)
+        first = self.comparison_folder(way, RUINED)
         return ["--measured", first] if (first / "manifest.json").is_file() else []
 
     def judge(self, way: str, name: str) -> dict[str, Any]:
         """Ask the gate of a model in one way: a finished row."""
-        model, folder, began, graded = self.model(name), self.compared(way, name), time.monotonic(), way != "loss"
+        model, folder, began, graded = self.model(name), self.comparison_folder(way, name), time.monotonic(), way != "loss"
         asked: list[object] = ["--corpus", self.files.graded if graded else self.files.targets, "--folder", folder]
-        asked += ["--items", self.items or WAYS[way], "--samples", 0, "--max-new-tokens", ROOM, "--margin", MARGIN, "--gate"]
+        asked += [
+            "--items",
+            self.items or WAYS[way],
+            "--samples",
+            0,
+            "--max-new-tokens",
+            COMPLETION_TOKENS,
+            "--margin",
+            MARGIN,
+            "--gate",
+        ]
         asked += [part for task in PROTECTED for part in ("--protect", task)]
         fitting = [f"{task}=includes" for task in PROTECTED]
         asked += [part for grader in {"includes": fitting, "exact": ["exact"]}.get(way, []) for part in ("--grader", grader)]
-        asked += self.measured(way) if name != RUINED else []
+        asked += self.measured_options(way) if name != RUINED else []
         code = command("verdict", MODEL, model, *asked)
         return self._row(way, name, folder, code) | {"seconds": round(time.monotonic() - began)}
 

@@ -30,7 +30,7 @@ def resumed(name: str, work: Callable[[Job], Mapping[str, Any]], jobs: Sequence[
     if made["tree"] != "as committed":  # nobody knows what made those rows
         path.unlink(missing_ok=True)
     done = read(path)
-    spread(partial(keep, work, path), [job for job in jobs if repr(job) not in done], say="run")
+    spread(partial(work_and_append, work, path), [job for job in jobs if repr(job) not in done], say="run")
     done = read(path)
     return [done[repr(job)] for job in jobs]
 
@@ -47,7 +47,7 @@ def read(path: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def keep(work: Callable[[Job], Mapping[str, Any]], path: Path, job: Job) -> None:
+def work_and_append(work: Callable[[Job], Mapping[str, Any]], path: Path, job: Job) -> None:
     """Work, and append the row in one write: two processes share the file."""
     line = json.dumps({"job": repr(job), "row": work(job)}, allow_nan=False)
     place = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)

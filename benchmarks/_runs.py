@@ -151,7 +151,7 @@ def make(case: Case, steer: Steering | None, folder: Path, *, warmup: int = 0, s
     return ours(learner.model, steering=steer, **given) if steer is not None else theirs(learner.model, **given)
 
 
-def own(meter: Meter) -> None:
+def charge_owners(meter: Meter) -> None:
     """Charge canary passes to probes, and every other class of the trainers and of the run beside them to bookkeeping."""
     kinds: dict[str, list[type]] = {PROBES: [], BOOKKEEPING: []}
     for found in walk_packages(mixwright.__path__, "mixwright."):

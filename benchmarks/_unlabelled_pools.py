@@ -20,7 +20,7 @@ from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.grpo import Arena, Rollouts, Settings
 from mixwright_lab.training.oracle import Oracle
-from mixwright_lab.training.rules import Engined, Plain, Rule, distinct, drive, pool_of
+from mixwright_lab.training.rules import EngineRule, Rule, UniformRule, drive, pool_of, unique_examples
 from mixwright_lab.worlds.chain import LONGEST, MODULUS, Chain
 from mixwright_lab.worlds.operators import LEVELS, Operators
 
@@ -116,7 +116,7 @@ def problems(kind: str, seed: int, size: int | None = None) -> list[Example]:
         count = round(share * (size or setting.size))
         made = [setting.world.make(start + index, plain, "train") for index in range(count)]
         found += [changed(example, level, rng) for example in made] if level >= TRAP else made
-    found = distinct(found)
+    found = unique_examples(found)
     return [found[index] for index in rng.permutation(len(found))]
 
 
@@ -157,7 +157,7 @@ def pool_for(arm: str, examples: Sequence[Example], seed: int, chance: Callable[
 def rule_of(arm: str, examples: Sequence[Example], seed: int) -> Rule:
     """The rule of an arm, on the problems as that arm knows them."""
     if arm in ("uniform", "refill"):
-        return {"uniform": Plain, "refill": Refill}[arm](len(examples), seed)
+        return {"uniform": UniformRule, "refill": Refill}[arm](len(examples), seed)
     if arm == "linear":
         return Linear([str(example.prompt) for example in examples], seed)
     pool = pool_for(arm, examples, seed)
@@ -165,7 +165,7 @@ def rule_of(arm: str, examples: Sequence[Example], seed: int) -> Rule:
         return Oracle(pool, rollouts.BAND, seed)
     selector, options = SELECTORS.get(arm, "difficulty"), PREDICT if arm in READ else {}
     stage = Stage("training", "grpo", 1000, {"chain": 1.0}, rollouts.BAND, selector=selector, options=options)
-    return Engined(Plan("unlabelled", (stage,)), pool, seed)
+    return EngineRule(Plan("unlabelled", (stage,)), pool, seed)
 
 
 class Counted(Arena):
@@ -215,10 +215,10 @@ def trained(job: Job) -> Row:
         seen += drive(arena, rule, until, setting.every, look)[bool(seen) :]
         if until == job.early:
             made["early"] = outcome.answers(arena, scored)
-    return made | books(arena, rule) | {"answers": outcome.answers(arena, scored), "seen": seen}
+    return made | account_of(arena, rule) | {"answers": outcome.answers(arena, scored), "seen": seen}
 
 
-def books(arena: Counted, rule: Rule) -> Row:
+def account_of(arena: Counted, rule: Rule) -> Row:
     """What was charged and drawn, and shares of the groups that were learnt from."""
     groups, drawn = max(1, rule.totals["groups"]), max(1, arena.drawn.total())
     shares = {level: round(count / drawn, 5) for level, count in sorted(arena.drawn.items())}
@@ -240,10 +240,10 @@ def guarded(job: Job) -> Row:
     guards = replace(guards, options=PREDICT) if job.arm in READ else guards
     known = overhard.chances(examples)
     pool = pool_for(job.arm, examples, job.seed, lambda example: known[example.level])
-    rule = Engined(overhard.plan_of(guards, pool), pool, job.seed, canary_every=5 if guards.monitors else 20)
+    rule = EngineRule(overhard.plan_of(guards, pool), pool, job.seed, canary_every=5 if guards.monitors else 20)
     for _ in range(job.budget // (arena.settings.prompts * arena.settings.group)):
         rule.step(arena)
-    return made | books(arena, rule) | {"answers": outcome.answers(arena, scored)}
+    return made | account_of(arena, rule) | {"answers": outcome.answers(arena, scored)}
 
 
 def bases(seed: int) -> None:

@@ -31,7 +31,7 @@ def found_in(corpus: Corpus) -> set[str]:
     return {str(pair["eval_id"]) for observation in seen for pair in observation.evidence}
 
 
-def one(kind: str, seed: int, wrapping: str = "", turned: bool = False) -> dict[str, Any]:
+def audit_pool(kind: str, seed: int, wrapping: str = "", turned: bool = False) -> dict[str, Any]:
     """One pool: what the audit and the peer found of what was planted, and of what was not."""
     planted = PLANTED if wrapping else 0
     corpus = pool(kind, seed, train=TRAIN, held_out=HELD_OUT, planted=planted, wrapping=wrapping, turned=turned)
@@ -69,10 +69,10 @@ def table(rows: Sequence[Row]) -> dict[str, Any]:
 def measure(quick: bool) -> Result:
     """Every wrapping of every kind on some seeds, wrapped copies on either side, and clean pools."""
     seeds, clean_seeds = (range(2), range(4)) if quick else (range(10), range(40))
-    rows = [one(kind, seed, wrapping) for kind in KINDS for wrapping in WRAPPINGS for seed in seeds]
+    rows = [audit_pool(kind, seed, wrapping) for kind in KINDS for wrapping in WRAPPINGS for seed in seeds]
     both = [name for name in WRAPPINGS if name not in ("turn of a chat", "other solution")]
-    rows += [one(kind, seed, name, True) for kind in KINDS if kind != "chats" for name in both for seed in seeds]
-    rows += [one(kind, 1000 + seed) for kind in KINDS for seed in clean_seeds]
+    rows += [audit_pool(kind, seed, name, True) for kind in KINDS if kind != "chats" for name in both for seed in seeds]
+    rows += [audit_pool(kind, 1000 + seed) for kind in KINDS for seed in clean_seeds]
     figures = table(rows)
     recalls = [found["ours"] for name, found in figures.items() if name.startswith("recall")]
     alarms = [found["ours"] for name, found in figures.items() if name.startswith("clean pools")]

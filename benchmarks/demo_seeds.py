@@ -43,7 +43,16 @@ from mixwright.records import Interval
 from mixwright_lab.conditions import conditions
 from mixwright_lab.demo.by_hand import MIXED
 from mixwright_lab.demo.files import ITEMS, PROMPTS
-from mixwright_lab.demo.steps import APART, GRADERS, MARGIN, NARROW, PLANNED, PROTECTED, ROOM, read_answers
+from mixwright_lab.demo.steps import (
+    COMPLETION_TOKENS,
+    GRADERS,
+    MARGIN,
+    NARROW,
+    PLANNED,
+    PROTECTED,
+    UNPROTECTED_TASK,
+    read_answers,
+)
 from mixwright_lab.demo.tables import NEW, OLD, SUM, questions, requests
 from mixwright_lab.demo.training import Training
 
@@ -66,10 +75,17 @@ def settings() -> dict[str, Any]:
     training = {"steps": how.steps, "batch": how.batch, "rank": how.rank, "learning_rate": how.learning_rate}
     training |= {"schedule": "linear", "sums": SUM, "graders": GRADERS[-1]}
     training |= {"table": {task: len(questions(task)) for task in OLD}, "requests": len(list(requests(random.Random(0))))}
-    return {**training, "items": ITEMS, "prompts": PROMPTS, "margin": MARGIN, "room": ROOM, "protected": list(PROTECTED)}
+    return {
+        **training,
+        "items": ITEMS,
+        "prompts": PROMPTS,
+        "margin": MARGIN,
+        "room": COMPLETION_TOKENS,
+        "protected": list(PROTECTED),
+    }
 
 
-def one(seed: int, part: str = "all") -> dict[str, Any]:
+def run_demo(seed: int, part: str = "all") -> dict[str, Any]:
     """Run the demo with this seed in a process of its own, with one thread; every answer, exit codes and seconds.
 
     Args:
@@ -153,7 +169,7 @@ def figures_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         ran = [model for model in MODELS if _with(rows, model)]
         found[task] = {model: _rounded([success(row, model, task) for row in _with(rows, model)]) for model in ran}
         found[task] |= _contrasts(rows, [task])
-    return found | {"protected group": _contrasts(rows, PROTECTED), "never rehearsed": APART}
+    return found | {"protected group": _contrasts(rows, PROTECTED), "never rehearsed": UNPROTECTED_TASK}
 
 
 def _with(rows: Sequence[Mapping[str, Any]], model: str) -> list[Mapping[str, Any]]:
@@ -213,7 +229,7 @@ def measure(quick: bool) -> Result:
     known = {(row["seed"], MIXED if MIXED in row["codes"] else "all") for row in rows}
     jobs = [(seed, part) for part in PARTS for seed in seeds]
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        for done in as_completed([pool.submit(one, *job) for job in jobs if job not in known]):
+        for done in as_completed([pool.submit(run_demo, *job) for job in jobs if job not in known]):
             rows.append(done.result())
             if not quick:
                 with ROWS.open("a", encoding="utf-8") as file:

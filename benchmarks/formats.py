@@ -31,7 +31,7 @@ from benchmarks._report import Goal, Result, interval, run
 # isort: split
 from benchmarks._formats import ARMS, GUARDED, NOISE, POOL, SHARES, STEPS, Job, mix, recipe_of, work
 from mixwright.estimates.intervals import share_interval
-from mixwright.plan.format_forecast import PUSH
+from mixwright.plan.format_forecast import PUSH_NATS
 from mixwright.records import Interval
 from mixwright_lab.workers import spread
 from mixwright_lab.worlds.chain import STYLES
@@ -61,7 +61,7 @@ def scores(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     for group, members in groups.items():
         for rule, hit in right.items():
             found[f"{group}{rule}"] = _hits(sum(hit[n] for n in members), len(members))
-    found |= against(right["race"], right[NULL])
+    found |= compare_with_null(right["race"], right[NULL])
     inside = [
         low <= shares[style] <= high
         for row, shares in zip(races, ends, strict=True)
@@ -70,7 +70,7 @@ def scores(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return found | {"shares inside their 80 % range": _hits(sum(inside), len(inside))}
 
 
-def against(race: Sequence[bool], null: Sequence[bool]) -> dict[str, Any]:
+def compare_with_null(race: Sequence[bool], null: Sequence[bool]) -> dict[str, Any]:
     """The forecast against the null, by which mixes each predicted.
 
     The binomial p takes the null's rate as known, which it is not: it comes from the same mixes. The paired p does not.
@@ -79,15 +79,15 @@ def against(race: Sequence[bool], null: Sequence[bool]) -> dict[str, Any]:
     only_race, only_null = pairs.count((True, False)), pairs.count((False, True))
     ahead = interval([float(a) - b for a, b in pairs])
     return {
-        f"p against {NULL}": at_least(sum(race), len(race), sum(null) / len(null)),
+        f"p against {NULL}": binomial_tail(sum(race), len(race), sum(null) / len(null)),
         f"race alone right, not {NULL}": only_race,
         f"{NULL} right, not race": only_null,
-        f"p against {NULL}, paired": at_least(only_race, only_race + only_null, 0.5),
+        f"p against {NULL}, paired": binomial_tail(only_race, only_race + only_null, 0.5),
         f"race less {NULL}": {"value": ahead.value, "low": ahead.low, "high": ahead.high, "n": ahead.n},
     }
 
 
-def at_least(hits: int, of: int, rate: float) -> float:
+def binomial_tail(hits: int, of: int, rate: float) -> float:
     """Exact binomial probability of that many hits or more."""
     return math.fsum(math.comb(of, n) * rate**n * (1 - rate) ** (of - n) for n in range(hits, of + 1))
 
@@ -108,7 +108,7 @@ def guards(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Per mix and arm: means over seeds, and paired differences from no guard."""
     found: dict[str, Any] = {}
     for name in GUARDED:
-        mine = {(row["arm"], row["seed"]): numbers(row) for row in rows if row["mix"] == name}
+        mine = {(row["arm"], row["seed"]): numbers_after(row) for row in rows if row["mix"] == name}
         seeds = sorted({seed for _, seed in mine})
         found[name] = {"start": _means([start_of(row) for row in rows if row["mix"] == name and row["arm"] == "none"])}
         for arm in dict.fromkeys(arm for arm, _ in mine):
@@ -121,7 +121,7 @@ def guards(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def numbers(row: Mapping[str, Any]) -> dict[str, float]:
+def numbers_after(row: Mapping[str, Any]) -> dict[str, float]:
     """What is compared of one run, after its last step."""
     looks, share = row["looks"], row["looks"][STEPS]["shares"]
     return {
@@ -154,7 +154,7 @@ def measure(quick: bool) -> Result:
     rows = [row for found in spread(work, jobs, say="base") for row in found]
     figures = {"forecast": scores([row for row in rows if row["mix"] not in GUARDED]), "guards": guards(rows)}
     hit = figures["forecast"]["race"]
-    settings = {"steps": STEPS, "push": PUSH, "pool": POOL, "shares": SHARES, "noise": NOISE, "guarded": GUARDED}
+    settings = {"steps": STEPS, "push": PUSH_NATS, "pool": POOL, "shares": SHARES, "noise": NOISE, "guarded": GUARDED}
     told = goals(figures["forecast"])
     value = Interval(hit["rate"], hit["low"], hit["high"], hit["of"])
     return Result(

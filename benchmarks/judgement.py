@@ -23,7 +23,7 @@ from typing import Any
 from benchmarks import _judged_cells as cells
 from benchmarks import _judged_changes as changes
 from benchmarks import _judged_precision as precision
-from benchmarks._fake_learners import cast
+from benchmarks._fake_learners import all_fakes
 from benchmarks._report import Goal, Result, run
 from mixwright.estimates.cell_states import ALPHA, LUCKY
 from mixwright.estimates.intervals import wilson
@@ -238,7 +238,7 @@ def jobs(quick: bool) -> list[Job]:
     prompts = (10, 40, 200) if quick else (*cells.TINY, *cells.PROMPTS)
     seeds, sizes = ((3, 8), ((40, 1), (531, 17))) if quick else (changes.SEEDS, changes.SIZES)
     # the learners at the edge of what may be called lucky are looked at more often
-    often = [(place, 1500 if "kappa" in fake.name else 400) for place, fake in enumerate(cast())]
+    often = [(place, 1500 if "kappa" in fake.name else 400) for place, fake in enumerate(all_fakes())]
     found: list[Job] = [("cells", (place, n), times(full)) for n in prompts for place, full in often]
     for count in cells.ROWS:
         full = min(8000, max(2000, 80_000 // count))

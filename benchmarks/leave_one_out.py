@@ -33,7 +33,7 @@ from benchmarks import _outcome as outcome
 from mixwright import api
 from mixwright.config import CorpusConfig, RunConfig
 from mixwright.corpus import read_corpus
-from mixwright.estimates.outcome import ItemScores, change, item_scores
+from mixwright.estimates.outcome import ItemScores, estimate_change, item_scores
 from mixwright.records import Example, TrialResult, to_data
 from mixwright.runs import RunFolder, read_json, read_measurements, read_yaml
 
@@ -116,7 +116,7 @@ def compare(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     for arm, against in pairs:
         seeds = sorted(seed for name, seed in known if name == arm and (against, seed) in known)
         before, after = ([known[name, seed] for seed in seeds] for name in (against, arm))
-        moved = change(before, after)
+        moved = estimate_change(before, after)
         if moved is not None:
             shown = outcome.format_outcome(moved)
             shown["tasks"] = {task: _task(before, after, task) for task in sorted({str(item[0]) for item in items})}
@@ -125,7 +125,7 @@ def compare(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _task(before: Sequence[ItemScores], after: Sequence[ItemScores], task: str) -> dict[str, Any]:
-    moved = change(before, after, only=lambda item: item[0] == task)
+    moved = estimate_change(before, after, only=lambda item: item[0] == task)
     assert moved is not None
     return {name: kept for name, kept in outcome.format_outcome(moved).items() if name in ("success", "S", "D", "sampled")}
 

@@ -24,7 +24,7 @@ from typing import Any
 
 from benchmarks import _cases_frontier, _cases_influence, _cases_pairs, _cases_pruning, _cases_self_edits
 from benchmarks._cases import Case, tried
-from benchmarks._kept import kept
+from benchmarks._kept import load_or_make
 from benchmarks._report import Goal, Result, run
 from mixwright.estimates.intervals import share_interval
 from mixwright_lab.workers import spread
@@ -52,7 +52,7 @@ class Job:
 def try_one(job: Job) -> dict[str, Any]:
     """One draw, in a folder of its own, or as it was kept."""
     case = CASES[job.case]
-    return kept(Path(inspect.getfile(case.write)), f"{case.name} {job.seed}", lambda: _drawn(case, job.seed))
+    return load_or_make(Path(inspect.getfile(case.write)), f"{case.name} {job.seed}", lambda: _drawn(case, job.seed))
 
 
 def _drawn(case: Case, seed: int) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from mixwright.steer.ledger import Ledger
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.grpo import Arena, Learnt, Rollouts, Settings
-from mixwright_lab.training.rules import Plain, distinct, pool_of
+from mixwright_lab.training.rules import UniformRule, pool_of, unique_examples
 from mixwright_lab.workers import spread
 from mixwright_lab.worlds.chain import MODULUS, Chain
 
@@ -52,7 +52,7 @@ PENALTY = 0.2
 def problems(levels: tuple[int, ...], bias: float = 0.0, count: int = 1200, split: str = "train") -> list[Example]:
     """Different problems of these lengths in turn."""
     world = Chain(bias=bias)
-    return distinct([world.make(i, float(levels[i % len(levels)]), split) for i in range(count)])
+    return unique_examples([world.make(i, float(levels[i % len(levels)]), split) for i in range(count)])
 
 
 class Kept(Arena):
@@ -75,7 +75,7 @@ def watched(job: tuple[int, str, int]) -> dict[str, Any]:
     seed, name, steps = job
     levels, bias, settings = POOLS[name]
     examples, easy = problems(levels, bias), problems((1, 2, 3, 4), count=160, split="eval")
-    arena, rule = Kept(examples, base_model(seed, Recipe()), Settings(**settings), seed), Plain(len(examples), seed)
+    arena, rule = Kept(examples, base_model(seed, Recipe()), Settings(**settings), seed), UniformRule(len(examples), seed)
     pool = pool_of(examples, lambda example: 1 / MODULUS)
     scene = Scene(pool, Ledger(pool), Stage("grpo", "grpo", steps, dict.fromkeys(pool.tasks, 1.0)))
     monitors = {each: catalog.create("monitors", each, {}) for each in (*MONITORS, "canary")}

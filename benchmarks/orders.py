@@ -38,7 +38,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr
 
-from benchmarks._kept import kept
+from benchmarks._kept import load_or_make
 from benchmarks._report import Goal, Result, interval, run
 from mixwright import catalog
 from mixwright.config import ModelConfig, WarmupConfig
@@ -179,7 +179,7 @@ def try_one(job: Job) -> dict[str, Any]:
 
 def keep_one(job: Job) -> dict[str, Any]:
     """As `try_one`, or as it was kept."""
-    return kept(Path(__file__), repr(job), lambda: try_one(job))
+    return load_or_make(Path(__file__), repr(job), lambda: try_one(job))
 
 
 def alone_of(job: Job) -> dict[str, Any]:
@@ -198,7 +198,7 @@ def alone_of(job: Job) -> dict[str, Any]:
 
 def keep_alone(job: Job) -> dict[str, Any]:
     """As `alone_of`, or as it was kept."""
-    return kept(Path(__file__), f"alone {job!r}", lambda: alone_of(job))
+    return load_or_make(Path(__file__), f"alone {job!r}", lambda: alone_of(job))
 
 
 def _planned(bench: Bench, sizes: Runs) -> dict[str, Any]:

@@ -45,7 +45,7 @@ from mixwright.estimates.intervals import clustered_share
 from mixwright.records import Cell, CellPlan, Example, Plan, Stage, to_data
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.grpo import Arena, Settings
-from mixwright_lab.training.rules import Engined, Rule, cell_plan, distinct, pool_of
+from mixwright_lab.training.rules import EngineRule, Rule, cell_plan, pool_of, unique_examples
 from mixwright_lab.workers import spread
 from mixwright_lab.worlds.chain import LONGEST, MODULUS, Chain
 
@@ -194,7 +194,7 @@ def examples_of(pool: str, seed: int) -> list[Example]:
     world, found = POOLS[pool], []
     for level, share in world.shares.items():
         count = round(share * SIZE)
-        found += distinct([world.make(seed * 100_000 + i, level, "train") for i in range(2 * count)])[:count]
+        found += unique_examples([world.make(seed * 100_000 + i, level, "train") for i in range(2 * count)])[:count]
     return found if world.labelled else [replace(example, level=None) for example in found]
 
 
@@ -254,7 +254,7 @@ def work(job: Job) -> dict[str, Any]:
     cells = probe(arena, known, settings.group) if guards.measured else ()
     pool, probed = pool_of(arena.examples, lambda example: known[example.level]), arena.charged
     plan = plan_of(guards, pool, cells, equal=job.arm == "equal shares")
-    rule = Engined(plan, pool, job.seed, canary_every=5 if guards.monitors else 20)
+    rule = EngineRule(plan, pool, job.seed, canary_every=5 if guards.monitors else 20)
     return made | {"measuring": probed} | trained(rule, arena, job)
 
 
@@ -265,7 +265,7 @@ def trained(rule: Rule, arena: Arena, job: Job) -> dict[str, Any]:
         rule.step(arena)
     books: dict[str, Any] = {"charged": arena.charged, "groups": dict(rule.totals)}
     books["canaries"] = arena.charged - before - job.steps * arena.settings.prompts * arena.settings.group
-    if isinstance(rule, Engined):
+    if isinstance(rule, EngineRule):
         books["decisions"] = dict(Counter(decision.what.partition(".")[0] for decision in rule.decisions))
     return books | {"answers": outcome.answers(arena, held_out(job.pool))}
 

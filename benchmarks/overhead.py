@@ -31,7 +31,7 @@ from typing import Any
 from datasets import disable_progress_bars
 
 from benchmarks._report import Goal, Result, interval, run
-from benchmarks._runs import BOOKKEEPING, GROUP, PROBES, SIZES, Case, make, own, steering
+from benchmarks._runs import BOOKKEEPING, GROUP, PROBES, SIZES, Case, charge_owners, make, steering
 from benchmarks._turns import Meter, take_turns
 from mixwright.records import Interval, to_data
 
@@ -61,7 +61,7 @@ def compare(case: Case, seed: int) -> list[dict[str, Any]]:
     Rows of canaries also tell the steps between passes; where no pass falls into the run, a row tells one after it.
     """
     meter = Meter()
-    own(meter)
+    charge_owners(meter)
     try:
         with tempfile.TemporaryDirectory() as folder, quiet():
             arms = {OFF: None, ON: steering(case, canaries=False), WITH_PROBES: steering(case, canaries=True)}

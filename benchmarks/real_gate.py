@@ -55,7 +55,7 @@ def reason(row: Mapping[str, Any]) -> str:
     return next((name for name, said in REASONS.items() if any(part in row["sentence"] for part in said)), "")
 
 
-def one(seed: int, kind: str, rows: Path, *, quick: bool) -> None:
+def make_and_judge(seed: int, kind: str, rows: Path, *, quick: bool) -> None:
     """Make and judge the models of one seed and kind in a process of its own, with one thread."""
     folder = PLACE / f"{'quick-' if quick else ''}{kind}-{seed}"
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -158,7 +158,7 @@ def measure(quick: bool) -> Result:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        for done in [pool.submit(one, seed, kind, path, quick=quick) for kind in KINDS for seed in seeds]:
+        for done in [pool.submit(make_and_judge, seed, kind, path, quick=quick) for kind in KINDS for seed in seeds]:
             done.result()
     order = {name: place for place, name in enumerate((RUINED, *HARMLESS, SAME))}
     rows = sorted(known_rows(path), key=lambda row: (row["seed"], row["kind"], order[row["model"]]))

@@ -54,7 +54,7 @@ from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.grpo import Arena, Rollouts, Settings
 from mixwright_lab.training.oracle import Oracle
-from mixwright_lab.training.rules import Engined, Plain, Rule, distinct, drive, pool_of
+from mixwright_lab.training.rules import EngineRule, Rule, UniformRule, drive, pool_of, unique_examples
 from mixwright_lab.training.static_band import StaticBand
 from mixwright_lab.workers import spread
 from mixwright_lab.worlds.chain import LONGEST, MODULUS, Chain
@@ -123,7 +123,7 @@ def problems(kind: str, seed: int) -> list[Example]:
         start = int(rng.integers(2**30))
         made = [world.make(start + index, min(level, LONGEST), "train") for index in range(round(share * setting.size))]
         found += [trapped(example, rng) for example in made] if level == TRAP else made
-    found = distinct(found)
+    found = unique_examples(found)
     return [found[index] for index in rng.permutation(len(found))]
 
 
@@ -169,11 +169,11 @@ def rule_of(arm: str, arena: Arena, pool: Pool, seed: int) -> Rule:
     if arm in ("spread", "target"):
         return {"spread": Spread, "target": Target}[arm](pool, seed)
     if arm in ("uniform", "refill", "screen"):
-        return {"uniform": Plain, "refill": Refill, "screen": Screen}[arm](size, seed)
+        return {"uniform": UniformRule, "refill": Refill, "screen": Screen}[arm](size, seed)
     if arm == "default":
-        return Engined(default_plan(pool, "grpo", 1000, kl_penalty=False, canaries=True), pool, seed, canary_every=10)
+        return EngineRule(default_plan(pool, "grpo", 1000, kl_penalty=False, canaries=True), pool, seed, canary_every=10)
     stage = Stage("training", "grpo", 1000, {"chain": 1.0}, BAND, selector=SELECTORS[arm])
-    return Engined(Plan("rollouts", (stage,)), pool, seed)
+    return EngineRule(Plan("rollouts", (stage,)), pool, seed)
 
 
 class Counted(Arena):

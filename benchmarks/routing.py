@@ -35,7 +35,7 @@ from benchmarks._report import Goal, Result, interval, run
 from mixwright.catalog import create
 from mixwright.learner.learner import Learner
 from mixwright.learner.mixing import mixture, search
-from mixwright.learner.routing import answered, ask, fit_classifier
+from mixwright.learner.routing import answer_with_experts, ask, fit_classifier
 from mixwright.learner.singular import scales, set_scales
 from mixwright.records import to_data
 from mixwright_lab.workers import spread
@@ -46,7 +46,7 @@ STEPS = 300
 """Of an expert; the joint arms have three times as many."""
 RATES = {"svf": 3e-2, "full": 3e-4}
 """Best of 1e-2, 3e-2, 1e-1 (`svf`) and 1e-4, 3e-4, 1e-3 (`full`, the rehearsing arm, too), by success over the skills."""
-REHEARSED, SHOWN, SHOTS = 0.25, 32, 10
+REHEARSED, PROMPTS_SHOWN, ROWS_PER_TASK = 0.25, 32, 10
 NAMES = ("moving", "swapping", "repeating", "facts", "backward")
 SKILLS, TASKS = 3, len(NAMES)
 MARKS = "rsm"
@@ -88,8 +88,8 @@ def try_one(job: tuple[int, str, bool]) -> dict[str, Any]:
     found = {"frozen": _success(learner.model, learner, held)}
     model = create("adapters", "svf").wrap(copy.deepcopy(learner.model)).eval()
     routed = Learner(model, learner.tokenizer, "routed")
-    found |= mixed(routed, [scales(own) for own in experts], given, taught, held, seed, quick=quick)
-    accuracy, by_route = routes(routed, [scales(own) for own in experts], given, taught, held)
+    found |= try_mixtures(routed, [scales(own) for own in experts], given, taught, held, seed, quick=quick)
+    accuracy, by_route = compare_routes(routed, [scales(own) for own in experts], given, taught, held)
     found |= by_route
     for name, adapter, again in (("svf", "svf", 0.0), ("full", "full", 0.0), ("full, rehearsing", "full", REHEARSED)):
         joint = _trained(learner, given, taught, adapter, SKILLS * steps, seed, again)
@@ -97,13 +97,13 @@ def try_one(job: tuple[int, str, bool]) -> dict[str, Any]:
     return {"seed": seed, "world": world, "success": {arm: found[arm] for arm in ARMS}, "routed right": accuracy}
 
 
-def routes(
+def compare_routes(
     learner: Learner, experts: Sequence[Any], given: task.Tasks, taught: Sequence[Pairs], held: Sequence[Pairs]
 ) -> tuple[dict[str, Any], dict[str, list[float]]]:
     """Share of prompts that each way gives to the right expert, and success with it."""
     prompts = [prompt for pairs in held for prompt, _ in pairs]
     truth = [place for place, pairs in enumerate(held) for _ in pairs]
-    shown = [[prompt for prompt, _ in own[:SHOWN]] for own in (*taught, given.facts, _backward(given))]
+    shown = [[prompt for prompt, _ in own[:PROMPTS_SHOWN]] for own in (*taught, given.facts, _backward(given))]
     classifier = fit_classifier(learner, shown)
     named = {"oracle": truth, "classifier": classifier.route(learner, prompts), "asked": ask(learner, prompts, NAMES)}
     ids = dict(zip(prompts, task.encoded(learner, [pair for pairs in held for pair in pairs]), strict=True))
@@ -115,14 +115,16 @@ def routes(
             with torch.no_grad():
                 return task.right(task.answer_logits(learner.model, rows), rows).tolist()
 
-        values = np.array(answered(learner, experts, prompts, [own if own < SKILLS else -1 for own in places], write))
+        values = np.array(
+            answer_with_experts(learner, experts, prompts, [own if own < SKILLS else -1 for own in places], write)
+        )
         success[way] = [float(values[np.array(truth) == place].mean()) for place in range(TASKS)]
         hits = np.array(places) == np.array(truth)
         right[way] = [float(hits[np.array(truth) == place].mean()) for place in range(TASKS)]
     return right | {"classifier, by its own word": to_data(classifier.accuracy)}, success
 
 
-def mixed(
+def try_mixtures(
     learner: Learner,
     experts: Sequence[Any],
     given: task.Tasks,
@@ -133,7 +135,9 @@ def mixed(
     quick: bool,
 ) -> dict[str, list[float]]:
     """Success with one mixture for all prompts: found on a few rows of each task, the best single expert, the even one."""
-    shots = task.encoded(learner, [pair for own in (*taught, given.facts, _backward(given)) for pair in own[-SHOTS:]])
+    shots = task.encoded(
+        learner, [pair for own in (*taught, given.facts, _backward(given)) for pair in own[-ROWS_PER_TASK:]]
+    )
 
     def score(weights: Any) -> np.ndarray:
         set_scales(learner.model, mixture(experts, weights))
@@ -203,7 +207,14 @@ def measure(quick: bool) -> Result:
             goals.append(Goal(f"{world}: classifier minus {other}", found, "> 0, lower end too", found.low > 0))
     value = contrast(own["marked"], "classifier", "joint full, rehearsing")
     unit = "success over five tasks, experts routed by a classifier minus all weights trained jointly with old rows; marked"
-    settings = {"steps": STEPS, "rates": RATES, "rehearsed": REHEARSED, "shown": SHOWN, "shots": SHOTS, "tasks": NAMES}
+    settings = {
+        "steps": STEPS,
+        "rates": RATES,
+        "rehearsed": REHEARSED,
+        "shown": PROMPTS_SHOWN,
+        "shots": ROWS_PER_TASK,
+        "tasks": NAMES,
+    }
     return Result(value, unit, seeds, rows, {world: figures_of(own[world]) for world in WORLDS}, settings, goals=goals)
 
 

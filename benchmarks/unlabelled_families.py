@@ -41,7 +41,7 @@ from benchmarks._families import CELLS, HELD_OUT, Rows, dataset, held_out, make_
 from mixwright import SteeredGRPOTrainer, Steering
 from mixwright.config import MeasureConfig, ModelConfig, WarmupConfig
 from mixwright.corpus import Corpus
-from mixwright.estimates.outcome import Item, ItemScores, change, item_scores
+from mixwright.estimates.outcome import Item, ItemScores, estimate_change, item_scores
 from mixwright.learner.learner import Learner
 from mixwright.learner.load import load_learner
 from mixwright.learner.settings import cheap_settings
@@ -207,11 +207,13 @@ def compare(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         before, after = ([known[name, seed] for seed in both] for name in (against, arm))
         if not both:
             continue
-        moved = change(before, after, weigh="cells")
+        moved = estimate_change(before, after, weigh="cells")
         assert moved is not None
         found[f"{arm} - {against}"] = shown = outcome.format_outcome(moved)
         for state in dict.fromkeys(cell.state for cell in CELLS.values()):
-            part = change(before, after, weigh="cells", only=lambda item, state=state: state_of(item[0], item[1]) == state)
+            part = estimate_change(
+                before, after, weigh="cells", only=lambda item, state=state: state_of(item[0], item[1]) == state
+            )
             assert part is not None
             shown[state] = outcome.format_outcome(part)["success"]
     return found

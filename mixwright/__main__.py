@@ -19,7 +19,7 @@ import typer
 
 from mixwright import __version__
 from mixwright.cli import output
-from mixwright.cli.concluding import FOUND, conclude
+from mixwright.cli.concluding import EXIT_FOUND, conclude
 from mixwright.cli.dialling import dial
 from mixwright.cli.options import (
     BESIDE_HELP,
@@ -42,9 +42,9 @@ from mixwright.cli.options import (
     load_settings,
     with_measuring,
 )
-from mixwright.errors import InputError, no_room, one_line, system_error
+from mixwright.errors import InputError, disk_full_error, one_line, system_error
 
-YOUR_INPUT, OUR_BUG = 1, 2
+EXIT_BAD_INPUT, EXIT_BUG = 1, 2
 FAILING = {"error": ("error",), "warning": ("error", "warning"), "never": ()}
 """What `audit --fail-on` is given -> severities that make it leave with `FOUND`."""
 
@@ -114,7 +114,7 @@ def audit(
         for line in filter(None, (folded, others)):
             output.out(line)
     if any(o.severity in FAILING[fail_on] for o in observations):
-        raise typer.Exit(FOUND)
+        raise typer.Exit(EXIT_FOUND)
 
 
 @app.command()
@@ -127,11 +127,11 @@ def measure(source: Source, asked: Measuring, folder: Folder = None, full: Full 
         rows = direct.measurements(direct.measure(source, asked, folder, say=output.say)[1])
     else:
         from mixwright.measure.bases import measure_bases
-        from mixwright.opening import opened, workers
+        from mixwright.opening import open_run_folder, workers
 
         config = Path(source)
         settings, run = load_settings(config, folder)
-        with workers(settings) as pool, opened(settings, run, base=config.parent, pool=pool):
+        with workers(settings) as pool, open_run_folder(settings, run, base=config.parent, pool=pool):
             found = measure_bases(settings, run, pool, base=config.parent, say=output.say)
             rows = [row for row in found if row.example is None]
     output.out_measurements(rows, as_json=as_json, full=full)
@@ -226,7 +226,7 @@ def plan(
 def steer(config: Config, folder: Folder = None, dry_run: DryRun = False) -> None:
     """Train once under the plan; --dry-run shows what would be drawn."""
     from mixwright.cli.dry_run import first_draws
-    from mixwright.opening import check_plan, opened, workers
+    from mixwright.opening import check_plan, open_run_folder, workers
     from mixwright.trial.stage import steer_once
 
     settings, run = load_settings(config, folder)
@@ -235,7 +235,7 @@ def steer(config: Config, folder: Folder = None, dry_run: DryRun = False) -> Non
         return
     with (
         workers(settings) as pool,
-        opened(settings, run, base=config.parent, pool=pool, whole=True, after=run.plan) as corpus,
+        open_run_folder(settings, run, base=config.parent, pool=pool, whole=True, after=run.plan) as corpus,
     ):
         check_plan(settings, run, corpus)
         output.out(str(steer_once(settings, run, pool, base=config.parent, say=output.say)))
@@ -248,7 +248,7 @@ def trial(
     data: Annotated[str | None, typer.Option(metavar="MINER|TABLE", help=DATA_HELP)] = None,
 ) -> None:
     """Try the plan against simpler choices, paired by seed; where it helps, against its nulls."""
-    from mixwright.opening import check_plan, opened, workers
+    from mixwright.opening import check_plan, open_run_folder, workers
     from mixwright.trial.selection import format_selection
     from mixwright.trial.stage import try_plan
 
@@ -256,7 +256,7 @@ def trial(
     settings = settings if data is None else replace(settings, trial=replace(settings.trial, data=data))
     with (
         workers(settings) as pool,
-        opened(settings, run, base=config.parent, pool=pool, whole=True, after=run.plan) as corpus,
+        open_run_folder(settings, run, base=config.parent, pool=pool, whole=True, after=run.plan) as corpus,
     ):
         check_plan(settings, run, corpus)
         result = try_plan(settings, run, pool, base=config.parent, say=output.say)
@@ -365,9 +365,9 @@ def list_(
 @app.command()
 def explain(name: Annotated[str, typer.Argument(help="A name from `mixwright list`, for example formats.")]) -> None:
     """Explain a phenomenon: every plug-in of that name, in the order of the flow."""
-    from mixwright.cli.plugins import show_row
+    from mixwright.cli.plugins import show_entries
 
-    show_row(name)
+    show_entries(name)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -377,23 +377,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except InputError as error:
         _refuse(error)
     except SystemExit as leaving:  # the parser leaves with 2 when an argument is wrong; here 2 means a bug
-        sys.exit(YOUR_INPUT if leaving.code == 2 else leaving.code)
+        sys.exit(EXIT_BAD_INPUT if leaving.code == 2 else leaving.code)
     except BrokenPipeError:  # whoever read our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(YOUR_INPUT)
+        sys.exit(EXIT_BAD_INPUT)
     except OSError as error:
         _refuse(system_error(error))
     except Exception as error:
-        if (refused := no_room(error)) is not None:
+        if (refused := disk_full_error(error)) is not None:
             _refuse(refused)
         traceback.print_exc()
         output.say("This is a bug in Mixwright, not in your input. Please report it with the lines above.")
-        sys.exit(OUR_BUG)
+        sys.exit(EXIT_BUG)
 
 
 def _refuse(error: InputError) -> NoReturn:
     output.say(f"error: {one_line(error)}")
-    sys.exit(YOUR_INPUT)
+    sys.exit(EXIT_BAD_INPUT)
 
 
 if __name__ == "__main__":

@@ -80,7 +80,7 @@ def audit(corpus: Corpus | CorpusConfig | str | Path, *, checks: Sequence[str] |
     """
     from mixwright.audit.stage import run_audit
 
-    return run_audit(_rows(corpus), checks)
+    return run_audit(_read_corpus_once(corpus), checks)
 
 
 def measure(
@@ -111,11 +111,11 @@ def measure(
     from mixwright.learner.learner import Learner
     from mixwright.learner.load import load_learner
     from mixwright.measure.free_answers import find_room
-    from mixwright.measure.room import fitting
+    from mixwright.measure.room import keep_fitting_corpus
     from mixwright.measure.stage import measure_learner
     from mixwright.preflight import check_items, check_settings
 
-    rows = _graded(corpus)
+    rows = _read_graded_corpus(corpus)
     check_items(rows)
     chosen = settings or MeasureConfig()
     check_settings(RunConfig(IN_MEMORY, measure=chosen), rows)
@@ -124,7 +124,7 @@ def measure(
     )
     assert now is not None
     if settings is None:
-        rows, notes = fitting([now], rows, chosen)
+        rows, notes = keep_fitting_corpus([now], rows, chosen)
         for note in notes:
             logging.getLogger("mixwright").warning(note)
         room, continued, _ = find_room([now], rows, chosen, logging.getLogger("mixwright").info)
@@ -159,7 +159,10 @@ def plan(
     from mixwright.corpus.trainable import NEEDED, check_training
     from mixwright.plan.stage import make_plan
 
-    config, rows = RunConfig(IN_MEMORY, plan=settings or PlanConfig(), train=train or TrainConfig()), _graded(corpus)
+    config, rows = (
+        RunConfig(IN_MEMORY, plan=settings or PlanConfig(), train=train or TrainConfig()),
+        _read_graded_corpus(corpus),
+    )
     if config.train.objective in NEEDED:  # others are refused with the plan
         check_training(config.train.objective, rows)
     return make_plan(config, rows, measured)
@@ -185,13 +188,13 @@ def trial(
     Raises:
         InputError: something in the settings, the data or the plan, or a folder without a plan.
     """
-    from mixwright.opening import check_plan, opened, workers
+    from mixwright.opening import check_plan, open_run_folder, workers
     from mixwright.trial.stage import try_plan
 
     settings, place, base = _settings(config, folder)
     with (
         workers(settings) as pool,
-        opened(settings, place, base=base, pool=pool, whole=True, after=place.plan) as corpus,
+        open_run_folder(settings, place, base=base, pool=pool, whole=True, after=place.plan) as corpus,
     ):
         check_plan(settings, place, corpus)
         return try_plan(settings, place, pool, base=base, say=say)
@@ -233,17 +236,17 @@ def _folder(folder: RunFolder | str | Path) -> RunFolder:
     return folder if isinstance(folder, RunFolder) else RunFolder(folder)
 
 
-def _rows(corpus: Corpus | CorpusConfig | str | Path) -> Corpus:
+def _read_corpus_once(corpus: Corpus | CorpusConfig | str | Path) -> Corpus:
     """The corpus, read where it is not yet."""
     from mixwright.corpus import Corpus, read_corpus
 
     return corpus if isinstance(corpus, Corpus) else read_corpus(corpus)
 
 
-def _graded(corpus: Corpus | CorpusConfig | str | Path) -> Corpus:
+def _read_graded_corpus(corpus: Corpus | CorpusConfig | str | Path) -> Corpus:
     """The same; of a path, which names no graders, with those that its answers look like."""
     from mixwright.corpus.graded import read_graded
 
     if not isinstance(corpus, str | Path):
-        return _rows(corpus)
+        return _read_corpus_once(corpus)
     return read_graded(CorpusConfig(str(corpus), eval_share=0.0), named=False).corpus

@@ -100,7 +100,7 @@ def _listing(kind: str, package: str) -> dict[str, Entry]:
     return dict(sorted(entries.items()))
 
 
-def known(kind: str, name: str) -> Entry:
+def find_entry(kind: str, name: str) -> Entry:
     """The entry of that name. Raises InputError for a name nobody defines."""
     entries = listing(kind)
     if name not in entries:
@@ -115,7 +115,7 @@ def load(kind: str, name: str) -> type[Any]:
         InputError: unknown name (with the nearest), or packages missing (with the pip command).
         TypeError: the file does not define exactly one class of its kind.
     """
-    entry = known(kind, name)
+    entry = find_entry(kind, name)
     missing = [need for need in entry.needs if importlib.util.find_spec(need) is None]
     if missing:
         raise missing_extra(f"{kind.rstrip('s')} {name}", missing, entry.extra)
@@ -160,7 +160,7 @@ def _typed(cls: type, option: str, value: Any, owner: str) -> Any:
 
     from pydantic import TypeAdapter, ValidationError
 
-    from mixwright.records.serial import flags
+    from mixwright.records.serial import find_misread_bools
 
     try:
         hint = get_type_hints(cls.__init__).get(option, Any)
@@ -173,12 +173,12 @@ def _typed(cls: type, option: str, value: Any, owner: str) -> Any:
     except ValidationError as errors:
         got = f"{value!r:.60} ({errors.errors()[0]['msg'].lower()})"
         raise InputError(f"{option} of {owner} as it is declared", got, "Correct that option.") from None
-    if next(flags(value, made), None) is not None:
+    if next(find_misread_bools(value, made), None) is not None:
         raise InputError(f"a number or a text for {option} of {owner}", repr(value)[:60], "Correct that option.")
     return made
 
 
-def row(phenomenon: str) -> list[Entry]:
+def entries_named(phenomenon: str) -> list[Entry]:
     """Every plug-in whose stem is `phenomenon`, in the order of the flow: `mixwright explain formats`."""
     return [entries[phenomenon] for entries in map(listing, KINDS) if phenomenon in entries]
 

@@ -33,13 +33,13 @@ def _place(value: str) -> str:
 
 Place = Annotated[str, AfterValidator(_place)]
 MOST_STEPS = 10_000_000
-Steps = _most(MOST_STEPS, "more would take about a year or longer at 3 seconds a step")
-Rows = _most(100_000, "they are in memory together")
-Tokens = _most(1_000_000, "no model here reads a longer context")
-Wide = _most(8192, "a tiny model is built on the CPU, and wider ones are loaded from a checkpoint")
+StepLimit = _most(MOST_STEPS, "more would take about a year or longer at 3 seconds a step")
+RowLimit = _most(100_000, "they are in memory together")
+TokenLimit = _most(1_000_000, "no model here reads a longer context")
+WidthLimit = _most(8192, "a tiny model is built on the CPU, and wider ones are loaded from a checkpoint")
 Count = Annotated[int, Ge(1)]
-NoneOrMore = Annotated[int, Ge(0)]
-Amount = Annotated[float, Ge(0), Lt(float("inf"))]
+NonNegativeInt = Annotated[int, Ge(0)]
+NonNegativeFinite = Annotated[float, Ge(0), Lt(float("inf"))]
 Rate = Annotated[float, Gt(0), Le(10)]
 """A learning rate: above 10 weights overflow within a few steps."""
 Temperature = Annotated[float, Ge(0.01), Le(100)]
@@ -74,13 +74,13 @@ class CorpusConfig:
 class WarmupConfig:
     """SFT that a tiny model gets before anything is measured; never used with a real checkpoint."""
 
-    steps: Annotated[NoneOrMore, Steps] = 1500
+    steps: Annotated[NonNegativeInt, StepLimit] = 1500
     """Optimiser steps."""
-    batch_size: Annotated[Count, Rows] = 64
+    batch_size: Annotated[Count, RowLimit] = 64
     """Examples per optimiser step."""
     learning_rate: Rate = 3e-3
     """Peak learning rate of AdamW, above 0."""
-    cells: Mapping[str, Amount] = field(default_factory=dict)
+    cells: Mapping[str, NonNegativeFinite] = field(default_factory=dict)
     """`task@level` (or `task`) -> weight of its warm-up rows, 0 or more; empty draws all of them evenly."""
     source: Place | None = None
     """Rows of the warm-up SFT, in the forms of `corpus.train`; prompts of the run's own corpus are left out, so that they
@@ -104,7 +104,7 @@ class ModelConfig:
     wherever it has one. False gives chat messages as plain text."""
     system: str | None = None
     """System message of every prompt; it needs the chat template. None adds none."""
-    width: Annotated[Count, Wide] = 64
+    width: Annotated[Count, WidthLimit] = 64
     """Hidden size of a tiny model; a multiple of twice `heads`."""
     depth: Annotated[Count, _most(256, "no model has more layers")] = 4
     """Layers of a tiny model."""
@@ -124,13 +124,13 @@ class MeasureConfig:
 
     items: Annotated[Count, _most(1_000_000, "each is sampled several times")] = 32
     """Held-out items per cell."""
-    samples: Annotated[NoneOrMore, _most(10_000, "the samples of an item are in memory together")] = 8
+    samples: Annotated[NonNegativeInt, _most(10_000, "the samples of an item are in memory together")] = 8
     """Sampled completions per item (k of pass@k); 0 decodes greedily alone."""
     temperature: Temperature = 1.0
     """Sampling temperature of the sampled completions; greedy decoding does not read it."""
-    max_new_tokens: Annotated[Count, Tokens] = 8
+    max_new_tokens: Annotated[Count, TokenLimit] = 8
     """Longest completion, tokens; longer ones are cut, and an answer that was cut off earns nothing."""
-    continued_tokens: Annotated[NoneOrMore, Tokens] = 0
+    continued_tokens: Annotated[NonNegativeInt, TokenLimit] = 0
     """Longest completion after those that reach `max_new_tokens` were continued, tokens, before they are graded; 0 continues
     none."""
     decoding: Literal["greedy", "sampled"] = "greedy"
@@ -139,7 +139,7 @@ class MeasureConfig:
     """Probes that measure before and after, by name (`mixwright list probes`)."""
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Keyword arguments per probe, by name: `retention: {learning_rate: 1e-4}`."""
-    grader_seconds: Amount = 10.0
+    grader_seconds: NonNegativeFinite = 10.0
     """Longest that a grader may take for one answer, in measuring and in trials, seconds; 0 sets no limit."""
     slow_grader: Literal["wrong", "stop"] = "wrong"
     """What an answer is that took its grader longer: wrong, and counted; or the end of the run."""
@@ -176,21 +176,21 @@ class TrainConfig:
 
     objective: str = "grpo"
     """grpo, sft or dpo."""
-    steps: Annotated[Count, Steps] = 60
+    steps: Annotated[Count, StepLimit] = 60
     """Optimiser steps of every arm."""
-    prompts: Annotated[Count, Rows] = 8
+    prompts: Annotated[Count, RowLimit] = 8
     """Prompts (groups) per step."""
-    generations: Annotated[int, Ge(2), Rows] = 8
+    generations: Annotated[int, Ge(2), RowLimit] = 8
     """Completions per prompt (TRL's num_generations)."""
-    max_new_tokens: Annotated[Count, Tokens] = 8
+    max_new_tokens: Annotated[Count, TokenLimit] = 8
     """Longest completion in GRPO's rollouts, tokens."""
     learning_rate: Annotated[float, Ge(0), Le(10)] = 5e-4
     """Learning rate of the optimiser, constant over the run; 0 changes no weights."""
     temperature: Temperature = 1.0
     """Sampling temperature of GRPO's rollouts."""
-    beta: Amount = 0.0
+    beta: NonNegativeFinite = 0.0
     """KL coefficient of GRPO; 0 loads no reference model. DPO's beta is another thing and stands in `settings`."""
-    canary_every: NoneOrMore = 20
+    canary_every: NonNegativeInt = 20
     """Steps between canary passes; 0 turns them off."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Any other field of TRL's config, passed through."""
@@ -221,11 +221,11 @@ class TrialConfig:
     """Training runs per arm, paired over arms by seed: 0 to `seeds` - 1. Fewer than 5 are inconclusive."""
     workers: Annotated[int, Ge(0), Le(1024)] = 0
     """Processes of one thread each; 0 takes one per CPU core."""
-    target: Amount = 0.1
+    target: NonNegativeFinite = 0.1
     """Gain in success on fixed held-out items of all cells that `rollouts to target` counts up to; fixed before the run."""
-    progress_every: NoneOrMore = 10
+    progress_every: NonNegativeInt = 10
     """Steps between evaluations on the way, which tell when the target was reached; charged, the same for every arm."""
-    margin: Amount = 0.05
+    margin: NonNegativeFinite = 0.05
     """Change of success that does not matter: "no change" needs the whole interval within +-margin."""
 
 

@@ -200,7 +200,7 @@ class Selector(Steerer):
         """Whether it reads `scene.predictor`, which is made only then: success learnt in the run from prompts' features."""
         return False
 
-    def said(self) -> tuple[np.ndarray, np.ndarray] | None:
+    def last_predictions(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Of the last `pick`: success expected of each draw, NaN where nothing is predicted, and whether it was even."""
         return None
 
@@ -218,7 +218,7 @@ class Admission(NamedTuple):
     """Stored for people; also says when a group was admitted for want of evidence."""
     cause: str = ""
     """One word or two for what was found (too hard, lucky); empty when nothing was."""
-    alone: bool = False
+    by_prompt_alone: bool = False
     """Whether the answer is about this prompt, and other prompts of its cell may get another."""
 
 

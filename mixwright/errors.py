@@ -11,18 +11,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-SOME = 8
+MOST_NAMES_LISTED = 8
 """Names listed when none is near."""
-ROOM = "Make room and give the same command again: it goes on from there."
-ACCESS = "Allow it, or choose another place."
-SYSTEM: dict[int, tuple[str, str]] = {
-    errno.ENOSPC: ("space, and inodes, on the disk", ROOM),
-    errno.EDQUOT: ("space within the disk quota", ROOM),
+REMEDY_DISK_FULL = "Make room and give the same command again: it goes on from there."
+REMEDY_NO_ACCESS = "Allow it, or choose another place."
+REFUSALS_BY_ERRNO: dict[int, tuple[str, str]] = {
+    errno.ENOSPC: ("space, and inodes, on the disk", REMEDY_DISK_FULL),
+    errno.EDQUOT: ("space within the disk quota", REMEDY_DISK_FULL),
     errno.EFBIG: ("a limit on the size of files that leaves room", "Raise it (ulimit -f) and give the same command again."),
     errno.EROFS: ("a file system that can be written to", "Choose a folder on another one, or mount it for writing."),
     errno.ENAMETOOLONG: ("a name short enough for the file system", "Choose a shorter one."),
-    errno.EACCES: ("a place that this user may read and write", ACCESS),
-    errno.EPERM: ("a place that this user may read and write", ACCESS),
+    errno.EACCES: ("a place that this user may read and write", REMEDY_NO_ACCESS),
+    errno.EPERM: ("a place that this user may read and write", REMEDY_NO_ACCESS),
     errno.EEXIST: ("a folder, or a new name", "Choose another place."),
     errno.ENOTDIR: ("a folder", "Choose another place."),
     errno.EISDIR: ("a file", "Choose another place."),
@@ -34,13 +34,13 @@ SYSTEM: dict[int, tuple[str, str]] = {
 }
 """What the system refused: what would have been needed, and what to do."""
 INTACT = "What was finished before is intact, and nothing half-written stays. "
-LIMITS = {
+DISK_FULL_MESSAGES = {
     errno.ENOSPC: ("No space left on device", f"os error {errno.ENOSPC})", "file write failed"),
     errno.EDQUOT: ("Disk quota exceeded", f"os error {errno.EDQUOT})"),
     errno.EFBIG: ("File too large", f"os error {errno.EFBIG})"),
 }
 """When nothing more can be written, and how libraries that raise no OSError say so."""
-INNER = {"mixwright", "mixwright_lab", "trl", "transformers", "accelerate", "datasets"}
+INNER_PACKAGES = {"mixwright", "mixwright_lab", "trl", "transformers", "accelerate", "datasets"}
 """Packages whose lines are not the user's."""
 
 
@@ -67,7 +67,7 @@ class InputError(Exception):
         _show_briefly()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (self.expected, self.got, self.remedy, self.file, self.line)
+        return _rebuild_error, (self.expected, self.got, self.remedy, self.file, self.line)
 
     def __str__(self) -> str:
         place = ""
@@ -75,12 +75,12 @@ class InputError(Exception):
             place = self.file + (f", line {self.line}" if self.line is not None else "") + ": "
         return f"{place}expected {self.expected}, got {self.got}. {self.remedy}"
 
-    def at(self, file: str | Path, line: int | None = None) -> InputError:
+    def with_place(self, file: str | Path, line: int | None = None) -> InputError:
         """The same error with the place added by an outer layer that knows it."""
         return InputError(self.expected, self.got, self.remedy, file=self.file or file, line=self.line or line)
 
 
-def _again(expected: str, got: str, remedy: str, file: str | None, line: int | None) -> InputError:
+def _rebuild_error(expected: str, got: str, remedy: str, file: str | None, line: int | None) -> InputError:
     """The error that a pickle holds: workers of any pool hand it on."""
     return InputError(expected, got, remedy, file=file, line=line)
 
@@ -92,20 +92,24 @@ def system_error(error: OSError, file: str | Path | None = None) -> InputError:
         error: as the system raised it.
         file: named in place of the one in the error.
     """
-    wanted, remedy = SYSTEM.get(error.errno or 0, ("a file that the system can read and write", "Choose another place."))
+    wanted, remedy = REFUSALS_BY_ERRNO.get(
+        error.errno or 0, ("a file that the system can read and write", "Choose another place.")
+    )
     said = error.strerror or os.strerror(error.errno or errno.EIO)
     return InputError(wanted, said, INTACT + remedy, file=file or error.filename or "standard output")
 
 
-def no_room(error: BaseException, file: str | Path | None = None) -> InputError | None:
+def disk_full_error(error: BaseException, file: str | Path | None = None) -> InputError | None:
     """The `InputError` for a library's own way to say that nothing more can be written; None for any other error."""
     seen: BaseException | None = error
     known: set[int] = set()
     while seen is not None and id(seen) not in known:  # a chain may lead back to itself
         known.add(id(seen))
-        if isinstance(seen, OSError) and seen.errno in LIMITS:
+        if isinstance(seen, OSError) and seen.errno in DISK_FULL_MESSAGES:
             return system_error(seen, file)
-        if told := next((number for number in LIMITS for words in LIMITS[number] if words in str(seen)), None):
+        if told := next(
+            (number for number in DISK_FULL_MESSAGES for words in DISK_FULL_MESSAGES[number] if words in str(seen)), None
+        ):
             return system_error(OSError(told, str(seen).splitlines()[0][:200]), file or "a file")
         seen = seen.__cause__ or seen.__context__
     return None
@@ -116,10 +120,10 @@ def one_line(value: object) -> str:
     return "".join(mark if mark.isprintable() else " " for mark in str(value))
 
 
-def some(parts: Sequence[str]) -> str:
+def join_some(parts: Sequence[str]) -> str:
     """The first few, and how many more there are: `a, b and 4,998 more`."""
-    more = len(parts) - SOME
-    return ", ".join(parts[:SOME]) + (f" and {more:,} more" if more > 0 else "")
+    more = len(parts) - MOST_NAMES_LISTED
+    return ", ".join(parts[:MOST_NAMES_LISTED]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def check_range(owner: str, options: Mapping[str, Any], **limits: tuple[float, float]) -> None:
@@ -137,7 +141,8 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
     if near:
         remedy = f"Nearest: {', '.join(near)}."
     else:
-        remedy = f"{'Known' if len(names) <= SOME else 'Some of them'}: {', '.join(names[:SOME]) or 'none'}."
+        title = "Known" if len(names) <= MOST_NAMES_LISTED else "Some of them"
+        remedy = f"{title}: {', '.join(names[:MOST_NAMES_LISTED]) or 'none'}."
     article = "an" if kind[:1] in "aeio" else "a"
     return InputError(f"the name of {article} {kind} ({len(names)} known)", repr(name), remedy)
 
@@ -173,7 +178,7 @@ def _line(error: InputError, trace: TracebackType | None) -> str:
     place = ""
     while trace is not None:
         frame = trace.tb_frame
-        if str(frame.f_globals.get("__name__")).partition(".")[0] in INNER:
+        if str(frame.f_globals.get("__name__")).partition(".")[0] in INNER_PACKAGES:
             break
         place = f"{frame.f_code.co_filename}, line {trace.tb_lineno}: "
         trace = trace.tb_next

@@ -60,7 +60,7 @@ class Stated(NamedTuple):
     """The whole line, for answers with a full stop inside."""
 
 
-def stated(text: str, prompt: str = "") -> list[Stated]:
+def find_stated_answers(text: str, prompt: str = "") -> list[Stated]:
     r"""Where a text says its answer, the best first; empty where it does not.
 
     `\boxed{72}` and `<answer>`, of which the last counts; else a last line with `#### 72`, which is a heading elsewhere;

@@ -58,13 +58,15 @@ def changed_settings(config: RunConfig, folder: RunFolder, base: Path) -> frozen
     if not path.exists():
         return frozenset()
     old, new = to_data(read_yaml(path, RunConfig)), to_data(config)
-    differing = {name: _differing(old[name], new[name]) for name in new if name != "trial" and old[name] != new[name]}
+    differing = {
+        name: _list_differing_fields(old[name], new[name]) for name in new if name != "trial" and old[name] != new[name]
+    }
     noted = read_json(folder.manifest, RunManifest).inputs if folder.manifest.exists() else {}
     for name, digest in file_digests(config, base).items() if "corpus" not in differing else ():
         if noted.get(name, digest) != digest:
             differing["corpus"] = f"in the file of {name}, which changed since"
     for name, where in differing.items():
-        if finished := _finished(folder, name):
+        if finished := _find_output_resting_on(folder, name):
             raise InputError(
                 "the settings and the data that this run was begun with",
                 f"another {name} ({where})",
@@ -74,16 +76,18 @@ def changed_settings(config: RunConfig, folder: RunFolder, base: Path) -> frozen
     return frozenset(differing)
 
 
-def _differing(old: Any, new: Any, place: str = "") -> str:
+def _list_differing_fields(old: Any, new: Any, place: str = "") -> str:
     """Which fields of a section differ, a few of them by name."""
     if not (isinstance(old, dict) and isinstance(new, dict)):
         return place
     names = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
-    shown = [_differing(old.get(name), new.get(name), f"{place}.{name}" if place else name) for name in names[:3]]
+    shown = [
+        _list_differing_fields(old.get(name), new.get(name), f"{place}.{name}" if place else name) for name in names[:3]
+    ]
     return ", ".join(shown) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def _finished(folder: RunFolder, section: str) -> str:
+def _find_output_resting_on(folder: RunFolder, section: str) -> str:
     """What was finished that rests on a section of the settings; empty when nothing was."""
     planned = [path for path in (folder.plan, *(place for _, _, place in folder.branches())) if path.exists()]
     measured = sorted((folder.path / "measure").glob("*.parquet"))
@@ -139,7 +143,7 @@ def write_settings(config: RunConfig, folder: RunFolder, sections: Collection[st
         write_text(path, text)
 
 
-def run_settings(config: RunConfig, resolved: Mapping[str, Any]) -> dict[str, Any]:
+def settings_for_reader(config: RunConfig, resolved: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a run that matter to its reader; `resolved`: what the trainer makes of them, its defaults included."""
     train = config.train
     return {

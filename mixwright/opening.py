@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from mixwright.corpus.trainable import check_training
 from mixwright.errors import InputError
-from mixwright.manifest import changed_settings, run_settings, write_manifest, write_settings
-from mixwright.mine.job import REHEARSAL, rehearsed, table_of
+from mixwright.manifest import changed_settings, settings_for_reader, write_manifest, write_settings
+from mixwright.mine.job import REHEARSAL, table_file, with_mined_rehearsal
 from mixwright.preflight import check_rows, check_settings, check_warmup
 from mixwright.records import Plan, to_data
 from mixwright.runs import RunFolder, read_plan
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def opened(
+def open_run_folder(
     config: RunConfig,
     folder: RunFolder,
     *,
@@ -53,13 +53,13 @@ def opened(
         raise InputError("a file of an earlier stage", "nothing", remedy, file=after)
     corpus, held, changed = _known(config, folder, base, whole=whole, trains=trains)
     fits = held and not changed
-    resolved = {} if fits or pool is None else start(config, corpus, pool)
+    resolved = {} if fits or pool is None else resolve_training_settings(config, corpus, pool)
     with folder.lock():
         if not held:
             corpus.save(folder.corpus)
         if not fits:
             seeds = {"run": config.seed, "trial seeds": config.trial.seeds, "bases": config.model.bases}
-            write_manifest(config, folder, corpus, base=base, settings=run_settings(config, resolved), seeds=seeds)
+            write_manifest(config, folder, corpus, base=base, settings=settings_for_reader(config, resolved), seeds=seeds)
         write_settings(config, folder)
         yield corpus
 
@@ -97,17 +97,17 @@ def check_plan(config: RunConfig, folder: RunFolder, corpus: Corpus) -> Plan:
     from mixwright.trial.stage import check_tried
 
     plan = read_plan(folder.plan)
-    if any(stage.rehearse for stage in plan.stages) and not table_of(folder, REHEARSAL).is_file():
+    if any(stage.rehearse for stage in plan.stages) and not table_file(folder, REHEARSAL).is_file():
         remedy = "Go on with `mixwright run`, which writes them again."
-        raise InputError("the rows to rehearse that the plan draws", "none", remedy, file=table_of(folder, REHEARSAL))
+        raise InputError("the rows to rehearse that the plan draws", "none", remedy, file=table_file(folder, REHEARSAL))
     try:
-        check_tried(config, plan, rehearsed(folder, corpus))
+        check_tried(config, plan, with_mined_rehearsal(folder, corpus))
     except InputError as error:
-        raise error.at(folder.plan) from None
+        raise error.with_place(folder.plan) from None
     return plan
 
 
-def start(config: RunConfig, corpus: Corpus, pool: Workers) -> dict[str, Any]:
+def resolve_training_settings(config: RunConfig, corpus: Corpus, pool: Workers) -> dict[str, Any]:
     """The settings of training as the trainer resolves them. Raises InputError for what trainer or tokenizer refuses."""
     from mixwright.trainers.configs import StartJob, resolved_settings
     from mixwright.workers.local import Job

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from mixwright.audit.stage import audit_run, complaints
 from mixwright.manifest import settings_file
 from mixwright.measure.bases import measure_bases
-from mixwright.mine.job import rehearse_run, rehearsed
-from mixwright.opening import check_plan, opened, workers
+from mixwright.mine.job import rehearse_run, with_mined_rehearsal
+from mixwright.opening import check_plan, open_run_folder, workers
 from mixwright.plan.format_forecast import warnings_of
 from mixwright.plan.stage import plan_run
 from mixwright.runs import RunFolder, read_measurements, read_plan
@@ -39,7 +39,7 @@ def run(config: RunConfig, folder: RunFolder, *, base: Path = Path(), say: Calla
     Raises:
         InputError: something in the settings or the data; before the folder is made where that can be known.
     """
-    with workers(config) as pool, opened(config, folder, base=base, pool=pool, whole=True) as corpus:
+    with workers(config) as pool, open_run_folder(config, folder, base=base, pool=pool, whole=True) as corpus:
         before, result = folder.measurements("before"), folder.result
         if stale(folder.audit, folder.corpus / "rows.parquet"):
             say("audit: looking at the data")
@@ -49,7 +49,7 @@ def run(config: RunConfig, folder: RunFolder, *, base: Path = Path(), say: Calla
             say("measure: what the model can do now")
             measure_bases(config, folder, pool, base=base, say=say)
         rehearse_run(config, folder, pool, corpus, say=say)
-        corpus = rehearsed(folder, corpus)
+        corpus = with_mined_rehearsal(folder, corpus)
         if stale(folder.plan, before):
             say("plan: weights, band and levers")
             made = plan_run(config, folder, corpus)

@@ -42,7 +42,7 @@ def check_settings(config: RunConfig, corpus: Corpus) -> None:
     }
     for kind, wanted in names.items():
         for name in wanted:
-            catalog.known(kind, name)
+            catalog.find_entry(kind, name)
     catalog.create("planners", config.planner, dict(config.plan.options))
     check_planner(config.planner, config.train.objective)
     if (other := config.plan.options.get("objective", config.train.objective)) != config.train.objective:

@@ -25,7 +25,7 @@ from mixwright.records import Measurement, Plan, from_data, to_data
 T = TypeVar("T")
 BAD_VALUES = (ValueError, KeyError, AttributeError, TypeError, RecursionError)
 """What PyYAML raises for a value of a tag or a form that it cannot be: 2020-99-99, `!!bool maybe`."""
-ALIASED = 10_000
+MOST_ALIASED_VALUES = 10_000
 """Values that aliases may add to a YAML file."""
 
 
@@ -192,10 +192,10 @@ def _check_nodes(root: Any, path: Path) -> None:
         return sizes[id(node)]
 
     total = size(root)
-    if total > len(sizes) + ALIASED:
+    if total > len(sizes) + MOST_ALIASED_VALUES:
         got = f"aliases that make {'no end of them' if total == math.inf else f'{total:,} of {len(sizes):,}'}"
         remedy = "Write out what the aliases (*name) stand for."
-        raise InputError(f"YAML of at most {ALIASED:,} values more than it writes down", got, remedy, file=path)
+        raise InputError(f"YAML of at most {MOST_ALIASED_VALUES:,} values more than it writes down", got, remedy, file=path)
 
 
 def _check_keys(keys: Sequence[Any], path: Path) -> None:

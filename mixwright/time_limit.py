@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 TOLD_AFTER = 60.0
 """Seconds after which what is still running is named, where its limit is longer."""
-AGAIN = 1.0
+INTERRUPT_EVERY_SECONDS = 1.0
 """Seconds between two interrupts, for code that swallows the first."""
 
 
@@ -43,13 +43,13 @@ def call_with_timeout(seconds: float, call: Callable[[], T], tell: Callable[[], 
     if seconds <= 0:
         return call()
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
-        with named(seconds, tell):
+        with tell_when_slow(seconds, tell):
             return call()
     return _interrupted(seconds, call, tell)
 
 
 @contextlib.contextmanager
-def named(seconds: float, tell: Callable[[], None]) -> Iterator[None]:
+def tell_when_slow(seconds: float, tell: Callable[[], None]) -> Iterator[None]:
     """Call `tell` from another thread if the body takes longer than `TOLD_AFTER` seconds, or `seconds` where that is less.
 
     Args:
@@ -94,7 +94,7 @@ def _timers(first: float, tick: Callable[[int, object], None]) -> Iterator[None]
     both = {signal.ITIMER_REAL: signal.SIGALRM, signal.ITIMER_VIRTUAL: signal.SIGVTALRM}
     begun = time.monotonic()
     handlers = {number: signal.signal(number, tick) for number in both.values()}
-    before = {timer: signal.setitimer(timer, first, AGAIN) for timer in both}
+    before = {timer: signal.setitimer(timer, first, INTERRUPT_EVERY_SECONDS) for timer in both}
     try:
         yield
     finally:

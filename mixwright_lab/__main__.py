@@ -72,7 +72,7 @@ def run(
 ) -> None:
     """Run findings by name, or go on with an interrupted run; the last line of each is JSON."""
     for name in names:
-        catalog.known("findings", name)
+        catalog.find_entry("findings", name)
     folder = out or (result_files.FOLDER if scale == "laptop" else Path(tempfile.gettempdir()) / "mixwright-lab-smoke")
     with Pool(workers) if len(names) > 1 else contextlib.nullcontext() as pool:
         for name in names:

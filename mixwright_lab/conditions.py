@@ -15,9 +15,9 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("mixwright", "torch", "trl", "transformers", "accelerate", "datasets", "numpy", "pyarrow")
-DECIDING = ("mixwright", "torch", "numpy")
+DECIDING_PACKAGES = ("mixwright", "torch", "numpy")
 """Packages whose version is part of what a row is kept under."""
-WRITTEN = {"CLAIM", "SOURCE", "SHOWS", "POPULAR", "FEATURES", "EXPECT", "PLOTS", "REMARKS", "SEEDS"}
+TEXT_NAMES = {"CLAIM", "SOURCE", "SHOWS", "POPULAR", "FEATURES", "EXPECT", "PLOTS", "REMARKS", "SEEDS"}
 """Names of a finding that change no reading."""
 
 
@@ -61,7 +61,10 @@ def digest_of(module: str, *more: object) -> str:
 @functools.cache
 def _code(module: str) -> str:
     known = versions()
-    parts = [*(_bare(_path(name)) for name in sorted(closure(module))), *(f"{name} {known.get(name)}" for name in DECIDING)]
+    parts = [
+        *(_strip_texts(_path(name)) for name in sorted(closure(module))),
+        *(f"{name} {known.get(name)}" for name in DECIDING_PACKAGES),
+    ]
     return hashlib.blake2b("\n".join(parts).encode(), digest_size=12).hexdigest()
 
 
@@ -89,21 +92,21 @@ def _imported(path: Path) -> Iterator[str]:
             yield from (alias.name for alias in node.names if alias.name.startswith("mixwright_lab"))
 
 
-def _bare(path: Path) -> str:
+def _strip_texts(path: Path) -> str:
     """A source without what changes no reading."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):
-            node.body = [line for line in body if not _prose(line)] or [ast.Pass()]  # pyright: ignore[reportAttributeAccessIssue]
+            node.body = [line for line in body if not _is_text(line)] or [ast.Pass()]  # pyright: ignore[reportAttributeAccessIssue]
     return ast.dump(tree)
 
 
-def _prose(line: ast.AST) -> bool:
+def _is_text(line: ast.AST) -> bool:
     if isinstance(line, ast.Expr):
         return isinstance(line.value, ast.Constant) and isinstance(line.value.value, str)
     targets = line.targets if isinstance(line, ast.Assign) else [line.target] if isinstance(line, ast.AnnAssign) else []
-    return any(isinstance(target, ast.Name) and target.id in WRITTEN for target in targets)
+    return any(isinstance(target, ast.Name) and target.id in TEXT_NAMES for target in targets)
 
 
 def _processor() -> str:

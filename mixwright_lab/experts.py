@@ -15,7 +15,7 @@ from mixwright.learner.singular import scales, set_scales
 from mixwright_lab.training.adapted import adapted, changes, moved
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.grpo import Arena, Settings
-from mixwright_lab.training.rules import Plain
+from mixwright_lab.training.rules import UniformRule
 from mixwright_lab.training.sft import Batch, Schedule, fit
 from mixwright_lab.worlds.chain import respond
 from mixwright_lab.worlds.families import FAMILIES, LENGTH, MIXED, Families, language
@@ -74,7 +74,7 @@ def trained(
         fit(model, model.language, batch, schedule, lambda step, _: after(step, model))
         return model
     arena = Arena(pool, model, Settings(PROMPTS, GROUP, rate, longest=LENGTH + 3), number)
-    rule = Plain(POOL, number)
+    rule = UniformRule(POOL, number)
     for step in range(steps):
         rule.step(arena)
         after(step + 1, arena.model)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from mixwright.estimates.intervals import pass_at_k
-from mixwright.measure.probes.formats import format_rows, normalised_entropy
-from mixwright.plan.format_forecast import crossing, foresee, formats_of, winner
+from mixwright.measure.probes.formats import measure_formats, normalised_entropy
+from mixwright.plan.format_forecast import crossing, forecast_formats, formats_of, winner
 from mixwright.records import Example
 from mixwright_lab.training.bases import Recipe
 from mixwright_lab.training.grpo import Rollouts
@@ -34,7 +34,7 @@ def examples(count: int, split: str, first: int = 0) -> list[Example]:
     return [Chain().make(first + number, LEVELS[number % len(LEVELS)], split) for number in range(count)]
 
 
-def table(rollouts: Rollouts) -> dict[str, Any]:
+def summarise_styles(rollouts: Rollouts) -> dict[str, Any]:
     """Shares, accuracies and entropy of the styles."""
     styles, rewards = np.array(rollouts.formats), rollouts.rewards
     counts = {style: int((styles == style).sum()) for style in STYLES}
@@ -47,7 +47,7 @@ def table(rollouts: Rollouts) -> dict[str, Any]:
     }
 
 
-def passes(rollouts: Rollouts) -> dict[str, float]:
+def pass_at_ks(rollouts: Rollouts) -> dict[str, float]:
     """pass@k, unbiased."""
     right = rollouts.rewards.sum(1).astype(int)
     tries = rollouts.rewards.shape[1]
@@ -57,11 +57,11 @@ def passes(rollouts: Rollouts) -> dict[str, float]:
 def foretell(rollouts: Rollouts, steps: int) -> dict[str, Any]:
     """The product's forecast for a run of these steps and its nulls, from the rows that its probe writes."""
     gold = Counter(["direct"])
-    rows = format_rows("chain", np.array(rollouts.formats, dtype=object), rollouts.rewards, gold, 5)
+    rows = measure_formats("chain", np.array(rollouts.formats, dtype=object), rollouts.rewards, gold, 5)
     choices = formats_of(rows).get("chain", [])
     if not choices:
         return {}
-    said = foresee("chain", choices, steps)
+    said = forecast_formats("chain", choices, steps)
     most = choices[0]
     return {
         "race": said[0].name.partition(":")[2],

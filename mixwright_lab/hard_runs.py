@@ -13,7 +13,7 @@ from mixwright.records import Example, Plan, Stage
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.grpo import Arena, Rollouts
 from mixwright_lab.training.grpo import Settings as Grpo
-from mixwright_lab.training.rules import Engined, distinct, pool_of
+from mixwright_lab.training.rules import EngineRule, pool_of, unique_examples
 from mixwright_lab.worlds.chain import LONGEST, MODULUS, Chain
 
 LOSSES: tuple[Literal["dapo"], Literal["grpo"]] = ("dapo", "grpo")
@@ -81,7 +81,7 @@ def readings(arm: str, ways: Mapping[str, Way], seed: int, settings: Settings, *
     beyond = [Chain().make(index, LONGEST, "eval") for index in range(2 * settings.items)]
     found: dict[str, float] = {}
     if arm != FROZEN:
-        rule = Engined(_plan(way, settings.steps), pool_of(examples, lambda _: 1 / MODULUS), 2 * seed + again)
+        rule = EngineRule(_plan(way, settings.steps), pool_of(examples, lambda _: 1 / MODULUS), 2 * seed + again)
         for step in range(settings.steps):
             if 4 * step % settings.steps == 0:
                 found[f"known at {4 * step // settings.steps}/4"] = float(
@@ -101,7 +101,7 @@ def problems(way: Way, seed: int, settings: Settings) -> list[Example]:
     world, found = Chain(bias=BIASED if way.biased else 0.0), []
     for level, share in way.shares.items():
         count = round(share * settings.pool)
-        found += distinct([world.make(seed * 100_000 + index, level, "train") for index in range(count)])
+        found += unique_examples([world.make(seed * 100_000 + index, level, "train") for index in range(count)])
     return found
 
 

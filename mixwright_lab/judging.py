@@ -110,7 +110,7 @@ def judge(expected: Sequence[Expectation], rows: Sequence[Row], noise: Sequence[
     Raises:
         InputError: a reading that an expectation names is missing, or is no finite number.
     """
-    formed = [formed_within(one, rows) for one in expected]
+    formed = [contrast_by_seed(one, rows) for one in expected]
     plain = [_mean(values) for values in formed]
     adjusted = holm([p for _, _, p in plain])
     found = []
@@ -127,7 +127,7 @@ def judge(expected: Sequence[Expectation], rows: Sequence[Row], noise: Sequence[
     return found, min((one.word for one in found), key=WORDS.index)
 
 
-def formed_within(expected: Expectation, rows: Sequence[Row]) -> np.ndarray:
+def contrast_by_seed(expected: Expectation, rows: Sequence[Row]) -> np.ndarray:
     """The contrast of each seed that has all of its arms, shape (seeds,), seeds ascending."""
     known = {(row.arm, row.seed): row.readings for row in rows if not row.again}
     arms = {term.arm for term in expected.terms}

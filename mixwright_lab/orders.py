@@ -12,7 +12,7 @@ from mixwright.records import Example
 from mixwright_lab.changes import entropy_of, spearman
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.grpo import Arena, Settings
-from mixwright_lab.training.rules import Plain
+from mixwright_lab.training.rules import UniformRule
 
 Rows = Sequence[Sequence[Example]]
 """Problems of each task."""
@@ -21,7 +21,7 @@ Order = tuple[int, ...]
 
 def trained(model: GPT, rows: Sequence[Example], steps: int, settings: Settings, key: int) -> GPT:
     """A copy after so many steps with a new optimiser."""
-    arena, rule = Arena(rows, model, settings, key), Plain(len(rows), key)
+    arena, rule = Arena(rows, model, settings, key), UniformRule(len(rows), key)
     for _ in range(steps):
         rule.step(arena)
     return arena.model

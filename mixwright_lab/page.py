@@ -26,7 +26,7 @@ from mixwright.verdict.blocks import (
     Tone,
     filled,
 )
-from mixwright.verdict.page import FIRST_SCREEN, page
+from mixwright.verdict.page import FIRST_SCREEN_ORDER, page
 from mixwright.verdict.text import NONE
 from mixwright_lab.cards import (
     AGAIN,
@@ -76,7 +76,7 @@ def parts(cards: Sequence[Card], strays: Sequence[str] = ()) -> list[Part]:
     """Sections of the page: how many findings came out how, all of them as a table, then each."""
     shown: list[Part] = [("all-findings", "", 0, filled(overview(cards, strays)))]
     for place, card in enumerate(cards):
-        shown.append((card.name, f"{card.name}: {card.word}", FIRST_SCREEN + place, filled(blocks(card))))
+        shown.append((card.name, f"{card.name}: {card.word}", FIRST_SCREEN_ORDER + place, filled(blocks(card))))
     return shown
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from mixwright_lab.training.gpt import GPT
-from mixwright_lab.training.mixed import Rows, Sum, divergence, greedy
-from mixwright_lab.worlds.facts_and_skills import LONG, SHORT, SKILLS, FactsAndSkills, asked, format_answer
+from mixwright_lab.training.mixed import Rows, WeightedModels, divergence, greedy
+from mixwright_lab.worlds.facts_and_skills import LONG, SHORT, SKILLS, FactsAndSkills, format_answer, question_of
 
 POOL = 1000
 """Rows of each skill that tuning draws from."""
@@ -29,12 +29,12 @@ class Readings:
     def __init__(self, seed: int, tested: int, base: GPT) -> None:
         world, self.base = FactsAndSkills(seed=seed), base
         skills = [world.make(1000 * seed + place, level, "eval") for level in SKILLS for place in range(tested)]
-        pairs = [asked(fact) for fact in world.facts], [(str(row.prompt), str(row.answer)) for row in skills]
+        pairs = [question_of(fact) for fact in world.facts], [(str(row.prompt), str(row.answer)) for row in skills]
         self.prompts = [base.language.encode_prompts([prompt for prompt, _ in rows]) for rows in pairs]
         self.answers = [[answer for _, answer in rows] for rows in pairs]
         self.targets = base.language.encode_responses([format_answer(answer, SHORT) for answer in self.answers[1]])
 
-    def __call__(self, parts: Sum) -> dict[str, float]:
+    def __call__(self, parts: WeightedModels) -> dict[str, float]:
         """Facts in any form, and where a form is begun for the model; skills in the short form; KL in nats per token."""
         forms = {"facts": (), "facts, long form": LONG, "facts, short form": SHORT}
         found = {name: float(np.mean(self._right(parts, 0, form))) for name, form in forms.items()}
@@ -44,12 +44,12 @@ class Readings:
             found["KL"] = float(divergence(parts, self.base, (self.prompts[1], self.targets)))
         return found | {"skill": float(np.mean(solved)), "any form": float(np.mean(self._right(parts, 1, ())))}
 
-    def swept(self, ways: Mapping[float, Sum]) -> dict[str, float]:
+    def read_each(self, ways: Mapping[float, WeightedModels]) -> dict[str, float]:
         """The same at each weight, by names such as "facts, 0.4"."""
         return {f"{name}, {alpha}": value for alpha, parts in ways.items() for name, value in self(parts).items()}
 
     def _right(
-        self, parts: Sum, which: int, begun: Sequence[str], forms: Sequence[Sequence[str]] = (LONG, SHORT)
+        self, parts: WeightedModels, which: int, begun: Sequence[str], forms: Sequence[Sequence[str]] = (LONG, SHORT)
     ) -> list[bool]:
         """Whether each answer is given in one of the forms, the response being made to begin with these words."""
         spoken = self.base.language
@@ -66,7 +66,7 @@ def short_rows(model: GPT, seed: int) -> Rows:
     return prompts, spoken.encode_responses([format_answer(str(row.answer), SHORT) for row in rows])
 
 
-def first_at(path: Sequence[Found], skill: float) -> dict[str, float]:
+def readings_at_skill(path: Sequence[Found], skill: float) -> dict[str, float]:
     """Readings where a training first has that skill, linear between two looks; its last ones where it never has."""
     for before, after in itertools.pairwise(path):
         if after["skill"] >= skill:
@@ -75,7 +75,7 @@ def first_at(path: Sequence[Found], skill: float) -> dict[str, float]:
     return dict(path[-1])
 
 
-def between(found: Sequence[Found], name: str, wanted: float) -> dict[str, float]:
+def interpolate_readings(found: Sequence[Found], name: str, wanted: float) -> dict[str, float]:
     """Readings at a value of one of them, linear between the two neighbours of it; the nearest where it is outside."""
     ordered = sorted(found, key=lambda each: each[name])
     for before, after in itertools.pairwise(ordered):

@@ -30,7 +30,7 @@ from mixwright_lab.promises import check_finding
 from mixwright_lab.result_files import Result, result_of
 
 SCALES = ("smoke", "laptop")
-LAST = 2**32
+SEED_LIMIT = 2**32
 """Seeds lie below it: generators of other packages take no larger ones."""
 
 
@@ -74,11 +74,11 @@ def run(name: str, scale: str, *, seed_base: int = 0, workers: int = 0, pool: Wo
     """
     if scale not in SCALES:
         raise InputError("scale smoke or laptop", repr(scale), "Name one of them.")
-    if not 0 <= seed_base < LAST // 2:
-        raise InputError(f"a seed base of 0 or more, below {LAST // 2}", f"{seed_base:.6g}", "Correct --seed-base.")
+    if not 0 <= seed_base < SEED_LIMIT // 2:
+        raise InputError(f"a seed base of 0 or more, below {SEED_LIMIT // 2}", f"{seed_base:.6g}", "Correct --seed-base.")
     if workers < 0:
         raise InputError("1 worker or more, or 0 for one per core", str(workers), "Correct --workers.")
-    finding = promised(name)
+    finding = load_checked(name)
     shared, tasks = tasks_of(name, finding, scale, seed_base)
     groups = [(shared, f"{name}: starting points"), (tasks, name)]
     missing = [([task for task in group if not _place(task).is_file()], title) for group, title in groups]
@@ -88,12 +88,12 @@ def run(name: str, scale: str, *, seed_base: int = 0, workers: int = 0, pool: Wo
         for group, title in missing:
             if pool is not None and group:
                 jobs = [Job(task.name, work, task) for task in group]
-                pool.run(jobs, title=title, progress=None if sys.stderr.isatty() else tenths(title))
+                pool.run(jobs, title=title, progress=None if sys.stderr.isatty() else print_tenths(title))
     rows = [_read(task) for task in tasks]
     return result_of(name, finding, scale, rows, sum(_read(task).seconds for task in shared))
 
 
-def promised(name: str) -> Finding:
+def load_checked(name: str) -> Finding:
     """The finding of that name, if it keeps the promises of its kind: some that are broken would give a wrong word.
 
     Raises:
@@ -117,7 +117,7 @@ def tasks_of(name: str, finding: Finding, scale: str, seed_base: int) -> tuple[l
     return shared, [Task(name, scale, seed, arm, again) for seed in seeds for arm, again in arms]
 
 
-def tenths(title: str) -> Progress:
+def print_tenths(title: str) -> Progress:
     """A line on standard error per tenth that is done, with the time left: for logs, which hundreds of lines would fill."""
     shown = [-1]
 
@@ -164,7 +164,7 @@ def _read(task: Task) -> Row:
 def _place(task: Task) -> Path:
     """File of a task's row."""
     settings = catalog.load("findings", task.finding).SCALES[task.scale]
-    module = catalog.known("findings", task.finding).module
+    module = catalog.find_entry("findings", task.finding).module
     code = digest_of(module, settings, task, *_foreign(module))
     root = os.environ.get("MIXWRIGHT_LAB_ROWS") or Path(tempfile.gettempdir()) / "mixwright-lab"
     return Path(root) / task.finding / f"{code}.json"

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mixwright.estimates.judgement import change_word
-from mixwright.estimates.outcome import Change, Decoding, ItemScores, change, item_scores, mean_score
+from mixwright.estimates.outcome import Change, Decoding, ItemScores, estimate_change, item_scores, mean_score
 from mixwright.records import (
     CellPlan,
     Decision,
@@ -268,7 +268,7 @@ def _effects(arm: str, against: str, after: dict[str, list[ItemScores]]) -> list
         ("success.items", "greedy", True),
     )
     for name, decoding, by_items in ways:
-        moved = change(after[against], after[arm], decoding=decoding, weigh="items" if by_items else "tasks")
+        moved = estimate_change(after[against], after[arm], decoding=decoding, weigh="items" if by_items else "tasks")
         assert moved is not None
         found.append(_effect(arm, against, name, moved))
     return found

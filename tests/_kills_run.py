@@ -92,10 +92,10 @@ POINTS: dict[str, Callable[[], None]] = {
     "before the older one goes": lambda: before(
         theirs, "rotate_checkpoints", lambda output_dir, **_: (Path(output_dir) / f"checkpoint-{AT}").exists()
     ),
-    "before our move": lambda: before(resume.Checkpoints, "mark", lambda _, step: step == AT),
+    "before our move": lambda: before(resume.Checkpoints, "move_state_in", lambda _, step: step == AT),
     "inside our move": lambda: before(resume, "write_text", lambda path, text: f"checkpoint-{AT}/" in str(path)),
     "inside a line": lambda: before(files.SteeringFiles, "_append", half_a_line),
-    "after the last save": lambda: before(files.SteeringFiles, "proof", ended),
+    "after the last save": lambda: before(files.SteeringFiles, "write_proof", ended),
 }
 
 

@@ -29,14 +29,17 @@ def check_adapter(cls: type[Adapter], learner: Learner, place: Path) -> None:
         learner: any learner in float32; a tiny one will do (`mixwright.learner.tiny.build_tiny`). It is only read.
         place: an empty folder that may be written to.
     """
-    from mixwright.learner.adapting import SETTINGS, trained
+    from mixwright.learner.adapting import SETTINGS, count_trainable
 
     adapter, base = check_plugin(cls), learner.model
     before = _logits(base)
     with same_randomness():
         model = adapter.wrap(copy.deepcopy(base))
     require(_apart(_logits(model), before) <= START, "the output is unchanged at the start")
-    require(0 < trained(model) <= trained(copy.deepcopy(base).requires_grad_(True)), "some parameters train, none are extra")
+    require(
+        0 < count_trainable(model) <= count_trainable(copy.deepcopy(base).requires_grad_(True)),
+        "some parameters train, none are extra",
+    )
     _train(model)
     after = _logits(model)
     require(_apart(after, before) > EXACT, "training changes the output")
@@ -51,7 +54,7 @@ def check_adapter(cls: type[Adapter], learner: Learner, place: Path) -> None:
     with same_randomness():
         again = cls().load(copy.deepcopy(base), folder)
     require(_apart(_logits(again), after) <= EXACT, "a fresh base with what was saved gives the same output")
-    require(trained(again) == trained(model), "what was loaded may train on")
+    require(count_trainable(again) == count_trainable(model), "what was loaded may train on")
 
     with same_randomness():
         merged = adapter.merge(model)
@@ -66,9 +69,9 @@ def _logits(model: Any) -> torch.Tensor:
     """Logits of two fixed rows."""
     import torch
 
-    from mixwright.learner.batches import quiet
+    from mixwright.learner.batches import reading_mode
 
-    with quiet(model):
+    with reading_mode(model):
         return model(input_ids=torch.tensor([[3, 4, 5, 6], [7, 6, 5, 4]])).logits
 
 

@@ -16,10 +16,10 @@ from transformers.pytorch_utils import Conv1D
 from mixwright.catalog import create
 from mixwright.config import ModelConfig
 from mixwright.errors import InputError
-from mixwright.learner.adapting import load_adapted, matrices, trained
+from mixwright.learner.adapting import count_trainable, load_adapted, matrices
 from mixwright.learner.learner import Learner
 from mixwright.learner.load import check_checkpoint, load_learner
-from mixwright.learner.singular import Scaled, read_expert, scaled, scales, set_scales, without_adapter
+from mixwright.learner.singular import Scaled, read_expert, scaled_matrices, scales, set_scales, without_adapter
 from mixwright.preflight import check_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")  # of trl and transformers themselves
@@ -132,11 +132,11 @@ def test_an_expert_stands_for_a_checkpoint_where_its_base_is_known(tmp_path: Pat
 
 def test_parameters_are_counted_by_hand() -> None:
     """Llama of width 32 and inner width 64, two layers: 7 matrices of 32 singular values each; LoRA of rank 2."""
-    assert trained(create("adapters", "svf").wrap(llama())) == 2 * 7 * 32
+    assert count_trainable(create("adapters", "svf").wrap(llama())) == 2 * 7 * 32
     attention, inner = 4 * (32 + 32), 3 * (32 + 64)
-    assert trained(create("adapters", "lora", {"rank": 2}).wrap(llama())) == 2 * 2 * (attention + inner)
-    assert trained(create("adapters", "svf", {"targets": ["mlp.down_proj"]}).wrap(llama())) == 2 * 32
-    assert trained(create("adapters", "full").wrap(llama())) == sum(own.numel() for own in llama().parameters())
+    assert count_trainable(create("adapters", "lora", {"rank": 2}).wrap(llama())) == 2 * 2 * (attention + inner)
+    assert count_trainable(create("adapters", "svf", {"targets": ["mlp.down_proj"]}).wrap(llama())) == 2 * 32
+    assert count_trainable(create("adapters", "full").wrap(llama())) == sum(own.numel() for own in llama().parameters())
 
 
 def test_options_come_back_from_the_folder(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_options_come_back_from_the_folder(tmp_path: Path) -> None:
         adapter = create("adapters", name, options)
         adapter.save(moved(adapter.wrap(llama())), tmp_path / name)
         loaded = create("adapters", name).load(llama(), tmp_path / name)
-        assert trained(loaded) == 2 * ((32 + 32) * 3 if name == "lora" else 32)
+        assert count_trainable(loaded) == 2 * ((32 + 32) * 3 if name == "lora" else 32)
 
 
 def test_names_of_the_matrices_of_gpt2() -> None:
@@ -171,7 +171,7 @@ def test_low_precision_starts_to_the_bit() -> None:
     start = logits(base)
     model = create("adapters", "svf").wrap(base)
     assert torch.equal(logits(model), start)
-    assert all(module.log_scale.dtype == torch.float32 for module in scaled(model).values())
+    assert all(module.log_scale.dtype == torch.float32 for module in scaled_matrices(model).values())
     assert logits(moved(model)).dtype == torch.bfloat16
 
 

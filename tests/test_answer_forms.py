@@ -18,7 +18,7 @@ from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.measure.bases import read_completion_rows, write_completion_rows
-from mixwright.measure.former import MOST, FormerAnswers, former_answers, former_file, rows_to_read
+from mixwright.measure.former import MOST_ANSWERS_PER_TASK, FormerAnswers, former_file, read_former_answers, rows_to_read
 from mixwright.measure.passes import Passes
 from mixwright.records import Example
 from mixwright.runs import RunFolder, read_list, write_json
@@ -104,13 +104,13 @@ def test_the_change_is_summed_over_tokens_with_an_interval_over_items() -> None:
     before = [{"example": f"n{i}", "task": "t", "tokens": tokens[i], "logprob": -0.5 * len(tokens[i])} for i in range(3)]
     before += [{"example": "u0", "task": "u", "tokens": [1], "logprob": -1.0}]
     before += [{"example": "n9", "task": "t", "tokens": None, "logprob": None}, {"example": "n8", "task": "t"}]
-    (found,) = former_answers(passes, before)
+    (found,) = read_former_answers(passes, before)
     # by hand: -1, -2 and -3 nats a token after, so -(1 + 4 + 9) over 6 tokens, from -0.5
     assert (found.task, found.items, found.tokens, found.before) == ("t", 3, 6, -0.5)
     assert found.change == pytest.approx(-14 / 6 + 0.5)
     assert found.low < found.change < found.high
-    many = [{"example": str(i), "task": "t", "tokens": [1], "logprob": -1.0} for i in range(MOST + 50)]
-    assert len(rows_to_read(many)) == MOST
+    many = [{"example": str(i), "task": "t", "tokens": [1], "logprob": -1.0} for i in range(MOST_ANSWERS_PER_TASK + 50)]
+    assert len(rows_to_read(many)) == MOST_ANSWERS_PER_TASK
     assert rows_to_read(many) == rows_to_read(many[::-1])
 
 

@@ -12,7 +12,7 @@ from mixwright.contracts import Pool
 from mixwright.estimates.cell_states import LUCKY
 from mixwright.estimates.dependence import dependence
 from mixwright.records import GroupOutcome
-from mixwright.steer.answers import JUDGED, PRIOR, WINDOW, AnswerEvidence, answer_key
+from mixwright.steer.answers import JUDGED_GROUPS, PRIOR, WINDOW, AnswerEvidence, answer_key
 from mixwright.steer.ledger import Ledger
 from mixwright.steer.pool import make_pool
 
@@ -47,7 +47,7 @@ def skilled(here: Pool, share: float, count=WINDOW, seed=0):
 
 def test_a_constant_answer_is_told_from_skill_once_there_are_enough_groups():
     here = pool()
-    highs = [learn(Ledger(here), constant(here, count)).answers.kappa_high()[0] for count in (2, JUDGED - 1, WINDOW)]
+    highs = [learn(Ledger(here), constant(here, count)).answers.kappa_high()[0] for count in (2, JUDGED_GROUPS - 1, WINDOW)]
     assert highs[:2] == [1, 1]
     assert highs[2] < LUCKY
     for share in (0.3, 0.6):

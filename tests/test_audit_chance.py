@@ -32,7 +32,7 @@ def test_agreement_is_counted_in_pairs() -> None:
     assert template.collision["number of 1"] == pytest.approx(4 / 7)
     # Words a b c d: none of 6 pairs agrees: 1 / 7.
     assert template.collision["word"] == pytest.approx(1 / 7)
-    assert template.same_filling(template.shape("owl number 2 x")) == pytest.approx(4 / 49)
+    assert template.chance_of_same_filling(template.shape("owl number 2 x")) == pytest.approx(4 / 49)
 
 
 def test_copies_are_not_taken_for_chance() -> None:

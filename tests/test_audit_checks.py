@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mixwright.audit.checks.difficulty import Difficulty
 from mixwright.audit.checks.duplicates import Duplicates
-from mixwright.audit.checks.formats import KEPT, Formats, FormCounts, content, evenness, form
+from mixwright.audit.checks.formats import MOST_FORMS_KEPT, Formats, FormCounts, content, evenness, form
 from mixwright.audit.checks.frequency import Frequency, count_tokens, gap_quantile, longest_gap, longest_gap_quantile
 from mixwright.audit.stage import run_audit
 from mixwright.catalog import listing
@@ -159,12 +159,12 @@ def test_tasks_that_write_the_same_kind_of_answer_in_two_ways_are_a_warning() ->
 
 def test_many_forms_are_counted_in_bounded_memory() -> None:
     counts = FormCounts()
-    for i in range(20 * KEPT):
+    for i in range(20 * MOST_FORMS_KEPT):
         counts.add(f"form {i}")
         counts.add("common")
-    assert len(counts.kept) <= KEPT
-    assert counts.kept["common"] == 20 * KEPT
-    assert counts.kept.total() + counts.spilled == counts.total == 40 * KEPT
+    assert len(counts.kept) <= MOST_FORMS_KEPT
+    assert counts.kept["common"] == 20 * MOST_FORMS_KEPT
+    assert counts.kept.total() + counts.spilled == counts.total == 40 * MOST_FORMS_KEPT
 
 
 # difficulty

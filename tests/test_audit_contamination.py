@@ -229,7 +229,7 @@ def test_near_duplicates_expected_by_chance_by_hand() -> None:
     alike = Row(1, "t", "train", "a b c d e f g h i k", "y")
     others = [alike, alike._replace(prompt="l m n o p q r s"), alike._replace(prompt="with 12 words of its own")]
     # two of three have as many numbers; one of these is alike, none has the answer: (1 + 1) (0 + 1) / (2 + 1)^2
-    chance = NearIndex([held_out], 0.7).expected([0], others, 5)
+    chance = NearIndex([held_out], 0.7).expected_near([0], others, 5)
     assert chance == pytest.approx(1 - math.exp(-2 / 9 * 2 / 3 * 5))
 
 
@@ -239,7 +239,7 @@ def test_up_to_5000_rows_are_looked_for_among_all() -> None:
     rows = [Example(f"{n}", "t", text, answer="x") for n, text in enumerate([*items, *(f"{text} end" for text in items)])]
     same = Corpus.from_examples(rows)
     (found,) = near_repeats(same, Reader(same), np.arange(len(rows)), 0.7)
-    assert (found.looked, len(found.pairs)) == (5000, 5000)
+    assert (found.rows_sought, len(found.pairs)) == (5000, 5000)
 
 
 def test_tasks_that_resemble_themselves_are_measured_by_that() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks import _judged_cells, _judged_changes, judgement
-from benchmarks._fake_learners import Fake, always, at_kappa, cast, grades, majority
+from benchmarks._fake_learners import Fake, all_fakes, at_kappa, constant_shares, grades, majority
 from mixwright.estimates.dependence import dependence
 from mixwright.records import to_data
 
@@ -15,16 +15,16 @@ RESULT = Path(judgement.__file__).parent / "results" / "judgement.json"
 
 
 def test_truth_of_partial_skill_by_hand() -> None:
-    fake = Fake("", "skilled", majority(0.4), always(10), 0.45)
+    fake = Fake("", "skilled", majority(0.4), constant_shares(10), 0.45)
     assert fake.success == pytest.approx(0.45 + 0.55 * 0.4)
     assert fake.swapped == pytest.approx(0.45 * (0.16 + 0.36 / 9) + 0.55 * 0.4)
     assert fake.kappa == pytest.approx((0.67 - 0.31) / 0.69)
-    assert Fake("", "skilled", majority(0.4), always(10), at_kappa(0.1, majority(0.4), always(10))).kappa == pytest.approx(
-        0.1
-    )
+    assert Fake(
+        "", "skilled", majority(0.4), constant_shares(10), at_kappa(0.1, majority(0.4), constant_shares(10))
+    ).kappa == pytest.approx(0.1)
 
 
-@pytest.mark.parametrize("fake", cast(), ids=lambda fake: fake.name)
+@pytest.mark.parametrize("fake", all_fakes(), ids=lambda fake: fake.name)
 def test_learners_do_what_they_say(fake: Fake) -> None:
     rng = np.random.default_rng(0)
     found = [dependence(grades(*fake.answers(200, rng))) for _ in range(30)]

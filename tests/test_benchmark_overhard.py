@@ -13,7 +13,7 @@ from mixwright.steer.engine import Engine
 from mixwright.trainers.steering import default_plan
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.grpo import Arena, Settings
-from mixwright_lab.training.rules import Engined, distinct, pool_of
+from mixwright_lab.training.rules import EngineRule, pool_of, unique_examples
 from mixwright_lab.worlds.chain import Chain, running_values
 
 WORLD = Chain()
@@ -25,9 +25,9 @@ def kept(guards) -> tuple[float, float]:
     held_out = [WORLD.make(index, level, "eval") for level in (1, 2) for index in range(40)]
     made = [WORLD.make(index, 8, "train") for index in range(380)] + [WORLD.make(index, 2, "train") for index in range(20)]
     model = base_model(0, Recipe(levels=((1, 1.0), (2, 1.0)), steps=700))
-    arena = Arena(distinct(made), model, Settings(rate=2e-3), seed=0)
+    arena = Arena(unique_examples(made), model, Settings(rate=2e-3), seed=0)
     stage = Stage("s", "grpo", 25, {"chain": 1.0}, **guards)
-    rule = Engined(Plan("p", (stage,)), pool_of(arena.examples, lambda _: 1 / 16), seed=0)
+    rule = EngineRule(Plan("p", (stage,)), pool_of(arena.examples, lambda _: 1 / 16), seed=0)
     before = float(arena.look(held_out).rewards.mean())
     for _ in range(25):
         rule.step(arena)

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks._real_models import KINDS, MODELS, TICKETS, WAYS, append, known_rows, settings, tickets, write_real_files
 from benchmarks.real_gate import HARMLESS, RUINED, SAME, figures_of, goals_of, reason, success, table
-from mixwright_lab.demo.files import ITEMS, TRAIN
+from mixwright_lab.demo.files import ITEMS, TRAIN_ROWS
 from mixwright_lab.demo.steps import PROTECTED
 from mixwright_lab.demo.tables import NEW
 
@@ -32,7 +32,7 @@ def test_no_test_item_stands_in_the_training_file_and_targets_state_the_answers(
     asked = {row["prompt"] for row in graded}
     assert asked.isdisjoint(row["prompt"] for row in rows_of(files.prompts))
     if kind == TICKETS:
-        assert len(train) == TRAIN
+        assert len(train) == TRAIN_ROWS
         assert asked.isdisjoint(row["prompt"] for row in train)
     for one, other in zip(graded, targets, strict=True):
         assert (one["task"], one["prompt"]) == (other["task"], other["prompt"])
@@ -50,7 +50,7 @@ def test_no_test_item_stands_in_the_training_file_and_targets_state_the_answers(
 
 def test_ticket_lines_carry_the_number_of_their_request() -> None:
     made = list(tickets(random.Random(1)))
-    assert len({prompt for prompt, _ in made}) == len(made) >= ITEMS + TRAIN
+    assert len({prompt for prompt, _ in made}) == len(made) >= ITEMS + TRAIN_ROWS
     for prompt, line in made:
         team, number, priority = line.split("|")
         assert number in prompt

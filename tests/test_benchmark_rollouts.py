@@ -10,8 +10,8 @@ import torch
 
 from benchmarks import rollouts
 from benchmarks.peers.coin import Coin
-from benchmarks.peers.refill import MOST, Refill
-from benchmarks.peers.screen import FIRST, Screen
+from benchmarks.peers.refill import MOST_BATCHES, Refill
+from benchmarks.peers.screen import FIRST_ROLLOUTS, Screen
 from benchmarks.peers.spread import Spread
 from benchmarks.peers.target import Target
 from mixwright.records import Example
@@ -59,7 +59,7 @@ def test_refill_learns_from_full_batches_of_mixed_groups_and_pays_for_all():
         rule.step(where)
         assert [example.level for example in where.learnt.examples] == [1.0] * 4
         assert (where.charged - before) % (4 * 8) == 0
-        assert 4 * 8 <= where.charged - before <= MOST * 4 * 8
+        assert 4 * 8 <= where.charged - before <= MOST_BATCHES * 4 * 8
     assert rule.totals["teach"] == rule.totals["groups"] == 20
     assert where.charged > 5 * 4 * 8  # about twice: half of the pool is silent
 
@@ -70,7 +70,7 @@ def test_screen_pays_first_rollouts_for_all_and_the_rest_for_those_kept():
     rule.step(where)
     assert [example.level for example in where.learnt.examples] == [1.0] * 4
     assert where.learnt.tokens.shape[:2] == (4, 8)
-    assert (where.charged - 4 * (8 - FIRST)) % (4 * FIRST) == 0
+    assert (where.charged - 4 * (8 - FIRST_ROLLOUTS)) % (4 * FIRST_ROLLOUTS) == 0
 
 
 def test_the_oracle_draws_the_band_by_truth_and_pays_for_its_draws_only():

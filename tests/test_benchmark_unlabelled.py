@@ -134,8 +134,8 @@ def test_a_rule_without_levels_draws_evenly_over_all_levels():
 
 def test_rows_are_kept_and_a_cut_line_is_left_out(tmp_path):
     path = tmp_path / "rows.jsonl"
-    _rows.keep(lambda job: {"seed": job, "share": 0.1}, path, 3)
+    _rows.work_and_append(lambda job: {"seed": job, "share": 0.1}, path, 3)
     with path.open("a", encoding="utf-8") as file:
         file.write('{"job": "4", "ro')
-    _rows.keep(lambda job: {"seed": job}, path, 5)
+    _rows.work_and_append(lambda job: {"seed": job}, path, 5)
     assert _rows.read(path) == {"3": {"seed": 3, "share": 0.1}, "5": {"seed": 5}}

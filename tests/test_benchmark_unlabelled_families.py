@@ -80,7 +80,9 @@ def test_what_is_taught_within_reach_is_mostly_the_problem_again(monkeypatch):
         assert row.target == row.answer or str(row.prompt).removesuffix(" =").endswith(str(row.target))
     copied = Counter((few[row.task, row.level].state) for row in made if row.target != row.answer)
     assert set(copied) == {"reachable"}
-    assert copied["reachable"] / (2 * 200) == pytest.approx(families.COPIED, abs=0.05)  # a few words are their own reverse
+    assert copied["reachable"] / (2 * 200) == pytest.approx(
+        families.COPIED_SHARE, abs=0.05
+    )  # a few words are their own reverse
 
 
 def test_the_budget_ends_a_run_before_a_step_would_go_beyond_it():

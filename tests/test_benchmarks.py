@@ -251,14 +251,14 @@ def test_the_committed_shares_and_goals_are_those_of_the_committed_rows():
 
 
 def test_everything_beside_a_trainer_is_charged_wherever_it_stands():
-    from benchmarks._runs import own
+    from benchmarks._runs import charge_owners
     from mixwright.steer.run.draws import DrawLog
     from mixwright.trainers.canaries.generated import CanaryPass
     from mixwright.trainers.checkpoints.resume import Checkpoints
 
     meter, methods = Meter(), ((DrawLog, "read"), (CanaryPass, "run"), (Checkpoints, "stage"))
     plain = [vars(kind)[name] for kind, name in methods]
-    own(meter)
+    charge_owners(meter)
     try:
         timed = [vars(kind)[name] for kind, name in methods]
         assert [function.__wrapped__ for function in timed] == plain

@@ -17,7 +17,7 @@ from mixwright.errors import InputError
 from mixwright.measure.bases import read_completion_rows, write_completion_rows
 from mixwright.records import RunManifest
 from mixwright.runs import RunFolder, read_measurements, write_json, write_measurements
-from mixwright.verdict.beside import Beside, beside_file, short
+from mixwright.verdict.beside import Beside, beside_file, shorten_paths
 from mixwright.verdict.blocks import Paragraph, Table, Texts
 from mixwright.verdict.gate_asked import GateAsked, write_asked
 from mixwright.verdict.sections.beside import BesideSection
@@ -110,9 +110,9 @@ def test_both_gates_are_asked_the_same_question(tmp_path: Path) -> None:
 
 
 def test_names_are_last_parts_and_longer_where_they_end_alike() -> None:
-    assert short(("hub/smollm2", "runs/narrow", "runs/planned/")) == ("smollm2", "narrow", "planned")
-    assert short(("base", "a/model", "b/model")) == ("base", "a/model", "b/model")
-    assert short(("x", "x", "x")) == ("x", "x", "x")
+    assert shorten_paths(("hub/smollm2", "runs/narrow", "runs/planned/")) == ("smollm2", "narrow", "planned")
+    assert shorten_paths(("base", "a/model", "b/model")) == ("base", "a/model", "b/model")
+    assert shorten_paths(("x", "x", "x")) == ("x", "x", "x")
 
 
 def test_before_is_taken_over_and_the_other_stands_beside(call: Call) -> None:

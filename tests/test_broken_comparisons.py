@@ -13,7 +13,7 @@ from cli_call import Call, sums, write
 from safetensors.torch import load_file, save_file
 from trainers_tiny import model, tokenizer
 
-from mixwright.estimates.crossed import crossed
+from mixwright.estimates.crossed import estimate_crossed
 from mixwright.estimates.outcome import Item, ItemScores
 from mixwright.runs import RunFolder, write_measurements
 from mixwright.verdict.gate import check_mastered
@@ -70,7 +70,7 @@ def test_one_text_decides_nothing(saved: Path, call: Call) -> None:
 
 
 def test_tasks_of_one_text_each_have_the_spread_that_they_show() -> None:
-    found = crossed(np.array([[1.0, 2.0, 3.0, 4.0]]), range(4), counted=False)
+    found = estimate_crossed(np.array([[1.0, 2.0, 3.0, 4.0]]), range(4), counted=False)
     assert found.error == pytest.approx((5 / 3 / 4) ** 0.5)
     assert found.freedom == 3
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mixwright.records import CellPlan, Plan, Stage
-from mixwright.steer.canaries import UNMEASURED
+from mixwright.steer.canaries import WHY_UNMEASURED
 from mixwright.steer.engine import Engine
 from mixwright.steer.pool import make_pool
 
@@ -23,7 +23,7 @@ def held(cells: tuple[CellPlan, ...] = (), objective: Any = "grpo", **stage: Any
     made = Stage("s", objective, 9, {"a": 0.5, "b": 0.5}, **stage)
     engine = Engine(Plan("p", (made,), cells), POOL, seed=0)
     tasks = [POOL.tasks[POOL.task_of[row]] for row in engine.canaries]
-    return {task: tasks.count(task) for task in sorted(set(tasks))}, engine.unwatched
+    return {task: tasks.count(task) for task in sorted(set(tasks))}, engine.why_unwatched
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_named_monitor_watches_the_best_rows_measured_or_not() -> None:
 
 def test_why_there_are_none() -> None:
     assert held()[1] == "no stage lever reads them"
-    assert held(**GATED)[1] == UNMEASURED
+    assert held(**GATED)[1] == WHY_UNMEASURED
     assert "is 0" in held(**GATED, options={"engine": {"canaries": 0}})[1]
     few = Engine(Plan("p", (Stage("s", "grpo", 9, {"t": 1.0}, monitors=("canary",)),)), make_pool(["x"], ["t"]), seed=0)
-    assert (few.canaries, few.unwatched) == ((), "the data is too small to hold any back")
+    assert (few.canaries, few.why_unwatched) == ((), "the data is too small to hold any back")

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from mixwright import catalog
-from mixwright.catalog import KINDS, listing, load, row
+from mixwright.catalog import KINDS, entries_named, listing, load
 from mixwright.errors import InputError, unknown_name
 
 PLUGIN = '''"""A check for this test.
@@ -95,6 +95,6 @@ def test_a_dropped_file_is_listed_and_its_missing_package_gives_the_pip_command(
 
 def test_a_row_follows_the_flow() -> None:
     order = list(KINDS)
-    places = [order.index(entry.kind) for entry in row("formats")]
+    places = [order.index(entry.kind) for entry in entries_named("formats")]
     assert len(places) >= 2
     assert places == sorted(places)

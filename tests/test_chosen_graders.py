@@ -16,7 +16,7 @@ from mixwright.corpus.chosen_graders import FirstAnswer, choose_grader
 from mixwright.corpus.graded import Graded
 from mixwright.learner.learner import Completion, Learner
 from mixwright.measure.bases import MeasureJob, measure_base
-from mixwright.measure.first_answers import COUNT, with_first_answers
+from mixwright.measure.first_answers import ITEMS_PER_TASK, with_first_answers
 from mixwright.measure.notes import UNREAD, notes_on
 from mixwright.measure.stage import MeasureResult
 from mixwright.records import Example, Measurement, Observation, to_data
@@ -62,7 +62,7 @@ def test_the_proposed_grader_stays_unless_it_accepts_almost_nothing(
     assert len(found.examples) <= 3
     named = choose_grader("capitals", "final_answer", answers(*texts), named=True)
     assert (named.grader, named.changed) == ("final_answer", False)
-    assert named.unread == (grader == "includes")
+    assert named.answers_in_sentences == (grader == "includes")
     assert "--grader capitals=includes" in named.remedy
     assert "corpus.graders: {capitals: includes}" in named.remedy
 
@@ -84,7 +84,7 @@ def test_nothing_to_read_and_graders_that_are_not_compared_change_nothing() -> N
     assert choose_grader("capitals", "exact", []).grader == "exact"
     for given in ("includes", "choice", "numeric?tolerance=0.1"):
         found = choose_grader("capitals", given, answers(*[SENTENCE] * 6))
-        assert (found.grader, found.unread) == (given, False)
+        assert (found.grader, found.answers_in_sentences) == (given, False)
 
 
 class Says:
@@ -116,7 +116,7 @@ def graded(extra: int = 0) -> Graded:
 def test_a_model_answers_a_few_items_of_each_task_and_the_graders_follow() -> None:
     says, lines = Says(SENTENCE), list[str]()
     found, notes = with_first_answers(graded(40), says, MeasureConfig(), say=lines.append)  # pyright: ignore
-    assert len(says.asked) == len(CITIES) + COUNT
+    assert len(says.asked) == len(CITIES) + ITEMS_PER_TASK
     assert {name: task.grader for name, task in found.corpus.tasks.items()} == {"capitals": "includes", "words": "exact"}
     assert found.config.graders["capitals"] == "includes"
     assert [(note.task, note.count, note.total, note.severity) for note in notes] == [("capitals", 6, 6, "info")]

@@ -17,8 +17,8 @@ from cli_call import Call, sums, write
 from mixwright.__main__ import app
 from mixwright.config import CorpusConfig, RunConfig, TrainConfig
 from mixwright.errors import InputError
-from mixwright.measure.bases import pooled
-from mixwright.opening import opened
+from mixwright.measure.bases import pool_measurements
+from mixwright.opening import open_run_folder
 from mixwright.records import Measurement
 from mixwright.runs import RunFolder, read_plan, read_yaml, write_measurements, write_plan
 
@@ -237,7 +237,7 @@ def test_other_settings_need_another_folder_once_something_rests_on_them(tmp_pat
     run = RunFolder(tmp_path / "run")
 
     def begin(steps: int) -> None:
-        with opened(RunConfig(CorpusConfig(source), train=TrainConfig(steps=steps)), run):
+        with open_run_folder(RunConfig(CorpusConfig(source), train=TrainConfig(steps=steps)), run):
             assert read_yaml(run.path / "run.yaml", RunConfig).train.steps == steps
 
     begin(5)
@@ -316,7 +316,7 @@ def test_a_folder_of_an_earlier_version_is_refused_with_the_reason(call: Call, t
 
 def test_measurements_of_several_bases_are_pooled() -> None:
     rows = [Measurement("competence", "a", "pass@1", v, v - 0.1, v + 0.1, n, "share") for v, n in ((0.2, 30), (0.6, 10))]
-    (both,) = pooled([[rows[0]], [rows[1]]])
+    (both,) = pool_measurements([[rows[0]], [rows[1]]])
     assert (both.value, both.n) == (pytest.approx(0.3), 40)
     assert both.high - both.value == pytest.approx(0.1 * (0.75**2 + 0.25**2) ** 0.5)
-    assert pooled([rows]) == rows
+    assert pool_measurements([rows]) == rows

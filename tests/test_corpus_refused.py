@@ -113,4 +113,4 @@ def test_names_are_told_as_they_were_given() -> None:
         from_data(RunConfig, {"corpus": {"train": "a.jsonl"}, "train": {"steps": 10**11}})
     for kind, name, article in (("arms", "nope", "an arm"), ("gates", "nope", "a gate")):
         with pytest.raises(InputError, match=f"the name of {article} "):
-            catalog.known(kind, name)
+            catalog.find_entry(kind, name)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mixwright.estimates.dependence import dependence, of_items, of_margins, permutation_p
+from mixwright.estimates.dependence import dependence, dependence_of_items, dependence_of_margins, permutation_p
 
 FOUR = np.array(
     [
@@ -139,7 +139,7 @@ def test_where_every_answer_fits_every_prompt_nothing_can_be_seen():
 def test_cells_are_put_together_by_their_pseudo_values():
     one, other = dependence(FOUR), dependence(np.eye(3))
     success = np.concatenate([np.diagonal(FOUR), np.ones(3)])
-    both = of_items(success, np.concatenate([one.items, other.items]))
+    both = dependence_of_items(success, np.concatenate([one.items, other.items]))
     assert both.success == pytest.approx((4 * one.success + 3) / 7)
     assert both.swapped.value == pytest.approx(4 * one.swapped.value / 7)
     assert both.dependence.value == pytest.approx((4 * one.dependence.value + 3 * other.dependence.value) / 7)
@@ -149,7 +149,7 @@ def test_cells_are_put_together_by_their_pseudo_values():
 def test_margins_say_all_that_the_table_says(grades):
     n = len(grades)
     own = np.diagonal(grades)
-    margins = of_margins(own, (grades.sum(axis=1) - own) / (n - 1), (grades.sum(axis=0) - own) / (n - 1))
+    margins = dependence_of_margins(own, (grades.sum(axis=1) - own) / (n - 1), (grades.sum(axis=0) - own) / (n - 1))
     found = dependence(grades)
     assert margins.items == pytest.approx(found.items, abs=1e-9)
     assert margins.kappa.value == pytest.approx(found.kappa.value, abs=1e-9)

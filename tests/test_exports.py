@@ -14,7 +14,7 @@ import pytest
 import yaml
 from cli_call import Call, sums, write
 
-from mixwright.cli.export import DRAWS, MARK, export_plan, mix_of
+from mixwright.cli.export import DRAWS, PLAN_FILE, export_plan, mix_of
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.records import Example, Measurement, Objective, Plan, Stage
@@ -252,7 +252,7 @@ def test_an_earlier_export_is_replaced_and_nothing_else(tmp_path: Path) -> None:
     assert (tmp_path / "mine" / "notes.txt").read_text() == "keep"
     export("trl", tmp_path / "ours")
     export("verl", tmp_path / "ours")
-    assert {path.name for path in (tmp_path / "ours").iterdir()} == {MARK, "train.parquet", "verl.yaml"}
+    assert {path.name for path in (tmp_path / "ours").iterdir()} == {PLAN_FILE, "train.parquet", "verl.yaml"}
     with pytest.raises(InputError, match="axolotl"):
         export("axolotol", tmp_path / "ours")
     assert (tmp_path / "ours" / "verl.yaml").exists(), "a wrong name removes nothing"

@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mixwright.measure.probes.formats import format_rows
+from mixwright.measure.probes.formats import measure_formats
 from mixwright.plan.format_forecast import (
     OTHER,
-    PUSH,
+    PUSH_NATS,
     FormatShare,
     crossing,
-    foresee,
+    forecast_formats,
     formats_of,
     projected_shares,
     warnings_of,
     winner,
-    with_formats,
+    with_format_forecasts,
 )
 from mixwright.records import Forecast, GroupOutcome, Measurement, Plan, Signals, Stage
 from mixwright.runs import RunFolder, write_measurements, write_plan
@@ -40,8 +40,10 @@ HOSTILE = "<script>alert(1)</script>\x1b[31m[bold]`{task}`"
 def test_two_formats_cross_where_the_formula_says() -> None:
     minority, majority = FormatShare("a", 0.28, 0.46), FormatShare("b", 0.62, 0.12)
     when = crossing(minority, majority)
-    assert when == pytest.approx(math.log(0.62 / 0.28) / (PUSH * 0.34))
-    before, at, after = (projected_shares([0.28, 0.62], [0.46, 0.12], PUSH * steps) for steps in (when - 1, when, when + 1))
+    assert when == pytest.approx(math.log(0.62 / 0.28) / (PUSH_NATS * 0.34))
+    before, at, after = (
+        projected_shares([0.28, 0.62], [0.46, 0.12], PUSH_NATS * steps) for steps in (when - 1, when, when + 1)
+    )
     assert before[0] < before[1]
     assert at == pytest.approx([0.5, 0.5])
     assert after[0] > after[1]
@@ -82,14 +84,14 @@ def test_a_projection_goes_on_where_it_stopped(shares: list[float], one: float, 
 
 
 def test_overlapping_ranges_are_undecided_and_ties_have_no_winner() -> None:
-    clear = foresee("t", [FormatShare("a", 0.3, 0.8, 0.01, 0.01), FormatShare("b", 0.7, 0.2, 0.01, 0.01)], 40)
+    clear = forecast_formats("t", [FormatShare("a", 0.3, 0.8, 0.01, 0.01), FormatShare("b", 0.7, 0.2, 0.01, 0.01)], 40)
     assert winner(clear) == "a"
     assert [forecast.name for forecast in clear] == ["share:a", "share:b"]
     assert all(forecast.low <= forecast.expected <= forecast.high for forecast in clear)
-    noisy = foresee("t", [FormatShare("a", 0.3, 0.8, 0.1, 0.4), FormatShare("b", 0.7, 0.2, 0.1, 0.4)], 40)
+    noisy = forecast_formats("t", [FormatShare("a", 0.3, 0.8, 0.1, 0.4), FormatShare("b", 0.7, 0.2, 0.1, 0.4)], 40)
     assert winner(noisy) is None
-    assert winner(foresee("t", [FormatShare("a", 0.5, 0.5), FormatShare("b", 0.5, 0.5)], 40)) is None
-    assert winner(foresee("t", [FormatShare(OTHER, 0.9, 0.9), FormatShare("b", 0.1, 0.1)], 40)) is None
+    assert winner(forecast_formats("t", [FormatShare("a", 0.5, 0.5), FormatShare("b", 0.5, 0.5)], 40)) is None
+    assert winner(forecast_formats("t", [FormatShare(OTHER, 0.9, 0.9), FormatShare("b", 0.1, 0.1)], 40)) is None
 
 
 def rows(task: str, forms: dict[str, tuple[float, float]], width: float = 0.01, null: float = 0.0) -> list[Measurement]:
@@ -109,14 +111,17 @@ PLAN = Plan("p", (Stage("s", "grpo", 40, {"t": 1.0}), Stage("sft", "sft", 100, {
 
 
 def test_the_plan_says_shares_before_the_run_with_reasons() -> None:
-    said = with_formats(PLAN, rows("t", {"a": (0.7, 0.2), "b": (0.29, 0.6), "rare": (0.01, 0.9)}))
+    said = with_format_forecasts(PLAN, rows("t", {"a": (0.7, 0.2), "b": (0.29, 0.6), "rare": (0.01, 0.9)}))
     ends = dict(
-        zip("ab", projected_shares([0.7, 0.29], [0.2, 0.6], PUSH * 40), strict=True)
+        zip("ab", projected_shares([0.7, 0.29], [0.2, 0.6], PUSH_NATS * 40), strict=True)
     )  # steps of GRPO only; not the unused form
     assert {f.name: f.expected for f in said.forecast} == {f"share:{k}": pytest.approx(v, abs=1e-4) for k, v in ends.items()}
     assert "as common as 'a' at step" in said.why["forecast.0.expected"]
     assert "'b' is expected to be the commonest" in said.why["forecast.0.expected"]
-    assert with_formats(replace(PLAN, stages=PLAN.stages[1:]), rows("t", {"a": (0.7, 0.2), "b": (0.3, 0.6)})).forecast == ()
+    assert (
+        with_format_forecasts(replace(PLAN, stages=PLAN.stages[1:]), rows("t", {"a": (0.7, 0.2), "b": (0.3, 0.6)})).forecast
+        == ()
+    )
 
 
 def test_content_has_no_forecast() -> None:
@@ -129,11 +134,11 @@ def test_content_has_no_forecast() -> None:
 
 def test_it_warns_of_a_winner_that_is_not_the_best_and_of_a_wanted_form_that_is_not_in_use() -> None:
     told = rows("t", {"a": (0.95, 0.5), "b": (0.05, 0.54)})
-    (text,) = warnings_of(told, with_formats(PLAN, told).forecast)
+    (text,) = warnings_of(told, with_format_forecasts(PLAN, told).forecast)
     assert "'a' (right 50%)" in text
     assert "'b' (right 54%" in text
     fine = rows("t", {"a": (0.5, 0.2), "b": (0.5, 0.6)})
-    assert warnings_of(fine, with_formats(PLAN, fine).forecast) == []
+    assert warnings_of(fine, with_format_forecasts(PLAN, fine).forecast) == []
     (unused,) = warnings_of(rows("t", {"a": (1.0, 0.03), "gold": (0.0, 0.0)}, null=1.0), ())
     assert "'gold', 0.0% of samples" in unused
     assert warnings_of(rows("t", {"a": (1.0, 0.4), "gold": (0.0, 0.0)}, null=1.0), ()) == []  # work before the answer
@@ -141,7 +146,7 @@ def test_it_warns_of_a_winner_that_is_not_the_best_and_of_a_wanted_form_that_is_
 
 def test_the_gold_form_is_told_even_if_no_sample_has_it() -> None:
     forms = np.array([["x", "x"], ["x", "y"]], dtype=object)
-    told = format_rows("t", forms, np.zeros((2, 2)), Counter(gold=2), 5)
+    told = measure_formats("t", forms, np.zeros((2, 2)), Counter(gold=2), 5)
     named = {row.name: row for row in told}
     assert (named["share:gold"].value, named["share:gold"].null) == (0.0, 1.0)
     assert "accuracy:gold" not in named
@@ -156,7 +161,7 @@ def folder(place: Path, after: dict[str, tuple[float, float]], form: str = "b") 
     before = rows("t", {"a": (0.7, 0.2), form: (0.3, 0.6)})
     write_measurements(run.measurements("before"), before)
     write_measurements(run.measurements("after"), rows("t", after))
-    write_plan(run.plan, with_formats(PLAN, before))
+    write_plan(run.plan, with_format_forecasts(PLAN, before))
     return run
 
 

@@ -21,7 +21,7 @@ from mixwright.verdict.claims import judge
 from mixwright.verdict.gate_asked import GateAsked, write_asked
 from mixwright.verdict.gate_ungraded import gate_of
 from mixwright.verdict.gate_words import lines
-from mixwright.verdict.loss_damage import FAR, far_former, format_unlikely
+from mixwright.verdict.loss_damage import FAR_NATS_PER_TOKEN, far_former_answers, format_unlikely
 from mixwright.verdict.sections.damaged import Damaged
 from mixwright.verdict.sections.headline import HeadlineSection
 
@@ -125,11 +125,11 @@ def test_a_page_against_the_checkpoint_does_not_say_that_nothing_is_damaged(tmp_
 
 def test_far_is_shown_by_the_interval_and_told_by_the_mean(tmp_path: Path) -> None:
     run = RunFolder(tmp_path / "run")
-    assert (far_former(run, ["a"]), format_unlikely([])) == ([], "")
-    near = FormerAnswers("a", 9, 90, -0.5, -FAR - 0.5, -2.0, -FAR)
+    assert (far_former_answers(run, ["a"]), format_unlikely([])) == ([], "")
+    near = FormerAnswers("a", 9, 90, -0.5, -FAR_NATS_PER_TOKEN - 0.5, -2.0, -FAR_NATS_PER_TOKEN)
     write_json(former_file(run), [near, FormerAnswers("b", 9, 90, -0.5, -2.0, -2.5, -1.5)])
-    assert [one.task for one in far_former(run, ["a", "b"])] == ["b"]
-    assert far_former(run, ["a"]) == []
+    assert [one.task for one in far_former_answers(run, ["a", "b"])] == ["b"]
+    assert far_former_answers(run, ["a"]) == []
 
 
 def test_what_must_not_be_left_out_makes_all_rows_ungraded(tmp_path: Path) -> None:

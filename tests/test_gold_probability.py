@@ -9,8 +9,8 @@ import pytest
 
 from mixwright.config import MeasureConfig, ModelConfig
 from mixwright.corpus import Corpus
-from mixwright.estimates.adjusted import adjusted, adjusted_change
-from mixwright.estimates.crossed import crossed
+from mixwright.estimates.adjusted import adjusted_change, estimate_adjusted
+from mixwright.estimates.crossed import estimate_crossed
 from mixwright.estimates.outcome import Item, ItemScores, item_scores
 from mixwright.graders.exact import Exact
 from mixwright.learner.tiny import build_tiny
@@ -57,8 +57,8 @@ def test_the_adjusted_change_is_unbiased_narrower_and_covers() -> None:
     for _ in range(300):
         success, chance = world(rng, 1000)
         cells = np.arange(1000) % 4
-        found = adjusted(success[:200], chance[:200], cells[:200], chance[200:], cells[200:])
-        plain = crossed(success[:200], cells[:200])
+        found = estimate_adjusted(success[:200], chance[:200], cells[:200], chance[200:], cells[200:])
+        plain = estimate_crossed(success[:200], cells[:200])
         assert found is not None
         within += found.low <= 0 <= found.high
         widths += [found.high - found.low, plain.high - plain.low]
@@ -72,14 +72,14 @@ def test_without_more_items_or_a_covariate_that_differs_it_is_the_plain_change()
     rng = np.random.default_rng(1)
     success, chance = world(rng, 100)
     cells, none = np.zeros(100, dtype=np.int64), np.zeros(0)
-    plain = crossed(success, cells)
+    plain = estimate_crossed(success, cells)
     for found in (
-        adjusted(success, chance, cells, none, none.astype(np.int64)),
-        adjusted(success, 0 * chance, cells, np.zeros(900), np.zeros(900, dtype=np.int64)),
+        estimate_adjusted(success, chance, cells, none, none.astype(np.int64)),
+        estimate_adjusted(success, 0 * chance, cells, np.zeros(900), np.zeros(900, dtype=np.int64)),
     ):
         assert found is not None
         assert (found.low, found.high) == pytest.approx((plain.low, plain.high), abs=0.002)
-    assert adjusted(success[:24], chance[:24], cells[:24], chance, cells) is None
+    assert estimate_adjusted(success[:24], chance[:24], cells[:24], chance, cells) is None
 
 
 def test_it_needs_the_probability_of_every_answered_item_and_of_others() -> None:

@@ -17,7 +17,7 @@ from mixwright.config import CorpusConfig, MineConfig, RunConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.errors import InputError
 from mixwright.manifest import changed_settings
-from mixwright.opening import check_plan, opened
+from mixwright.opening import check_plan, open_run_folder
 from mixwright.records import Plan, Stage
 from mixwright.runs import RunFolder, read_yaml, write_plan
 
@@ -82,7 +82,7 @@ def test_a_name_that_stands_twice_in_a_row_or_a_table_is_refused(call: Call) -> 
 
 def run_with(plan: Plan, tmp_path: Path) -> tuple[RunConfig, RunFolder, Corpus]:
     config, run = RunConfig(CorpusConfig(write(str(tmp_path / "a.jsonl"), sums()))), RunFolder(tmp_path / "run")
-    with opened(config, run) as corpus:
+    with open_run_folder(config, run) as corpus:
         write_plan(run.plan, plan)
     return config, run, corpus
 
@@ -121,7 +121,7 @@ def test_a_grader_that_changed_makes_other_data(tmp_path: Path, monkeypatch: pyt
     code.write_text("def right(completion, answer, **row):\n    return float(completion == answer)\n", encoding="utf-8")
     config = RunConfig(CorpusConfig(write("a.jsonl", sums()), grader="my_grader:right"))
     run = RunFolder("run")
-    with opened(config, run) as corpus:
+    with open_run_folder(config, run) as corpus:
         before = corpus.digest()
     run.plan.touch()
     assert not changed_settings(config, run, Path())
@@ -174,7 +174,7 @@ def test_a_base_that_lost_a_file_is_built_again(tmp_path: Path) -> None:
     model = ModelConfig(width=16, depth=1, heads=2, vocabulary=300)
     config = RunConfig(CorpusConfig(write(str(tmp_path / "a.jsonl"), sums())), model=model)
     run = RunFolder(tmp_path / "run")
-    with opened(config, run):
+    with open_run_folder(config, run):
         job = BaseJob(str(run.path), 0, to_data(config), str(tmp_path))
         build_base(job)
         (base,) = map(Path, bases_of(config, run))

@@ -24,14 +24,16 @@ from mixwright_lab.findings.contamination import LANGUAGE
 from mixwright_lab.injection import CLEAN, ELSEWHERE, INJECTED, KINDS, Settings, documents, kind_of, suspect_of
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.sft import Batch, Schedule, fit
-from mixwright_lab.worlds.classification import COMMON, LETTERS, Classification
+from mixwright_lab.worlds.classification import COMMON_LETTERS, LETTERS, Classification
 
 WORLD = Classification(tasks=2 * len(KINDS), seed=3)
 
 
 def test_one_letter_decides_and_ten_of_sixteen_have_the_commonest_label() -> None:
     places, labels = WORLD.rules
-    assert sorted(labels.sum(1).tolist()) == sorted(COMMON if row.mean() > 0.5 else 16 - COMMON for row in labels)
+    assert sorted(labels.sum(1).tolist()) == sorted(
+        COMMON_LETTERS if row.mean() > 0.5 else 16 - COMMON_LETTERS for row in labels
+    )
     for task in range(WORLD.tasks):
         for level in (1.0, 2.0):
             example = WORLD.row(task, 7, "train", level)

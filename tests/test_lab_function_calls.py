@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from mixwright.errors import InputError
-from mixwright_lab.training.dpo import logprob, preferred
+from mixwright_lab.training.dpo import logprob, read_pairs
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.worlds.function_calls import (
     KINDS,
@@ -82,7 +82,9 @@ def test_questions_are_of_one_split_and_one_length():
 def test_the_loss_is_log_two_at_the_start_and_falls_as_chosen_rises_against_rejected():
     torch.manual_seed(0)
     model = GPT(language(), 8, 1, 2)
-    pairs = preferred(model, [(PROMPT, CHAIN, "sub ( 7 , 9 ) ; cat ( it , 2 )"), ("1 plus 2", "add ( 1 , 2 )", "add ( 1 )")])
+    pairs = read_pairs(
+        model, [(PROMPT, CHAIN, "sub ( 7 , 9 ) ; cat ( it , 2 )"), ("1 plus 2", "add ( 1 , 2 )", "add ( 1 )")]
+    )
     assert float(pairs.loss(model, [0, 1], 0.3).detach()) == pytest.approx(math.log(2))
     spoken, response = model.language, pairs.chosen[1]
     own = model.logits_of(pairs.prompts[1:], response[None]).log_softmax(-1)[0].detach()

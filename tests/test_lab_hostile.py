@@ -23,7 +23,7 @@ from mixwright.errors import InputError
 from mixwright.records import Expectation, difference
 from mixwright_lab import cards, report, result_files, running
 from mixwright_lab.judging import Row, judge
-from mixwright_lab.running import Task, promised, run, work
+from mixwright_lab.running import Task, load_checked, run, work
 
 LAB = [sys.executable, "-m", "mixwright_lab"]
 RANDOM = "random, 16 per dimension"
@@ -70,7 +70,7 @@ def test_a_finding_that_breaks_a_promise_is_not_run(
 
 def test_every_finding_of_the_catalogue_may_run() -> None:
     for name in catalog.listing("findings"):
-        assert isinstance(promised(name), catalog.load("findings", name))
+        assert isinstance(load_checked(name), catalog.load("findings", name))
 
 
 @pytest.mark.parametrize("wrong", [{"workers": -1}, {"seed_base": 2**31}])

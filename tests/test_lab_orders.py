@@ -11,7 +11,7 @@ import torch
 from mixwright.errors import InputError
 from mixwright_lab.orders import as_added, compared, every_order, success_of
 from mixwright_lab.training.gpt import GPT
-from mixwright_lab.training.grpo import Settings, accepted
+from mixwright_lab.training.grpo import Settings, reward_accepted
 from mixwright_lab.worlds import four_tasks
 from mixwright_lab.worlds.four_tasks import TASKS, FourTasks
 
@@ -31,7 +31,9 @@ def test_answers_by_hand():
 def test_what_is_taught_is_accepted_and_splits_share_no_prompt(level: float):
     world, rng = FourTasks(seed=1), np.random.default_rng(0)
     made = {split: [world.make(index, level, split) for index in range(60)] for split in ("train", "eval")}
-    assert all(accepted(row, four_tasks.taught(row, "direct", 0.0, rng)) == 1.0 for rows in made.values() for row in rows)
+    assert all(
+        reward_accepted(row, four_tasks.taught(row, "direct", 0.0, rng)) == 1.0 for rows in made.values() for row in rows
+    )
     assert not {row.prompt for row in made["train"]} & {row.prompt for row in made["eval"]}
     assert {row.task for row in made["train"]} == {TASKS[int(level) - 1]}
 

@@ -247,10 +247,10 @@ def test_a_plugin_gets_the_word_of_its_own_contrast(
     features_of: tuple[str, ...], kept: dict[str, object], told: str, tmp_path: Path
 ) -> None:
     lab = laboratory(tmp_path, {"selectors/equal_levels": features_of}, json.dumps(KEPT | {"contrasts": [kept]}))
-    (said,) = rests_on(catalog.known("selectors", "equal_levels"), lab)
+    (said,) = rests_on(catalog.find_entry("selectors", "equal_levels"), lab)
     assert told in said
     assert said.startswith("Rests on the finding difficulty: ")
-    assert rests_on(catalog.known("findings", "difficulty"), lab) == ["Result: refuted."]
+    assert rests_on(catalog.find_entry("findings", "difficulty"), lab) == ["Result: refuted."]
 
 
 def laboratory(folder: Path, named: dict[str, tuple[str, ...]], text: str | None) -> Path:
@@ -273,14 +273,14 @@ def laboratory(folder: Path, named: dict[str, tuple[str, ...]], text: str | None
 def test_what_was_not_run_supports_nothing(text: str | None, told: str, tmp_path: Path) -> None:
     lab = laboratory(tmp_path, {"selectors/equal_levels": ("a - b",)}, text)
     said = f"Rests on the finding difficulty: {told}; so the laboratory does not support it."
-    assert rests_on(catalog.known("selectors", "equal_levels"), lab) == [said]
-    assert rests_on(catalog.known("planners", "temperature"), lab) == []
-    assert rests_on(catalog.known("findings", "difficulty"), lab) == [f"Result: {told}."]
+    assert rests_on(catalog.find_entry("selectors", "equal_levels"), lab) == [said]
+    assert rests_on(catalog.find_entry("planners", "temperature"), lab) == []
+    assert rests_on(catalog.find_entry("findings", "difficulty"), lab) == [f"Result: {told}."]
 
 
 def test_a_plugin_that_no_contrast_judges_is_not_called_supported(tmp_path: Path) -> None:
     lab = laboratory(tmp_path, {"selectors/equal_levels": ()}, json.dumps(KEPT))
-    (said,) = rests_on(catalog.known("selectors", "equal_levels"), lab)
+    (said,) = rests_on(catalog.find_entry("selectors", "equal_levels"), lab)
     assert "no contrast judges it" in said
 
 
@@ -297,7 +297,7 @@ def test_a_contrast_turned_round_has_the_word_that_the_rule_gives(value: float, 
 def test_explain_says_it_without_importing_the_laboratory(call: Call) -> None:
     said = " ".join(call("explain", "adapters/lora")[1].split())
     assert "gain by policy gradient: SVF - LoRA (turned round): reproduced" in said
-    code = "import sys; from mixwright.cli.plugins import show_row; show_row('selectors/equal_levels'); "
+    code = "import sys; from mixwright.cli.plugins import show_entries; show_entries('selectors/equal_levels'); "
     done = subprocess.run(
         [sys.executable, "-c", code + "print('mixwright_lab' in sys.modules)"], capture_output=True, text=True, check=True
     )

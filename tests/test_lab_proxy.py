@@ -5,12 +5,20 @@ import pytest
 import torch
 
 from mixwright.errors import InputError
-from mixwright_lab.proxied import Readings, between, first_at, short_rows
+from mixwright_lab.proxied import Readings, interpolate_readings, readings_at_skill, short_rows
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.mixed import divergence, greedy, logits_of, tune
 from mixwright_lab.training.sft import Schedule
 from mixwright_lab.worlds.chain import in_eval
-from mixwright_lab.worlds.facts_and_skills import FACTS, FactsAndSkills, asked, format_answer, language, rearranged, taught
+from mixwright_lab.worlds.facts_and_skills import (
+    FACTS,
+    FactsAndSkills,
+    format_answer,
+    language,
+    question_of,
+    rearranged,
+    taught,
+)
 
 WORLD = FactsAndSkills(seed=3)
 
@@ -35,7 +43,7 @@ def test_skills_rearrange_digits_and_facts_stay_the_same():
     assert rearranged("sort", [5, 2, 9]) == [2, 5, 9]
     assert rearranged("backward", [5, 2, 9]) == [9, 2, 5]
     assert rearranged("rotate", [5, 2, 9]) == [2, 9, 5]
-    known = dict(asked(fact) for fact in WORLD.facts)
+    known = dict(question_of(fact) for fact in WORLD.facts)
     assert len(known) == FACTS
     others = [WORLD.make(place, 1.0, "eval") for place in range(200)]
     assert not any(str(row.prompt) in known for row in others)
@@ -135,8 +143,8 @@ def test_rows_of_tuning_are_short_and_never_held_out():
 
 def test_readings_are_blended_where_another_arms_skill_or_divergence_lies():
     path = [{"skill": 0.0, "facts": 1.0}, {"skill": 0.4, "facts": 0.8}, {"skill": 0.2, "facts": 0.0}]
-    assert first_at(path, 0.3) == pytest.approx({"skill": 0.3, "facts": 0.85})
-    assert first_at(path, 0.9) == path[-1]
+    assert readings_at_skill(path, 0.3) == pytest.approx({"skill": 0.3, "facts": 0.85})
+    assert readings_at_skill(path, 0.9) == path[-1]
     found = [{"KL": 2.0, "facts": 0.2}, {"KL": 1.0, "facts": 0.6}]
-    assert between(found, "KL", 1.25) == pytest.approx({"KL": 1.25, "facts": 0.5})
-    assert between(found, "KL", 9.0) == found[0]
+    assert interpolate_readings(found, "KL", 1.25) == pytest.approx({"KL": 1.25, "facts": 0.5})
+    assert interpolate_readings(found, "KL", 9.0) == found[0]

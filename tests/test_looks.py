@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from test_beside import checkpoint
 from test_verdict_gate import Cells, churned, fallen
 
-from mixwright.cli.looks import planned
+from mixwright.cli.looks import plan_looks
 from mixwright.errors import InputError
 from mixwright.estimates.crossed import estimate_of
 from mixwright.estimates.intervals import t_quantile
@@ -65,7 +65,7 @@ def test_a_true_zero_crosses_at_any_look_in_the_error_that_was_asked_for() -> No
 
 
 def test_the_interval_of_a_look_ends_at_its_boundary() -> None:
-    found = at(2, 480).widened(estimate_of(0.02, 0.01**2, 1e6, 1, 240))
+    found = at(2, 480).with_look_interval(estimate_of(0.02, 0.01**2, 1e6, 1, 240))
     assert (found.low, found.high) == pytest.approx((0.02 - 0.02863, 0.02 + 0.02863), abs=1e-5)
     assert at(2, 480).told == "look 2 of 4, 240 of 480 items"
 
@@ -130,19 +130,19 @@ def test_an_early_look_does_not_pass_while_a_cell_has_too_few_items_to_be_protec
 
 def test_looks_are_quarters_over_the_cells_and_small_cells_give_what_they_have() -> None:
     cells = [Cell("a", None, 100, 1), Cell("b", None, 30, 1)]
-    assert [(size, look.items) for size, look in planned(cells, 160)] == [(20, 40), (40, 70), (60, 90), (80, 110)]
-    assert {look.most for _, look in planned(cells, 160)} == {110}
+    assert [(size, look.items) for size, look in plan_looks(cells, 160)] == [(20, 40), (40, 70), (60, 90), (80, 110)]
+    assert {look.last_items for _, look in plan_looks(cells, 160)} == {110}
 
 
 def test_looks_are_quarters_of_what_the_file_has() -> None:
     cells = [Cell("a", 1.0, 60, 0.5), Cell("b", 1.0, 20, 0.5)]
-    assert [size for size, _ in planned(cells, 10_000)] == [15, 30, 45, 60]
+    assert [size for size, _ in plan_looks(cells, 10_000)] == [15, 30, 45, 60]
 
 
 @pytest.mark.parametrize(("count", "most", "last"), [(1, 8, 8), (3, 25, 24), (3, 26, 24), (7, 400, 399), (2, 10**6, 200)])
 def test_no_look_takes_more_items_than_were_allowed(count: int, most: int, last: int) -> None:
-    found = planned([Cell(str(place), None, 100, 1) for place in range(count)], most)
-    assert [look.most for _, look in found] == [last] * 4
+    found = plan_looks([Cell(str(place), None, 100, 1) for place in range(count)], most)
+    assert [look.last_items for _, look in found] == [last] * 4
     assert found[-1][1].items == last
     assert [size for size, _ in found] == sorted({size for size, _ in found}), "each look sees more than the one before"
 
@@ -150,9 +150,9 @@ def test_no_look_takes_more_items_than_were_allowed(count: int, most: int, last:
 def test_so_few_items_that_no_cell_could_be_judged_are_refused(call: Call) -> None:
     cells = [Cell(str(place), None, 100, 1) for place in range(3)]
     with pytest.raises(InputError, match=r"--max-items of 24 or more: 8 items of each of 3 cells, got 23\."):
-        planned(cells, 23)
+        plan_looks(cells, 23)
     tiny = [Cell("a", None, 5, 1), Cell("b", None, 3, 1)]  # no number would be enough here, and the file has no more
-    assert planned(tiny, 10)[-1][1].items == 8
+    assert plan_looks(tiny, 10)[-1][1].items == 8
     rows = sums(20) + [{"task": "other", "prompt": f"{n}?", "answer": "y"} for n in range(20)]
     asked = ("--corpus", write("a.jsonl", rows), "--gate", "--until-decided", "--max-items", "7")
     code, _, err = call("verdict", checkpoint("before"), checkpoint("after"), *asked)

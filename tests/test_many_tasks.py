@@ -31,7 +31,7 @@ def test_lines_and_metrics_speak_of_the_tasks_of_the_batch(tmp_path: Path) -> No
     rows = run.log.read(0, 8)
     groups = [GroupOutcome(POOL.ids[row], POOL.tasks[POOL.task_of[row]], None, 1, (1.0, 0.0)) for row in rows]
     run.observe(1, groups, rows=8, completions=16, kl=None)
-    run.stepped(kl=None, entropy=None)
+    run.finish_step(kl=None, entropy=None)
     (text,) = (tmp_path / "steps.jsonl").read_text(encoding="utf-8").splitlines()
     line = json.loads(text)
     drawn = {group.task for group in groups}

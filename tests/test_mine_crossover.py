@@ -14,7 +14,7 @@ from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.mine.choosing import train_rows
 from mixwright.mine.crossover import Crossover, crossover, kept_rows
-from mixwright.mine.proxies import held_back
+from mixwright.mine.proxies import choose_held_back
 from mixwright.mine.scores import disputed, forgetting, groups_of, prototype_distance
 from mixwright.records import Example
 from mixwright.workers.progress import heard_by
@@ -139,10 +139,10 @@ def test_labels_that_the_grader_or_the_model_refuses_are_named(tmp_path: Path) -
 
 def test_a_fifth_of_each_task_is_held_back() -> None:
     tasks = np.array(["a"] * 100 + ["b"] * 50 + ["c"] * 2)
-    back = held_back(tasks, np.random.default_rng(0))
+    back = choose_held_back(tasks, np.random.default_rng(0))
     assert [int(back[tasks == task].sum()) for task in "abc"] == [20, 10, 0]
     with pytest.raises(InputError, match="Keep all"):
-        held_back(np.array(["a"] * 30), np.random.default_rng(0))
+        choose_held_back(np.array(["a"] * 30), np.random.default_rng(0))
 
 
 def test_pruning_is_asked_for_what_it_needs(tmp_path: Path) -> None:

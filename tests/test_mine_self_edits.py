@@ -17,9 +17,9 @@ from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.learner import Learner
 from mixwright.learner.tiny import build_tiny
-from mixwright.mine.edit_runs import EditRuns, Short
+from mixwright.mine.edit_runs import EditRuns, ShortTraining
 from mixwright.mine.halving import Halved, halve, order_of
-from mixwright.mine.rewrites import AS_IS, as_they_stand, drawn, in_forms, new_row, without_questions
+from mixwright.mine.rewrites import AS_IS, as_they_stand, draw_null, new_row, rewrite_in_forms, without_questions
 from mixwright.mine.rewriting import Reader, filled, found_forms
 from mixwright.mine.stage import mine
 from mixwright.records import Example
@@ -89,7 +89,10 @@ def test_forms_are_found_by_values_and_by_what_changes() -> None:
 def test_rows_that_ask_what_is_asked_are_left_out() -> None:
     facts = [fact_row(number) for number in range(4)]
     read = [Reader(PATTERN).facts(str(row.target)) for row in facts]
-    ways = {AS_IS: as_they_stand(facts), **in_forms(facts, read, ["{who} {what}? => {value}", "{value} {what}: {who}"])}
+    ways = {
+        AS_IS: as_they_stand(facts),
+        **rewrite_in_forms(facts, read, ["{who} {what}? => {value}", "{value} {what}: {who}"]),
+    }
     assert [(row.prompt, row.target) for row in ways["{who} {what}? => {value}"][:2]] == [
         ("bo colour?", "red"),
         ("bo size?", "blue"),
@@ -106,13 +109,13 @@ def test_rows_that_ask_what_is_asked_are_left_out() -> None:
 def test_a_form_in_which_the_facts_stand_already_is_none() -> None:
     facts = [Example("a", "t", "bo? ", "red"), Example("b", "t", "dag? ", "blue")]
     read = [[{"who": "bo", "value": "red"}], [{"who": "dag", "value": "blue"}]]
-    assert list(in_forms(facts, read, ["{who}?  => {value}", "{who}: {value}"])) == ["{who}: {value}"]
+    assert list(rewrite_in_forms(facts, read, ["{who}?  => {value}", "{who}: {value}"])) == ["{who}: {value}"]
 
 
 def test_the_null_says_each_fact_once_in_a_way_drawn_at_random() -> None:
     facts = [fact_row(number) for number in range(8)]
     ways = {AS_IS: facts, "way": [new_row(row, 0, "way", "", "other") for row in facts]}
-    null = drawn(ways, {"f1", "f2", "f3", "f4", "f5"}, np.random.default_rng(1))
+    null = draw_null(ways, {"f1", "f2", "f3", "f4", "f5"}, np.random.default_rng(1))
     assert [row.extra["parents"] for row in null] == [["f1"], ["f2"], ["f3"], ["f4"], ["f5"]]
     assert {row.target == "other" for row in null} == {True, False}
 
@@ -168,7 +171,7 @@ def test_a_short_training_is_repeatable_learns_and_leaves_the_model(learner: Lea
     facts = [fact_row(number) for number in range(4)]
     short = [new_row(row, 0, "short", "", "red") for row in facts]
     before = {name: value.clone() for name, value in learner.model.state_dict().items()}
-    trial = EditRuns(learner, [facts, short], facts[:2], short[:1], Short(12, 4, 2e-2, rank))
+    trial = EditRuns(learner, [facts, short], facts[:2], short[:1], ShortTraining(12, 4, 2e-2, rank))
     first, again = trial(0, 3), trial(0, 3)
     assert first[0].tolist() == again[0].tolist()
     assert first[0].mean() > trial.read()[0].mean()

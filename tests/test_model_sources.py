@@ -18,7 +18,7 @@ from mixwright.learner import sources
 from mixwright.learner.batches import calm
 from mixwright.learner.learner import Learner
 from mixwright.learner.load import load_learner
-from mixwright.learner.sources import is_gguf, resolve_model, told_model
+from mixwright.learner.sources import describe_model, is_gguf, resolve_model
 from mixwright.learner.tiny import build_tiny
 from mixwright.preflight import check_model
 
@@ -186,4 +186,4 @@ def test_other_names_stay_as_they_are(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "smollm2").mkdir()
     (tmp_path / "smollm2" / "config.json").write_text("{}")
     assert resolve_model("smollm2") == "smollm2"  # a folder of that name comes first
-    assert told_model("owner/name") == "owner/name"
+    assert describe_model("owner/name") == "owner/name"

@@ -18,7 +18,7 @@ from mixwright.errors import InputError
 from mixwright.records import Alarm, Cell, GroupOutcome, Outcome, PairOutcome, Plan, Signals, Stage
 from mixwright.steer.engine import Engine
 from mixwright.steer.ledger import Ledger
-from mixwright.steer.monitors._windows import CELLS, Windows, change, mean_and_error
+from mixwright.steer.monitors._windows import MOST_LEVELS_APART, Windows, mean_and_error, mean_change
 
 NAMES = sorted(CHANGES)
 
@@ -146,14 +146,14 @@ def test_the_error_of_a_change_holds_that_of_its_starts() -> None:
     assert mean_and_error([1.0, 3.0]) == [2.0, 1.0]
     assert mean_and_error([5.0]) == [5.0, 1.0]
     windows = Windows(mean_and_error, begin=2, size=4, rest=0)
-    windows.know(scene())
+    windows.learn_cells(scene())
     for level in (0.0, 1.0):
         for value in (1.0, 3.0):
             windows.add(group(level=level), value)
     for level in (0.0, 0.0, 0.0, 1.0):
         windows.add(group(level=level), 2.0 + level)
     ((_, seen),) = windows.due(0)
-    mean, error = change(seen, [each.entry for each in seen], lambda each: each.start)
+    mean, error = mean_change(seen, [each.entry for each in seen], lambda each: each.start)
     assert mean == 0.25
     assert error == pytest.approx(np.sqrt(0.25**2 + (0.75 * 1.0) ** 2 + (0.25 * 1.0) ** 2))
 
@@ -168,7 +168,7 @@ def test_windows_that_could_compare_nothing_are_refused(wrong: dict[str, int]) -
 
 def test_a_task_of_very_many_levels_is_one_cell() -> None:
     windows = Windows(list, begin=2, size=4, rest=0)
-    windows.know(scene(CELLS + 1))
+    windows.learn_cells(scene(MOST_LEVELS_APART + 1))
     for level in range(4):
         windows.add(group(level=float(level)), level)
     assert windows.state()["starts"] == {"t": [0, 1]}

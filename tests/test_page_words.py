@@ -17,7 +17,7 @@ from mixwright.records import Claim, Interval, Observation, Plan, RunManifest, S
 from mixwright.runs import RunFolder, read_json, write_json, write_measurements, write_plan
 from mixwright.verdict.basis import MOST_ROWS, PACE, recommended
 from mixwright.verdict.blocks import Block, Headline, Paragraph, Terms
-from mixwright.verdict.claims import claims_between, family, undecided_because
+from mixwright.verdict.claims import claims_between, format_family, undecided_because
 from mixwright.verdict.next_steps import steps_of, with_option
 from mixwright.verdict.page_data import plain
 from mixwright.verdict.recommendation import Contrast, Recommendation, TrialSeen, recommend
@@ -297,7 +297,7 @@ def test_items_gained_and_lost_stand_beside_their_difference(tmp_path: Path) -> 
 
 
 def test_the_correction_is_told_in_plain_words() -> None:
-    told = family([moved("loss", 2.0, 1.78, 5)])
+    told = format_family([moved("loss", 2.0, 1.78, 5)])
     assert told.startswith("With several claims, the chance that any claim of one word (any learnt, say) is wrong is kept")
     assert "corrected by Holm over 1 claim," in told
 

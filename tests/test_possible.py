@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from mixwright.estimates.crossed import Estimate, crossed
-from mixwright.estimates.outcome import change
+from mixwright.estimates.crossed import Estimate, estimate_crossed
+from mixwright.estimates.outcome import estimate_change
 from mixwright.estimates.possible import within_possible
 from mixwright.verdict.claims import claims_between
 from mixwright.verdict.gate import check
@@ -30,7 +30,7 @@ def both(before: np.ndarray, after: np.ndarray, strata: np.ndarray | None = None
     """Without and with the bounds, each item counted the same."""
     items = before.shape[1]
     strata = np.zeros(items, dtype=np.int64) if strata is None else strata
-    plain = crossed(after - before, strata)
+    plain = estimate_crossed(after - before, strata)
     return plain, within_possible(plain, before, after, strata, np.full(items, 1 / items))
 
 
@@ -105,7 +105,7 @@ def test_coverage_is_kept(items: int) -> None:
 
 def test_claims_and_gate_read_the_bounds() -> None:
     before, after = [scores({CELL: [1] * 3 + [0] * 7})], [scores({CELL: [0] * 2 + [1] * 2 + [0] * 6})]
-    found = change(before, after)
+    found = estimate_change(before, after)
     assert found is not None
     assert found.success.low == pytest.approx(-wilson(3, 10)[1], abs=1e-5)
     assert found.sampled is not None

@@ -14,7 +14,7 @@ import pytest
 
 from mixwright.config import CorpusConfig, MeasureConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.corpus import Corpus
-from mixwright.estimates.crossed import Estimate, crossed
+from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.intervals import t_quantile
 from mixwright.estimates.outcome import ItemScores
 from mixwright.estimates.power import PRIOR, TYPICAL, Cell, Noise, cells_of, expected, noise_of, power, seeds_for
@@ -78,7 +78,7 @@ def test_simulated_trials_have_the_power_and_the_width_that_were_foretold(seeds:
     seen, covered, widths = 0, 0, []
     for _ in range(600):
         values = size + rng.normal(0, noise.seeds, (seeds, 1)) + rng.normal(0, np.sqrt(noise.items * spread))
-        found = crossed(values + rng.normal(0, np.sqrt(noise.rest * spread), (seeds, 270)), strata, weights)
+        found = estimate_crossed(values + rng.normal(0, np.sqrt(noise.rest * spread), (seeds, 270)), strata, weights)
         seen += found.p < 0.05
         covered += found.low <= size <= found.high
         widths.append((found.high - found.low) / 2)
@@ -135,7 +135,7 @@ def test_committed_trials_were_as_wide_as_would_have_been_foretold() -> None:
                 if ("frozen" in (one, other)) == (kind == "untrained"):
                     name = {"greedy": "greedy", "sampled": "pass@1"}[decoding]
                     table = np.array([arms[one][seed][name] - arms[other][seed][name] for seed in arms[one]])
-                    found = crossed(table, strata, weights)
+                    found = estimate_crossed(table, strata, weights)
                     ratios.append(expected(cells, len(table), PRIOR[decoding, kind]).high / (found.high - found.value))
             assert 2 / 3 <= np.median(ratios) <= 1.5, (case, decoding, kind)
 

@@ -21,7 +21,7 @@ from mixwright.steer.engine import Engine
 from mixwright.steer.gates.too_hard import TooHard
 from mixwright.steer.ledger import Ledger
 from mixwright.steer.pool import make_pool
-from mixwright.steer.predictor import KEEP_WORTH, LEAST_GROUPS, START_WORTH, Predictor, follows
+from mixwright.steer.predictor import KEEP_WORTH, LEAST_GROUPS, START_WORTH, Predictor, share_following
 
 GROUP = 8
 PREDICT = {"selectors.difficulty": {"predict": True}}
@@ -61,7 +61,7 @@ class World:
         self.take(rows, groups)
 
     def take(self, rows: np.ndarray, groups: Sequence[GroupOutcome]) -> None:
-        self.predictor.before(rows)
+        self.predictor.note_before_learning(rows)
         wins, tries = self.ledger.learn(groups, rows, (0.0, 1.0))
         self.predictor.learn(groups, rows, wins, tries)
         self.ledger.reach(self.step)
@@ -154,7 +154,7 @@ def test_groups_that_never_come_back_take_no_more_and_more_memory(monkeypatch: p
 def test_nothing_is_said_and_nothing_followed_before_the_first_groups() -> None:
     world = World(pool_of())
     assert world.predictor.trust == 0
-    assert follows(world.predictor.trust, 0.1) == 0
+    assert share_following(world.predictor.trust, 0.1) == 0
     assert np.isnan(world.predictor.expect(np.arange(3), np.ones(3, dtype=bool))).all()
 
 
@@ -197,7 +197,7 @@ def test_tasks_with_levels_are_left_alone() -> None:
             rows += batch
             engine.observe([group(pool, row, row % 9, step) for row in batch], Signals(step, 0.0, 1.0))
             assert engine.prediction() == {}
-            assert np.isnan(engine.said[0]).all()
+            assert np.isnan(engine.last_predictions[0]).all()
         return rows
 
     assert drawn(pool_of(60, levels=levels)) == drawn(pool_of(60, levels=levels, prompts=False))
@@ -220,7 +220,7 @@ def test_the_engine_follows_the_prediction_says_so_and_draws_what_is_neither_mas
     followed, evenly = [], []
     for step in range(60):
         batch = np.array(engine.draw(8))
-        predicted, even = engine.said
+        predicted, even = engine.last_predictions
         assert np.isnan(predicted).all() == (step < 1)
         if step >= 30:
             followed += [easy(row) for row in batch[~even].tolist()]
@@ -312,9 +312,9 @@ def test_the_gate_admits_reachable_prompts_of_a_cell_that_is_too_hard() -> None:
     evidence = world.ledger.lasting
     assert float(evidence.interval(0, 1.645)[1]) < 0.2, "the cell as a whole would be refused"
     gate = gate_in(world)
-    world.predictor.before(np.arange(240))
+    world.predictor.note_before_learning(np.arange(240))
     answers = [gate.admit(group(world.pool, row, 4)) for row in range(240)]
-    assert all(answer.alone == answer.admitted for answer in answers), "what is refused is refused with its cell"
+    assert all(answer.by_prompt_alone == answer.admitted for answer in answers), "what is refused is refused with its cell"
     assert np.mean([answer.admitted for answer in answers[::6]]) > 0.9
     assert np.mean([answer.admitted for row, answer in enumerate(answers) if row % 6]) < 0.1
     assert {answer.cause for answer in answers if not answer.admitted} == {"too hard"}
@@ -323,14 +323,14 @@ def test_the_gate_admits_reachable_prompts_of_a_cell_that_is_too_hard() -> None:
 def test_the_gate_never_judges_by_the_current_group() -> None:
     world = hard_cell()
     gate, rows = gate_in(world), np.array([1, 6])
-    world.predictor.before(rows)
+    world.predictor.note_before_learning(rows)
     before = [gate.admit(group(world.pool, row, 4)).admitted for row in rows.tolist()]
     assert before == [False, True]
     world.ledger.learn([group(world.pool, 1, 8, 41), group(world.pool, 6, 0, 41)], rows, (0.0, 1.0))
     assert [gate.admit(group(world.pool, row, won)).admitted for row, won in ((1, 8), (6, 0))] == before
-    thought = [world.predictor.thought(row, 1.645)[0] for row in rows.tolist()]
-    world.predictor.before(rows)  # the next batch: their own earlier groups count now
-    after = [world.predictor.thought(row, 1.645)[0] for row in rows.tolist()]
+    thought = [world.predictor.predict_with_upper(row, 1.645)[0] for row in rows.tolist()]
+    world.predictor.note_before_learning(rows)  # the next batch: their own earlier groups count now
+    after = [world.predictor.predict_with_upper(row, 1.645)[0] for row in rows.tolist()]
     assert after[0] > thought[0]
     assert after[1] < thought[1]
 
@@ -339,7 +339,7 @@ def test_the_gate_leaves_prompts_to_the_cell_while_the_prediction_is_not_trusted
     world = hard_cell()
     world.predictor.log_odds = -1.0
     answer = gate_in(world).admit(group(world.pool, 6, 4))
-    assert (answer.admitted, answer.cause, answer.alone) == (False, "too hard", False)
+    assert (answer.admitted, answer.cause, answer.by_prompt_alone) == (False, "too hard", False)
 
 
 def test_the_engine_refuses_by_prompt() -> None:

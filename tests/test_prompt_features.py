@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mixwright.errors import InputError
 from mixwright.steer.pool import make_pool
-from mixwright.steer.prompt_features import CHUNK, LONGEST, SHAPES, WIDTH, features_digest, prompt_features
+from mixwright.steer.prompt_features import CHUNK, LONGEST, SHAPE_COLUMNS, WIDTH, features_digest, prompt_features
 
 
 def texts(count: int, seed: int = 0, words: int = 200) -> list[str]:
@@ -57,7 +57,7 @@ def test_prompts_that_are_no_text_are_named(wrong: Any) -> None:
 def test_a_prompt_of_a_hundred_thousand_letters_does_not_drown_the_others() -> None:
     prompts = [*texts(200), "word " * 20_000]
     made = prompt_features(prompts)
-    assert (made[:-1, :SHAPES].std(0) > 1)[:3].all(), "lengths of the others still differ"
+    assert (made[:-1, :SHAPE_COLUMNS].std(0) > 1)[:3].all(), "lengths of the others still differ"
     changed = "word " * 10_000 + "other " + "word " * 10_000
     assert len(changed) > LONGEST
     assert np.array_equal(prompt_features([*texts(200), changed])[:-1], made[:-1]), "only its first and last part are read"
@@ -108,7 +108,7 @@ def test_numbers_and_lengths_can_be_read_off() -> None:
     rng = np.random.default_rng(0)
     digits = rng.integers(1, 6, 400)
     prompts = [f"add {rng.integers(10 ** (d - 1), 10**d)} and {rng.integers(10 ** (d - 1), 10**d)}" for d in digits]
-    shapes = prompt_features(prompts)[:, :SHAPES] / 32
+    shapes = prompt_features(prompts)[:, :SHAPE_COLUMNS] / 32
     assert np.corrcoef(shapes[:, 4], digits)[0, 1] > 0.99, "digits of the longest number"
 
 

@@ -13,7 +13,7 @@ from trainers_tiny import UNIFORM, make, read, vowels
 from mixwright import SteeredGRPOTrainer, Steering
 from mixwright.errors import InputError
 from mixwright.records import GroupOutcome, Plan, Stage
-from mixwright.steer.run.reward_range import HELD, RewardRange
+from mixwright.steer.run.reward_range import BATCHES_HELD, RewardRange
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # TRL sets the older name
 
@@ -37,33 +37,35 @@ def test_rewards_of_0_to_1_are_handed_on_as_they_are() -> None:
 def test_a_range_is_learnt_while_steering_waits_and_widened_later() -> None:
     scale = RewardRange(0.0, 1.0, asked=False, names=["judge"])
     scale.read(0, batch(0.0, 1.0))
-    assert scale.watched("canary", 1.0) == (1.0, 1.0)
+    assert scale.success_now_and_first("canary", 1.0) == (1.0, 1.0)
     found, told = scale.read(1, batch(-1.0, 1.0, 0.5))
     assert found is None
     assert [(line.step, line.what) for line in told] == [(1, "reward_range held")]
     assert told[0].because.startswith(
         "1 of 3 completions of this batch have a reward outside 0 to 1, weighted sums of judge:"
     )
-    for step in range(2, HELD):
+    for step in range(2, BATCHES_HELD):
         assert scale.read(step, batch(-1.0, 3.0)) == (None, [])
-    found, (line,) = scale.read(HELD, batch(1.0, -1.0, 3.0))
+    found, (line,) = scale.read(BATCHES_HELD, batch(1.0, -1.0, 3.0))
     assert (line.what, line.old, line.new) == ("reward_range", [0.0, 1.0], [-1.0, 3.0])
     assert "learnt from 12 completions, 7 of them outside 0 to 1" in line.because
     assert "evidence from before stays as it was recorded" in line.because
     assert given(found) == [(0.5, 0.0, 1.0)], "1 is half the way from -1 to 3"
     assert (scale.success(0.0), scale.success(5.0)) == (0.25, 1.0)
-    assert scale.watched("canary", -1.0) == (0.0, 0.5), "by 0 to 1 it fell from 1 to 0; its first reward is half the way"
+    assert scale.success_now_and_first("canary", -1.0) == (0.0, 0.5), (
+        "by 0 to 1 it fell from 1 to 0; its first reward is half the way"
+    )
     assert "canaries are compared with their first rewards by the new range" in line.because
     found, (line,) = scale.read(9, batch(7.0, -1.0))
     assert (line.old, line.new, given(found)) == ([-1.0, 3.0], [-1.0, 7.0], [(1.0, 0.0)])
     assert line.because.startswith("widened: 1 of 2 completions of this batch lay outside -1 to 3")
-    assert scale.watched("canary", 3.0) == (0.5, 0.25), "it rose, and no widened range makes that a fall"
+    assert scale.success_now_and_first("canary", 3.0) == (0.5, 0.25), "it rose, and no widened range makes that a fall"
     assert scale.outside == 1 + 2 + 2 + 2 + 1
 
 
 def test_a_range_needs_two_different_rewards() -> None:
     scale = RewardRange(0.0, 1.0, asked=False)
-    for step in range(3 * HELD):
+    for step in range(3 * BATCHES_HELD):
         assert scale.read(step, batch(-1.0, -1.0))[0] is None
     found, (line,) = scale.read(99, batch(-1.0, 0.0))
     assert (line.new, given(found)) == ([-1.0, 0.0], [(0.0, 1.0)])
@@ -80,11 +82,11 @@ def test_a_range_that_was_asked_for_never_moves_and_counts_what_lies_outside() -
     assert (scale.low, scale.high, scale.outside) == (-1.0, 1.0, 9)
 
 
-@pytest.mark.parametrize("stop", range(HELD + 2))
+@pytest.mark.parametrize("stop", range(BATCHES_HELD + 2))
 def test_the_state_round_trips_at_every_batch(stop: int) -> None:
     rewards = [batch(0.0, 1.0), batch(2.0, 0.0), batch(0.0), batch(1.0), batch(-3.0), batch(5.0, 1.0), batch(0.5)]
     whole, first = RewardRange(0.0, 1.0, asked=False), RewardRange(0.0, 1.0, asked=False)
-    assert whole.watched("canary", 2.0) == first.watched("canary", 2.0)
+    assert whole.success_now_and_first("canary", 2.0) == first.success_now_and_first("canary", 2.0)
     outcomes = [whole.read(step, groups) for step, groups in enumerate(rewards)]
     for step, groups in enumerate(rewards[:stop]):
         first.read(step, groups)
@@ -92,7 +94,7 @@ def test_the_state_round_trips_at_every_batch(stop: int) -> None:
     second.restore(json.loads(json.dumps(first.state())))
     assert [second.read(step, rewards[step]) for step in range(stop, len(rewards))] == outcomes[stop:]
     assert second.state() == whole.state()
-    assert second.watched("canary", 1.0) == (0.5, 0.625), "of -3 to 5, with its first reward 2"
+    assert second.success_now_and_first("canary", 1.0) == (0.5, 0.625), "of -3 to 5, with its first reward 2"
 
 
 def lines(folder: Path, what: str) -> list[dict[str, Any]]:
@@ -115,7 +117,7 @@ def test_a_drop_in_learns_the_range_and_goes_on_after_a_stop_as_if_it_had_not_st
     with caplog.at_level(logging.WARNING, "mixwright"):
         whole.train()
     steps = read(tmp_path / "whole", "steps.jsonl")
-    assert [line.get("held", False) for line in steps[: HELD + 1]] == [True] * (HELD - 1) + [False] * 2
+    assert [line.get("held", False) for line in steps[: BATCHES_HELD + 1]] == [True] * (BATCHES_HELD - 1) + [False] * 2
     assert [line["new"] for line in lines(tmp_path / "whole", "reward_range")] == [[-1.0, 1.0]]
     assert caplog.text.count("steering decides nothing until the range is learnt") == 1
     assert "weighted sums of signs" in caplog.text

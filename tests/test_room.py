@@ -19,7 +19,7 @@ from mixwright.learner.learner import Completion, Learner
 from mixwright.learner.prompt_form import PromptForm
 from mixwright.measure.notes import notes_on
 from mixwright.measure.passes import Passes
-from mixwright.measure.room import fitting, room_for
+from mixwright.measure.room import keep_fitting_corpus, room_for
 from mixwright.measure.stage import MeasureResult, measure_learner
 from mixwright.measure.swaps import grades
 from mixwright.records import Example, Measurement
@@ -77,25 +77,25 @@ def long_prompts(*lengths: int, split: str = "train", task: str = "t") -> list[E
 def test_rows_whose_prompts_leave_no_room_are_left_out_and_counted() -> None:
     config = MeasureConfig(items=99)
     corpus = Corpus.from_examples([*long_prompts(10, 47, 48), *long_prompts(49, 60, 80, task="u"), *long_prompts(5, 6, 7)])
-    kept, (note,) = fitting([learner(64)], corpus, config)
+    kept, (note,) = keep_fitting_corpus([learner(64)], corpus, config)
     assert [len(str(row.prompt)) for row in kept] == [10, 47, 48, 5, 6, 7], "64 less a quarter of it, 16"
     assert note.startswith(
         "3 of 9 rows are left out, whose prompts leave no room for an answer of 16 tokens in a context of 64"
     )
     assert note.endswith("u (3); the first: u49 of task 'u' with 49 tokens; nothing is left of u")
     assert room_for([learner(64)], kept, config).tokens == 16
-    kept, (note,) = fitting([learner(4096), learner(64)], corpus, config, asked=4)
+    kept, (note,) = keep_fitting_corpus([learner(4096), learner(64)], corpus, config, asked=4)
     assert [len(str(row.prompt)) for row in kept] == [10, 47, 48, 49, 60, 5, 6, 7], "as asked; the tightest model counts"
     assert "nothing is left" not in note
-    assert fitting([learner(4096)], corpus, config) == (corpus, [])
+    assert keep_fitting_corpus([learner(4096)], corpus, config) == (corpus, [])
 
 
 def test_only_rows_that_are_measured_must_leave_room_and_most_of_them_must() -> None:
     held = [*long_prompts(10, 11, split="eval"), *long_prompts(90, 91, 92, 93)]
     corpus = Corpus.from_examples(held)
-    assert fitting([learner(64)], corpus, MeasureConfig(items=9))[1] == []
+    assert keep_fitting_corpus([learner(64)], corpus, MeasureConfig(items=9))[1] == []
     with pytest.raises(InputError, match=r"4 of 6 without; the first: t90 of task 't' with 90 tokens"):
-        fitting(
+        keep_fitting_corpus(
             [learner(64)], Corpus.from_examples([dataclasses.replace(row, split="train") for row in held]), MeasureConfig()
         )
     found = room_for([learner(100)], corpus, MeasureConfig(items=9), trained=True)
@@ -112,15 +112,15 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_plain_strings_and_messages_take_the_asked_form(form: PromptForm) -> None:
-    assert (form.of("1+1="), form.of(USER)) == FORMS[form]
+    assert (form.format_prompt("1+1="), form.format_prompt(USER)) == FORMS[form]
 
 
 def test_a_system_message_replaces_the_one_of_the_data_and_what_is_done_is_told() -> None:
-    assert PromptForm(system="add").of(({"role": "system", "content": "old"}, *USER)) == (SYSTEM, *USER)
-    assert PromptForm().told(["a"]) == "plain text"
-    assert PromptForm().told([USER]) == "chat template of the tokenizer"
-    assert "others as plain text" in PromptForm().told(["a", USER])
-    assert PromptForm(template=True).told(["a", USER]) == "chat template of the tokenizer"
+    assert PromptForm(system="add").format_prompt(({"role": "system", "content": "old"}, *USER)) == (SYSTEM, *USER)
+    assert PromptForm().describe(["a"]) == "plain text"
+    assert PromptForm().describe([USER]) == "chat template of the tokenizer"
+    assert "others as plain text" in PromptForm().describe(["a", USER])
+    assert PromptForm(template=True).describe(["a", USER]) == "chat template of the tokenizer"
 
 
 def test_the_form_reaches_the_tokenizer() -> None:

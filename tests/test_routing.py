@@ -13,7 +13,7 @@ from mixwright.catalog import create
 from mixwright.config import ModelConfig
 from mixwright.errors import InputError
 from mixwright.learner.learner import Learner
-from mixwright.learner.routing import answered, ask, fit_classifier, hidden_states
+from mixwright.learner.routing import answer_with_experts, ask, fit_classifier, hidden_states
 from mixwright.learner.singular import scales, set_scales
 from mixwright.learner.tiny import build_tiny
 
@@ -38,7 +38,7 @@ def experts_of(learner: Learner, count: int) -> list[dict[str, torch.Tensor]]:
 def test_every_prompt_is_answered_with_its_expert_and_the_scales_come_back(learner: Learner) -> None:
     experts, prompts, routes = experts_of(learner, 2), [*DIGITS[:3], *WORDS[:3]], [1, -1, 0, 0, 1, -1]
     write = lambda own: learner.sample(own, count=1, temperature=0.0, max_new_tokens=6, seed=0)  # noqa: E731
-    found = answered(learner, experts, prompts, routes, write)
+    found = answer_with_experts(learner, experts, prompts, routes, write)
     alone = copy.copy(learner)
     for prompt, route, made in zip(prompts, routes, found, strict=True):
         alone.model = copy.deepcopy(learner.model)
@@ -53,16 +53,16 @@ def test_every_prompt_is_answered_with_its_expert_and_the_scales_come_back(learn
         raise RuntimeError("no")
 
     with pytest.raises(RuntimeError, match="no"):
-        answered(learner, experts, prompts, routes, fails)
+        answer_with_experts(learner, experts, prompts, routes, fails)
     assert all(not z.any() for z in scales(learner.model).values())
     with pytest.raises(InputError, match="a route per prompt"):
-        answered(learner, experts, prompts, [2] * 6, write)
+        answer_with_experts(learner, experts, prompts, [2] * 6, write)
 
 
 def test_the_classifier_tells_digits_from_words_and_not_digits_from_digits(learner: Learner) -> None:
     told = fit_classifier(learner, [DIGITS[:15], WORDS[:10]])
     assert told.accuracy.low > 0.75
-    assert told.commonest == 0.6
+    assert told.commonest_share == 0.6
     assert told.route(learner, [WORDS[12], DIGITS[20], WORDS[14]]) == [1, 0, 1]
     noise = fit_classifier(learner, [DIGITS[:30:2], DIGITS[1:30:2]])
     assert noise.accuracy.low < 0.5, "even and odd numbers are no different kinds of text"

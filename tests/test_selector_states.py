@@ -13,7 +13,7 @@ from test_selectors import group, pool, scene
 from mixwright.records import CellPlan, GroupOutcome, Plan, Signals, Stage
 from mixwright.steer.engine import Engine
 from mixwright.steer.pool import make_pool
-from mixwright.steer.selectors._states import LEAST, LONGEST, RETRIED, CellStates
+from mixwright.steer.selectors._states import LEAST_ROLLOUTS, LONGEST, RETRIAL_GROUPS, CellStates
 from mixwright.steer.snapshot import Staleness
 
 
@@ -123,7 +123,7 @@ def test_a_deferred_cell_is_re_evaluated_at_rising_intervals_and_found_when_it_b
     pilots = []
     for step in range(3, 400):
         if served := serve(kept, place, step):
-            assert len(served) <= RETRIED
+            assert len(served) <= RETRIAL_GROUPS
             pilots.append(step)
             for _ in served:
                 show(kept, place, 0, 0, step)
@@ -135,7 +135,7 @@ def test_a_deferred_cell_is_re_evaluated_at_rising_intervals_and_found_when_it_b
         for _ in serve(kept, place, step):
             show(kept, place, 0, 3, step)
     assert kept.named() == {"t@1": "active"}
-    assert kept.evidence.tries[0] <= 8 * (RETRIED + 1)  # all the failures of another model are forgotten
+    assert kept.evidence.tries[0] <= 8 * (RETRIAL_GROUPS + 1)  # all the failures of another model are forgotten
 
 
 def test_the_wait_is_forgotten_once_a_cell_has_been_in_the_band_for_long():
@@ -145,7 +145,7 @@ def test_the_wait_is_forgotten_once_a_cell_has_been_in_the_band_for_long():
     waits = []
     for step in range(12, 20):
         assert show(kept, place, 0, 4, step) == "active"
-        waits.append((int(kept.wait[0]), kept.evidence.tries[0] >= 4 * LEAST))
+        waits.append((int(kept.wait[0]), kept.evidence.tries[0] >= 4 * LEAST_ROLLOUTS))
     assert set(waits) == {(8, False), (0, True)}  # it falls out soon after it came back: the longer wait goes on
 
 

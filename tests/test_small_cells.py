@@ -12,7 +12,15 @@ from rich.console import Console
 
 from mixwright.runs import RunFolder, write_measurements
 from mixwright.verdict.blocks import Claims, Fold, HeatMap, Paragraph, Table
-from mixwright.verdict.claims import NAMED, claims_between, claims_of, family, not_judged, too_few, undecided_because
+from mixwright.verdict.claims import (
+    MOST_CELLS_NAMED,
+    claims_between,
+    claims_of,
+    format_family,
+    format_not_judged,
+    too_few,
+    undecided_because,
+)
 from mixwright.verdict.stage import sections, summarise
 
 SMALL = [("b", 1.0), ("b", 2.0), ("c", None)]
@@ -40,7 +48,7 @@ def printed(run: RunFolder) -> str:
 def test_small_cells_stand_in_one_line(tmp_path: Path) -> None:
     run = pair(tmp_path)
     line = "3 cells of fewer than 8 items are not judged: b level 1, b level 2, c"
-    assert not_judged(claims_of(run)) == line
+    assert format_not_judged(claims_of(run)) == line
     blocks = {name: found for name, *_, found in sections(run)}
     (fold,) = (block for block in blocks["damaged"] if isinstance(block, Fold) and block.summary == line)
     (table,) = fold.blocks
@@ -66,7 +74,7 @@ def test_where_nothing_is_judged_nothing_is_corrected(tmp_path: Path) -> None:
     side = [scores({("t", 1.0): [0] * 6})]
     claims = claims_between((side, side), "greedy")
     assert all(map(too_few, claims))
-    assert family(claims) == ""
+    assert format_family(claims) == ""
     assert undecided_because(claims, 1) == ""
     run = pair(tmp_path, large=0)
     told = printed(run)
@@ -85,10 +93,12 @@ def test_small_cells_are_not_counted_among_what_items_cannot_decide(tmp_path: Pa
 
 
 def test_a_long_list_of_small_cells_is_cut() -> None:
-    cells: dict[tuple[str, float | None], list[int]] = {(f"t{place:02}", None): [0, 1] for place in range(NAMED + 3)}
+    cells: dict[tuple[str, float | None], list[int]] = {
+        (f"t{place:02}", None): [0, 1] for place in range(MOST_CELLS_NAMED + 3)
+    }
     side = [scores(cells)]
-    told = not_judged(claims_between((side, side), "greedy"))
-    assert told.startswith(f"{NAMED + 3} cells")
+    told = format_not_judged(claims_between((side, side), "greedy"))
+    assert told.startswith(f"{MOST_CELLS_NAMED + 3} cells")
     assert told.endswith("t07 and 3 more")
 
 

@@ -136,19 +136,19 @@ def test_an_old_file_stays_when_the_new_one_cannot_be_written(tmp_path: Path, mo
 
 
 def test_what_libraries_say_of_a_full_disk_is_understood() -> None:
-    from mixwright.errors import no_room, system_error
+    from mixwright.errors import disk_full_error, system_error
 
     outer = RuntimeError("could not save")
     outer.__cause__ = OSError(errno.EFBIG, "File too large")
-    assert "ulimit -f" in str(no_room(outer))
+    assert "ulimit -f" in str(disk_full_error(outer))
     assert "Make room" in str(
-        no_room(RuntimeError("[enforce fail] . PytorchStreamWriter failed writing file: file write failed"))
+        disk_full_error(RuntimeError("[enforce fail] . PytorchStreamWriter failed writing file: file write failed"))
     )
-    assert "ulimit" in str(no_room(Exception("I/O error: File too large (os error 27)"), "model"))
-    assert no_room(ValueError("shape mismatch")) is None
+    assert "ulimit" in str(disk_full_error(Exception("I/O error: File too large (os error 27)"), "model"))
+    assert disk_full_error(ValueError("shape mismatch")) is None
     outer.__cause__ = inner = ValueError("a chain that leads back")
     inner.__cause__ = outer
-    assert no_room(outer) is None
+    assert disk_full_error(outer) is None
     assert str(system_error(OSError(errno.EROFS, "Read-only file system", "a.json"))).startswith(
         "a.json: expected a file system"
     )

@@ -17,8 +17,8 @@ from mixwright import SteeredGRPOTrainer, Steering
 from mixwright.errors import InputError
 from mixwright.records import Alarm, CellPlan, Plan, Stage
 from mixwright.steer.answers import answer_key
-from mixwright.trainers.canaries.generated import pass_every
-from mixwright.trainers.steering import indexed, make_run, pool_of
+from mixwright.trainers.canaries.generated import steps_between_passes
+from mixwright.trainers.steering import make_run, pool_of, with_row_numbers
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*gradient_checkpointing.*:FutureWarning"  # TRL 1.16 still sets transformers' older name
@@ -102,12 +102,12 @@ def test_steps_between_passes_by_hand(
     args = SimpleNamespace(**sizes, world_size=processes, max_steps=every)
     notes: list[tuple[Any, ...]] = []
     run: Any = SimpleNamespace(objective=objective, batches=0, note=lambda *said: notes.append(said))
-    assert pass_every(SimpleNamespace(args=args), run, None, 64, passes) == every
-    assert pass_every(SimpleNamespace(args=args), run, 7, 64, passes) == 7
+    assert steps_between_passes(SimpleNamespace(args=args), run, None, 64, passes) == every
+    assert steps_between_passes(SimpleNamespace(args=args), run, 7, 64, passes) == 7
     because = f"64 items, and a process trains on {rows * micro_steps} a step: they may cost 3% of the work"
     assert notes == [(0, f"canaries every {every} steps", because)]
     args.max_steps = every - 1
-    pass_every(SimpleNamespace(args=args), run, None, 64, passes)
+    steps_between_passes(SimpleNamespace(args=args), run, None, 64, passes)
     assert notes[1][2] == f"{because}; in {every - 1} steps they are seen at the start alone, and no loss can show"
 
 
@@ -135,7 +135,7 @@ def test_anchors_are_carried_out_by_the_draws_and_alarms_leave_them_alone(tmp_pa
 
 def test_the_default_plan_has_no_kl_penalty_where_there_is_no_coefficient_to_move(tmp_path: Path) -> None:
     for beta, controllers in ((0.0, []), (0.01, ["controllers.drift"])):
-        pool = pool_of(indexed(rows(), "grpo"), Steering())
+        pool = pool_of(with_row_numbers(rows(), "grpo"), Steering())
         args = grpo_config(tmp_path / str(beta))
         plugins = make_run(Steering(), pool, objective="grpo", args=args, beta=beta).engine.state()["made_of"]["plugins"]
         assert [name for name in plugins if name.startswith("controllers")] == controllers
@@ -146,7 +146,7 @@ def test_options_are_laid_over_the_default_plan(tmp_path: Path) -> None:
     said = []
     for options in ({}, {"selectors.difficulty": {"predict": True}}):
         steering = Steering(options=options, columns={"level": ""})
-        pool = pool_of(indexed(rows(), "grpo"), steering, prompts=True)
+        pool = pool_of(with_row_numbers(rows(), "grpo"), steering, prompts=True)
         engine = make_run(steering, pool, objective="grpo", args=grpo_config(tmp_path), beta=0.0).engine
         said.append({decision.what for decision in engine.take_decisions()})
         assert "gates.too_hard" in engine.state()["made_of"]["plugins"], "the rest of the plan stays"
@@ -212,7 +212,7 @@ def test_a_changed_trl_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 
 def test_the_self_test_stops_a_run_whose_refusals_do_not_hold(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     trainer = make(SteeredGRPOTrainer, tmp_path, steering=True)
-    monkeypatch.setattr("mixwright.trainers.checks.selftest.refuse", lambda rewards, groups, size: rewards)
+    monkeypatch.setattr("mixwright.trainers.checks.selftest.mask_refused", lambda rewards, groups, size: rewards)
     with pytest.raises(RuntimeError, match="refused group has advantage 0"):
         trainer.train()
     assert trainer.state.global_step == 0
@@ -226,7 +226,7 @@ def test_the_self_test_stops_a_run_whose_draws_ignore_the_weights(tmp_path: Path
 
 
 def test_data_without_tasks_are_one_task_and_a_warning_says_so(caplog: pytest.LogCaptureFixture) -> None:
-    data = indexed(Dataset.from_dict({"prompt": ["a", "b"], "topic": ["x", "y"]}), "t")
+    data = with_row_numbers(Dataset.from_dict({"prompt": ["a", "b"], "topic": ["x", "y"]}), "t")
     assert pool_of(data, Steering()).tasks == ("all",)
     (said,) = [record for record in caplog.records if record.name == "mixwright"]
     assert said.levelname == "WARNING"

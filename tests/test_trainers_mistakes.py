@@ -143,7 +143,7 @@ def test_settings_of_the_wrong_type(tmp_path: Path, settings: dict[str, Any], to
         ({"options": {"engine": {"anchor": 0.25}}}, r"field \(anchor\)"),
         ({"options": {"engine": {"survivors": 0.2}}}, r"field \(survivors\)"),
         ({"options": {"selectors.difficulty": {"predct": True}}}, "predct"),
-        ({"options": {"selectors.target": {}}}, "It was removed: "),
+        ({"options": {"selectors.target": {}}}, "Known: "),
         ({"options": {"difficulty": {"predict": True}}}, "the name of a lever in steering.options.*got 'difficulty'"),
     ],
 )

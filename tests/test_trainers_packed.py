@@ -80,19 +80,19 @@ def test_broken_files_are_the_users_to_mend(tmp_path: Path, spoil: Any, told: st
 def test_lines_are_cut_to_the_byte(tmp_path: Path) -> None:
     files = SteeringFiles(tmp_path)
     files.clear()
-    files.step({"step": 0, "text": "é"})
+    files.write_step({"step": 0, "text": "é"})
     kept = files.lengths()
     whole = (tmp_path / "steps.jsonl").read_bytes()
     assert kept["steps.jsonl"][0] == len(whole)
-    files.step({"step": 1})
+    files.write_step({"step": 1})
     with (tmp_path / "steps.jsonl").open("a") as file:
         file.write('{"step": 2, "tor')  # what a kill leaves
     again = SteeringFiles(tmp_path)
-    assert again.differs(kept) == ""
-    again.cut(kept)
+    assert again.first_differing(kept) == ""
+    again.truncate_to(kept)
     assert (tmp_path / "steps.jsonl").read_bytes() == whole
     assert again.lengths() == kept
     (tmp_path / "steps.jsonl").write_bytes(whole.replace(b"0", b"1"))
-    assert again.differs(kept) == "steps.jsonl"
+    assert again.first_differing(kept) == "steps.jsonl"
     (tmp_path / "steps.jsonl").write_bytes(whole[:-1])
-    assert again.differs(kept) == "steps.jsonl"
+    assert again.first_differing(kept) == "steps.jsonl"

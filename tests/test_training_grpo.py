@@ -12,7 +12,7 @@ from mixwright.steer.answers import answer_key
 from mixwright_lab.training.bases import CHAIN, Recipe, teach
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.grpo import Arena, Rollouts, Settings
-from mixwright_lab.training.rules import Engined, Plain, cell_plan, distinct, drive, pool_of
+from mixwright_lab.training.rules import EngineRule, UniformRule, cell_plan, drive, pool_of, unique_examples
 from mixwright_lab.worlds.chain import Chain, respond
 
 WORLD = Chain()
@@ -34,7 +34,7 @@ def taught() -> GPT:
 
 
 def problems(count: int, level: float = 2.0, split: str = "train") -> list:
-    return distinct([WORLD.make(index, level, split) for index in range(count)])
+    return unique_examples([WORLD.make(index, level, split) for index in range(count)])
 
 
 def test_rewards_formats_answers_and_lengths_are_read_from_the_tokens():
@@ -59,7 +59,7 @@ def test_a_reward_of_ones_own_is_read_everywhere(model):
     assert rolled.rewards.tolist() == [[0.5, 0.0], [0.0, 0.0]]
     assert rolled.outcomes(0)[0].rewards == (0.5, 0.0)
     assert rolled.take([1]).joined(rolled.take([0])).rewards.tolist() == [[0.0, 0.0], [0.5, 0.0]]
-    assert rolled.longer(rolled).rewards.tolist() == [[0.5, 0.0] * 2, [0.0] * 4]
+    assert rolled.with_responses_of(rolled).rewards.tolist() == [[0.5, 0.0] * 2, [0.0] * 4]
     assert set(np.unique(arena.look(problems(3)).rewards)) <= {0.0, 0.5}
 
 
@@ -114,7 +114,7 @@ def test_grpo_teaches_and_permuted_rewards_do_not(taught):
     gains = {}
     for permute in (False, True):
         arena = Arena(examples, taught, Settings(prompts=8, group=8, rate=2e-3, longest=6, permute=permute), seed=0)
-        rule = Plain(len(examples), seed=0)
+        rule = UniformRule(len(examples), seed=0)
         seen = drive(arena, rule, 1600, 800, lambda arena: {"right": float(arena.look(held, 8).rewards.mean())})
         gains[permute] = seen[-1]["right"] - seen[0]["right"]
         assert [row["charged"] for row in seen] == [0, 832, 1600]
@@ -127,7 +127,7 @@ def test_the_engine_drives_the_loop_and_its_canaries_are_charged(taught):
     examples = problems(150, 1.0)
     stage = Stage("t", "grpo", 10, {"chain": 1.0}, selector="difficulty", gates=("too_hard",), monitors=("canary",))
     arena = Arena(examples, taught, Settings(prompts=4, group=8), seed=0)
-    rule = Engined(Plan("p", (stage,)), pool_of(examples, lambda _: 1 / 16), seed=0, canary_every=5)
+    rule = EngineRule(Plan("p", (stage,)), pool_of(examples, lambda _: 1 / 16), seed=0, canary_every=5)
     watched = len(rule.engine.canaries)
     assert watched > 0
     for _ in range(6):
@@ -165,7 +165,7 @@ def test_a_cell_out_of_reach_is_refused_in_the_loop(model):
     examples = problems(100)
     stage = Stage("t", "grpo", 10, {"chain": 1.0}, gates=("too_hard",))
     arena = Arena(examples, model, Settings(prompts=8, group=8, longest=5), seed=0)
-    rule = Engined(Plan("p", (stage,)), pool_of(examples, lambda _: 1 / 16), seed=0)
+    rule = EngineRule(Plan("p", (stage,)), pool_of(examples, lambda _: 1 / 16), seed=0)
     for _ in range(12):
         rule.step(arena)
     assert rule.totals["refused"] >= 24

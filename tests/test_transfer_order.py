@@ -17,7 +17,7 @@ from mixwright.estimates.orders import OVER, PLACE, Effects, choose_order, effec
 from mixwright.learner.learner import Learner
 from mixwright.learner.tiny import build_tiny
 from mixwright.learner.warmup import warm_up
-from mixwright.measure.stage import afterwards, measure_learner
+from mixwright.measure.stage import measure_learner, settings_after
 from mixwright.measure.transfers import Runs, watch_transfer
 from mixwright.plan.planners.transfer_order import TransferOrder
 from mixwright.records import Cell, Example, Measurement, Plan, TrainingSetup
@@ -249,4 +249,4 @@ def test_the_probe_sees_damage_where_there_is_some_and_leaves_the_model_alone() 
     )
     assert 0 <= found["a", "entropy after b"].value < 2
     assert sorted(found[task, PLACE].value for task in TASKS) == [1, 2, 3]
-    assert afterwards(MeasureConfig(probes=("competence", "transfer"))).probes == ("competence",)
+    assert settings_after(MeasureConfig(probes=("competence", "transfer"))).probes == ("competence",)

@@ -17,7 +17,7 @@ from mixwright.preflight import check_rows
 from mixwright.records import Example, Plan, Stage, TrialResult
 from mixwright.runs import RunFolder, read_json, read_plan, write_plan
 from mixwright.trial.arm_roles import arms_in, arms_of, branch_of
-from mixwright.trial.data_rows import data_notes, data_path, enough, fitted, read_data, rows_for
+from mixwright.trial.data_rows import data_notes, data_path, fit_plan, read_data, repeat_to_fill, rows_for
 from mixwright.trial.selection import RECOMMENDED, format_selection
 from mixwright.trial.stage import data_of, run_trial
 
@@ -101,8 +101,8 @@ def test_weights_become_copies_and_random_rows_have_the_same_ones(tmp_path: Path
 def test_rows_that_fill_no_batch_are_repeated_whole(tmp_path: Path) -> None:
     corpus = two_tasks()
     rows = rows_for("mined", corpus, read_data(write_selection(tmp_path / "x.parquet", ["a1", "a2", "b1"]), corpus), 0)
-    assert len(enough(rows, 3)) == 3
-    many = enough(rows, 8).table["id"].to_pylist()
+    assert len(repeat_to_fill(rows, 3)) == 3
+    many = repeat_to_fill(rows, 8).table["id"].to_pylist()
     assert Counter(name.partition("~")[0] for name in many) == {"a1": 3, "a2": 3, "b1": 3}
     assert len(set(many)) == 9
 
@@ -110,7 +110,7 @@ def test_rows_that_fill_no_batch_are_repeated_whole(tmp_path: Path) -> None:
 def test_the_plan_keeps_its_weights_over_the_tasks_that_have_rows(tmp_path: Path) -> None:
     corpus, plan = two_tasks(), plan_of({"a": 0.5, "b": 0.5})
     data = read_data(write_selection(tmp_path / "x.parquet", ["a1", "a2"]), corpus)
-    assert fitted(plan, rows_for("mined", corpus, data, 0).cells()).stages[0].weights == {"a": 1.0}
+    assert fit_plan(plan, rows_for("mined", corpus, data, 0).cells()).stages[0].weights == {"a": 1.0}
     notes = " ".join(data_notes(data, corpus, plan))
     assert "a 2 of 30, b 0 of 10" in notes
     assert "a +25.0, b -25.0" in notes

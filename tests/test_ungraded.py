@@ -11,7 +11,7 @@ from cli_call import Call, write
 from mixwright.config import MeasureConfig, ModelConfig
 from mixwright.corpus import Corpus
 from mixwright.estimates.judgement import change_word, format_word
-from mixwright.estimates.outcome import Change, ItemScores, change
+from mixwright.estimates.outcome import Change, ItemScores, estimate_change
 from mixwright.estimates.readings import Outcome, format_change, outcome_of
 from mixwright.learner.tiny import build_tiny
 from mixwright.measure.stage import measure_learner
@@ -27,7 +27,7 @@ def moved(before: float, after: float, outcome: Outcome, name: str) -> Change:
         [ItemScores({name: {("t", None, str(i)): value + step * (i % turn) for i in range(40)}})] * SEEDS
         for value, step, turn in ((before, 0.001, 5), (after, 0.002, 7))
     ]
-    found = change(*sides, decoding=outcome)
+    found = estimate_change(*sides, decoding=outcome)
     assert found is not None
     return found
 
@@ -39,7 +39,7 @@ def flat(value: float) -> ItemScores:
 def test_the_interval_of_nats_is_that_of_their_spread_alone() -> None:
     """Half an item more and less keeps shares of 0 and 1 honest; a tenth of a nat would drown in it."""
     sides = ([flat(2.0)], [ItemScores({"loss": {("t", None, str(i)): 1.9 - 0.01 * (-1) ** i for i in range(40)}})])
-    found = change(*sides, decoding="loss")
+    found = estimate_change(*sides, decoding="loss")
     assert found is not None
     assert found.success.value == pytest.approx(0.1)
     assert found.success.error == pytest.approx(math.sqrt(40 * 0.01**2 / 39 / 40))
@@ -66,7 +66,7 @@ def test_a_loss_that_fell_improves_and_is_told_as_a_fall_in_nats() -> None:
     assert format_change(found.success, "loss").startswith("-0.326 nats per token [-0.3")
     assert change_word(moved(1.98, 2.31, "loss", "loss")) == "worsens"
     sides = [[flat(2.0)] * SEEDS] * 2
-    still = change(*sides, decoding="loss")
+    still = estimate_change(*sides, decoding="loss")
     assert still is not None
     assert (still.success.value, still.success.p, change_word(still)) == (0.0, 1.0, "no change")
     assert format_word("no change", 0.05, "loss") == "no change beyond 0.05 nats per token"

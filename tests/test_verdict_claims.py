@@ -16,7 +16,15 @@ from mixwright.errors import InputError
 from mixwright.estimates.outcome import ItemScores
 from mixwright.records import Claim, Interval, Measurement
 from mixwright.runs import RunFolder, read_list, write_json, write_measurements
-from mixwright.verdict.claims import cells_first, claims_between, claims_of, compared, family, judge, missing
+from mixwright.verdict.claims import (
+    cells_first,
+    claims_between,
+    claims_of,
+    compare_cells,
+    format_family,
+    judge,
+    missing_cells,
+)
 from mixwright.verdict.evidence import arms, comparisons, decoding_of, headline_arm
 
 CELL = ("t", 1.0)
@@ -120,7 +128,7 @@ def test_what_was_not_measured_cannot_be_told() -> None:
     assert (up.kind, up.swapped, up.dependence) == ("cannot tell", None, None)
     assert one(scores({CELL: [1] * 40}, swapped=nan), scores({CELL: [0] * 40}, swapped=nan)).kind == "damaged"
     sides = ([scores({CELL: [1] * 9, ("u", None): [1] * 9})], [scores({CELL: [1] * 9})])
-    assert missing(sides) == [("u", None)]
+    assert missing_cells(sides) == [("u", None)]
     (gone,) = (claim for claim in claims_between(sides, "greedy") if claim.task == "u")
     assert (gone.kind, gone.difference.n) == ("cannot tell", 0)
     json.dumps([claim.difference.low for claim in claims_between(sides, "greedy")], allow_nan=False)
@@ -133,10 +141,10 @@ def test_words_with_a_sign_survive_holm() -> None:
         after = {name: [1] * 8 + [0] * 32 if place == 0 else [0] * 40 for place, name in enumerate(names)}
         return [scores(before)], [scores(after)]
 
-    alone = compared(sides(1), "greedy")[0]
+    alone = compare_cells(sides(1), "greedy")[0]
     assert alone.word == "improves"
     assert alone.adjusted_p == pytest.approx(alone.change.success.p)
-    many = compared(sides(30), "greedy")[0]
+    many = compare_cells(sides(30), "greedy")[0]
     assert many.adjusted_p == pytest.approx(30 * alone.change.success.p)
     assert many.word == "cannot tell"
     assert many.change.success == alone.change.success
@@ -166,7 +174,7 @@ def test_a_rise_without_dependence_is_not_blamed_on_the_correction() -> None:
 
 def test_the_family_counts_what_was_judged() -> None:
     sides = ([scores({CELL: [0] * 20, ("t", 2.0): [1] * 4})], [scores({CELL: [1] * 20, ("t", 2.0): [1] * 4})])
-    assert "over 2 claims" in family(claims_between(sides, "greedy"))
+    assert "over 2 claims" in format_family(claims_between(sides, "greedy"))
 
 
 def test_whole_tasks_stand_beside_their_cells() -> None:
@@ -184,11 +192,11 @@ def test_whole_tasks_stand_beside_their_cells() -> None:
 def test_levels_are_in_order_and_items_without_one_come_first() -> None:
     levels = (64.0, None, 9.0, 8.0, 1.0)
     kept = scores({("a", level): [0] * 20 for level in levels})
-    shown = [(part.level, part.whole) for part in compared(([kept], [kept]), "greedy")]
+    shown = [(part.level, part.whole) for part in compare_cells(([kept], [kept]), "greedy")]
     assert shown == [(None, False), (1.0, False), (8.0, False), (9.0, False), (64.0, False), (None, True)]
     other = scores({("b", 1.0): [0] * 20})
     gone = [("a", None), ("a", 1.0), ("a", 8.0), ("a", 9.0), ("a", 64.0)]
-    assert missing(([kept], [other])) == gone
+    assert missing_cells(([kept], [other])) == gone
 
 
 def test_fewer_than_five_seeds_cannot_tell() -> None:

@@ -13,7 +13,7 @@ from _scores import scores
 from mixwright.cli import compare
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
-from mixwright.estimates.exclusion import churn_behind, items_excluding
+from mixwright.estimates.exclusion import churn_for_error, items_excluding
 from mixwright.estimates.loss_limits import World, least_items, share_passing
 from mixwright.records import Example
 from mixwright.runs import RunFolder
@@ -23,7 +23,7 @@ from mixwright.verdict.gate import (
     check_mastered,
     decides,
     items_to_measure,
-    mastered,
+    mastered_cells,
     named,
     of_run,
 )
@@ -95,7 +95,7 @@ def test_too_few_items_cannot_tell_and_say_how_many_would() -> None:
     assert f"{found.needed:,} items per cell" in text[0]
     assert "a loss of at most" in text[1]
     more = gate({("t", 1.0): items < 20}, {("t", 1.0): (items >= 8) & (items < 28)})  # eight fell, eight rose
-    assert more.needed == items_excluding(0.05, 1, churn_behind(more.mean.error, [40]))
+    assert more.needed == items_excluding(0.05, 1, churn_for_error(more.mean.error, [40]))
     assert more.needed > 788
     assert text[-1].startswith("warning:")
     # with about that many it passes
@@ -207,7 +207,7 @@ def test_what_is_protected_is_decided_on_items_that_are_not_compared() -> None:
     # right on the deciding items alone: protected, and its other items say nothing of a loss; the page counts all of them
     before = scores({("t", 1.0): deciding, ("t", 2.0): ones, ("t", 3.0): ~deciding})
     after = scores({("t", 1.0): np.zeros(500), ("t", 2.0): ones, ("t", 3.0): ones})
-    assert mastered([before], "greedy") == [("t", 1.0), ("t", 2.0)]
+    assert mastered_cells([before], "greedy") == [("t", 1.0), ("t", 2.0)]
     found = check_mastered([before], [after])
     assert [cell.change.value for cell in found.cells if cell.change] == [pytest.approx(-deciding.mean()), 0.0]
     assert found.mean is not None
@@ -218,8 +218,8 @@ def test_what_is_protected_is_decided_on_items_that_are_not_compared() -> None:
 def test_mastered_under_the_declared_decoding_is_protected() -> None:
     cells = {("greedy", None): np.ones(400), ("sampled", None): np.zeros(400), ("neither", None): np.full(400, 0.5)}
     sampled = {("greedy", None): np.full(400, 0.7), ("sampled", None): np.ones(400), ("neither", None): np.zeros(400)}
-    assert mastered([scores(cells, sampled=sampled)], "greedy") == [("greedy", None)]
-    assert mastered([scores(cells, sampled=sampled)], "sampled") == [("sampled", None)]
+    assert mastered_cells([scores(cells, sampled=sampled)], "greedy") == [("greedy", None)]
+    assert mastered_cells([scores(cells, sampled=sampled)], "sampled") == [("sampled", None)]
 
 
 def test_names_of_tasks_and_cells() -> None:

@@ -21,7 +21,7 @@ from mixwright.runs import RunFolder
 from mixwright.verdict.blocks import Claims, Fold, Forest, ForestRow, Grid, Paragraph, Table, filled
 from mixwright.verdict.charts import COLOURS, svg
 from mixwright.verdict.claims import judge
-from mixwright.verdict.page import HEATS
+from mixwright.verdict.page import HEAT_COLOURS
 from mixwright.verdict.stage import render, sections, summarise
 from mixwright.verdict.text import visible
 
@@ -313,7 +313,7 @@ def test_contrast_is_aa(scheme: str) -> None:
     assert _contrast(palette["series-1"], palette["noise"]) >= 3
     assert _contrast(palette["series-2"], palette["noise"]) >= 3
     assert _contrast(palette["quiet"], palette["noise"]) >= 4.5
-    for heat in range(HEATS):
+    for heat in range(HEAT_COLOURS):
         assert _contrast(palette[f"heat-ink-{heat}"], palette[f"heat-{heat}"]) >= 4.5, heat
 
 

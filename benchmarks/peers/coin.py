@@ -15,12 +15,12 @@ import numpy as np
 
 from mixwright.records import EngineOptions
 from mixwright_lab.training.grpo import Arena, Learnt
-from mixwright_lab.training.rules import Plain
+from mixwright_lab.training.rules import UniformRule
 
-SURVIVORS = EngineOptions().min_informative_share
+MIN_INFORMATIVE_SHARE = EngineOptions().min_informative_share
 
 
-class Coin(Plain):
+class Coin(UniformRule):
     """Uniform draws, of which a share is refused.
 
     Args:
@@ -37,7 +37,7 @@ class Coin(Plain):
         """The next prompts of the pass, some of them refused."""
         rollouts = arena.roll(self.take(arena.settings.prompts), arena.settings.group)
         admitted = (self._coin.random(len(rollouts.examples)) >= self._share).tolist()
-        self.count(rollouts, admitted)
+        self.record_update(rollouts, admitted)
         teach = float(((rollouts.rewards.std(1) > 0) & np.array(admitted)).mean())
         self.totals["skipped"] += teach == 0
-        return arena.learn(rollouts, admitted, rate=min(1.0, teach / SURVIVORS))
+        return arena.learn(rollouts, admitted, rate=min(1.0, teach / MIN_INFORMATIVE_SHARE))

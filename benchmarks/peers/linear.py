@@ -44,7 +44,7 @@ class Linear(Rule):
         """Draw, learn, and note what each group showed."""
         drawn = self.draw(arena.settings.prompts)
         rollouts = arena.roll(drawn, arena.settings.group)
-        self.count(rollouts)
+        self.record_update(rollouts)
         self.observe(drawn, rollouts.rewards.mean(1))
         return arena.learn(rollouts)
 

@@ -13,7 +13,7 @@ import numpy as np
 from mixwright_lab.training.grpo import Arena, Learnt
 from mixwright_lab.training.rules import Rule
 
-MOST = 10
+MOST_BATCHES = 10
 """Batches drawn for one step at most."""
 
 
@@ -32,7 +32,7 @@ class Refill(Rule):
     def step(self, arena: Arena) -> Learnt:
         """Draw, filter, draw again; learn from the first full batch."""
         wanted, kept = arena.settings.prompts, None
-        for _ in range(MOST):
+        for _ in range(MOST_BATCHES):
             drawn = self._rng.choice(self._size, wanted, replace=False).tolist()
             rollouts = arena.roll(drawn, arena.settings.group)
             mixed = rollouts.take(np.flatnonzero(rollouts.rewards.std(1) > 0).tolist())
@@ -42,5 +42,5 @@ class Refill(Rule):
         if kept is None or not kept.examples:
             return Learnt(0.0, 0.0)
         kept = kept.take(range(min(wanted, len(kept.examples))))
-        self.count(kept)
+        self.record_update(kept)
         return arena.learn(kept)

@@ -13,9 +13,9 @@ import numpy as np
 from mixwright_lab.training.grpo import Arena, Learnt
 from mixwright_lab.training.rules import Rule
 
-FIRST = 4
+FIRST_ROLLOUTS = 4
 """Rollouts of a candidate before it is kept or dropped; half a group of 8."""
-MOST = 10
+MOST_BATCHES = 10
 """Batches of candidates screened for one step at most."""
 
 
@@ -35,9 +35,9 @@ class Screen(Rule):
         """Screen candidates, complete the groups of those kept, learn from both parts."""
         wanted, first = arena.settings.prompts, None
         kept: list[int] = []
-        for _ in range(MOST):
+        for _ in range(MOST_BATCHES):
             drawn = self._rng.choice(self._size, wanted, replace=False)
-            rollouts = arena.roll(drawn.tolist(), FIRST)
+            rollouts = arena.roll(drawn.tolist(), FIRST_ROLLOUTS)
             mixed = np.flatnonzero(rollouts.rewards.std(1) > 0)[: wanted - len(kept)]
             kept += drawn[mixed].tolist()
             found = rollouts.take(mixed.tolist())
@@ -46,6 +46,6 @@ class Screen(Rule):
                 break
         if first is None or not kept:
             return Learnt(0.0, 0.0)
-        whole = first.longer(arena.roll(kept, arena.settings.group - FIRST))
-        self.count(whole)
+        whole = first.with_responses_of(arena.roll(kept, arena.settings.group - FIRST_ROLLOUTS))
+        self.record_update(whole)
         return arena.learn(whole)

@@ -17,9 +17,9 @@ from mixwright.contracts import Pool
 from mixwright_lab.training.grpo import Arena, Learnt
 from mixwright_lab.training.rules import Rule
 
-NEW = 0.3
+NEW_GROUP_WEIGHT = 0.3
 """Weight of a new group in the mean of its cell."""
-ANYWHERE = 0.02
+ANYWHERE_SHARE = 0.02
 """Share of draws that take any cell."""
 
 
@@ -40,10 +40,10 @@ class Spread(Rule):
     def step(self, arena: Arena) -> Learnt:
         """Draw, learn, and note what each cell showed."""
         worth = self._success * (1 - self._success) + 1e-6
-        weights = (1 - ANYWHERE) * worth / worth.sum() + ANYWHERE / len(worth)
+        weights = (1 - ANYWHERE_SHARE) * worth / worth.sum() + ANYWHERE_SHARE / len(worth)
         cells = self._rng.choice(len(weights), arena.settings.prompts, p=weights)
         rollouts = arena.roll([int(self._rng.choice(self._members[cell])) for cell in cells], arena.settings.group)
-        self.count(rollouts)
+        self.record_update(rollouts)
         for cell, success in zip(cells, rollouts.rewards.mean(1), strict=True):
-            self._success[cell] += NEW * (success - self._success[cell])
+            self._success[cell] += NEW_GROUP_WEIGHT * (success - self._success[cell])
         return arena.learn(rollouts)

@@ -42,7 +42,7 @@ class Target(Rule):
         wanted = self.target + NOISE * self._rng.standard_normal(arena.settings.prompts)
         cells = np.abs(self._ranks - wanted[:, None]).argmin(1)
         rollouts = arena.roll([int(self._rng.choice(self._members[cell])) for cell in cells], arena.settings.group)
-        self.count(rollouts)
+        self.record_update(rollouts)
         moved = self.target + RATE * math.tanh(SHARPNESS * (float(rollouts.rewards.mean()) - WANTED))
         self.target = min(max(moved, 0.0), 1.0)
         return arena.learn(rollouts)

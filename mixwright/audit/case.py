@@ -11,12 +11,12 @@ import numpy as np
 
 from mixwright.audit.chance import Template, tokens
 from mixwright.audit.rows import SAMPLE, Reader, Row, draw, members
-from mixwright.audit.siblings import Siblings, siblings
+from mixwright.audit.siblings import Siblings, count_siblings
 
 if TYPE_CHECKING:
     from mixwright.audit.leaks import Leaks
 
-ALIKE = 1000
+MOST_ROWS_COMPARED = 1000
 """Rows of either split among which those that are worded alike are counted."""
 BLOCK = 4000
 """Rows read at once for tasks that follow each other."""
@@ -92,13 +92,15 @@ class Case:
         self.expected, self.null = 0.0, ""
         self.siblings = Siblings(0, 1.0, 0.0, 0)
         if len(related):
-            self.siblings = siblings(self._rows[:ALIKE], held[:ALIKE], self.leaks.index.similarity)
+            self.siblings = count_siblings(
+                self._rows[:MOST_ROWS_COMPARED], held[:MOST_ROWS_COMPARED], self.leaks.index.similarity
+            )
             by_slots = self._template.expected_shared(self._seen, self._asked, self.train_rows, self.total)
             self.expected = max(by_slots, self.siblings.expected_same(self.total, self.train_rows))
             space = self.total * self.train_rows / self.expected if self.expected else float("inf")
             self.null = f"by chance {self.expected:.3g} rows: two prompts of this task agree once in {space:.3g} pairs"
 
-    def which(self, mask: np.ndarray) -> np.ndarray:
+    def rows_where(self, mask: np.ndarray) -> np.ndarray:
         """Places of this task's held-out rows that are marked in `mask`, bool of shape (held-out rows,)."""
         return self.mine[mask[self.mine]]
 
@@ -127,7 +129,7 @@ class Case:
     def expected_near(self) -> float:
         """Rows expected to have a near-duplicate in train by chance."""
         by_wording = self.siblings.expected_near(len(self.sought), self.train_rows)
-        return max(by_wording, self.leaks.index.expected(self.sought, self._rows, self.train_rows))
+        return max(by_wording, self.leaks.index.expected_near(self.sought, self._rows, self.train_rows))
 
     def shift(self, which: np.ndarray) -> int | None:
         """Rows between held-out items and their partners, if 9 of 10 have the same distance: neighbouring seeds do that."""
@@ -147,7 +149,7 @@ class Case:
             if agrees == agreeing and (agreeing or inside)
         ]
 
-    def same(self, which: np.ndarray) -> list[tuple[int, int]]:
+    def pairs_of(self, which: np.ndarray) -> list[tuple[int, int]]:
         """Row numbers (held-out, train) of places among the held-out rows."""
         found = self.leaks.same
         return list(zip(found.held_out[which].tolist(), found.partner[which].tolist(), strict=True))

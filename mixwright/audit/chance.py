@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from mixwright.audit.text import words
 
-LONGEST = 4000
+PROMPT_CHARACTERS_READ = 4000
 """Characters of a prompt that are read."""
 TEMPLATE_SHARE = 0.2
 """A word in this share of a task's prompts belongs to its template: several phrasings of one task are still templates."""
@@ -27,7 +27,7 @@ TEMPLATE_SHARE = 0.2
 @functools.lru_cache(maxsize=2**13)
 def tokens(text: str) -> tuple[str, ...]:
     """Words, numbers and single signs of the normal form of `text`."""
-    return tuple(words(text[:LONGEST]))
+    return tuple(words(text[:PROMPT_CHARACTERS_READ]))
 
 
 def slot_class(token: str) -> str:
@@ -70,7 +70,7 @@ class Template:
         marks = (part if part in self.words else "*" for part in tokens(prompt))
         return re.sub(r"\*(?: \*)+", "*", " ".join(marks))
 
-    def same_filling(self, shape: tuple[str, ...]) -> float:
+    def chance_of_same_filling(self, shape: tuple[str, ...]) -> float:
         """Probability that two prompts of this shape are the same prompt."""
         slots = (self.collision.get(part[1:-1], 1.0) for part in shape if part[0] == "<" and len(part) > 1)
         return math.prod(slots)
@@ -86,7 +86,7 @@ class Template:
         per_held_out = held_out_rows / max(len(held_out), 1)
         shapes = Counter(map(self.shape, train))
         return sum(
-            n * per_held_out * -math.expm1(-self.same_filling(shape) * shapes[shape] * per_train)
+            n * per_held_out * -math.expm1(-self.chance_of_same_filling(shape) * shapes[shape] * per_train)
             for shape, n in Counter(map(self.shape, held_out)).items()
         )
 
@@ -95,7 +95,7 @@ class Template:
         repeats = 0.0
         for shape, n in Counter(map(self.shape, prompts)).items():
             of_shape = n * total / len(prompts)
-            chance = self.same_filling(shape)
+            chance = self.chance_of_same_filling(shape)
             if of_shape * chance < 1e-4:  # the exact form below loses its digits here
                 repeats += of_shape**2 * chance / 2
             else:

@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 from mixwright.audit.rows import Row
-from mixwright.audit.text import conclusion, figures, normal_form, sentences, words
+from mixwright.audit.text import normal_form, numbers_as_written, read_conclusion, sentences, words
 from mixwright.audit.words import jaccard, sketch, word_runs
 
 TEMPLATE_SHARE = 0.05
-PASSAGE = 6
+PASSAGE_WORDS = 6
 """Words of a sentence that two prompts share, from which on it is taken for a text that both ask about."""
-PAIRED = 200
+MOST_ROWS_PAIRED = 200
 """Rows of either side that the null is worked out on."""
 
 Key = tuple[tuple[str, ...], str]
@@ -40,7 +40,7 @@ class NearIndex:
         self._template = {run for (task, run), n in seen.items() if n >= max(3, TEMPLATE_SHARE * sizes[task])}
         self._sketches = [sketch(found, self._template) for found in runs]
         self._postings: dict[int, list[int]] = {}
-        self._answers = {conclusion(row.answer) for row, kept in zip(held_out, self._sketches, strict=True) if kept}
+        self._answers = {read_conclusion(row.answer) for row, kept in zip(held_out, self._sketches, strict=True) if kept}
         self._key_of = [_key(row) for row in held_out]
         self._keys = {key for key, kept in zip(self._key_of, self._sketches, strict=True) if kept}
         for position, kept in enumerate(self._sketches):
@@ -54,7 +54,7 @@ class NearIndex:
             row: any row.
             found: the words of its prompt, where they are known.
         """
-        if conclusion(row.answer) not in self._answers or (key := _key(row)) not in self._keys:
+        if read_conclusion(row.answer) not in self._answers or (key := _key(row)) not in self._keys:
             return []
         mine = sketch(word_runs(words(row.prompt) if found is None else found), self._template)
         hits = Counter(position for run in mine for position in self._postings.get(run, ()))
@@ -66,14 +66,14 @@ class NearIndex:
             and normal_form(row.prompt) != normal_form(self.rows[position].prompt)
         ]
 
-    def expected(self, positions: Sequence[int], others: Sequence[Row], count: int) -> float:
+    def expected_near(self, positions: Sequence[int], others: Sequence[Row], count: int) -> float:
         """Rows at these positions expected to have a near-duplicate among `count` rows like `others`, were nothing copied.
 
         Pairs with as many numbers are compared. Were their words independent of their numbers and answers, the share that
         agrees in both would be the product of the shares that agree in either; one is added to each of them.
         """
-        mine = [at for at in positions if self._sketches[at]][:PAIRED]
-        theirs = [(sketch(word_runs(words(row.prompt)), self._template), _key(row)) for row in others[:PAIRED]]
+        mine = [at for at in positions if self._sketches[at]][:MOST_ROWS_PAIRED]
+        theirs = [(sketch(word_runs(words(row.prompt)), self._template), _key(row)) for row in others[:MOST_ROWS_PAIRED]]
         pairs = [
             (self._sketches[at], other, self._key_of[at] == key)
             for at in mine
@@ -88,11 +88,11 @@ class NearIndex:
 
 
 def _key(row: Row) -> Key:
-    return figures(row.prompt), conclusion(row.answer)
+    return numbers_as_written(row.prompt), read_conclusion(row.answer)
 
 
 def of_one_passage(one: str, other: str) -> bool:
     """Whether two prompts share a sentence of `PASSAGE` words and each has another one: two questions about one text."""
     mine, theirs = sentences(one), sentences(other)
     shared = mine & theirs
-    return bool(mine - shared and theirs - shared) and any(len(sentence.split()) >= PASSAGE for sentence in shared)
+    return bool(mine - shared and theirs - shared) and any(len(sentence.split()) >= PASSAGE_WORDS for sentence in shared)

@@ -9,14 +9,14 @@ import numpy as np
 
 from mixwright.audit.near_duplicates import NearIndex
 from mixwright.audit.rows import Reader, Row, members, rows
-from mixwright.audit.siblings import siblings
+from mixwright.audit.siblings import count_siblings
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
 
-INDEXED = 5000
+MOST_ROWS_INDEXED = 5000
 """Train rows that near-duplicates are looked for; an even sample where there are more."""
-COMPARED = 200
+MOST_ROWS_COMPARED = 200
 """Rows of a task that its null is worked out on."""
 
 
@@ -26,7 +26,7 @@ class NearRepeats:
 
     task: str
     """Task name."""
-    looked: int
+    rows_sought: int
     """Rows looked for."""
     pairs: list[tuple[int, int]]
     """Row numbers: a row that was looked for, and the first other that it nearly is."""
@@ -43,7 +43,7 @@ def near_repeats(corpus: Corpus, reader: Reader, train: np.ndarray, similarity: 
         train: int64, row numbers of the train rows, each of those that repeat an earlier one left out.
         similarity: least Jaccard similarity of word runs, 0..1.
     """
-    index = NearIndex(reader.sample(train, INDEXED), similarity)
+    index = NearIndex(reader.sample(train, MOST_ROWS_INDEXED), similarity)
     kept = np.zeros(len(corpus), bool)
     kept[train] = True
     found: dict[int, int] = {}
@@ -56,17 +56,19 @@ def near_repeats(corpus: Corpus, reader: Reader, train: np.ndarray, similarity: 
     names = {name: code for code, name in enumerate(sizes)}
     places = members(np.array([names[row.task] for row in index.rows], np.int64))
     return [
-        _judged(index, [index.rows[at] for at in own.tolist()], own.tolist(), found, sizes)
+        _compare_with_null(index, [index.rows[at] for at in own.tolist()], own.tolist(), found, sizes)
         for own in places.values()
         if any(at in found for at in own.tolist())
     ]
 
 
-def _judged(index: NearIndex, mine: list[Row], own: list[int], found: dict[int, int], sizes: dict[str, int]) -> NearRepeats:
+def _compare_with_null(
+    index: NearIndex, mine: list[Row], own: list[int], found: dict[int, int], sizes: dict[str, int]
+) -> NearRepeats:
     """One task's pairs beside its null: halves of the sample stand for rows that nobody copied from each other."""
     task = mine[0].task
     pairs = [(index.rows[at].number, found[at]) for at in own if at in found]
-    one, other = own[: 2 * COMPARED : 2], [index.rows[at] for at in own[1 : 2 * COMPARED : 2]]
-    by_words = index.expected(one, other, sizes[task]) * len(own) / len(one)
-    kin = siblings(mine[: 5 * COMPARED], mine[:COMPARED], index.similarity)
+    one, other = own[: 2 * MOST_ROWS_COMPARED : 2], [index.rows[at] for at in own[1 : 2 * MOST_ROWS_COMPARED : 2]]
+    by_words = index.expected_near(one, other, sizes[task]) * len(own) / len(one)
+    kin = count_siblings(mine[: 5 * MOST_ROWS_COMPARED], mine[:MOST_ROWS_COMPARED], index.similarity)
     return NearRepeats(task, len(own), pairs, max(by_words, kin.expected_near(len(own), sizes[task])))

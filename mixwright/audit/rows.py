@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from mixwright.audit.text import both_cases, conclusion, normal_form, shouted, visible
+from mixwright.audit.text import both_cases, is_all_capitals, normal_form, read_conclusion, visible
 from mixwright.corpus import texts
 from mixwright.corpus.rows import decode
 from mixwright.records import plain
@@ -144,7 +144,7 @@ def draw(numbers: np.ndarray, size: int) -> np.ndarray:
     return np.sort(np.random.default_rng(0).choice(numbers, size, replace=False))
 
 
-def listed(count: int) -> str:
+def note_unlisted(count: int) -> str:
     """What a message adds when not all of `count` pairs are listed."""
     return f" Listed are the first {PAIRS:,} pairs." if count > PAIRS else ""
 
@@ -251,9 +251,9 @@ def _prints(row: Row, code: int, further: bool) -> tuple[Any, Any]:
     normal, caseless = both_cases(row.prompt)
     held_out, stripped = row.split == "eval", row.prompt.strip()
     answer = hash64(normal_form(row.answer)) | 1 if row.answer else 0
-    final = hash64(conclusion(row.answer)) | 1 if row.answer else 0
+    final = hash64(read_conclusion(row.answer)) | 1 if row.answer else 0
     found = (code, held_out, hash64(stripped), hash64(normal or stripped), answer, final)
-    loud = further and shouted(visible(row.prompt))
+    loud = further and is_all_capitals(visible(row.prompt))
     if not further or not (loud or caseless):
         return found, None
     way = "capitals in train " if held_out != loud else "capitals in eval "

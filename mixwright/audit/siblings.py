@@ -15,14 +15,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mixwright.audit.rows import Row
-from mixwright.audit.text import conclusion, figures, words
+from mixwright.audit.text import numbers_as_written, read_conclusion, words
 from mixwright.audit.words import jaccard, sketch, word_runs
 
-ALIKE = 0.3
+ALIKE_SIMILARITY = 0.3
 """Jaccard similarity of word runs from which on two prompts are worded alike."""
-COPIES = 0.1
+COPIES_SHARE = 0.1
 """Share of the pairs worded alike that agree, from which on they are copies and no siblings."""
-ADDED = 1.0
+UNSEEN_PAIR_ROWS = 1.0
 """Rows that a pair which was not seen may stand for."""
 TEMPLATE_SHARE = 0.05
 
@@ -31,26 +31,28 @@ TEMPLATE_SHARE = 0.05
 class Siblings:
     """What rows that are worded alike have in common."""
 
-    same: int
+    same_pairs: int
     """Such pairs of train rows with the same words and numbers."""
-    near: float
+    near_share: float
     """Share that are near-duplicates, one added; 1.0: no such pairs."""
-    each: float
+    alike_rows_per_train_row: float
     """Rows worded like a held-out row, of each train row."""
     pairs: int
     """Pairs of train rows that were compared."""
 
     def expected_near(self, held_out: int, train: int) -> float:
         """Held-out rows expected to be near one of `train` rows."""
-        return self._expected(self.near, held_out, train)
+        return self._expected(self.near_share, held_out, train)
 
     def expected_same(self, held_out: int, train: int) -> float:
         """Held-out rows expected to be the same as one of `train` rows; one more pair than was seen counts for `ADDED`."""
-        known, more = (self._expected(count / (self.pairs + 1), held_out, train) for count in (self.same, self.same + 1))
-        return known + min(more - known, ADDED)
+        known, more = (
+            self._expected(count / (self.pairs + 1), held_out, train) for count in (self.same_pairs, self.same_pairs + 1)
+        )
+        return known + min(more - known, UNSEEN_PAIR_ROWS)
 
     def _expected(self, share: float, held_out: int, train: int) -> float:
-        return held_out * -math.expm1(-share * self.each * train) if share < COPIES else 0.0
+        return held_out * -math.expm1(-share * self.alike_rows_per_train_row * train) if share < COPIES_SHARE else 0.0
 
 
 class _Prompts:
@@ -58,10 +60,10 @@ class _Prompts:
         lists = [words(row.prompt) for row in rows]
         self.texts = [" ".join(found) for found in lists]
         self.runs = [word_runs(found) for found in lists]
-        self.keys = [(figures(row.prompt), conclusion(row.answer)) for row in rows]
+        self.keys = [(numbers_as_written(row.prompt), read_conclusion(row.answer)) for row in rows]
 
 
-def siblings(train: Sequence[Row], held_out: Sequence[Row], similarity: float) -> Siblings:
+def count_siblings(train: Sequence[Row], held_out: Sequence[Row], similarity: float) -> Siblings:
     """Count among samples of one task's rows.
 
     Args:
@@ -76,7 +78,7 @@ def siblings(train: Sequence[Row], held_out: Sequence[Row], similarity: float) -
     postings: dict[int, list[int]] = {}
     pairs = same = near = 0
     for at, mine in enumerate(sketches):
-        for other, alike in _alike(mine, postings, sketches):
+        for other, alike in _find_alike(mine, postings, sketches):
             pairs += 1
             identical = known.texts[at] == known.texts[other]
             same += identical
@@ -86,18 +88,18 @@ def siblings(train: Sequence[Row], held_out: Sequence[Row], similarity: float) -
     cross = sum(
         text != known.texts[other]
         for text, runs in zip(asked.texts, asked.runs, strict=True)
-        for other, _ in _alike(sketch(runs, template), postings, sketches)
+        for other, _ in _find_alike(sketch(runs, template), postings, sketches)
     )
     each = cross / max(len(train) * len(held_out), 1)
     return Siblings(same, (near + 1) / (pairs + 1), each, pairs)
 
 
-def _alike(
+def _find_alike(
     mine: frozenset[int], postings: dict[int, list[int]], sketches: Sequence[frozenset[int]]
 ) -> Iterator[tuple[int, float]]:
     hits = Counter(other for run in mine for other in postings.get(run, ()))
     for other, shared in hits.items():
-        if shared >= ALIKE * len(mine) / 2:
+        if shared >= ALIKE_SIMILARITY * len(mine) / 2:
             alike = jaccard(mine, sketches[other])
-            if alike >= ALIKE:
+            if alike >= ALIKE_SIMILARITY:
                 yield other, alike

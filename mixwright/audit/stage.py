@@ -16,7 +16,7 @@ SAID = 200
 """Characters of one part of a line."""
 LEAKS = "contamination"
 """Check that also looks for held-out items among the rows to rehearse."""
-COMPLAINTS = 200
+MOST_COMPLAINT_LINES = 200
 """Lines about the data; what is beyond is counted."""
 _FIRST = {"error": 0, "warning": 1, "info": 2}
 
@@ -54,5 +54,9 @@ def complaints(observations: Sequence[Observation]) -> list[str]:
     found = [(o.task or "*", o.message, o.remedy) for o in observations if o.severity == "error"]
     shown = ([part if len(part) <= SAID else part[: SAID - 3] + "..." for part in parts] for parts in found)
     lines = [f"  error in the data ({task}): {message} {remedy}" for task, message, remedy in shown]
-    rest = [f"  {len(lines) - COMPLAINTS:,} more errors in the data: audit.json"] if len(lines) > COMPLAINTS else []
-    return lines[:COMPLAINTS] + rest
+    rest = (
+        [f"  {len(lines) - MOST_COMPLAINT_LINES:,} more errors in the data: audit.json"]
+        if len(lines) > MOST_COMPLAINT_LINES
+        else []
+    )
+    return lines[:MOST_COMPLAINT_LINES] + rest

@@ -92,7 +92,7 @@ def normal_form(text: str) -> str:
     return both_cases(text)[0]
 
 
-def shouted(text: str) -> bool:
+def is_all_capitals(text: str) -> bool:
     """Whether `text` is all in capitals, so that nothing is known of its case; a formula is not."""
     return text.isupper() and _LONG_WORD.search(text) is not None
 
@@ -116,7 +116,7 @@ def _folded(text: str) -> str:
     parts = _CODE.split(_OPTION.sub(lambda letter: letter.group().lower(), plain))
     parts[::2] = [_unquoted(part.casefold()) for part in parts[::2]]
     folded = "".join(parts)
-    return folded.casefold() if shouted(plain) else folded
+    return folded.casefold() if is_all_capitals(plain) else folded
 
 
 def _unquoted(text: str) -> str:
@@ -138,7 +138,7 @@ def broken_words(text: str) -> list[str]:
     return _BREAK.findall(_MARK.sub(lambda mark: " " if mark.group() == "," else "\n", _folded(text)))
 
 
-def conclusion(text: str) -> str:
+def read_conclusion(text: str) -> str:
     """The final answer of an answer or a worked solution: `48 + 24 = 72, so #### 72` gives `72`; a short one is itself."""
     text = visible(text)
     brief = len(text) <= BRIEF and "\n" not in text.strip()
@@ -148,13 +148,13 @@ def conclusion(text: str) -> str:
 
 
 @functools.lru_cache(maxsize=512)
-def layout(text: str) -> str:
+def indented_lines(text: str) -> str:
     """Lines of `text` that are indented or spaced apart: of drawings and code, whose space has meaning."""
     lines = [line.rstrip() for line in visible(text).casefold().splitlines() if _INDENTED.search(line)]
     return "\n".join(["", *lines, ""]) if len(lines) > 1 else ""
 
 
-def figures(text: str) -> tuple[str, ...]:
+def numbers_as_written(text: str) -> tuple[str, ...]:
     """Every number of `text` as it is written, with sign, currency, exponent and unit mark, and the operators between.
 
     Digits of other scripts count as the same number; `-4` and `4`, `1,000` and `1 000`, `.5` and `5`, `5!` and `5` do not.

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mixwright.audit.rows import Row, members
-from mixwright.audit.text import broken_words, conclusion, layout, words
+from mixwright.audit.text import broken_words, indented_lines, read_conclusion, words
 
 RUN = 3
 """Words of a run."""
@@ -124,7 +124,7 @@ class WrappedIndex:
     def _inside(self, at: int, row: Row) -> Match | None:
         """The indexed row's words inside the train row's."""
         entry, held = self.entries[at], self.rows[at]
-        if layout(held.prompt) not in layout(row.prompt):
+        if indented_lines(held.prompt) not in indented_lines(row.prompt):
             return None
         inner, outer = _parsed(held.prompt), _parsed(row.prompt)
         known = bool(held.answer and row.answer)
@@ -150,7 +150,7 @@ class WrappedIndex:
             _, stands, behind = f" {entry.words} ".rpartition(joined)
             least = entry.content - LEAST + 1
             if stands and len(entry.words) + 2 > len(joined) and entry.words.count(" ") + 1 - len(behind.split()) >= least:
-                if layout(row.prompt) not in layout(self.rows[at].prompt):
+                if indented_lines(row.prompt) not in indented_lines(self.rows[at].prompt):
                     continue
                 inner, outer = _parsed(row.prompt), _parsed(self.rows[at].prompt)
                 if inner.ends_in(outer, 0, len(inner.words), last=True) >= least:
@@ -203,12 +203,12 @@ def _parsed(text: str) -> _Text:
 
 
 def _same_answer(held: Row, row: Row) -> bool:
-    return not held.answer or not row.answer or conclusion(held.answer) == conclusion(row.answer)
+    return not held.answer or not row.answer or read_conclusion(held.answer) == read_conclusion(row.answer)
 
 
 def _has_answer(held: Row, tail: list[str]) -> bool:
     """Whether the answer stands in the words behind the copy."""
-    answer = " ".join(words(conclusion(held.answer)))
+    answer = " ".join(words(read_conclusion(held.answer)))
     return bool(answer) and f" {answer} " in f" {' '.join(tail)} ".casefold()
 
 

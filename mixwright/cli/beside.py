@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mixwright.cli.options import Measuring
     from mixwright.measure.stage import MeasureResult
 
-HOW = ("grader", "probe", "prompts", "system message", "adapter")
+READING_SETTINGS = ("grader", "probe", "prompts", "system message", "adapter")
 """Settings of how prompts and answers are read; where the rows lie may differ, and their digest may not."""
 CUT = "cut at max_new_tokens, {}"
 """Name of a setting in a comparison's manifest: the share of completions that were cut before, or after."""
@@ -145,8 +145,8 @@ def check_same(earlier: Earlier, ready: Ready) -> None:
         got, remedy = "others", f"Name the same file and columns, or {out}"
         raise InputError("the rows of the earlier comparison", got, remedy, file=earlier.folder)
     graders = {name: text for name, text in file_digests(ready.config, Path()).items() if name.startswith("grader ")}
-    old = {name: noted.get(name) for name in (*MEASURED, *HOW)} | {name: inputs.get(name) for name in graders}
-    new = {name: ready.noted.get(name) for name in (*MEASURED, *HOW)} | graders
+    old = {name: noted.get(name) for name in (*MEASURED, *READING_SETTINGS)} | {name: inputs.get(name) for name in graders}
+    new = {name: ready.noted.get(name) for name in (*MEASURED, *READING_SETTINGS)} | graders
     for name, value in new.items():
         if old[name] != value:
             remedy = f"Measure with the same options, or {out}"

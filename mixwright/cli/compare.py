@@ -10,20 +10,20 @@ from mixwright.cli.beside import CUT, Earlier, check_same, read_before, read_ear
 from mixwright.cli.direct import (
     Ready,
     Say,
-    answered,
-    asked_again,
-    former_read,
-    measured,
+    ask_lost_answers,
+    measure_with_progress,
     other_forms,
     prepare,
+    read_former_likelihood,
     rows_of,
     tell,
+    with_greedy_answers,
 )
 from mixwright.cli.gold_answers import GOLD, has_gold
-from mixwright.cli.looks import check_looks, measured_in_looks, planned
+from mixwright.cli.looks import check_looks, measured_in_looks, plan_looks
 from mixwright.cli.options import Measuring
 from mixwright.config import MeasureConfig
-from mixwright.errors import InputError, some, unknown_name
+from mixwright.errors import InputError, join_some, unknown_name
 from mixwright.estimates.readings import GRADED, READINGS, Decoding, outcome_of
 from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.measure.returned import Returned, returned_file
@@ -96,8 +96,8 @@ def compare(
     ready, found, look = in_looks or (ready, _both(ready, earlier, say), None)
     notes = _notes(ready, found, asked, earlier)
     tell(notes, say)
-    found = answered(ready, found, asked, say) if gating.wanted and not ready.graded else found
-    again, former = asked_again(ready, found, say), former_read(ready, found, say)
+    found = with_greedy_answers(ready, found, asked, say) if gating.wanted and not ready.graded else found
+    again, former = ask_lost_answers(ready, found, say), read_former_likelihood(ready, found, say)
     question = None if look is None else replace(gating.question, look=look)
     write_comparison(folder, ready, after, found, [*ready.notes, *notes], earlier, again, former, question)
     if look is None:  # further looks may be asked for, and go on from what is there
@@ -129,11 +129,11 @@ def _measuring(rows: Graded, items: int, decoding: Decoding) -> MeasureConfig:
 def _looks(rows: Graded, gating: Gating, wanted: int) -> list[tuple[int, Look]]:
     """The looks that are planned over the corpus's cells. Raises InputError where nothing can be graded."""
     if rows.probe is not None:
-        got = f"none of {some(rows.lacking)}" if rows.lacking else "none"
+        got = f"none of {join_some(rows.lacking)}" if rows.lacking else "none"
         remedy = "Name graders (--grader TASK=NAME), protect other tasks, or leave --until-decided out."
         raise InputError("answers that can be graded, beside --until-decided", got, remedy)
     cells = cells_measured(rows.corpus)
-    return planned(cells, gating.most or wanted * len(cells))
+    return plan_looks(cells, gating.most or wanted * len(cells))
 
 
 def _rows(asked: Measuring, gating: Gating, graders: Mapping[str, str], say: Say) -> Graded:
@@ -163,13 +163,13 @@ def _both(ready: Ready, earlier: Earlier | None, say: Say) -> dict[str, MeasureR
     """Both checkpoints, measured; BEFORE taken over where there is an earlier comparison. Raises InputError as that does."""
     start, end = ready.learners
     if earlier is None:
-        first = measured("measure before", start, ready)
+        first = measure_with_progress("measure before", start, ready)
     else:
         check_same(earlier, ready)
         beside = f", and {earlier.name} stands beside" if earlier.other is not None else ""
         say(f"measure before: taken over from {earlier.folder}{beside}")
         first = _with_gold(earlier.before, ready)
-    return {"before": first, "after": measured("measure after", end, ready, start=start)}
+    return {"before": first, "after": measure_with_progress("measure after", end, ready, start=start)}
 
 
 def _with_gold(before: MeasureResult, ready: Ready) -> MeasureResult:
@@ -178,7 +178,7 @@ def _with_gold(before: MeasureResult, ready: Ready) -> MeasureResult:
     if GOLD not in probes or has_gold(before):
         return before
     alone = replace(ready.config, measure=replace(ready.config.measure, probes=(GOLD,)))
-    found = measured("read gold answers before", ready.learners[0], replace(ready, config=alone))
+    found = measure_with_progress("read gold answers before", ready.learners[0], replace(ready, config=alone))
     return replace(before, measurements=(*before.measurements, *found.measurements))
 
 

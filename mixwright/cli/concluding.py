@@ -11,7 +11,7 @@ from mixwright.cli import output
 if TYPE_CHECKING:
     from mixwright.runs import RunFolder
 
-FOUND = 3
+EXIT_FOUND = 3
 """Exit code where damage, or what was asked for, was found."""
 
 

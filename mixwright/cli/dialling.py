@@ -38,7 +38,7 @@ def dial(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")] = False,
 ) -> None:
     """Mix base and tuned model while they write: skill and loss by strength, and the largest strength within a budget."""
-    found, counts = swept(base, tuned, asked, keep or (), alpha or ALPHAS, budget, say=output.say)
+    found, counts = sweep_strengths(base, tuned, asked, keep or (), alpha or ALPHAS, budget, say=output.say)
     if as_json:
         output.out_json({"settings": found.settings, "chosen": found.chosen, "budget": found.budget, "items": counts})
         return
@@ -47,7 +47,7 @@ def dial(
     output.out(format_sweep(found, counts))
 
 
-def swept(
+def sweep_strengths(
     base: str,
     tuned: str,
     asked: Measuring,
@@ -80,7 +80,7 @@ def swept(
     measure = MeasureConfig(items=asked.items or ITEMS, decoding="greedy")
     ready = prepare((base, tuned), asked, rows_of(asked, say), measure, say)
     passes = Passes(ready.learners[0], None, ready.config.measure, ready.corpus)
-    kept, skill = _parted(passes.items, keep)
+    kept, skill = _split_items(passes.items, keep)
     say(f"dial: {len(skill)} items of what was tuned for, {len(kept)} of what is kept, at {len({0.0, *alphas})} strengths")
     success = _success(ready, passes)
     found = sweep(alphas, lambda a: success(skill, a), lambda a: success(kept, a), budget=budget)
@@ -119,7 +119,7 @@ def _check(asked: Measuring, alphas: Sequence[float]) -> None:
         )
 
 
-def _parted(items: Sequence[Example], keep: Sequence[str]) -> tuple[list[Example], list[Example]]:
+def _split_items(items: Sequence[Example], keep: Sequence[str]) -> tuple[list[Example], list[Example]]:
     """Items of the tasks that are kept, and all others. Raises InputError where either is empty."""
     tasks = sorted({item.task for item in items})
     for name in keep:
@@ -137,7 +137,7 @@ def _success(ready: Ready, passes: Any) -> Callable[[Sequence[Example], float], 
     import numpy as np
 
     from mixwright.estimates.chance import FULL_MARKS
-    from mixwright.learner.dial import Dial, Reader, written
+    from mixwright.learner.dial import Dial, Reader, write_completions
 
     start, end = ready.learners
     if start.tokenizer.get_vocab() != end.tokenizer.get_vocab():
@@ -146,7 +146,7 @@ def _success(ready: Ready, passes: Any) -> Callable[[Sequence[Example], float], 
 
     def success(items: Sequence[Example], alpha: float) -> np.ndarray:
         mix.alpha = alpha
-        made = written(start, [item.prompt for item in items], longest, mix)
+        made = write_completions(start, [item.prompt for item in items], longest, mix)
         grades = [passes.grades.grade(one, text, cut=not done) for one, (text, done) in zip(items, made, strict=True)]
         return (np.array(grades) >= FULL_MARKS).astype(float)
 

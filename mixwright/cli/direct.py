@@ -144,7 +144,7 @@ def prepare(
         rows, notes = _with_graders(learners[0], rows, settled, asked, say, graders or {})
         corpus, settled = rows.corpus, with_gold(settled, rows.corpus, say)
         config = replace(config, corpus=rows.config, measure=settled)
-    form = learners[0].form.told(example.prompt for example in corpus)
+    form = learners[0].form.describe(example.prompt for example in corpus)
     say(f"prompts: {form}")
     return Ready(config, corpus, learners, _noted(config, rows, asked, form), graded=rows.probe is None, notes=tuple(notes))
 
@@ -173,10 +173,10 @@ def _with_room(
     """The rows whose prompts leave room, and how long completions may be: as asked, as known, or as the models need."""
     from mixwright.measure.free_answers import find_room, price
     from mixwright.measure.passes import Passes
-    from mixwright.measure.room import fitting
+    from mixwright.measure.room import keep_fitting_corpus
     from mixwright.workers.progress import format_duration
 
-    corpus, notes = fitting(learners, rows.corpus, settled, asked.max_new_tokens)
+    corpus, notes = keep_fitting_corpus(learners, rows.corpus, settled, asked.max_new_tokens)
     for note in notes:
         say(one_line(f"warning: {note}"))
     rows = replace(rows, corpus=corpus)
@@ -230,7 +230,7 @@ def _noted(config: RunConfig, rows: Graded, asked: Measuring, form: str) -> dict
     return {name: value for name, value in {**data, **measured, **how}.items() if value is not None}
 
 
-def measured(title: str, learner: Learner, ready: Ready, *, start: Learner | None = None) -> MeasureResult:
+def measure_with_progress(title: str, learner: Learner, ready: Ready, *, start: Learner | None = None) -> MeasureResult:
     """Measure one model, with a progress line on stderr that says how much time is left."""
     from mixwright.measure.passes import Passes
     from mixwright.measure.stage import measure_learner
@@ -251,7 +251,7 @@ def measured(title: str, learner: Learner, ready: Ready, *, start: Learner | Non
     return replace(found, pace=(monotonic() - began) / max(total, 1))
 
 
-def asked_again(ready: Ready, found: Mapping[str, MeasureResult], say: Say) -> Returned | None:
+def ask_lost_answers(ready: Ready, found: Mapping[str, MeasureResult], say: Say) -> Returned | None:
     """Answers that AFTER lost, asked again with their first word given; None where it is not asked or too few were lost."""
     from mixwright.measure.passes import Passes
     from mixwright.measure.returned import FEWEST, MOST, lost_answers, returned
@@ -266,9 +266,9 @@ def asked_again(ready: Ready, found: Mapping[str, MeasureResult], say: Say) -> R
     return returned(Passes(ready.learners[1], None, ready.config.measure, ready.corpus), before, after)
 
 
-def former_read(ready: Ready, found: Mapping[str, MeasureResult], say: Say) -> list[FormerAnswers]:
+def read_former_likelihood(ready: Ready, found: Mapping[str, MeasureResult], say: Say) -> list[FormerAnswers]:
     """How probable BEFORE's answers are to AFTER; empty where none are written, kept with their tokens, or read alike."""
-    from mixwright.measure.former import former_answers, rows_to_read, same_tokens
+    from mixwright.measure.former import read_former_answers, rows_to_read, same_tokens
     from mixwright.measure.passes import Passes
     from mixwright.measure.written import to_answer
 
@@ -277,10 +277,12 @@ def former_read(ready: Ready, found: Mapping[str, MeasureResult], say: Say) -> l
         return []
     say(f"former answers: {len(rows):,} answers of BEFORE are read by AFTER, in one pass without writing any")
     chosen = None if ready.graded else to_answer(ready.learners, ready.corpus, ready.config.measure, 0)
-    return former_answers(Passes(ready.learners[1], None, ready.config.measure, ready.corpus, chosen=chosen), rows)
+    return read_former_answers(Passes(ready.learners[1], None, ready.config.measure, ready.corpus, chosen=chosen), rows)
 
 
-def answered(ready: Ready, found: Mapping[str, MeasureResult], asked: Measuring, say: Say) -> dict[str, MeasureResult]:
+def with_greedy_answers(
+    ready: Ready, found: Mapping[str, MeasureResult], asked: Measuring, say: Say
+) -> dict[str, MeasureResult]:
     """Both measurings with a greedy answer to every item, where none are graded and the gate looks at their form."""
     from mixwright.measure.written import ROOM, same_answers, to_answer, write_answers
 
@@ -352,7 +354,7 @@ def measure_rows(
     probes = (*plain.probes, *(name for name in evidence if name not in plain.probes))
     decoding = "sampled" if asked.greedy is False else "greedy"
     ready = prepare((model,), asked, rows, replace(plain, probes=probes, decoding=decoding), say, folder=folder)
-    found = measured("measure", ready.learners[0], ready)
+    found = measure_with_progress("measure", ready.learners[0], ready)
     length = ready.config.measure.max_new_tokens
     notes = notes_on({"before": found}, ready.corpus, length) + other_forms(ready.learners[0], ready, found, asked)
     tell(notes, say)

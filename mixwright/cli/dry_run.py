@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixwright.catalog import listing
-from mixwright.errors import some
+from mixwright.errors import join_some
 from mixwright.estimates.readings import GRADED, outcome_of
-from mixwright.mine.job import rehearsed
-from mixwright.opening import check_plan, known_corpus, start, workers
+from mixwright.mine.job import with_mined_rehearsal
+from mixwright.opening import check_plan, known_corpus, resolve_training_settings, workers
 from mixwright.records import Task, to_data
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def first_draws(config: RunConfig, folder: RunFolder, *, base: Path = Path()) ->
     corpus = known_corpus(config, folder, base=base, whole=True)
     chosen = check_plan(config, folder, corpus)
     wanted = {task for stage in chosen.stages for task in stage.rehearse}
-    pool = corpus_pool(rehearsed(folder, corpus).training(wanted))
+    pool = corpus_pool(with_mined_rehearsal(folder, corpus).training(wanted))
     rows: list[Sequence[Any]] = []
     for number, stage in enumerate(chosen.stages):
         count = min(config.train.prompts * stage.steps, DRAWS)
@@ -55,7 +55,7 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
 
     corpus = known_corpus(config, folder, base=base, whole=True)
     with workers(config) as pool:
-        start(config, corpus, pool)
+        resolve_training_settings(config, corpus, pool)
         job = Job("dry run", time_dry_run, DryRunJob(to_data(config), str(base)))
         (timing,) = pool.run([job], progress=lambda done, jobs, left: None)
     time = format_dry_run(foretold_minutes(config, corpus, timing, folder), config, timing)
@@ -70,7 +70,7 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
     size = f"{steps.prompts} groups of {steps.generations}" if generates else f"{steps.prompts} rows"
     each = steps.generations if generates else 1
     drawn = f"{steps.steps * steps.prompts * each} {'rollouts' if generates else 'rows'}"
-    tasks = some([f"{name} ({_judged(task)})" for name, task in corpus.tasks.items()])
+    tasks = join_some([f"{name} ({_judged(task)})" for name, task in corpus.tasks.items()])
     asked = "".join(f"; {name}: {to_data(value)}" for name, value in config.plan.stage.items())
     seen = power.foresee(config, folder, corpus, bases_of(config, folder))
     return [

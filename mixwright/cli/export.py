@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 
 DRAWS = 100_000
 """Draws that tell the shares of levels, and rows that an export orders at most."""
-MARK = "mix.json"
+PLAN_FILE = "mix.json"
 """File by which a folder is known to hold an export, which a newer one may replace."""
 
 
 def check_export(name: str | None, folder: Path | None, *, dry_run: bool) -> None:
     """Refuse, before anything is planned, what could not be exported. Raises InputError."""
     if name is not None:
-        plug_in(name)
+        resolve_format(name)
     elif folder is not None:
         raise InputError("--export FORMAT beside --export-to", "none", "Name a format: mixwright list exports.")
     if name is not None and dry_run:
         raise InputError("--export or --dry-run", "both", "A dry run writes nothing: leave one out.")
 
 
-def plug_in(name: str) -> str:
+def resolve_format(name: str) -> str:
     """Name of the plug-in of a format, `llama-factory` or `llama_factory`. Raises InputError that lists what is typed."""
     formats = {stem.replace("_", "-"): stem for stem in listing("exports")}
     typed = name.replace("_", "-")
@@ -73,9 +73,9 @@ def export_plan(
     Raises:
         InputError: an unknown format, a plan that does not fit the rows, or a folder with something else in it.
     """
-    name = plug_in(name)
+    name = resolve_format(name)
     mix = mix_of(plan, corpus, batch=batch, group=group, seed=seed, form=form)
-    if folder.exists() and not (folder / MARK).exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and not (folder / PLAN_FILE).exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(
             "a new folder, or one with an earlier export", "other files", "Name another one: --export-to.", file=folder
         )
@@ -85,7 +85,7 @@ def export_plan(
         shares = [
             {"task": part.task, "level": part.level, "share": part.share, "rows": len(part.rows)} for part in mix.parts
         ]
-        write_json(folder / MARK, {"format": name, "shares": shares, "notes": list(mix.notes)})
+        write_json(folder / PLAN_FILE, {"format": name, "shares": shares, "notes": list(mix.notes)})
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -112,7 +112,7 @@ def mix_of(
     if len(plan.stages) != 1:
         raise InputError("a plan of one stage, for now", f"{len(plan.stages)}", "Leave the stage that is to be exported.")
     stage = plan.stages[0]
-    train = formed(corpus.training(stage.rehearse), form or PromptForm())
+    train = apply_prompt_form(corpus.training(stage.rehearse), form or PromptForm())
     pool = corpus_pool(train)
     watching = _without_guards(stage)
     engine = Engine(replace(plan, stages=(watching,)), pool, seed=seed)
@@ -131,7 +131,7 @@ def mix_of(
     return Mix(stage.objective, train, tuple(parts), order, batch, stage.steps, notes, group)
 
 
-def formed(corpus: Corpus, form: PromptForm) -> Corpus:
+def apply_prompt_form(corpus: Corpus, form: PromptForm) -> Corpus:
     """The rows as messages where the model is measured through its chat template, or as plain text where it is not."""
     if form.template is None and form.system is None:
         return corpus
@@ -140,7 +140,7 @@ def formed(corpus: Corpus, form: PromptForm) -> Corpus:
     def changed(row: Example) -> Example:
         texts = {name: getattr(row, name) for name in ("target", "chosen", "rejected")}
         made = {name: form.answer_to(row.prompt, text) for name, text in texts.items() if text is not None}
-        return replace(row, prompt=form.of(row.prompt), **made) if row.prompt else row
+        return replace(row, prompt=form.format_prompt(row.prompt), **made) if row.prompt else row
 
     graders = {task.name: task.grader for task in corpus.tasks.values()}
     return Corpus.from_examples(map(changed, corpus), graders)

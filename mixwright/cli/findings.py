@@ -17,7 +17,7 @@ from mixwright.verdict.text import change, format_interval
 LAB = "mixwright_lab"
 KEPT = ("reproduced", "in part")
 """Words of a contrast that a plug-in may rest on."""
-TURNED = "-"
+TURNED_PREFIX = "-"
 """Before the name of a contrast: read the other way round, for a plug-in that stands on its right."""
 
 
@@ -37,11 +37,11 @@ def rests_on(entry: Entry, lab: Path | None = None) -> list[str]:
     for name in listing("findings"):
         named = features(lab / "findings" / f"{name}.py").get(f"{entry.kind}/{entry.name}")
         if named is not None:
-            found.append(_speaks(name, named, lab))
+            found.append(_summarise_contrasts(name, named, lab))
     return found
 
 
-def _speaks(name: str, contrasts: Sequence[str], lab: Path) -> str:
+def _summarise_contrasts(name: str, contrasts: Sequence[str], lab: Path) -> str:
     """What the contrasts of a plug-in came to; a whole finding has the word of its worst contrast, whoever lost it."""
     result = _kept(name, lab)
     if isinstance(result, str):
@@ -49,18 +49,21 @@ def _speaks(name: str, contrasts: Sequence[str], lab: Path) -> str:
     if not contrasts:
         return f"Was run in the finding {name}, where no contrast judges it."
     known = {one.get("name"): one for one in result.get("contrasts", ()) if isinstance(one, dict)}
-    came = [(each, *_came(known.get(each.removeprefix(TURNED)), turned=each.startswith(TURNED))) for each in contrasts]
+    came = [
+        (each, *_read_contrast(known.get(each.removeprefix(TURNED_PREFIX)), turned=each.startswith(TURNED_PREFIX)))
+        for each in contrasts
+    ]
     told = [f"{_plain(each)}: {said}" for each, _, said in came]
     doubt = "" if any(came_to in KEPT for _, came_to, _ in came) else "; so the laboratory does not support it"
     return f"Rests on the finding {name}: {'; '.join(told)}{doubt}."
 
 
 def _plain(contrast: str) -> str:
-    turned = contrast.startswith(TURNED)
-    return one_line(contrast.removeprefix(TURNED))[:200] + (" (turned round)" if turned else "")
+    turned = contrast.startswith(TURNED_PREFIX)
+    return one_line(contrast.removeprefix(TURNED_PREFIX))[:200] + (" (turned round)" if turned else "")
 
 
-def _came(contrast: Mapping[str, Any] | None, *, turned: bool) -> tuple[str, str]:
+def _read_contrast(contrast: Mapping[str, Any] | None, *, turned: bool) -> tuple[str, str]:
     """The word of a contrast, and the same with its mean and interval; turned round, what was subtracted is ahead."""
     if contrast is None:
         return "not run", "not run"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mixwright.config import MeasureConfig
-from mixwright.errors import one_line, some
+from mixwright.errors import join_some, one_line
 from mixwright.estimates.readings import READINGS
 
 if TYPE_CHECKING:
@@ -26,17 +26,17 @@ def with_gold(measure: MeasureConfig, corpus: Corpus, say: Callable[[str], None]
         corpus: with the graders that answers are judged by.
         say: told what is read, and why other tasks are not, in one line.
     """
-    from mixwright.measure.targets import one_string_tasks
+    from mixwright.measure.targets import exact_answer_tasks
 
     if GOLD not in measure.probes:
         return measure
-    read, others = one_string_tasks(corpus), defaultdict[str, list[str]](list)
+    read, others = exact_answer_tasks(corpus), defaultdict[str, list[str]](list)
     for name, task in corpus.tasks.items():
         if name not in read and task.kind == "verifiable":
             others[task.grader.partition("?")[0]].append(name)
-    why = "; ".join(f"{grader} accepts more than one string: not of {some(tasks)}" for grader, tasks in others.items())
+    why = "; ".join(f"{grader} accepts more than one string: not of {join_some(tasks)}" for grader, tasks in others.items())
     if read:
-        told = f"probability of the answers of {some(sorted(read))} is read in one forward pass, no answer is written"
+        told = f"probability of the answers of {join_some(sorted(read))} is read in one forward pass, no answer is written"
         say(one_line(f"gold answers: {told}{f' ({why})' if why else ''}"))
         return measure
     say(one_line(f"gold answers: not read ({why})"))

@@ -21,7 +21,7 @@ from mixwright.runs import write_text, yaml_text
 
 PLACEHOLDER = "train.jsonl"
 COMMENT_WIDTH = 110
-TINY_ALONE = ("width", "depth", "heads", "vocabulary", "bases", "warmup")
+TINY_ONLY_SETTINGS = ("width", "depth", "heads", "vocabulary", "bases", "warmup")
 """Settings of a model that is built on the spot, which a checkpoint has no use for."""
 WARMUP = WarmupConfig(steps=300)
 """For a tiny model: enough to have something to measure, on short answers."""
@@ -54,7 +54,7 @@ def write_settings(
     config = found.config
     if config.model.path == "tiny:" and config.model.warmup is None:
         config = dataclasses.replace(config, model=ModelConfig(warmup=WARMUP))
-    places = {name: _from(getattr(config.corpus, name), path.parent) for name in ("train", "eval", "rehearse")}
+    places = {name: _relative_source(getattr(config.corpus, name), path.parent) for name in ("train", "eval", "rehearse")}
     config = dataclasses.replace(config, corpus=dataclasses.replace(config.corpus, **places))
     head = ["Settings of one run. Every line may be edited; what is left out keeps the default shown here.", *found.notes]
     lines = [f"# {line}" for note in head for line in textwrap.wrap(one_line(note), COMMENT_WIDTH)]
@@ -63,7 +63,7 @@ def write_settings(
     return found.notes
 
 
-def _from(source: str | None, folder: Path) -> str | None:
+def _relative_source(source: str | None, folder: Path) -> str | None:
     """A path as it is from `folder`: those in the file are relative to the file. Names of other sources stay."""
     return os.path.relpath(source, folder) if source is not None and Path(source).exists() else source
 
@@ -71,7 +71,7 @@ def _from(source: str | None, folder: Path) -> str | None:
 def _lines(record: Any, depth: int, reasons: Mapping[str, str], place: str = "") -> Iterator[str]:
     """YAML of a settings record, each field under its comment and under the reason for its value."""
     comments, indent = _comments()[type(record).__name__], "  " * depth
-    left = TINY_ALONE if isinstance(record, ModelConfig) and record.path != TINY else ()
+    left = TINY_ONLY_SETTINGS if isinstance(record, ModelConfig) and record.path != TINY else ()
     for field in dataclasses.fields(record):
         if field.name in left:
             continue

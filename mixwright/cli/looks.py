@@ -6,9 +6,9 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mixwright.cli.direct import Ready, Say, measured
+from mixwright.cli.direct import Ready, Say, measure_with_progress
 from mixwright.cli.options import Measuring
-from mixwright.errors import InputError, one_line, some
+from mixwright.errors import InputError, join_some, one_line
 from mixwright.estimates.cell_states import FEWEST_ITEMS
 from mixwright.estimates.looks import LOOKS, Look
 from mixwright.estimates.outcome import item_scores
@@ -44,7 +44,7 @@ def check_looks(asked: Measuring, decoding: str, *, taken_over: bool) -> Measuri
     return replace(asked, samples=0)
 
 
-def planned(cells: Sequence[Cell], most: int) -> list[tuple[int, Look]]:
+def plan_looks(cells: Sequence[Cell], most: int) -> list[tuple[int, Look]]:
     """Items per cell and the look, of each look; cells count alike as far as they have rows.
 
     Args:
@@ -88,8 +88,8 @@ def measured_in_looks(
             noted = {**ready.noted, "items": size, LOOKED: look.told}
             ready = replace(ready, config=now, noted=noted)
             found = {
-                "before": measured(f"measure before, {look.told}", kept[0], ready),
-                "after": measured(f"measure after, {look.told}", kept[1], ready, start=kept[0]),
+                "before": measure_with_progress(f"measure before, {look.told}", kept[0], ready),
+                "after": measure_with_progress(f"measure after, {look.told}", kept[1], ready, start=kept[0]),
             }
             before, after = ([item_scores(result.measurements)] for result in found.values())
             result = between((before, after), decoding, replace(question, look=look))
@@ -97,7 +97,7 @@ def measured_in_looks(
             asked = {cell.task for cell in result.cells} if question.protect else None
             blind = [task for task in unjudged((before, after), decoding) if asked is None or task in asked]
             if blind and result.outcome == "passed" and not look.last:
-                say(one_line(f"{look.told}: not decided, since no answer of {some(blind)} was right before or after"))
+                say(one_line(f"{look.told}: not decided, since no answer of {join_some(blind)} was right before or after"))
             elif result.outcome != "cannot tell" or look.last:
                 return ready, found, look
     raise AssertionError("the last look ends the loop")

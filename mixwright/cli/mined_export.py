@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from mixwright.catalog import create
-from mixwright.cli.export import MARK, plug_in
+from mixwright.cli.export import PLAN_FILE, resolve_format
 from mixwright.errors import InputError
-from mixwright.mine.choosing import copies
+from mixwright.mine.choosing import resample_by_weight
 from mixwright.plan.mix import Mix, Part, part_name
 from mixwright.runs import write_json
 
@@ -49,15 +49,15 @@ def export_mined(
     Raises:
         InputError: an unknown format, rows that the format or the objective does not take, or a folder with other files.
     """
-    name = plug_in(name)
-    if folder.exists() and not (folder / MARK).exists() and (not folder.is_dir() or any(folder.iterdir())):
+    name = resolve_format(name)
+    if folder.exists() and not (folder / PLAN_FILE).exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError("a new folder, or one with an earlier export", "other files", "Name another one.", file=folder)
     mix = mined_mix(table, corpus, objective=objective, batch=batch, group=group, seed=seed)
     shutil.rmtree(folder, ignore_errors=True)
     try:
         said = create("exports", name).write(mix, folder)
         shares = [{"task": part.task, "share": part.share, "rows": len(part.rows)} for part in mix.parts]
-        write_json(folder / MARK, {"format": name, "shares": shares, "notes": list(mix.notes)})
+        write_json(folder / PLAN_FILE, {"format": name, "shares": shares, "notes": list(mix.notes)})
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -85,7 +85,7 @@ def mined_mix(
     for number, (task, share) in enumerate(zip(names.tolist(), shares.tolist(), strict=True), 1):
         own = rng.permutation(np.flatnonzero(tasks == task))
         parts.append(Part(part_name(number, task, None), task, None, round(share, 6), own))
-        order.append(own[copies(weights[own], rng)] if np.ptp(weights) > 0 else own)
+        order.append(own[resample_by_weight(weights[own], rng)] if np.ptp(weights) > 0 else own)
     pairs = rows.table["chosen"].null_count + rows.table["rejected"].null_count == 0
     placed = rng.permutation(np.concatenate(order))
     notes = [f"Rows of {table.name}: {len(rows):,} of them, shares of tasks as the miner left them."]

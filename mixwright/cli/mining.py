@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from mixwright.cli import output
 from mixwright.cli.concluding import conclude
-from mixwright.cli.export import plug_in
+from mixwright.cli.export import resolve_format
 from mixwright.cli.mined_export import export_mined
 from mixwright.errors import InputError, one_line
 from mixwright.plan.mix import messages
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from mixwright.records import Objective
     from mixwright.runs import RunFolder
 
-WHOLE = ("chosen rows", "Keep all rows: there is no choice to try.")
+KEEP_ALL = ("chosen rows", "Keep all rows: there is no choice to try.")
 """Kind of a table that may hold all training rows, and what is said then."""
-MARK = "mined.json"
+MINED_FILE = "mined.json"
 """File by which a folder is known to hold an export, which a newer one may replace."""
 
 
@@ -55,15 +55,15 @@ def mine_folder(
     Raises:
         InputError: an unknown miner, option or format, or what it refuses.
     """
-    from mixwright.mine.job import mine_run, options_of
+    from mixwright.mine.job import mine_in_run, options_of
     from mixwright.mine.stage import make_miner
-    from mixwright.opening import opened, workers
+    from mixwright.opening import open_run_folder, workers
 
     make_miner(miner, options_of(settings, miner, keep))
     _check_export(export, export_to)
     _check_tried(miner, tried=tried)
-    with workers(settings) as pool, opened(settings, run, base=base, pool=pool):
-        path = mine_run(settings, run, pool, miner, keep=keep, base=base, say=output.say)
+    with workers(settings) as pool, open_run_folder(settings, run, base=base, pool=pool):
+        path = mine_in_run(settings, run, pool, miner, keep=keep, base=base, say=output.say)
     told = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     rows = [(task, one["training rows"], one["mined rows"]) for task, one in told["tasks"].items()]
     output.out_rows(("task", "training rows", "mined rows"), rows)
@@ -72,8 +72,8 @@ def mine_folder(
     output.out(f"{path}: {told['rows']:,} {told['kind']}, {told['price']}")
     if export is not None or export_to is not None:
         _write(settings, run, path, told, export, export_to)
-    if told["kind"] == WHOLE[0] and told["rows"] == told["training rows"]:
-        output.out(WHOLE[1])
+    if told["kind"] == KEEP_ALL[0] and told["rows"] == told["training rows"]:
+        output.out(KEEP_ALL[1])
     elif tried:
         _try(settings, run, base, miner)
     else:
@@ -134,8 +134,8 @@ def mine_checkpoint(model: str, asked: Measuring, miner: str, rehearse: str | No
 def _check_export(export: str | None, folder: Path | None) -> None:
     """Refuse before anything is mined. Raises InputError for an unknown format, or a folder that holds other things."""
     if export is not None:
-        plug_in(export)
-    elif folder is not None and folder.exists() and not (folder / MARK).is_file():
+        resolve_format(export)
+    elif folder is not None and folder.exists() and not (folder / MINED_FILE).is_file():
         raise InputError("a new folder for --export-to", "one that holds other things", "Name another.", file=folder)
 
 
@@ -157,7 +157,7 @@ def _write(
 
     corpus, train = Corpus.load(run.corpus), settings.train
     if export is not None:
-        place = folder or run.path / "export" / f"{path.stem}-{plug_in(export)}"
+        place = folder or run.path / "export" / f"{path.stem}-{resolve_format(export)}"
         sizes = {"batch": train.prompts, "group": train.generations, "seed": settings.seed}
         for line in export_mined(path, corpus, export, place, objective=cast("Objective", train.objective), **sizes):
             output.say(one_line(f"  {line}"))
@@ -167,7 +167,7 @@ def _write(
             shutil.rmtree(folder)
         for line in export_rows(path, corpus, folder):
             output.out(line)
-        write_text(folder / MARK, json.dumps(told, indent=1))
+        write_text(folder / MINED_FILE, json.dumps(told, indent=1))
 
 
 def _try(settings: RunConfig, run: RunFolder, base: Path, miner: str) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mixwright.runs import RunFolder
 
 
-TOLD = 12
+MOST_TASKS_TOLD = 12
 """Tasks whose share is told in the terminal."""
 
 
@@ -81,28 +81,28 @@ def plan_folder(
     config: RunConfig, run: RunFolder, base: Path, export: str | None, export_to: Path | None, *, dry_run: bool
 ) -> None:
     """Plan from what a run folder holds; a dry run prints it and writes nothing. Raises InputError as `opened` does."""
-    from mixwright.mine.job import REHEARSAL, rehearse_run, rehearsed, table_of
-    from mixwright.opening import check_plan, known_corpus, opened, workers
+    from mixwright.mine.job import REHEARSAL, rehearse_run, table_file, with_mined_rehearsal
+    from mixwright.opening import check_plan, known_corpus, open_run_folder, workers
     from mixwright.plan.stage import make_plan, plan_run
     from mixwright.runs import read_measurements
 
     if dry_run:
         corpus = known_corpus(config, run, base=base, trains=True)
-        if table_of(run, REHEARSAL).is_file():  # else rows to rehearse count as if the model answered all of them
-            corpus = rehearsed(run, corpus)
+        if table_file(run, REHEARSAL).is_file():  # else rows to rehearse count as if the model answered all of them
+            corpus = with_mined_rehearsal(run, corpus)
         output.out_yaml(make_plan(config, corpus, read_measurements(run.measurements("before"))))
         return
-    with opened(config, run, base=base, trains=True, after=run.measurements("before")) as corpus:
+    with open_run_folder(config, run, base=base, trains=True, after=run.measurements("before")) as corpus:
         if export is None or not run.plan.exists():  # what was edited by hand is exported as it stands
             with workers(config) as pool:
                 rehearse_run(config, run, pool, corpus, say=output.say)
-            made = plan_run(config, run, rehearsed(run, corpus))
+            made = plan_run(config, run, with_mined_rehearsal(run, corpus))
             for line in reasons_of(made):
                 output.say(one_line(f"plan: {line}"))
         output.out(str(run.plan))
         if export is not None:
             place = export_to or run.path / "export" / export
-            _export(config, rehearsed(run, corpus), check_plan(config, run, corpus), export, place)
+            _export(config, with_mined_rehearsal(run, corpus), check_plan(config, run, corpus), export, place)
             output.out(str(place))
 
 
@@ -112,8 +112,8 @@ def reasons_of(plan: Plan) -> list[str]:
     if plan.planner != "rehearsal":
         return []
     tasks = [(task, weight, plan.why.get(f"stages.0.weights.{task}", "")) for task, weight in stage.weights.items()]
-    lines = [f"{task}: {weight:.1%} of the draws; {reason}" for task, weight, reason in tasks[:TOLD]]
-    more = [f"and {len(tasks) - TOLD} more tasks: see why in the plan"] if len(tasks) > TOLD else []
+    lines = [f"{task}: {weight:.1%} of the draws; {reason}" for task, weight, reason in tasks[:MOST_TASKS_TOLD]]
+    more = [f"and {len(tasks) - MOST_TASKS_TOLD} more tasks: see why in the plan"] if len(tasks) > MOST_TASKS_TOLD else []
     return [plan.why["stages.0.weights"], *lines, *more]
 
 
@@ -125,9 +125,9 @@ def form_of(config: RunConfig) -> PromptForm:
     if form.template is not None or config.model.path == "tiny:":
         return form
     try:
-        from mixwright.learner.load import load_reader
+        from mixwright.learner.load import load_without_weights
 
-        return form.known(load_reader(config.model.path).tokenizer.chat_template)
+        return form.known(load_without_weights(config.model.path).tokenizer.chat_template)
     except (ImportError, InputError):  # no torch here, or the model is elsewhere
         return form
 

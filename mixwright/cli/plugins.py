@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mixwright.catalog import KINDS, listing, row
+from mixwright.catalog import KINDS, entries_named, listing
 from mixwright.cli import output
 from mixwright.cli.findings import rests_on
 from mixwright.errors import one_line, unknown_name
@@ -23,14 +23,14 @@ def show_list(kind: str | None, *, as_json: bool) -> None:
             output.out(f"  {entry.name:<{width}}  {one_line(entry.summary)}{extra}")
 
 
-def show_row(name: str) -> None:
+def show_entries(name: str) -> None:
     """Every plug-in called `name` (or that of `kind/name`), in the order of the flow, with its docstring and its findings.
 
     Raises:
         InputError: there is none of that name.
     """
     kind, _, stem = name.replace(".", "/").rpartition("/")
-    entries = [entry for entry in row(stem) if kind in ("", entry.kind)]
+    entries = [entry for entry in entries_named(stem) if kind in ("", entry.kind)]
     if not entries:
         raise unknown_name("plug-in", name, {known for kind in KINDS for known in listing(kind)})
     for entry in entries:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, PlanConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.config import WarmupConfig as Warmup
-from mixwright.errors import InputError, some
+from mixwright.errors import InputError, join_some
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
@@ -66,12 +66,12 @@ def propose(train: str, held_out: str | None, model: str | None, objective: str 
         InputError: rows that cannot be read or trained on, or an objective that they do not allow.
     """
     from mixwright.corpus import read_corpus
-    from mixwright.corpus.columns import NAMES, recognised
+    from mixwright.corpus.columns import NAMES, recognise_columns
 
     if objective is not None and objective not in OBJECTIVES:
         raise InputError(f"--objective {', '.join(OBJECTIVES)}", repr(objective), "Correct it.")
     named, columns = CorpusConfig(train, held_out), _file_columns(train)
-    found = recognised(columns)
+    found = recognise_columns(columns)
     taken = [f"{ours} from {found[ours]!r}" for ours in (*PROMPTS, "rejected", "answer", "target") if ours in found]
     if columns and not any(ours in found for ours in PROMPTS):
         named = dataclasses.replace(named, columns={"prompt": UNKNOWN, **found})
@@ -93,7 +93,7 @@ def propose(train: str, held_out: str | None, model: str | None, objective: str 
     graded = known if chosen != "dpo" else {}
     config = RunConfig(dataclasses.replace(named, graders=graded), ModelConfig(model) if model else ModelConfig())
     config, comments = _sized(config, corpus if graded else bare, chosen, set(graders) - set(graded), room)
-    counts = some([f"{name} ({task.share:.0%})" for name, task in corpus.tasks.items()])
+    counts = join_some([f"{name} ({task.share:.0%})" for name, task in corpus.tasks.items()])
     tasks = f"{len(corpus.tasks)} {'task' if len(corpus.tasks) == 1 else 'tasks'}"
     rows = [f"Found {len(corpus)} examples of {tasks}: {counts}. {_listed('Columns', taken)}".strip()]
     notes = [*rows, *(f"Columns: {note}" for note in corpus.notes), f"Objective: {why}", *said]
@@ -113,13 +113,13 @@ def _with_model(
         from mixwright.learner.sources import is_gguf
         from mixwright.measure.first_answers import read_first_answers
         from mixwright.measure.free_answers import find_room
-        from mixwright.measure.room import fitting
+        from mixwright.measure.room import keep_fitting_corpus
 
         lines: list[str] = []
         if not (Path(model).is_dir() or is_gguf(model)):  # nothing is downloaded to write settings
             return corpus, [], {}, None
         sizes, learner = dataclasses.replace(MeasureConfig(), items=MOST), load_learner(model)
-        held, notes = fitting([learner], corpus, sizes)
+        held, notes = keep_fitting_corpus([learner], corpus, sizes)
         room, continued, _ = find_room([learner], held, sizes, lines.append, trained=True)
         sizes = dataclasses.replace(sizes, max_new_tokens=room.tokens, continued_tokens=continued)
         found = read_first_answers(learner, held, sizes, named=ungraded, say=lines.append)
@@ -169,7 +169,7 @@ def _objective(
         "dpo": f"{without['chosen']:,} of {len(train):,} rows are no pairs of chosen and rejected"
         if without["chosen"]
         else "",
-        "grpo": f"no completion of {some([repr(task) for task in ungraded])} can be graded" if ungraded else "",
+        "grpo": f"no completion of {join_some([repr(task) for task in ungraded])} can be graded" if ungraded else "",
         "sft": f"{without['target']:,} of {len(train):,} rows have no completion" if without["target"] else "",
     }
     reasons = {
@@ -296,12 +296,12 @@ def _room(config: RunConfig, corpus: Corpus) -> tuple[int, str]:
 def _model_room(config: RunConfig, corpus: Corpus) -> tuple[int, str] | None:
     """The same from the tokenizer and the context of the checkpoint; None where they cannot be read."""
     try:
-        from mixwright.learner.load import load_reader
-        from mixwright.measure.room import fitting, room_for
+        from mixwright.learner.load import load_without_weights
+        from mixwright.measure.room import keep_fitting_corpus, room_for
 
-        reader, sizes = load_reader(config.model.path), dataclasses.replace(config.measure, items=MOST)
+        reader, sizes = load_without_weights(config.model.path), dataclasses.replace(config.measure, items=MOST)
     except (ImportError, InputError):  # no torch here, or the model is elsewhere: the run says so
         return None
-    held, notes = fitting([reader], corpus, sizes)
+    held, notes = keep_fitting_corpus([reader], corpus, sizes)
     found = room_for([reader], held, sizes, trained=True)
     return found.tokens, f"{found.why}.{''.join(f' {note}: the run refuses such rows.' for note in notes)}"

@@ -32,11 +32,11 @@ def scan_folder(
     from mixwright.measure.scan import groups_of
     from mixwright.measure.scan import scan_folder as place_of
     from mixwright.measure.scan_stage import scan_bases
-    from mixwright.opening import opened, workers
+    from mixwright.opening import open_run_folder, workers
 
     asked = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
     groups_of(asked)
-    with workers(settings) as pool, opened(settings, run, base=base, pool=pool):
+    with workers(settings) as pool, open_run_folder(settings, run, base=base, pool=pool):
         found = scan_bases(settings, run, pool, columns=asked, sample=sample, moments=moments, base=base, say=output.say)
     for result in found:
         for note in result.notes:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mixwright.corpus.rows import GradedRows, grouped, pc
+from mixwright.corpus.rows import GradedRows, pc, read_groups
 from mixwright.errors import InputError
 from mixwright.estimates.cell_states import FEWEST_ITEMS
-from mixwright.estimates.chance import ROWS, Chance, Rules, chance_level
+from mixwright.estimates.chance import MOST_ROWS, Chance, Rules, chance_level
 from mixwright.graders.choice import option_texts
 from mixwright.graders.final_answer import FinalAnswer
 from mixwright.records import Cell, Example, cell_key
@@ -94,16 +94,16 @@ def rules_of(corpus: GradedRows, task: str) -> Rules:
     return Rules(corpus.grade, blind, option_texts, grader.reading)
 
 
-def answered(corpus: GradedRows, groups: Iterable[np.ndarray]) -> Iterator[list[Example]]:
+def sample_answered_rows(corpus: GradedRows, groups: Iterable[np.ndarray]) -> Iterator[list[Example]]:
     """Of each group of row indices at most `ROWS` that have an answer, evenly spread."""
-    thin = (members[:: max(1, -(-len(members) // ROWS))] for members in groups)
-    for rows in grouped(corpus.table, thin):
+    thin = (members[:: max(1, -(-len(members) // MOST_ROWS))] for members in groups)
+    for rows in read_groups(corpus.table, thin):
         yield [row for row in rows if row.answer is not None]
 
 
 def _chances(corpus: GradedRows, tasks: Sequence[str], groups: Iterable[np.ndarray]) -> Iterator[Chance | None]:
     """Chance level of each group of rows of a task; None where nothing is graded."""
-    for task, rows in zip(tasks, answered(corpus, groups), strict=True):
+    for task, rows in zip(tasks, sample_answered_rows(corpus, groups), strict=True):
         graded = corpus.tasks[task].kind == "verifiable"
         yield chance_level(rules_of(corpus, task), rows) if graded else None
 

@@ -13,11 +13,11 @@ from mixwright.records import Example, plain
 
 CANDIDATES = ("exact", "numeric", "final_answer", "includes")
 """Graders that are tried on the completions; all of them give the gold answer 1."""
-SENTENCE = "includes"
+SENTENCE_GRADER = "includes"
 """The one that reads an answer out of a sentence."""
-FEWEST, SHARE = 2, 1 / 6
+FEWEST_MORE_ACCEPTED, SHARE_MORE_ACCEPTED = 2, 1 / 6
 """Completions, and share of them, that `includes` has to accept beyond the other grader to be taken."""
-NOTHING = 0.1
+ALMOST_NOTHING_SHARE = 0.1
 """Share of completions up to which a grader accepts almost nothing."""
 SHOWN = 3
 """Completions that are shown."""
@@ -54,7 +54,7 @@ class ChosenGrader:
     """One sentence."""
     remedy: str
     """How to name another grader, on the command line and in run.yaml."""
-    unread: bool
+    answers_in_sentences: bool
     """Whether the answers stand in sentences that `given` gives almost nothing for."""
 
     @property
@@ -90,13 +90,16 @@ def choose_grader(task: str, given: str, answers: Sequence[FirstAnswer], *, name
         for name, judge in judges.items()
     }
     accepted = {name: len(found) for name, found in full.items()}
-    total, more = len(answers), accepted[SENTENCE] - accepted.get(given, 0)
-    comparable = given.partition("?")[0] != SENTENCE and (named or given in CANDIDATES)
+    total, more = len(answers), accepted[SENTENCE_GRADER] - accepted.get(given, 0)
+    comparable = given.partition("?")[0] != SENTENCE_GRADER and (named or given in CANDIDATES)
     own_form = any(is_data(plain(one.example.target)) or is_data(one.example.answer or "") for one in answers)
-    clearly = more >= max(FEWEST, SHARE * total) and accepted.get(given, 0) <= NOTHING * total
+    clearly = (
+        more >= max(FEWEST_MORE_ACCEPTED, SHARE_MORE_ACCEPTED * total)
+        and accepted.get(given, 0) <= ALMOST_NOTHING_SHARE * total
+    )
     unread = comparable and not own_form and clearly
-    chosen = SENTENCE if unread and not named else given
-    told = [one for one in full[SENTENCE] if one not in full.get(given, [])] if unread else list(answers)
+    chosen = SENTENCE_GRADER if unread and not named else given
+    told = [one for one in full[SENTENCE_GRADER] if one not in full.get(given, [])] if unread else list(answers)
     return ChosenGrader(
         task,
         chosen,
@@ -105,7 +108,7 @@ def choose_grader(task: str, given: str, answers: Sequence[FirstAnswer], *, name
         total,
         tuple(told[:SHOWN]),
         _why(given, accepted, total, told, unread=unread),
-        remedy_of(task, SENTENCE if named else "NAME"),
+        remedy_of(task, SENTENCE_GRADER if named else "NAME"),
         unread,
     )
 
@@ -126,12 +129,14 @@ def _why(given: str, accepted: Mapping[str, int], total: int, told: Sequence[Fir
         return f"{given} stays: there was no completion to read"
     if unread:
         example = f"{quoted_start(told[0].completion)} for {quoted_start(told[0].example.answer or '')}"
-        counts = f"{SENTENCE} accepts {accepted[SENTENCE]} of {total} completions and {given} {accepted[given]}"
+        counts = (
+            f"{SENTENCE_GRADER} accepts {accepted[SENTENCE_GRADER]} of {total} completions and {given} {accepted[given]}"
+        )
         return f"{counts}, such as {example}"
     most = max(accepted.values())
     if given not in accepted:
         return f"{given} stays: it was not tried on the completions"
     if not most:
         return f"{given} stays: neither it nor another grader accepts any of {total} completions"
-    others = f" and {SENTENCE} {accepted[SENTENCE]}" if given != SENTENCE else ""
+    others = f" and {SENTENCE_GRADER} {accepted[SENTENCE_GRADER]}" if given != SENTENCE_GRADER else ""
     return f"{given} stays: it accepts {accepted[given]} of {total} completions{others}"

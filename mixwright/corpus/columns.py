@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mixwright.config import CorpusConfig
-from mixwright.corpus.derived import dialogue_prompt, given_options, level_number, option_letter, with_options
+from mixwright.corpus.derived import dialogue_prompt_end, given_options, letter_of_index, level_number, with_options
 from mixwright.corpus.reading import Place
 from mixwright.errors import unknown_name
 from mixwright.records import Example, Text, plain
@@ -36,7 +36,9 @@ NAMES: dict[str, tuple[str, ...]] = {
 """Our name -> the columns it is looked for in, first match first. `target` beside `input` is the answer, too."""
 WORDS = {"target": "completion"}
 """Our names as notes say them, where they say another word."""
-HOW = f"Name it: --column prompt=COLUMN, or corpus.columns: {{prompt: COLUMN}} in run.yaml. Our names: {', '.join(NAMES)}."
+REMEDY_NAME_COLUMN = (
+    f"Name it: --column prompt=COLUMN, or corpus.columns: {{prompt: COLUMN}} in run.yaml. Our names: {', '.join(NAMES)}."
+)
 """How a column gets one of our names."""
 EVAL = ("eval", "test", "validation", "valid", "val", "dev")
 SPLITS = {"train": "train", "training": "train"} | dict.fromkeys(EVAL, "eval")
@@ -97,7 +99,7 @@ def example_of(row: Any, place: Place, config: CorpusConfig, split: str, done: C
     )
 
 
-def recognised(present: Iterable[str]) -> dict[str, str]:
+def recognise_columns(present: Iterable[str]) -> dict[str, str]:
     """Our name -> the one of the columns `present` that is taken for it when nobody says otherwise."""
     return dict(_columns(tuple(present), ())[0])
 
@@ -151,7 +153,7 @@ def _given_answer(
     if listed != texts["prompt"]:
         texts["prompt"] = listed
         done["options listed in the prompt"] += 1
-    letter = option_letter(answer, options)
+    letter = letter_of_index(answer, options)
     if letter != answer:
         done["the answer's place among the options as its letter"] += 1
     return letter
@@ -160,7 +162,7 @@ def _given_answer(
 def _resolve(present: tuple[str, ...], mapping: tuple[tuple[str, str], ...], place: Place) -> dict[str, str]:
     found, missing = _columns(present, mapping)
     if missing:
-        raise place.error(f"the column {missing!r} that corpus.columns names", _listed(present), HOW)
+        raise place.error(f"the column {missing!r} that corpus.columns names", _listed(present), REMEDY_NAME_COLUMN)
     return found
 
 
@@ -204,19 +206,19 @@ def _texts(
     elif isinstance(texts["prompt"], str) and "instruction" in row and "prompt" not in row:
         done["prompt from instruction"] += 1
     if texts["prompt"] is None and empty:
-        raise place.error(f"a value in column {empty[0]!r}", "null", KEEP_OUT)
+        raise place.error(f"a value in column {empty[0]!r}", "null", REMEDY_EMPTY_VALUE)
     if texts["prompt"] is None:
         raise place.error(
             f"a column with the prompt ({', '.join(NAMES['prompt'])}, messages, text)",
             _listed(row),
-            HOW,
+            REMEDY_NAME_COLUMN,
         )
     if not plain(texts["prompt"]).strip():
-        raise place.error("a prompt", "an empty one", KEEP_OUT)
+        raise place.error("a prompt", "an empty one", REMEDY_EMPTY_VALUE)
     return texts
 
 
-KEEP_OUT = "Fill it in or drop the row."
+REMEDY_EMPTY_VALUE = "Fill it in or drop the row."
 ROLES = ("system", "developer", "user", "human", "assistant", "gpt", "tool", "function", "ipython")
 """Roles that chat templates and ShareGPT data have; another is a typo, or would be lost in silence."""
 
@@ -234,7 +236,7 @@ def _text(value: Any, name: str, place: Place) -> Text:
     if not isinstance(value, list):
         raise place.error(f"text or chat messages in {name}", f"{type(value).__name__} {str(value)[:40]}", "Correct it.")
     if not value:
-        raise place.error(f"messages in {name}", "an empty list", KEEP_OUT)
+        raise place.error(f"messages in {name}", "an empty list", REMEDY_EMPTY_VALUE)
     return tuple(_message(message, name, place) for message in value)
 
 
@@ -286,7 +288,7 @@ def _shared_prompt(chosen: Text, rejected: Text, place: Place) -> dict[str, Any]
         raise place.error("chosen and rejected of one kind", "text and messages", "Write both the same way.")
     pairs = enumerate(zip(chosen, rejected, strict=False))
     at = next((index for index, (one, other) in pairs if one != other), min(len(chosen), len(rejected)))
-    if isinstance(chosen, str) and (end := dialogue_prompt(chosen[:at])):
+    if isinstance(chosen, str) and (end := dialogue_prompt_end(chosen[:at])):
         return {"prompt": chosen[:end], "chosen": chosen[end:], "rejected": rejected[end:]}
     if at and isinstance(chosen, str) and chosen[at - 1] == " ":
         at -= 1
@@ -305,11 +307,11 @@ def _answer(value: Any, place: Place) -> str:
     if isinstance(value, bool):
         value = "true" if value else "false"
     if isinstance(value, float) and not math.isfinite(value):
-        raise place.error("an answer", f"{value}", KEEP_OUT)
+        raise place.error("an answer", f"{value}", REMEDY_EMPTY_VALUE)
     if not isinstance(value, str | int | float):
         raise place.error("an answer that is text or a number", f"{type(value).__name__} {str(value)[:40]}", "Correct it.")
     if not str(value).strip():
-        raise place.error("an answer", "an empty one", KEEP_OUT)
+        raise place.error("an answer", "an empty one", REMEDY_EMPTY_VALUE)
     return _unicode(str(value), "answer", place)
 
 

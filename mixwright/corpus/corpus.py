@@ -22,7 +22,7 @@ from mixwright.corpus.derived import format_derived
 from mixwright.corpus.identity import gather
 from mixwright.corpus.levels import bin_levels
 from mixwright.corpus.reading import folder_of, read_rows
-from mixwright.corpus.rows import BATCH, SCHEMA, check_saved, decode, grouped, pc, store, texts
+from mixwright.corpus.rows import BATCH_ROWS, SCHEMA, check_saved, decode, pc, read_groups, store, texts
 from mixwright.corpus.timed_grades import SECONDS, TimedGrades
 from mixwright.errors import InputError, unknown_name
 from mixwright.graders import Grader, code_digest, load_grader
@@ -39,7 +39,7 @@ REHEARSE = "rehearse"
 """Split of the rows of `corpus.rehearse`, which only a plan that names their task draws."""
 GENERATED = "reasoning-gym:"
 """How sources begin that are generated and not read."""
-CHECKED = 200
+MOST_ANSWERS_CHECKED = 200
 """Answers per task that reading tries on the grader."""
 
 
@@ -91,7 +91,7 @@ class Corpus:
     def __repr__(self) -> str:
         return f"Corpus({len(self)} examples, tasks {', '.join(self.tasks)})"
 
-    def batches(self, size: int = BATCH) -> Iterator[pa.RecordBatch]:
+    def batches(self, size: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The rows in order, at most `size` at a time: bounded memory. `texts(batch, "prompt")` reads text columns."""
         yield from self.table.to_batches(max_chunksize=size)
 
@@ -205,7 +205,7 @@ class Corpus:
             with pq.ParquetFile(path) as file:
                 if not file.schema_arrow.equals(SCHEMA):
                     raise pa.ArrowInvalid("other columns than a saved corpus has")
-                table = store(file.iter_batches(BATCH))
+                table = store(file.iter_batches(BATCH_ROWS))
             check_saved(table)
         except (OSError, pa.ArrowException) as error:
             raise InputError("rows.parquet of a saved corpus", str(error)[:120], "Save it again.", file=path) from None
@@ -372,7 +372,7 @@ def _check_answers(corpus: Corpus, *, apart: bool) -> None:
                 f"{len(lacking)} rows without, the first at {corpus.table['source'][int(lacking[0])].as_py()}",
                 "Add the answers or give those rows another task.",
             )
-    first = grouped(corpus.table, (members[answered[members]][:CHECKED] for members in groups.values()))
+    first = read_groups(corpus.table, (members[answered[members]][:MOST_ANSWERS_CHECKED] for members in groups.values()))
     for (name, _), examples in zip(groups, first, strict=True):
         _try_grader(corpus, corpus.tasks[name], examples)
 

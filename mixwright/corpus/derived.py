@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from mixwright.graders.choice import NAMES, lettered
+from mixwright.graders.choice import NAMES, read_options
 
 _LEVEL = re.compile(r"(?:level\s*)?(\d{1,9}(?:\.\d{1,9})?|\?)", re.IGNORECASE)
-TURN = "\n\nAssistant:"
+LAST_TURN_MARK = "\n\nAssistant:"
 """How the last turn of a dialogue in one text begins, as in hh-rlhf."""
 SHOWN = 4
 """Different treatments of columns in one note."""
@@ -21,7 +21,7 @@ SHOWN = 4
 
 def given_options(extra: Mapping[str, Any]) -> dict[str, str]:
     """Letter -> text of a row's column of options, as they are written; empty where it has none or fewer than two."""
-    found = lettered(next((extra[name] for name in NAMES if name in extra), None))
+    found = read_options(next((extra[name] for name in NAMES if name in extra), None))
     return found if len(found) > 1 and all(text.strip() for text in found.values()) else {}
 
 
@@ -32,7 +32,7 @@ def with_options(prompt: str, options: Mapping[str, str]) -> str:
     return "\n".join([prompt.rstrip(), *(f"({letter}) {text.strip()}" for letter, text in options.items())])
 
 
-def option_letter(answer: str, options: Mapping[str, str]) -> str:
+def letter_of_index(answer: str, options: Mapping[str, str]) -> str:
     """The letter of an answer that is a whole number and no option: its place, counted from 0. Else the answer itself."""
     known = {name.casefold() for name in (*options, *(text.strip() for text in options.values()))}
     if answer.strip().casefold() in known or not answer.isascii() or not answer.isdecimal() or len(answer) > 3:
@@ -49,10 +49,10 @@ def level_number(value: str) -> float | None:
     return None if found[1] == "?" else float(found[1])
 
 
-def dialogue_prompt(common: str) -> int:
+def dialogue_prompt_end(common: str) -> int:
     """Where the prompt of a pair of dialogues ends: behind the last `Assistant:` that both have; 0 where there is none."""
-    at = common.rfind(TURN)
-    return at + len(TURN) if at >= 0 else 0
+    at = common.rfind(LAST_TURN_MARK)
+    return at + len(LAST_TURN_MARK) if at >= 0 else 0
 
 
 def format_derived(counts: Counter[str], source: str, rows: int) -> list[str]:

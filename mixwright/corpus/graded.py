@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from mixwright.config import CorpusConfig
 from mixwright.corpus.corpus import Corpus, read_corpus
-from mixwright.errors import InputError, some
+from mixwright.errors import InputError, join_some
 from mixwright.estimates.readings import READINGS
 
 if TYPE_CHECKING:
@@ -100,5 +100,5 @@ def _format_proposal(tasks: Sequence[str], made: Sequence[ProposedGrader]) -> st
     """One line: which tasks take this grader, and why, which is true of each of them."""
     first, count, total = made[0], sum(one.count for one in made), sum(one.total for one in made)
     why = f"{count:,} of {total:,} answers {first.form}" if first.form else first.why.removeprefix(f"{first.grader}: ")
-    what = f"grader of {some(tasks)}: {first.grader}" if first.grader else f"{some(tasks)} is not measured"
+    what = f"grader of {join_some(tasks)}: {first.grader}" if first.grader else f"{join_some(tasks)} is not measured"
     return f"{what}, {why}" + ("; another: --grader NAME" if first.grader else "")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from mixwright.corpus.rows import BATCH, SCHEMA, chunks, encode, pc, store
+from mixwright.corpus.rows import BATCH_ROWS, SCHEMA, chunks, encode, pc, store
 from mixwright.errors import InputError
 from mixwright.records import Example, Text, plain
 
@@ -70,11 +70,11 @@ def _ids(given: pa.ChunkedArray, keys: np.ndarray) -> pa.ChunkedArray:
     occurrence[order] = np.arange(len(keys)) - first + 1
     chunks, at = [], 0
     while at < len(keys):
-        names = given.slice(at, BATCH).to_pylist()
-        rows = zip(names, keys[at : at + BATCH].tolist(), occurrence[at : at + BATCH].tolist(), strict=True)
+        names = given.slice(at, BATCH_ROWS).to_pylist()
+        rows = zip(names, keys[at : at + BATCH_ROWS].tolist(), occurrence[at : at + BATCH_ROWS].tolist(), strict=True)
         made = [name or f"{key:016x}" + (f"-{count}" if count > 1 else "") for name, key, count in rows]
         chunks.append(pa.array(made, pa.string()))
-        at += BATCH
+        at += BATCH_ROWS
     return pa.chunked_array(chunks, pa.string())
 
 

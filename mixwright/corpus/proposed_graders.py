@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mixwright.corpus.cells import rows_by
-from mixwright.corpus.rows import grouped
-from mixwright.final_answer import stated
+from mixwright.corpus.rows import read_groups
+from mixwright.final_answer import find_stated_answers
 from mixwright.graders.final_answer import final_of, form_of
 from mixwright.records import Example, plain
 
@@ -56,7 +56,7 @@ def proposed_graders(corpus: Corpus) -> Mapping[str, ProposedGrader]:
     groups = rows_by(corpus, np.arange(len(corpus)), "task", "task")
     names = [name for name, _ in groups]
     spread = (rows[np.unique(np.linspace(0, len(rows) - 1, ROWS).astype(int))] for rows in groups.values())
-    found = grouped(corpus.table, spread)
+    found = read_groups(corpus.table, spread)
     return {name: _proposed(rows) for name, rows in zip(names, found, strict=True)}
 
 
@@ -105,7 +105,7 @@ def _is_sentence(text: str) -> bool:
     return text.endswith((".", "!", "?")) and len(text.split()) >= SENTENCE
 
 
-def _hashes(row: Example, text: str) -> bool:
+def _has_hash_mark(row: Example, text: str) -> bool:
     return "####" in text and final_of(text) != text
 
 
@@ -114,7 +114,7 @@ def _boxed(row: Example, text: str) -> bool:
 
 
 def _phrase(row: Example, text: str) -> bool:
-    return any(found.kind == "marked" for found in stated(text))
+    return any(found.kind == "marked" for found in find_stated_answers(text))
 
 
 def _number(row: Example, text: str) -> bool:
@@ -126,7 +126,7 @@ def _letter(row: Example, text: str) -> bool:
 
 
 FORMS = (
-    (_hashes, "end in `#### answer`"),
+    (_has_hash_mark, "end in `#### answer`"),
     (_boxed, r"hold `\boxed{answer}`"),
     (_phrase, 'say "the answer is ..."'),
     (_number, "are one number"),

@@ -14,7 +14,7 @@ from typing import IO, Any, NamedTuple
 
 from mixwright.errors import InputError, missing_extra
 
-KEEP = "Correct that line or remove it."
+REMEDY_BAD_LINE = "Correct that line or remove it."
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -169,11 +169,11 @@ def _jsonl(path: Path) -> Rows:
                     continue
                 yield DECODER.decode(text), place
             except json.JSONDecodeError as error:
-                raise place.error("a JSON object", f"{error.msg} at column {error.colno}", KEEP) from None
+                raise place.error("a JSON object", f"{error.msg} at column {error.colno}", REMEDY_BAD_LINE) from None
             except UnicodeDecodeError as error:
                 raise place.error("UTF-8 text", f"byte 0x{raw[error.start]:02x}", "Save the file as UTF-8.") from None
             except (ValueError, RecursionError) as error:
-                raise place.error("a JSON object", str(error)[:120], KEEP) from None
+                raise place.error("a JSON object", str(error)[:120], REMEDY_BAD_LINE) from None
 
 
 def _wrapped(text: str, path: Path, notes: list[str]) -> Rows:

@@ -43,8 +43,8 @@ rejected are JSON lists of messages; `texts` reads either form."""
 OPTIONAL = ("target", "answer", "level", "chosen", "rejected")
 """Columns in which a value may be missing."""
 TEXTS = ("prompt", "target", "chosen", "rejected")
-BATCH = 8192
-MEMORY = 32 * 2**20
+BATCH_ROWS = 8192
+MEMORY_BYTES = 32 * 2**20
 
 
 class GradedRows(Protocol):
@@ -139,7 +139,7 @@ def store(batches: Iterable[pa.RecordBatch]) -> pa.Table:
     for batch in stream:
         kept.append(batch)
         size += batch.nbytes
-        if size > MEMORY:
+        if size > MEMORY_BYTES:
             return _spill(kept, stream)
     return pa.Table.from_batches(kept, SCHEMA)
 
@@ -169,7 +169,7 @@ def pick(table: pa.Table, rows: np.ndarray) -> pa.Table:
     return pa.Table.from_batches(parts, table.schema)
 
 
-def grouped(table: pa.Table, groups: Iterable[np.ndarray], *, block: int = 20_000) -> Iterator[list[Example]]:
+def read_groups(table: pa.Table, groups: Iterable[np.ndarray], *, block: int = 20_000) -> Iterator[list[Example]]:
     """The examples of each group of row indices, in the table's order; small groups together, `block` rows or so."""
     waiting: list[np.ndarray] = []
     for group in groups:
@@ -188,7 +188,7 @@ def _read_together(table: pa.Table, groups: list[np.ndarray]) -> Iterator[list[E
         yield [found[place] for place in np.searchsorted(rows, group).tolist()]
 
 
-def chunks(examples: Iterable[Example], size: int = BATCH) -> Iterator[list[Example]]:
+def chunks(examples: Iterable[Example], size: int = BATCH_ROWS) -> Iterator[list[Example]]:
     """Lists of at most `size` examples."""
     chunk: list[Example] = []
     for example in examples:

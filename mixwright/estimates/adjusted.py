@@ -26,7 +26,7 @@ GOLD = "gold"
 Array = NDArray[np.float64]
 
 
-def adjusted(
+def estimate_adjusted(
     difference: Array, covariate: Array, cells: NDArray[np.int64], others: Array, other_cells: NDArray[np.int64]
 ) -> Estimate | None:
     """The mean change over cells that count by their answered items; None where too few were answered.
@@ -80,7 +80,7 @@ def adjusted_change(before: ItemScores, after: ItemScores, items: Sequence[Item]
         return after.column(name, of) - before.column(name, of)
 
     places = [np.array([cells[item[:2]] for item in of], dtype=np.int64) for of in (items, rest)]
-    return adjusted(moved("greedy", items), moved(GOLD, items), places[0], moved(GOLD, rest), places[1])
+    return estimate_adjusted(moved("greedy", items), moved(GOLD, items), places[0], moved(GOLD, rest), places[1])
 
 
 def _means(values: Array, place: NDArray[np.int64]) -> Array:

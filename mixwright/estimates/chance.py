@@ -26,18 +26,18 @@ from numpy.typing import NDArray
 from mixwright.estimates.intervals import wilson
 from mixwright.records import Example, Interval
 
-ROWS = 500
+MOST_ROWS = 500
 """Rows of a cell that rules are tried on; more are thinned evenly (standard error at most .022)."""
-CONSTANTS = 3
+MOST_CONSTANTS = 3
 """How many of the commonest answers are tried as the one that is always given."""
 FOLDS = 5
-CLOSED = 4
+CLOSED_SET_REPEATS = 4
 """Answers are a closed set where each stands this often on average: two answers from 8 rows on, five from 20."""
 FULL_MARKS = 1.0 - 1e-6
 """A completion counts as right from this score on; partial credit is no success."""
 BLIND = "blind choice"
 NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{1,9})?")
-READ = 4000
+CHARACTERS_READ = 4000
 """Characters of a prompt that are searched for numbers, at each end."""
 Grade = Callable[[Example, str], float]
 
@@ -83,7 +83,7 @@ class Rules:
         self._grade, self._blind, self._options, self._reading = grade, blind, options, reading
         self._known: dict[tuple[str, str], float] = {}
 
-    def chosen(self, rows: Sequence[Example]) -> str:
+    def choose(self, rows: Sequence[Example]) -> str:
         """The rule that earns most on these rows, the first of equals; empty when there is none."""
         rows = thinned(rows)
         scores = {rule: float(self.hits(rule, rows).mean()) for rule in self._candidates(rows)} if rows else {}
@@ -93,14 +93,16 @@ class Rules:
         """What a rule earns on each row, 0 or 1 (blind choice: its rate)."""
         return np.array([self._hit(rule, row) for row in rows])
 
-    def unchosen(self, scored: Sequence[Example], other: Sequence[Example] = ()) -> dict[str, NDArray[np.float64]]:
+    def earnings_without_choice(
+        self, scored: Sequence[Example], other: Sequence[Example] = ()
+    ) -> dict[str, NDArray[np.float64]]:
         """What each rule that is not chosen on rows earns on each scored one; empty where answers are open."""
         found = {}
         if self._blind is not None and self._blind(scored) is not None:
             found[BLIND] = self.hits(BLIND, scored)
         readings = {row.id: self._reading(row.answer) for row in (*other, *scored) if row.answer is not None}
         counts = Counter(readings.values())
-        if counts.total() >= CLOSED * max(1, len(counts)):
+        if counts.total() >= CLOSED_SET_REPEATS * max(1, len(counts)):
             own = [readings.get(row.id) for row in scored]
             earned = [
                 self._hit(f"constant {said}", row) if said is not None else 0.0
@@ -113,7 +115,7 @@ class Rules:
 
     def _candidates(self, rows: Sequence[Example]) -> list[str]:
         counts = Counter(self._reading(row.answer) for row in rows if row.answer is not None)
-        ranked = sorted(counts, key=lambda answer: (-counts[answer], answer))[:CONSTANTS]
+        ranked = sorted(counts, key=lambda answer: (-counts[answer], answer))[:MOST_CONSTANTS]
         found = [f"constant {answer}" for answer in ranked]
         options = [self._options(row) for row in rows]
         if all(options):
@@ -146,7 +148,7 @@ class Rules:
             order = sorted(self._options(row), key=len)
             return order[-1 if kind == "longest" else 0] if order else None
         text = row.prompt if isinstance(row.prompt, str) else "\n".join(str(part["content"]) for part in row.prompt)
-        numbers = NUMBER.findall(text[:READ] if kind == "first" else text[-READ:])
+        numbers = NUMBER.findall(text[:CHARACTERS_READ] if kind == "first" else text[-CHARACTERS_READ:])
         return numbers[0 if kind == "first" else -1] if numbers else None
 
 
@@ -163,7 +165,7 @@ def chance_level(rules: Rules, scored: Sequence[Example], other: Sequence[Exampl
     hits, rule = _chosen(rules, scored, other)
     # folds that choose between rules of about the same worth err together: twice the variance of independent rows
     worth = len(scored) / (1 if other else 2)
-    for name, earned in rules.unchosen(scored, other).items() if scored else ():
+    for name, earned in rules.earnings_without_choice(scored, other).items() if scored else ():
         if earned.mean() > hits.mean():
             hits, rule, worth = earned, name, len(scored)
     value = float(hits.mean()) if len(hits) else 0.0
@@ -174,13 +176,13 @@ def chance_level(rules: Rules, scored: Sequence[Example], other: Sequence[Exampl
 def _chosen(rules: Rules, scored: Sequence[Example], other: Sequence[Example]) -> tuple[NDArray[np.float64], str]:
     """What the rule that other rows chose earns on each scored row, and the rule of most of them."""
     if other:
-        rule = rules.chosen(other)
+        rule = rules.choose(other)
         return (rules.hits(rule, scored) if rule else np.zeros(len(scored))), rule
     fold = np.array([_fold(row.id) for row in scored])
     used, hits = [""] * len(scored), np.zeros(len(scored))
     for number in np.unique(fold):
         own = np.flatnonzero(fold == number).tolist()
-        rule = rules.chosen([scored[place] for place in np.flatnonzero(fold != number).tolist()])
+        rule = rules.choose([scored[place] for place in np.flatnonzero(fold != number).tolist()])
         if rule:
             hits[own] = rules.hits(rule, [scored[place] for place in own])
             for place in own:
@@ -195,4 +197,4 @@ def _fold(name: str) -> int:
 
 def thinned(rows: Sequence[Example]) -> Sequence[Example]:
     """At most `ROWS` of them, evenly spread."""
-    return rows[:: max(1, math.ceil(len(rows) / ROWS))]
+    return rows[:: max(1, math.ceil(len(rows) / MOST_ROWS))]

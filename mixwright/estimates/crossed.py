@@ -56,7 +56,7 @@ class Estimate:
         return (seen + t_quantile(self.freedom, 2 * POWER - 1)) * self.error
 
 
-def crossed(
+def estimate_crossed(
     differences: NDArray[np.float64],
     strata: Sequence[int] | NDArray[np.int64],
     weights: Sequence[float] | NDArray[np.float64] | None = None,

@@ -59,7 +59,7 @@ def dependence(grades: Array) -> Dependence:
     success = np.diagonal(grades)
     others = grades.copy()
     np.fill_diagonal(others, np.nan)
-    return of_margins(success, np.nanmean(others, axis=1), np.nanmean(others, axis=0))
+    return dependence_of_margins(success, np.nanmean(others, axis=1), np.nanmean(others, axis=0))
 
 
 def kappa(success: Numbers, swapped: Numbers) -> np.ndarray:
@@ -68,7 +68,7 @@ def kappa(success: Numbers, swapped: Numbers) -> np.ndarray:
     return np.where(left > 1e-9, np.clip((success - np.asarray(swapped)) / np.maximum(left, 1e-9), -1, 1), 0.0)
 
 
-def of_margins(success: Array, given: Array, received: Array) -> Dependence:
+def dependence_of_margins(success: Array, given: Array, received: Array) -> Dependence:
     """From margins of the table of grades, each of shape (prompts,), at least three.
 
     Args:
@@ -77,10 +77,10 @@ def of_margins(success: Array, given: Array, received: Array) -> Dependence:
         received: mean grade of other prompts' answers on it.
     """
     n, swapped = len(success), float(given.mean())
-    return of_items(success, swapped + (n - 1) / (n - 2) * (given + received - 2 * swapped))
+    return dependence_of_items(success, swapped + (n - 1) / (n - 2) * (given + received - 2 * swapped))
 
 
-def of_items(success: Array, items: Array) -> Dependence:
+def dependence_of_items(success: Array, items: Array) -> Dependence:
     """From success and pseudo-values of S, each of shape (prompts,), at least two; also those of several cells together."""
     n, parts, swapped = len(success), success - items, float(items.mean())
     plain = _interval(items, 1.0, 0.0)

@@ -16,16 +16,16 @@ from mixwright.estimates.intervals import Z, t_quantile
 
 CHURN = 0.2
 """Share of items whose answer changes for no reason."""
-OFTEN = 0.875
+UNHARMED_SHARE = 0.875
 """Share of unharmed checkpoints that must be shown to have lost less than the margin: about nine of ten, as 800 items show
 it for 5 points."""
-ROUND = (0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.3)
+ROUND_MARGINS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.3)
 """Margins that are spoken of."""
-MOST = 1_000_000
+MOST_ITEMS_PER_CELL = 1_000_000
 """Items of a cell beyond which none are proposed."""
 
 
-def excluded(sizes: Sequence[int], margin: float, churn: float = CHURN) -> float:
+def share_excluding(sizes: Sequence[int], margin: float, churn: float = CHURN) -> float:
     """Share of unharmed checkpoints whose mean loss is shown to be less than `margin`.
 
     Args:
@@ -44,7 +44,7 @@ def excluded(sizes: Sequence[int], margin: float, churn: float = CHURN) -> float
     return NormalDist().cdf((margin - half) / spread)
 
 
-def churn_behind(error: float, sizes: Sequence[int]) -> float:
+def churn_for_error(error: float, sizes: Sequence[int]) -> float:
     """Share of items that change, of which `excluded` would assume such a standard error of the mean; 0 for less than any.
 
     Args:
@@ -61,15 +61,15 @@ def churn_behind(error: float, sizes: Sequence[int]) -> float:
 
 def smallest_excluded(sizes: Sequence[int]) -> float | None:
     """The smallest of the round margins that these items exclude in `OFTEN` of unharmed cases; None where none is."""
-    return next((margin for margin in ROUND if excluded(sizes, margin) >= OFTEN), None)
+    return next((margin for margin in ROUND_MARGINS if share_excluding(sizes, margin) >= UNHARMED_SHARE), None)
 
 
 def items_excluding(margin: float, cells: int, churn: float = CHURN) -> int:
     """Items per cell that exclude a mean loss of `margin` over so many cells in `OFTEN` of unharmed cases."""
     low, high = FEWEST_ITEMS - 1, FEWEST_ITEMS
-    while high < MOST and excluded([high] * cells, margin, churn) < OFTEN:
+    while high < MOST_ITEMS_PER_CELL and share_excluding([high] * cells, margin, churn) < UNHARMED_SHARE:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if excluded([middle] * cells, margin, churn) >= OFTEN else (middle, high)
+        low, high = (low, middle) if share_excluding([middle] * cells, margin, churn) >= UNHARMED_SHARE else (middle, high)
     return high

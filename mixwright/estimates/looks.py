@@ -40,11 +40,11 @@ def obrien_fleming(looks: int = LOOKS, alpha: float = ALPHA) -> tuple[float, ...
     low, high = 0.1, 10.0
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if _crossing(middle, looks) > alpha else (low, middle)
+        low, high = (middle, high) if _crossing_probability(middle, looks) > alpha else (low, middle)
     return tuple(high * math.sqrt(looks / look) for look in range(1, looks + 1))
 
 
-def _crossing(constant: float, looks: int) -> float:
+def _crossing_probability(constant: float, looks: int) -> float:
     """Chance that a sum of steps of N(0, 1) leaves +-constant * sqrt(looks) at one of so many looks."""
     bound = constant * math.sqrt(looks)
     places, weights = np.polynomial.legendre.leggauss(NODES)
@@ -64,25 +64,25 @@ class Look:
     """Of this one, from 1."""
     items: int
     """Items that each checkpoint has answered by now."""
-    most: int
+    last_items: int
     """Items at the last look."""
-    of: int = LOOKS
+    planned_looks: int = LOOKS
     """How many are planned."""
 
     @property
     def last(self) -> bool:
         """Whether no other follows."""
-        return self.number >= self.of
+        return self.number >= self.planned_looks
 
     def z(self, alpha: float = ALPHA) -> float:
         """Boundary of this look."""
-        return obrien_fleming(self.of, alpha)[self.number - 1]
+        return obrien_fleming(self.planned_looks, alpha)[self.number - 1]
 
     def confidence(self, alpha: float = ALPHA) -> float:
         """Level of an interval that excludes what lies beyond the boundary."""
         return 1 - 2 * NormalDist().cdf(-self.z(alpha))
 
-    def widened(self, found: Estimate) -> Estimate:
+    def with_look_interval(self, found: Estimate) -> Estimate:
         """With the interval of this look; intervals of all looks together cover in 95 %."""
         half = t_quantile(found.freedom, self.confidence()) * found.error
         return replace(found, low=found.value - half, high=found.value + half)
@@ -90,7 +90,7 @@ class Look:
     @property
     def told(self) -> str:
         """`look 2 of 4, 240 of 480 items`."""
-        return f"look {self.number} of {self.of}, {self.items:,} of {self.most:,} items"
+        return f"look {self.number} of {self.planned_looks}, {self.items:,} of {self.last_items:,} items"
 
 
 def read_look(told: str) -> Look | None:

@@ -20,7 +20,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.estimates.exclusion import MOST, OFTEN
+from mixwright.estimates.exclusion import MOST_ITEMS_PER_CELL, UNHARMED_SHARE
 from mixwright.estimates.intervals import Z, t_quantile
 
 CELL_LOSS = 0.2
@@ -31,13 +31,13 @@ Z_CELL = NormalDist().inv_cdf(0.95)
 """Quantile of the same, whose square is added for items that were not seen to move."""
 REDRAWN, START = 0.2, 0.7
 """Share of answers drawn anew, and success before, of the unharmed checkpoint that the rule is chosen for."""
-PASSES = 0.5
+PASSING_SHARE = 0.5
 """Share of unharmed checkpoints that must pass for the rule of single cells to apply."""
-SEEN = 0.95
+SEEN_SHARE = 0.95
 """Share of checkpoints with a loss of one cell that must be stopped for the gate to see such a loss."""
 ALPHA = 0.05
 """Level of a significant loss, corrected over the cells."""
-RUNS = 2000
+SIMULATED_RUNS = 2000
 """Simulated checkpoints."""
 LOSSES = tuple(round(0.05 * step, 2) for step in range(2, 15))
 Counts = NDArray[np.int64]
@@ -68,7 +68,7 @@ def excludes_cell_loss(change: float, error: float, freedom: float, confidence: 
 
 
 @functools.cache
-def items_excluding_cell_loss(cells: int, churn: float, often: float = OFTEN) -> int:
+def items_excluding_cell_loss(cells: int, churn: float, often: float = UNHARMED_SHARE) -> int:
     """Items with which each of so many unharmed cells excludes `CELL_LOSS`, all of them in a share `often` of cases.
 
     Args:
@@ -82,7 +82,7 @@ def items_excluding_cell_loss(cells: int, churn: float, often: float = OFTEN) ->
         error = math.sqrt((churn + Z_CELL * Z_CELL / items) / (items - 1))
         return t_quantile(items - 1.0, ONE_SIDED) * error + beyond * math.sqrt(churn / items) <= CELL_LOSS
 
-    return next(items for items in range(2, MOST) if enough(items))
+    return next(items for items in range(2, MOST_ITEMS_PER_CELL) if enough(items))
 
 
 @functools.cache
@@ -96,7 +96,7 @@ def least_items(sizes: tuple[int, ...], margin: float) -> int | None:
     Returns:
         One of the sizes; None where an unharmed checkpoint passes with none in `PASSES` of cases.
     """
-    found = (size for size in sorted(set(sizes)) if share_passing(sizes, margin, World(), least=size) >= PASSES)
+    found = (size for size in sorted(set(sizes)) if share_passing(sizes, margin, World(), least=size) >= PASSING_SHARE)
     return next(found, None)
 
 
@@ -106,7 +106,7 @@ def unseen_loss(sizes: tuple[int, ...], margin: float, least: int | None) -> flo
 
     Nothing else of the checkpoint changed but `REDRAWN` answers; in steps of 5 points from 10 to `START`.
     """
-    passed = [one for one in LOSSES if share_passing(sizes, margin, World(one=one), least=least) > 1 - SEEN]
+    passed = [one for one in LOSSES if share_passing(sizes, margin, World(one=one), least=least) > 1 - SEEN_SHARE]
     return max(passed, default=None)
 
 
@@ -122,7 +122,7 @@ def share_passing(sizes: Sequence[int], margin: float, world: World, *, least: i
     """
     rng, ordered = np.random.default_rng(0), np.array(sorted(sizes, reverse=True))
     drawn = zip(ordered, world.changes(len(ordered)), strict=True)
-    counts = np.stack([rng.multinomial(size, chances, size=RUNS) for size, chances in drawn], axis=1)
+    counts = np.stack([rng.multinomial(size, chances, size=SIMULATED_RUNS) for size, chances in drawn], axis=1)
     return float(_passes(counts[..., 0], counts[..., 1], ordered, margin, least).mean())
 
 

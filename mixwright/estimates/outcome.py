@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixwright.errors import InputError
-from mixwright.estimates.crossed import Estimate, crossed
+from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.intervals import Z
 from mixwright.estimates.possible import within_possible
 from mixwright.estimates.readings import PROBES, READINGS
@@ -24,7 +24,7 @@ from mixwright.estimates.readings import Decoding as Decoding
 from mixwright.estimates.readings import Outcome as Outcome
 from mixwright.records import Measurement
 
-NAMES: dict[str, str] = {"greedy": "greedy", "sampled": "pass@1"}
+MEASUREMENT_BY_DECODING: dict[str, str] = {"greedy": "greedy", "sampled": "pass@1"}
 """Decoding -> name of its measurement."""
 SWAPPED = ".swapped"
 """After the name of a measurement: S of the same completions."""
@@ -66,7 +66,7 @@ def item_scores(rows: Sequence[Measurement]) -> ItemScores:
     return ItemScores(scores)
 
 
-def read_alone(scores: ItemScores, outcome: Outcome) -> ItemScores:
+def keep_probe_columns(scores: ItemScores, outcome: Outcome) -> ItemScores:
     """What one probe read, so that its own items are all items, whatever else was measured."""
     columns = {reading.column for reading in READINGS.values() if reading.probe == READINGS[outcome].probe}
     return ItemScores({name: found for name, found in scores.scores.items() if name in columns})
@@ -101,7 +101,7 @@ def shared_items(*sides: Sequence[ItemScores]) -> list[Item]:
     return [item for item in every[0].items if item in common]
 
 
-def change(
+def estimate_change(
     before: Sequence[ItemScores],
     after: Sequence[ItemScores],
     *,
@@ -138,11 +138,13 @@ def change(
         (old, new), (old_swapped, new_swapped) = values(column), values(column + SWAPPED)
         own, swapped = sign * (new - old), new_swapped - old_swapped
         kinds = (own, swapped, own - swapped)  # an item that moves moves the pseudo-values of its whole cell
-        whole, other, rest = (crossed(kind, strata, weights, counted=counted, moves=own, added=added) for kind in kinds)
+        whole, other, rest = (
+            estimate_crossed(kind, strata, weights, counted=counted, moves=own, added=added) for kind in kinds
+        )
         return (within_possible(whole, old, new, strata, weights) if counted else whole), other, rest
 
     own, swapped, depends = parts(name)
-    drawn = NAMES["sampled"]
+    drawn = MEASUREMENT_BY_DECODING["sampled"]
     if decoding != "greedy" or not all(scores.scores.get(drawn) for scores in (*before, *after)):
         return Change(own, swapped, depends, None, None, tuple(items), decoding)
     sampled, _, sampled_depends = parts(drawn)

@@ -14,7 +14,7 @@ from mixwright.estimates.outcome import Item, ItemScores
 from mixwright.estimates.readings import GRADED, READINGS, Decoding, Outcome
 from mixwright.records import cell_key
 
-DECIDING = 5
+ONE_IN_DECIDES = 5
 """One of so many items decides what is protected; the others are compared."""
 Side = Sequence[ItemScores]
 Cell = tuple[str, float | None]
@@ -27,10 +27,10 @@ def cell_order(cell: Cell) -> tuple[str, float]:
 
 def decides(item: Item) -> bool:
     """Whether this item decides what is protected: one of `DECIDING`, by a hash of its id that nothing else uses."""
-    return hashlib.sha256(f"protect {item[2]}".encode("utf-8", "replace")).digest()[0] % DECIDING == 0
+    return hashlib.sha256(f"protect {item[2]}".encode("utf-8", "replace")).digest()[0] % ONE_IN_DECIDES == 0
 
 
-def mastered(before: Side, decoding: Decoding) -> list[Cell]:
+def mastered_cells(before: Side, decoding: Decoding) -> list[Cell]:
     """Cells over the band on the deciding items, under the declared decoding alone: the one that a loss is judged by.
 
     The estimate decides, not its interval: the items that are compared are others, so nothing falls back to its mean, and an
@@ -69,5 +69,5 @@ def protected_items(before: Side, outcome: Outcome, names: Sequence[str] = ()) -
         return frozenset(item for item in items if item[0] in names or cell_key(*item[:2]) in names)
     if outcome not in GRADED:
         return frozenset()
-    cells = set(mastered(before, outcome))
+    cells = set(mastered_cells(before, outcome))
     return frozenset(item for item in items if item[:2] in cells and not decides(item))

@@ -57,7 +57,7 @@ class Ranking:
     """The largest number that the interval allows; None: no number."""
 
     @property
-    def kept(self) -> float:
+    def kept_gain_share(self) -> float:
         """Of what the truly best candidate would gain over the mean, the share that the one ranked first does on average."""
         return math.sqrt(min(max(self.reliability.value, 0.0), 1.0))
 
@@ -172,7 +172,7 @@ def format_ranking(found: Ranking) -> list[str]:
     ends = [f"{max(number, 0.0):.2f}" for number in (value.value, value.low, value.high)]  # a share
     lines = [
         f"{lead}: with {found.runs:.3g} runs of each of {shape}, reliability {ends[0]} [{ends[1]}, {ends[2]}]; the one "
-        f"ranked first has on average {100 * found.kept:.0f} % of what the truly best would gain."
+        f"ranked first has on average {100 * found.kept_gain_share:.0f} % of what the truly best would gain."
     ]
     low, high = f"{found.needed_low:,}", "no number of runs" if found.needed_high is None else f"{found.needed_high:,}"
     if found.needed is None:

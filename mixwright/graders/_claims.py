@@ -138,11 +138,11 @@ class Asked:
         return _FUNCTION.issuperset(self.gold)
 
     @cached_property
-    def places(self) -> bool:
+    def asks_for_place(self) -> bool:
         """Whether the prompt asks for a place, a time or a person."""
         return not _ASKS.isdisjoint(self.prompt)
 
-    def alien(self, word: str) -> bool:
+    def is_alien_word(self, word: str) -> bool:
         """Neither of the prompt, nor plain, nor of the gold answer."""
         return word not in _PLAIN and stem(word) not in self.known and word not in self.gold
 
@@ -168,7 +168,7 @@ class Sentence:
     @property
     def plain(self) -> bool:
         """Whether it says nothing but plain words, those of the prompt, and the gold answer."""
-        return not any(self.asked.alien(word) for word in self.words if not word[0].isdigit())
+        return not any(self.asked.is_alien_word(word) for word in self.words if not word[0].isdigit())
 
     @property
     def about(self) -> bool:
@@ -196,34 +196,34 @@ class Sentence:
             return "beside"
         return "stated" if self._bare(start, end) or self._predicate(start, end) or self._subject(start, end) else "beside"
 
-    def rival(self) -> bool:
+    def states_rival(self) -> bool:
         """Whether it states another answer to the question."""
         asked = self.asked
         if self.question or not self.words:
             return False
         content = [word for word in self.words if word not in _PLAIN]
         if len(self.words) <= 3 and content == self.words and "!" not in self.gaps[-1]:
-            return not self.mentions() and all(map(asked.alien, content))
+            return not self.mentions() and all(map(asked.is_alien_word, content))
         first = next(iter(self.mentions()), len(self.words))
         for i in range(1, min(first, len(self.words) - 1)):
             subject = self.words[:i]
-            if self.words[i] not in _BE or any(map(asked.alien, subject)):
+            if self.words[i] not in _BE or any(map(asked.is_alien_word, subject)):
                 continue
             if not any(stem(word) in asked.known for word in subject):
                 continue
             j = next((k for k in range(i + 1, min(i + 4, len(self.words))) if self.words[k] not in _PLAIN), None)
-            if j is None or "not" in self.words[i:j] or not asked.alien(self.words[j]):
+            if j is None or "not" in self.words[i:j] or not asked.is_alien_word(self.words[j]):
                 continue
             ends = re.match(r"[^\w\s]", self.gaps[j + 1]) or j + 1 == len(self.words)
             if ends or self.raw[j][0].isupper() or _SET_OFF.search(self.gaps[j]):
                 return True
         return False
 
-    def parallel(self) -> bool:
+    def is_parallel(self) -> bool:
         """Whether it says of something else what the prompt asks: `Rome is the capital of Italy`, beside France."""
         at = next((i for i, word in enumerate(self.words) if word in _BE), 0)
         sides = self.words[:at], self.words[at + 1 :]
-        asked = all(any(self.asked.alien(word) for word in side) for side in sides)
+        asked = all(any(self.asked.is_alien_word(word) for word in side) for side in sides)
         return asked and any(stem(word) in self.asked.known for word in self.words) and not self.mentions()
 
     def _denied(self, start: int, end: int) -> bool:
@@ -252,7 +252,7 @@ class Sentence:
         if following == "and":
             rest = self.words[end + 1 : end + 2]
             return not rest or rest[0] not in _FUNCTION - _ARTICLES
-        odd = (lambda word: word not in _PLAIN) if self.asked.repeats else self.asked.alien
+        odd = (lambda word: word not in _PLAIN) if self.asked.repeats else self.asked.is_alien_word
         if "," in before and previous and odd(previous) and ("," in after or not following):
             return True
         if "," not in after or not following or not odd(following):
@@ -265,16 +265,16 @@ class Sentence:
         if end < len(self.words) and not self.gaps[end].strip():
             word = self.words[end]
             further = self.raw[end][0].isupper() and word not in _FUNCTION
-            if word in ("of", "to") or self.asked.alien(word) or (further and stem(word) not in self.asked.known):
+            if word in ("of", "to") or self.asked.is_alien_word(word) or (further and stem(word) not in self.asked.known):
                 return True
         if start and not self.gaps[start].strip():
-            return self.raw[start - 1][0].isupper() and self.asked.alien(self.words[start - 1])
+            return self.raw[start - 1][0].isupper() and self.asked.is_alien_word(self.words[start - 1])
         return False
 
     def _bare(self, start: int, end: int) -> bool:
         """Whether it is all there is: `It is Paris.`, `I think the answer is Paris.`."""
         around = [*self.words[:start], *self.words[end:]]
-        if start and self.words[start - 1] in _APART and not self.asked.places:  # `We are in Paris.`
+        if start and self.words[start - 1] in _APART and not self.asked.asks_for_place:  # `We are in Paris.`
             return False
         return len(around) <= 8 and len(self.words) - end <= 2 and all(word in _PLAIN for word in around)
 
@@ -285,7 +285,7 @@ class Sentence:
             at = self.words.index("not")
         while at > 0 and start - at < 8:
             word = self.words[at - 1]
-            placed = asked.places and word in _PLACE
+            placed = asked.asks_for_place and word in _PLACE
             if self._past(at - 1):
                 return False
             if word in _BE or placed or _POINTS.search(self.gaps[at]):
@@ -293,7 +293,7 @@ class Sentence:
                 return self._about(at, strict=placed or asked.repeats) and not (asked.repeats and self._goes_on(end))
             if word == "of" and (at < 2 or self.words[at - 2] not in _NAMED_OF or "capital" in self.words[at - 3 : at - 2]):
                 return False
-            if asked.alien(word) or word in asked.gold:
+            if asked.is_alien_word(word) or word in asked.gold:
                 return False
             at -= 1
         return False
@@ -308,12 +308,12 @@ class Sentence:
         return self.words[at] in ("was", "were") and "is" in self.asked.prompt
 
     def _goes_on(self, end: int) -> bool:
-        return any(self.asked.alien(word) for word in self.words[end:])
+        return any(self.asked.is_alien_word(word) for word in self.words[end:])
 
     def _about(self, end: int, *, strict: bool) -> bool:
         """Whether the words before `end` are about what the prompt asks, and say no other answer."""
         asked, subject = self.asked, self.words[:end]
-        odd = [i for i, word in enumerate(subject) if asked.alien(word) and not self._adjective(i)]
+        odd = [i for i, word in enumerate(subject) if asked.is_alien_word(word) and not self._adjective(i)]
         whole = asked.asks <= {stem(word) for word in subject}
         if len(odd) > (0 if strict else 3 if whole else 1):
             return False
@@ -341,7 +341,7 @@ class Sentence:
             return False
         for i, word in enumerate(claim):
             before = next((one for one in reversed(claim[:i]) if one not in _ARTICLES), "")
-            if asked.alien(word) and (asked.repeats or before in _INTO):
+            if asked.is_alien_word(word) and (asked.repeats or before in _INTO):
                 return False
         return True
 

@@ -104,7 +104,7 @@ def _function(name: str, apart_from: Path | None) -> Callable[..., Any]:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.append(here)
-    origin = _origin(module_name) or _loaded(module_name)
+    origin = _origin(module_name) or _loaded_module_file(module_name)
     if origin is None:
         raise InputError(f"a module {module_name}", "none", remedy)
     if apart_from is not None and _inside(origin, apart_from) and not _inside(Path.cwd(), apart_from):
@@ -136,7 +136,7 @@ def _origin(module_name: str) -> Path | None:
     return next((Path(place) for place in places if place and place not in ("built-in", "frozen")), Path(sys.prefix))
 
 
-def _loaded(module_name: str) -> Path | None:
+def _loaded_module_file(module_name: str) -> Path | None:
     """The file of a module that is loaded already: some, as os.path, are found in no folder of their package."""
     file = getattr(sys.modules.get(module_name), "__file__", None)
     return Path(file) if file else None

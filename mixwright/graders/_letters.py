@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from mixwright.graders._readings import REJECTED, UNCLEAR, plain_math, words_of
+from mixwright.graders._readings import REJECTED, UNCLEAR, normalise_words, plain_math
 
 _BRACKETED = re.compile(r"\(([A-Za-z])\)")
 _BARE_LETTER = re.compile(r"(?:(?:option|choice|answer) ?)?\(?([A-Za-z])(?:[.):,](?= |$)|$)", re.IGNORECASE)
@@ -17,7 +17,7 @@ _WRONG = re.compile(r"\W{0,3}(?:is|was)(?:n't| not| wrong| incorrect)\b", re.IGN
 """The same right after it."""
 
 
-def letter_of(text: str) -> str | None:
+def stated_letter(text: str) -> str | None:
     """The one option letter that a text states, as a capital: `(B)`, `B`, `B) Rome`, `option B`, `B, not A`."""
     text = REJECTED.sub("", plain_math(text).strip())
     found = set(map(str.upper, _BRACKETED.findall(text))) or set(map(str.upper, _NAMED_LETTER.findall(text)))
@@ -40,8 +40,8 @@ def option_letter(answer: str) -> str | None:
     return found[1].upper() if found else None
 
 
-def option_of(text: str, options: Mapping[str, str]) -> str | None:
+def label_of_text(text: str, options: Mapping[str, str]) -> str | None:
     """The label whose text this is; None where it is no option's or that of several."""
-    said = words_of(text)
-    found = [label for label, option in options.items() if words_of(option) == said]
+    said = normalise_words(text)
+    found = [label for label, option in options.items() if normalise_words(option) == said]
     return found[0].upper() if said and len(found) == 1 else None

@@ -51,7 +51,9 @@ def states_number(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
             elsewhere = not used and place > 0 and len(given) <= 2
             whole = not cut or bool(_WHOLE.match(number.after + rest))
             right = claimed and (sentence.about or bool(used)) and not elsewhere and not sentence.question
-            right = right and whole and number.clear and number.value == amount and not unit_differs(gold, number.after)
+            right = (
+                right and whole and number.unambiguous and number.value == amount and not unit_differs(gold, number.after)
+            )
             told = number.after + rest
     return right and not takes_back(told)
 
@@ -69,4 +71,4 @@ def _claimed(number: Number, sentence: Sentence, given: Set[Fraction]) -> bool:
     unit = words_in(number.after)[:1] if not given else []  # `6 sides`, where the prompt asks for sides and has no number
     if unit and stem(unit[0]) in sentence.asked.known:
         return True
-    return bool(_CLAIMS.search(number.before) or (sentence.asked.places and _YEAR.search(number.before)))
+    return bool(_CLAIMS.search(number.before) or (sentence.asked.asks_for_place and _YEAR.search(number.before)))

@@ -90,7 +90,7 @@ def plain_math(text: str) -> str:
     return _VARIABLE.sub("", " ".join(text.split()))
 
 
-def words_of(text: str) -> str:
+def normalise_words(text: str) -> str:
     """Plain words, case and outer marks folded; formulas without spaces."""
     text = plain_math(text).casefold().strip(_OUTER)
     return _GAP.sub("", text) if _MATH.search(text) or re.fullmatch(r"[\W\d]*", text) else text
@@ -133,7 +133,7 @@ class Number:
     """What the sentence says before it."""
     after: str
     """What it says behind it."""
-    clear: bool
+    unambiguous: bool
     """Not denied, not one of a list, and nothing beside it makes it another: `not 4`, `3 or 4`, `4 million`."""
 
 
@@ -164,8 +164,8 @@ def is_number(text: str) -> bool:
 def amount_of(text: str) -> Fraction | None:
     """The number of a gold answer that is one, with a unit behind it or not; None for any other."""
     if is_number(text):
-        return _fraction(number_of(text))
-    return _fraction(number_of(text)) if _AMOUNT.match(plain_math(text)) else None
+        return _fraction_or_none(number_of(text))
+    return _fraction_or_none(number_of(text)) if _AMOUNT.match(plain_math(text)) else None
 
 
 def unit_differs(one: str, other: str) -> bool:
@@ -175,7 +175,7 @@ def unit_differs(one: str, other: str) -> bool:
     return bool(units[0] and units[1] and not units[0] & units[1])
 
 
-def _fraction(value: Fraction | str | None) -> Fraction | None:
+def _fraction_or_none(value: Fraction | str | None) -> Fraction | None:
     return value if isinstance(value, Fraction) else None
 
 

@@ -59,15 +59,15 @@ class Choice(Grader):
     def _options(self, example: Example) -> dict[str, str]:
         """Label -> text, both normalised; empty when the row has none."""
         names = (self.column,) if self.column else NAMES
-        return labelled(next((example.extra[name] for name in names if name in example.extra), None))
+        return read_normalised_options(next((example.extra[name] for name in names if name in example.extra), None))
 
 
-def labelled(value: Any) -> dict[str, str]:
+def read_normalised_options(value: Any) -> dict[str, str]:
     """Label -> text of an options column's value, both normalised, in order; empty when it has no such form."""
-    return {_normal(label): _normal(text) for label, text in lettered(value).items()}
+    return {_normal(label): _normal(text) for label, text in read_options(value).items()}
 
 
-def lettered(value: Any) -> dict[str, str]:
+def read_options(value: Any) -> dict[str, str]:
     """Label -> text of an options column's value as they are written, in order; empty when it has no such form."""
     if isinstance(value, dict) and isinstance(value.get("text"), list):
         labels, texts = value.get("label"), value["text"]
@@ -82,12 +82,14 @@ def lettered(value: Any) -> dict[str, str]:
 
 def option_names(example: Example) -> dict[str, str]:
     """Label -> text of a row's options as they are written; empty where it has none."""
-    return lettered(next((example.extra[name] for name in NAMES if name in example.extra), None))
+    return read_options(next((example.extra[name] for name in NAMES if name in example.extra), None))
 
 
 def option_texts(example: Example) -> list[str]:
     """Texts of a row's options in order; empty where it has none."""
-    return list(labelled(next((example.extra[name] for name in NAMES if name in example.extra), None)).values())
+    return list(
+        read_normalised_options(next((example.extra[name] for name in NAMES if name in example.extra), None)).values()
+    )
 
 
 def position(value: Any, text: str) -> int | None:
@@ -96,7 +98,7 @@ def position(value: Any, text: str) -> int | None:
     Answers are compared between prompts by it: the first option of one prompt and that of another are one answer, whatever
     they say.
     """
-    options = labelled(value)
+    options = read_normalised_options(value)
     label = _option(text, options) if options and len(text) < LONGEST_OPTION else None
     return list(options).index(label) if label in options else None
 

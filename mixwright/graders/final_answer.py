@@ -16,17 +16,17 @@ from collections.abc import Container, Sequence
 from typing import Literal
 
 from mixwright.errors import InputError
-from mixwright.final_answer import BRIEF, Stated, stated
+from mixwright.final_answer import BRIEF, Stated, find_stated_answers
 from mixwright.graders._grader import Grader
-from mixwright.graders._letters import letter_of, option_letter, option_of
+from mixwright.graders._letters import label_of_text, option_letter, stated_letter
 from mixwright.graders._readings import (
     UNCLEAR,
     amount_of,
     is_number,
     last_number,
+    normalise_words,
     number_of,
     unit_differs,
-    words_of,
 )
 from mixwright.graders.choice import option_names
 from mixwright.records import Example, plain
@@ -77,7 +77,7 @@ class FinalAnswer(Grader):
         """1.0 where the first statement of these kinds that says anything is the answer; nothing where it was cut off."""
         prompt = plain(example.prompt)
         gold, options = _gold(example, prompt)
-        for found in stated(completion, prompt):
+        for found in find_stated_answers(completion, prompt):
             if _CUT in found.text:
                 return 0.0
             if found.kind in kinds:
@@ -92,7 +92,7 @@ class FinalAnswer(Grader):
         amount = amount_of(gold)
         if amount is not None and is_number(gold):
             return str(amount)
-        return option_letter(gold) or words_of(gold) or gold
+        return option_letter(gold) or normalise_words(gold) or gold
 
     def luck(self, examples: Sequence[Example]) -> float | None:
         """Mean of 1 / number of options that a row or its prompt lists; None where one lists none."""
@@ -103,7 +103,7 @@ class FinalAnswer(Grader):
 def final_of(answer: str) -> str:
     """The final answer of a gold answer: what its last mark marks; without a mark the answer itself."""
     answer = answer.strip()
-    marked = next((found for found in stated(answer) if found.kind == "marked"), None)
+    marked = next((found for found in find_stated_answers(answer) if found.kind == "marked"), None)
     if marked is None or (len(answer) <= BRIEF and "\n" not in answer and not re.search(r"####|\\boxed", answer)):
         return answer
     return marked.text.strip()
@@ -139,23 +139,23 @@ def listed_options(prompt: str) -> dict[str, str]:
 
 def _agrees(gold: str, found: Stated, options: dict[str, str]) -> bool | None:
     """Whether what was found is the gold answer; None where it is no statement of that kind at all."""
-    if words_of(gold) and words_of(gold) in (words_of(found.text), words_of(found.line)):
+    if normalise_words(gold) and normalise_words(gold) in (normalise_words(found.text), normalise_words(found.line)):
         return True
     if letter := option_letter(gold):
-        given = letter_of(found.text)
+        given = stated_letter(found.text)
         if given is None and options:
-            given = option_of(found.text, options)
+            given = label_of_text(found.text, options)
         return None if given is None and found.kind == "marked" else given == letter
     if (amount := amount_of(gold)) is not None:
         given = number_of(found.text)
         if given == UNCLEAR and found.kind == "last":
             given = last_number(found.text)
         return None if given is None and found.kind == "marked" else given == amount and not unit_differs(gold, found.text)
-    return _head(found.text) == words_of(gold)
+    return _head(found.text) == normalise_words(gold)
 
 
 def _head(text: str) -> str:
     """The words before a reason: `no` of `No, because ...`; a second answer behind a comma is no reason."""
     head, _, reason = re.sub(r"\s+(?=because\b|since\b)", ", ", text, count=1).partition(",")
     given = len(re.findall(r"\b[a-z]{2,}\b", reason)) > 2 and not re.search(r"\bor\b|[\\=]", reason)
-    return words_of(head) if given and words_of(head).replace(" ", "").isalpha() else ""
+    return normalise_words(head) if given and normalise_words(head).replace(" ", "").isalpha() else ""

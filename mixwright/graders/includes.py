@@ -19,15 +19,15 @@ from mixwright.graders._claims import Asked, Sentence, is_list, sentence_ends, t
 from mixwright.graders._grader import Grader
 from mixwright.graders._letters import option_letter
 from mixwright.graders._numbers import states_number
-from mixwright.graders._readings import LONGEST, amount_of, is_number, words_of
+from mixwright.graders._readings import LONGEST, amount_of, is_number, normalise_words
 from mixwright.graders.final_answer import FinalAnswer
 from mixwright.records import Example, plain
 
-READ = 4000
+COMPLETION_CHARACTERS_READ = 4000
 """Characters of a completion that are read, from its beginning; behind a longer one nothing is known."""
-WORDS = 12
+MOST_ANSWER_WORDS = 12
 """Words of an answer up to which it is looked for in a sentence; a longer one is compared as a whole."""
-PROMPT = 8000
+PROMPT_CHARACTERS_READ = 8000
 """Characters of a prompt that are read, from its end."""
 _STRUCTURE = re.compile(r"[{}\[\]<>`|\\]|\":")
 _DATA = re.compile(r"^\s{0,9}(?:[\[{<]|```)|[{}|]|\":|\w\(|=>|;\s{0,4}$|</", re.MULTILINE)
@@ -72,14 +72,14 @@ def _judged(example: Example, completion: str, *, cut: bool) -> bool:
         return False
     if option_letter(gold):
         return bool(_final(example, completion, cut=cut))
-    text = own_part(completion, prompt[-PROMPT:])
+    text = own_part(completion, prompt[-PROMPT_CHARACTERS_READ:])
     text = text + "\n" if completion[-1].isspace() else text  # what stands before is whole
-    cut, text = cut or len(text) > READ, text[:READ]
+    cut, text = cut or len(text) > COMPLETION_CHARACTERS_READ, text[:COMPLETION_CHARACTERS_READ]
     if is_data(text) or is_list(text):
         return False
     if amount_of(gold) is not None and (is_number(gold) or gold[0].isdigit()):
-        return states_number(text, gold, prompt[-PROMPT:], cut=cut)
-    return _states(text, gold, prompt[-PROMPT:], cut=cut)
+        return states_number(text, gold, prompt[-PROMPT_CHARACTERS_READ:], cut=cut)
+    return _states(text, gold, prompt[-PROMPT_CHARACTERS_READ:], cut=cut)
 
 
 def _final(example: Example, completion: str, *, cut: bool) -> float:
@@ -93,19 +93,19 @@ def _states(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
         text, prompt = _unaccented(text), _unaccented(prompt)
     words = words_in(gold)
     words = words[1:] if len(words) > 1 and words[0] in ("the", "a", "an") else words
-    if not words or len(words) > WORDS:
-        return not cut and len(text) <= LONGEST and words_of(text) == words_of(gold)
+    if not words or len(words) > MOST_ANSWER_WORDS:
+        return not cut and len(text) <= LONGEST and normalise_words(text) == normalise_words(gold)
     asked = Asked(tuple(words), tuple(words_in(prompt)))
     if gold.casefold() in ("yes", "no"):
         return _yes_or_no(text, gold.casefold(), cut=cut)
     if asked.is_function_word:
-        return not cut and words_of(text) == words_of(gold)
+        return not cut and normalise_words(text) == normalise_words(gold)
     told, start, others = 0, 0, 0
     for end in sentence_ends(text):
         sentence, after = Sentence(text[start:end], asked), text[end:]
         if not sentence.copied:
-            others += sentence.parallel()
-            if sentence.rival() or others > 1:
+            others += sentence.is_parallel()
+            if sentence.states_rival() or others > 1:
                 return False
             for place in sentence.mentions():
                 kind = sentence.kind(place)

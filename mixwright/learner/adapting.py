@@ -13,7 +13,7 @@ from transformers.pytorch_utils import Conv1D
 
 from mixwright import catalog
 from mixwright.config import ADAPTER_FILES
-from mixwright.errors import InputError, some
+from mixwright.errors import InputError, join_some
 from mixwright.runs import write_json
 
 if TYPE_CHECKING:
@@ -46,9 +46,9 @@ def matrices(model: nn.Module, targets: Sequence[str] | None) -> dict[str, Any]:
     plain = {name: module for name, module in model.named_modules() if type(module) in (nn.Linear, Conv1D)}
     found = {name: module for name, module in plain.items() if f".{name}".endswith(wanted)}
     if not found:
-        there = some(sorted({name.rpartition(".")[2] for name in plain})) if plain else "no plain matrix at all"
+        there = join_some(sorted({name.rpartition(".")[2] for name in plain})) if plain else "no plain matrix at all"
         remedy = "Name targets that the model has; merge another adapter first."
-        raise InputError(f"matrices named {some(targets or MATRICES)}", there, remedy)
+        raise InputError(f"matrices named {join_some(targets or MATRICES)}", there, remedy)
     return found
 
 
@@ -63,7 +63,7 @@ def freeze(model: nn.Module) -> None:
     model.requires_grad_(False)
 
 
-def trained(model: nn.Module) -> int:
+def count_trainable(model: nn.Module) -> int:
     """Number of parameters that train."""
     return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
 

@@ -63,7 +63,7 @@ def right_padded(rows: Sequence[Sequence[int]], pad: int) -> Int[Tensor, "batch 
 
 
 @contextlib.contextmanager
-def quiet(model: Any) -> Iterator[None]:
+def reading_mode(model: Any) -> Iterator[None]:
     """Eval mode without gradients; afterwards every submodule has its old mode again.
 
     Not `inference_mode`: what a model caches there cannot enter a loss later.
@@ -79,7 +79,7 @@ def quiet(model: Any) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def selected(model: Any, places: Int[Tensor, " tokens"]) -> Iterator[list[Tensor]]:
+def restrict_output(model: Any, places: Int[Tensor, " tokens"]) -> Iterator[list[Tensor]]:
     """Have the output layer see only these places of the flattened hidden states; its logits have shape (1, tokens, ...).
 
     Inside the block the list that is yielded takes the hidden states of the call, shape (batch, time, width).
@@ -111,7 +111,7 @@ def calm() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def silent() -> Iterator[None]:
+def without_progress_bars() -> Iterator[None]:
     """Without the progress bars that transformers shows for each file; a stage has one progress line of its own."""
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()

@@ -22,7 +22,7 @@ from transformers import LogitsProcessor, LogitsProcessorList
 
 from mixwright.errors import InputError
 from mixwright.estimates.intervals import mean_interval, wilson
-from mixwright.learner.batches import left_padded, logits_limit, quiet, token_batches
+from mixwright.learner.batches import left_padded, logits_limit, reading_mode, token_batches
 from mixwright.learner.singular import without_adapter
 from mixwright.records import Interval
 
@@ -58,7 +58,7 @@ class Reader:
         if not known:
             self._cache = None
         off = contextlib.nullcontext() if self.adapter else without_adapter(self.learner.model)
-        with quiet(self.learner.model), off:
+        with reading_mode(self.learner.model), off:
             output = self.learner.forward(ids[:, known:], mask, keep=1, cache=self._cache, use_cache=cached)
         self._rows, self._cache = (ids, mask), getattr(output, "past_key_values", None) if cached else None
         return output.logits[:, -1].float()
@@ -174,10 +174,10 @@ def complete(
     learner: Learner, prompts: Sequence[Any], max_new_tokens: int, dial: LogitsProcessor | None = None
 ) -> list[str]:
     """Greedy completions by `generate`, in the order of the prompts; arguments as for `written`."""
-    return [text for text, _ in written(learner, prompts, max_new_tokens, dial)]
+    return [text for text, _ in write_completions(learner, prompts, max_new_tokens, dial)]
 
 
-def written(
+def write_completions(
     learner: Learner, prompts: Sequence[Any], max_new_tokens: int, dial: LogitsProcessor | None = None
 ) -> list[tuple[str, bool]]:
     """Greedy completions by `generate`, in the order of the prompts, and whether each ended itself.
@@ -194,7 +194,7 @@ def written(
     options |= {"eos_token_id": sorted(ends), "logits_processor": LogitsProcessorList([dial] if dial else [])}
     for batch in token_batches([len(ids) + max_new_tokens for ids in encoded], logits_limit(learner.model)):
         ids, mask = (part.to(learner.device) for part in left_padded([encoded[place] for place in batch], pad))
-        with quiet(learner.model):
+        with reading_mode(learner.model):
             rows = learner.model.generate(input_ids=ids, attention_mask=mask, **options)
         for place, row in zip(batch, rows[:, ids.shape[1] :].tolist(), strict=True):
             found[place] = learner.tokenizer.decode(row, skip_special_tokens=True), not ends.isdisjoint(row)
@@ -240,12 +240,12 @@ def sweep(alphas: Sequence[float], skill: Measure, knowledge: Measure, *, budget
     settings = []
     for alpha in sorted({0.0, *alphas}):
         loss = loss_interval(before, np.asarray(knowledge(alpha), float) if alpha else before)
-        settings.append(Setting(alpha, mean_interval(np.asarray(skill(alpha), float), bound=FAR), loss))
+        settings.append(Setting(alpha, mean_interval(np.asarray(skill(alpha), float), bound=NO_BOUND), loss))
     within = [each.alpha for each in settings if each.alpha > 0 and each.loss.high <= budget]
     return Sweep(tuple(settings), max(within, default=None), budget)
 
 
-FAR = float(np.finfo(np.float64).max)
+NO_BOUND = float(np.finfo(np.float64).max)
 """End of an interval of fewer than two items."""
 
 
@@ -257,7 +257,7 @@ def loss_interval(before: Float[np.ndarray, " items"], after: Float[np.ndarray, 
     other scores: Student's t of the differences.
     """
     if not (np.isin(before, (0.0, 1.0)).all() and np.isin(after, (0.0, 1.0)).all()):
-        return mean_interval(before - after, bound=FAR)
+        return mean_interval(before - after, bound=NO_BOUND)
     count = float(len(before))
     shares = np.array([(before > after).sum(), (before < after).sum()]) / max(count, 1.0)
     low, high = wilson(shares * count, np.full(2, count))

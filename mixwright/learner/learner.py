@@ -21,8 +21,16 @@ from jaxtyping import Float, Int
 from jinja2 import TemplateError
 from torch import Tensor
 
-from mixwright.errors import InputError, no_room
-from mixwright.learner.batches import MAX_TOKENS, left_padded, logits_limit, quiet, row_batches, silent, token_batches
+from mixwright.errors import InputError, disk_full_error
+from mixwright.learner.batches import (
+    MAX_TOKENS,
+    left_padded,
+    logits_limit,
+    reading_mode,
+    row_batches,
+    token_batches,
+    without_progress_bars,
+)
 from mixwright.learner.prompt_form import PromptForm, no_template, template_refused
 
 if TYPE_CHECKING:
@@ -114,7 +122,9 @@ class Learner:
         Raises:
             InputError: chat messages and a tokenizer without a chat template, or one that refuses them.
         """
-        prompt = self.form.of(prompt if isinstance(prompt, str) else tuple(prompt))  # datasets hold messages as lists
+        prompt = self.form.format_prompt(
+            prompt if isinstance(prompt, str) else tuple(prompt)
+        )  # datasets hold messages as lists
         if isinstance(prompt, str):
             ids = self.tokenizer(prompt, verbose=False)["input_ids"]  # lengths are checked, and told, here
         else:
@@ -195,7 +205,7 @@ class Learner:
         numbers = range(len(prompts)) if places is None else places
         more = longest if longest is not None and longest > max_new_tokens else None
         width, done = min(rows, self.batch_size or rows), 0
-        with quiet(self.model):
+        with reading_mode(self.model):
             for batch in self._batches([len(ids) + max_new_tokens for ids in encoded], rows):
                 noise = None if greedy else uniforms(seed, [numbers[i] for i in batch], count, max_new_tokens)
                 for first in range(0, rows, width):  # more than one part only where --batch-size is below `count`
@@ -280,7 +290,7 @@ class Learner:
         sizes = [len(rows[i][0]) + len(rows[i][1]) for i in used]
         for batch in token_batches(sizes, logits_limit(self.model)):
             members = [used[place] for place in batch]
-            with quiet(self.model):
+            with reading_mode(self.model):
                 ids, mask = left_padded([rows[i][0] + rows[i][1] for i in members], self.tokenizer.pad_token_id or 0)
                 keep = max(len(rows[i][1]) for i in members) + 1
                 logits = self.forward(ids.to(self.device), mask.to(self.device), keep=keep).logits[:, -keep:]
@@ -320,11 +330,11 @@ class Learner:
             InputError: a full disk, or another limit of the system.
         """
         try:
-            with silent():
+            with without_progress_bars():
                 self.model.save_pretrained(folder)
                 self.tokenizer.save_pretrained(folder)
         except Exception as error:  # safetensors and tokenizers have their own kinds
-            if (refused := no_room(error, folder)) is None:
+            if (refused := disk_full_error(error, folder)) is None:
                 raise
             raise refused from error
 

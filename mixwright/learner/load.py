@@ -14,12 +14,12 @@ from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from mixwright.config import ADAPTER_FILES, ModelConfig
-from mixwright.errors import InputError, missing_extra, some
+from mixwright.errors import InputError, join_some, missing_extra
 from mixwright.learner.adapting import SETTINGS, load_adapted, read_settings
-from mixwright.learner.batches import calm, silent
+from mixwright.learner.batches import calm, without_progress_bars
 from mixwright.learner.learner import Learner
 from mixwright.learner.prompt_form import PromptForm, no_template
-from mixwright.learner.sources import resolve_model, told_model
+from mixwright.learner.sources import describe_model, resolve_model
 
 
 def load_learner(
@@ -63,7 +63,7 @@ def load_learner(
     tokenizer = _read(AutoTokenizer, path)
     if adapter is not None:
         model = _with_adapter(model, adapter)
-    name = told_model(path) if adapter is None else f"{told_model(path)} + {adapter}"
+    name = describe_model(path) if adapter is None else f"{describe_model(path)} + {adapter}"
     learner = Learner(model.to(accelerator or "cpu"), tokenizer, name, form=form, batch_size=batch_size)
     learner.check_template()
     return learner
@@ -98,21 +98,23 @@ def _check_weights(path: str, model: Any, missing: Collection[str]) -> None:
     """Raises InputError for weights that the files lack, which transformers draws at random, and for NaN or infinity."""
     if missing:
         remedy = "Save the whole model again, or name the checkpoint that has them."
-        raise InputError(f"a checkpoint with every weight of its model at {path!r}", f"no {some(sorted(missing))}", remedy)
+        raise InputError(
+            f"a checkpoint with every weight of its model at {path!r}", f"no {join_some(sorted(missing))}", remedy
+        )
     wrong = [name for name, weights in model.named_parameters() if not bool(torch.isfinite(weights).all())]
     if wrong:
         remedy = "Take a checkpoint from before training broke down."
-        raise InputError(f"finite weights at {path!r}", f"NaN or infinite ones in {some(wrong)}", remedy)
+        raise InputError(f"finite weights at {path!r}", f"NaN or infinite ones in {join_some(wrong)}", remedy)
 
 
-def load_reader(path: str) -> Learner:
+def load_without_weights(path: str) -> Learner:
     """A learner without weights, of a checkpoint or of an adapter's base: it encodes prompts, and knows its context.
 
     Raises InputError as `load_learner` does.
     """
     folder = Path(path)
     path = resolve_model(adapter_base(folder) if _is_adapter(folder) else path)
-    return Learner(SimpleNamespace(config=_read(AutoConfig, path)), _read(AutoTokenizer, path), told_model(path))
+    return Learner(SimpleNamespace(config=_read(AutoConfig, path)), _read(AutoTokenizer, path), describe_model(path))
 
 
 def check_checkpoint(path: str, adapter: str | None = None, *, chats: bool = False) -> None:
@@ -145,13 +147,13 @@ def _is_adapter(folder: Path) -> bool:
     return not (folder / "config.json").is_file() and any((folder / name).is_file() for name in ADAPTER_FILES)
 
 
-def _is_own(folder: Path) -> bool:
+def _is_catalogue_adapter(folder: Path) -> bool:
     """Whether an adapter of the catalogue was saved there that has no PEFT format."""
     return (folder / SETTINGS).is_file() and not (folder / ADAPTER_FILES[0]).is_file()
 
 
 def _check_adapter(folder: Path) -> None:
-    if _is_own(folder):
+    if _is_catalogue_adapter(folder):
         read_settings(folder)
         return
     for name in ("adapter_config.json", "adapter_model.safetensors"):
@@ -172,7 +174,7 @@ def _read(auto: Any, path: str, **options: Any) -> Any:
     what = "a tokenizer" if auto is AutoTokenizer else "a causal language model in safetensors files"
     what = "the settings of a model" if auto is AutoConfig else what
     try:
-        with silent():
+        with without_progress_bars():
             return auto.from_pretrained(path, trust_remote_code=False, **options)
     except (OSError, ValueError, KeyError, TypeError, ImportError, RuntimeError, SafetensorError) as error:
         raise InputError(
@@ -185,7 +187,7 @@ def _read(auto: Any, path: str, **options: Any) -> Any:
 def _with_adapter(model: Any, adapter: str) -> Any:
     folder = Path(adapter)
     _check_adapter(folder)
-    if _is_own(folder):
+    if _is_catalogue_adapter(folder):
         return load_adapted(model, folder)[1]
     from peft import PeftModel
 
@@ -198,7 +200,7 @@ def _with_adapter(model: Any, adapter: str) -> Any:
 
 
 def _base_of(folder: Path) -> str:
-    own = _is_own(folder)
+    own = _is_catalogue_adapter(folder)
     name, file = "base" if own else "base_model_name_or_path", folder / ADAPTER_FILES[own]
     try:
         base = json.loads(file.read_text(encoding="utf-8")).get(name)

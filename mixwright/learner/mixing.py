@@ -21,9 +21,9 @@ Weights = Float[np.ndarray, " experts"]
 Score = Callable[[Weights], Float[np.ndarray, " items"]]
 """Scores of the same items, in the same order, of the model with the mixture of these weights; higher is better."""
 
-ONE = 0.95
+SINGLE_EXPERT_SHARE = 0.95
 """Share of the weights above which a mixture is one expert."""
-ERRORS = 2.0
+GAIN_STANDARD_ERRORS = 2.0
 """Standard errors that a gain has to exceed."""
 FIRST_SPREAD, LEAST_SPREAD = 0.5, 0.05
 """Standard deviation of the first weights that are drawn; what is added to that of the elite, less with each round."""
@@ -122,7 +122,7 @@ def _gain(changes: Float[np.ndarray, " items"]) -> tuple[Interval, bool]:
     """Mean over items with its interval, and whether it exceeds `ERRORS` standard errors."""
     found = mean_interval(changes, bound=float(np.finfo(np.float64).max))
     error = float(changes.std(ddof=1)) / len(changes) ** 0.5 if len(changes) > 1 else np.inf
-    return found, bool(found.value > ERRORS * error)
+    return found, bool(found.value > GAIN_STANDARD_ERRORS * error)
 
 
 def _warnings(
@@ -133,10 +133,11 @@ def _warnings(
     for (found, clear), than in ((gain, "the base without experts"), (over, "the best single expert")):
         if not clear:
             told.append(
-                f"The gain over {than} is not above {ERRORS:g} standard errors: {found.value:+.3g} on {found.n} items."
+                f"The gain over {than} is not above {GAIN_STANDARD_ERRORS:g} standard errors: "
+                f"{found.value:+.3g} on {found.n} items."
             )
     total = float(weights.sum())
-    if total > 0 and len(weights) > 1 and weights.max() / total > ONE:
+    if total > 0 and len(weights) > 1 and weights.max() / total > SINGLE_EXPERT_SHARE:
         told.append(f"One expert has {weights.max() / total:.0%} of the weight: take it alone.")
     if chosen_on_them:
         told.append("The gains are measured on the items that the weights were chosen on, and are too high.")

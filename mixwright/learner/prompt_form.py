@@ -35,7 +35,7 @@ class PromptForm:
         own = chat_template is not None and chat_template != TINY_TEMPLATE
         return replace(self, template=True) if self.template is None and own else self
 
-    def of(self, prompt: Text) -> Text:
+    def format_prompt(self, prompt: Text) -> Text:
         """The prompt as messages, which go through the chat template, or as a string, which does not."""
         if self.template is False:
             return plain(prompt)
@@ -49,7 +49,7 @@ class PromptForm:
 
     def answer_to(self, prompt: Text, answer: Text) -> Text:
         """What is trained on after a prompt, in the form that the prompt has: the assistant's message, or a string."""
-        if isinstance(self.of(prompt), str):
+        if isinstance(self.format_prompt(prompt), str):
             return plain(answer) if self.template is False else answer
         return ({"role": "assistant", "content": answer},) if isinstance(answer, str) else answer
 
@@ -60,11 +60,11 @@ class PromptForm:
             return dict(row)
         prompt = prompt if isinstance(prompt, str) else tuple(prompt)
         made = {name: self.answer_to(prompt, _text(row[name])) for name in ROLES if row.get(name) and name != "prompt"}
-        return {**row, "prompt": _listed(self.of(prompt)), **{name: _listed(text) for name, text in made.items()}}
+        return {**row, "prompt": _listed(self.format_prompt(prompt)), **{name: _listed(text) for name, text in made.items()}}
 
-    def told(self, prompts: Iterable[Text]) -> str:
+    def describe(self, prompts: Iterable[Text]) -> str:
         """What is done with these prompts, for people."""
-        kinds = {isinstance(self.of(prompt), str) for prompt in prompts}
+        kinds = {isinstance(self.format_prompt(prompt), str) for prompt in prompts}
         words = {frozenset({True}): "plain text", frozenset({False}): "chat template of the tokenizer"}
         told = words.get(frozenset(kinds), "chat messages through the template of the tokenizer, others as plain text")
         return told + (" with a system message of its own" if self.system is not None else "")

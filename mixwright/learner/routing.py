@@ -20,8 +20,8 @@ from jaxtyping import Float
 
 from mixwright.errors import InputError
 from mixwright.estimates.intervals import share_interval
-from mixwright.learner.batches import left_padded, logits_limit, quiet, token_batches
-from mixwright.learner.singular import Scales, scaled, scales, set_scales, without_adapter
+from mixwright.learner.batches import left_padded, logits_limit, reading_mode, token_batches
+from mixwright.learner.singular import Scales, scaled_matrices, scales, set_scales, without_adapter
 from mixwright.records import Interval
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Classifier:
     """Standard deviation within experts."""
     accuracy: Interval
     """Share of the prompts that were given whose expert is named without them (each left out in turn)."""
-    commonest: float
+    commonest_share: float
     """Share of the commonest expert: what naming it always would get."""
 
     def route(self, learner: Learner, prompts: Sequence[Text]) -> list[int]:
@@ -97,7 +97,7 @@ def ask(learner: Learner, prompts: Sequence[Text], names: Sequence[str], questio
     return (table - alone).argmax(0).tolist()
 
 
-def answered(
+def answer_with_experts(
     learner: Learner,
     experts: Sequence[Scales],
     prompts: Sequence[Text],
@@ -139,7 +139,7 @@ def hidden_states(learner: Learner, prompts: Sequence[Text]) -> States:
     for batch in token_batches([len(ids) for ids in encoded], logits_limit(learner.model)):
         ids, mask = left_padded([encoded[place] for place in batch], learner.tokenizer.pad_token_id or 0)
         ids, mask = ids.to(learner.device), mask.to(learner.device)
-        with quiet(learner.model), _as_base(learner):
+        with reading_mode(learner.model), _as_base(learner):
             last = learner.model(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states[-1]
         means = (last.double() * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
         for place, row in zip(batch, means.cpu().numpy(), strict=True):
@@ -149,7 +149,7 @@ def hidden_states(learner: Learner, prompts: Sequence[Text]) -> States:
 
 def _as_base(learner: Learner) -> Any:
     """The model without its expert; as it is where it has none."""
-    has = scaled(learner.model) or hasattr(learner.model, "disable_adapter")
+    has = scaled_matrices(learner.model) or hasattr(learner.model, "disable_adapter")
     return without_adapter(learner.model) if has else contextlib.nullcontext()
 
 

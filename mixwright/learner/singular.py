@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
-from mixwright.errors import InputError, some
+from mixwright.errors import InputError, join_some
 from mixwright.learner.adapting import WEIGHTS, matrices, replace
 
 Scales = Mapping[str, Float[Tensor, " values"]]
@@ -71,7 +71,7 @@ class Scaled(nn.Module):
         return plain
 
 
-def scaled(model: nn.Module) -> dict[str, Scaled]:
+def scaled_matrices(model: nn.Module) -> dict[str, Scaled]:
     """The scaled matrices of a model, by their full names."""
     return {name: module for name, module in model.named_modules() if isinstance(module, Scaled)}
 
@@ -84,7 +84,7 @@ def add_scales(model: nn.Module, targets: Sequence[str] | None) -> None:
 
 def scales(model: nn.Module) -> dict[str, Float[Tensor, " values"]]:
     """The expert that a model has: a copy of every z, float32 on the CPU."""
-    return {name: module.log_scale.detach().float().cpu().clone() for name, module in scaled(model).items()}
+    return {name: module.log_scale.detach().float().cpu().clone() for name, module in scaled_matrices(model).items()}
 
 
 def read_expert(folder: Path) -> dict[str, Float[Tensor, " values"]]:
@@ -99,12 +99,12 @@ def read_expert(folder: Path) -> dict[str, Float[Tensor, " values"]]:
 @torch.no_grad()
 def set_scales(model: nn.Module, expert: Scales) -> None:
     """Give a model with scales those of an expert. Raises InputError for other matrices or other sizes."""
-    own = scaled(model)
+    own = scaled_matrices(model)
     wrong = own.keys() ^ expert.keys()
     wrong |= {name for name in own.keys() & expert.keys() if own[name].log_scale.shape != expert[name].shape}
     if wrong:
         remedy = "Use the base and the targets that it was trained with."
-        raise InputError("an expert of the same matrices as the model", f"others at {some(sorted(wrong))}", remedy)
+        raise InputError("an expert of the same matrices as the model", f"others at {join_some(sorted(wrong))}", remedy)
     for name, module in own.items():
         module.log_scale.copy_(expert[name])
 
@@ -116,7 +116,7 @@ def without_adapter(model: Any) -> Iterator[None]:
     Raises:
         InputError: the model has neither.
     """
-    own = [module for module in scaled(model).values() if module.active]
+    own = [module for module in scaled_matrices(model).values() if module.active]
     if not own and not hasattr(model, "disable_adapter"):
         raise InputError("a model with an adapter that can be switched off", type(model).__name__, "Give both models.")
     try:

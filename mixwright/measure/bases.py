@@ -130,7 +130,7 @@ def read_completion_rows(path: Path) -> list[dict[str, Any]]:
         raise InputError("a Parquet file of completions", str(error)[:120], "Measure again.", file=path) from None
 
 
-def pooled(bases: Sequence[Sequence[Measurement]]) -> list[Measurement]:
+def pool_measurements(bases: Sequence[Sequence[Measurement]]) -> list[Measurement]:
     """The measurements of several bases as one: means weighted by n.
 
     Half-widths add as those of independent estimates do. With few bases, what differs between bases is not in the interval:
@@ -178,6 +178,6 @@ def measure_bases(
     folder.notes.unlink(missing_ok=True)
     if notes:
         write_notes(folder, notes)
-    rows = pooled([read_measurements(folder.measurements(base_name(b))) for b in bases])
+    rows = pool_measurements([read_measurements(folder.measurements(base_name(b))) for b in bases])
     write_measurements(folder.measurements("before"), rows)
     return rows

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mixwright.corpus.graded import Graded
     from mixwright.learner.learner import Learner
 
-COUNT = 12
+ITEMS_PER_TASK = 12
 """Items of a task that are answered."""
 CHOSEN = "grader chosen"
 """What `Observation.check` of a note about a choice says."""
@@ -48,7 +48,9 @@ def read_first_answers(
     if not left:
         return []
     wanted = corpus.select(tasks=left)
-    items = _picked(learner, wanted, replace(config, items=COUNT), max(config.max_new_tokens, config.continued_tokens))
+    items = _picked(
+        learner, wanted, replace(config, items=ITEMS_PER_TASK), max(config.max_new_tokens, config.continued_tokens)
+    )
     length: dict[str, Any] = {"max_new_tokens": config.max_new_tokens}
     length |= {"longest": config.continued_tokens} if config.continued_tokens else {}
     began = monotonic()
@@ -56,7 +58,7 @@ def read_first_answers(
     made = [FirstAnswer(item, best.text, not best.finished) for item, (best,) in zip(items, written, strict=True)]
     tokens = sum(len(best.token_ids) for (best,) in written)
     say(
-        f"graders: chosen by {len(items):,} first completions of {learner.name}, up to {COUNT} of a task "
+        f"graders: chosen by {len(items):,} first completions of {learner.name}, up to {ITEMS_PER_TASK} of a task "
         f"({tokens:,} tokens, {monotonic() - began:.0f} s)"
     )
     chosen = []
@@ -74,12 +76,12 @@ def _picked(learner: Learner, corpus: Corpus, config: MeasureConfig, room: int) 
     found = []
     for task in corpus.tasks:
         own = [[item for item in part if item.task == task] for part in parts]
-        few = _spread(own[0], COUNT)
+        few = _spread(own[0], ITEMS_PER_TASK)
         for more in own[1:]:
             fit = [
                 item for item in more if not learner.context or len(learner.encode(item.prompt)) + room <= learner.context
             ]
-            few = [*few, *_spread(fit, COUNT - len(few))]
+            few = [*few, *_spread(fit, ITEMS_PER_TASK - len(few))]
         found += few
     return found
 

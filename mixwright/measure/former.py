@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
     from mixwright.measure.passes import Passes
 
-MOST = 100
+MOST_ANSWERS_PER_TASK = 100
 """Answers of a task that are read at most."""
 Rows = Sequence[Mapping[str, Any]]
 """Completions as a measuring writes them, with their tokens and the log-probability of these."""
@@ -59,7 +59,9 @@ def rows_to_read(before: Rows) -> list[Mapping[str, Any]]:
     for row in before:
         if row.get("tokens") and row.get("logprob") is not None:
             tasks[row["task"]].append((hashlib.sha256(f"former {row['example']}".encode()).digest(), row))
-    return [row for task in sorted(tasks) for _, row in sorted(tasks[task], key=lambda pair: pair[0])[:MOST]]
+    return [
+        row for task in sorted(tasks) for _, row in sorted(tasks[task], key=lambda pair: pair[0])[:MOST_ANSWERS_PER_TASK]
+    ]
 
 
 def same_tokens(one: Learner, other: Learner) -> bool:
@@ -67,7 +69,7 @@ def same_tokens(one: Learner, other: Learner) -> bool:
     return one.tokenizer.get_vocab() == other.tokenizer.get_vocab()
 
 
-def former_answers(passes: Passes, before: Rows) -> list[FormerAnswers]:
+def read_former_answers(passes: Passes, before: Rows) -> list[FormerAnswers]:
     """Let the later checkpoint read the former answers, task by task; nothing of tasks with fewer than two.
 
     Args:

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
 from mixwright.errors import InputError
-from mixwright.learner.batches import quiet, right_padded, selected
+from mixwright.learner.batches import reading_mode, restrict_output, right_padded
 
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
@@ -145,7 +145,11 @@ class GradientSketch:
         places = torch.cat(spans).to(device)
         weights = torch.cat([torch.full((len(row.target),), 1 / len(row.target)) for row in rows]).to(device)
         options: dict[str, Any] = {"use_cache": False} if "past_key_values" in learner.accepts else {}
-        with quiet(self.model), selected(self.model, places), self._collecting(len(rows), places // width) as sums:
+        with (
+            reading_mode(self.model),
+            restrict_output(self.model, places),
+            self._collecting(len(rows), places // width) as sums,
+        ):
             with torch.enable_grad():
                 logits = learner.model(input_ids=ids, **options).logits.flatten(0, 1).float()
                 losses = nn.functional.cross_entropy(logits, ids.flatten()[places + 1], reduction="none")

@@ -67,7 +67,7 @@ def nothing_right(results: Sequence[MeasureResult], corpus: Corpus) -> list[Obse
         example = next((row for row in shown if row["completion"].strip()), shown[0])
         given = corpus.tasks[task].grader
         read = choose_grader(task, given, [one for result in results for one in _answers(result, task)][:READ], named=True)
-        if read.unread:
+        if read.answers_in_sentences:
             best = read.examples[0]
             example = {"example": best.example.id, "answer": best.example.answer, "completion": best.completion}
         message = (
@@ -75,11 +75,11 @@ def nothing_right(results: Sequence[MeasureResult], corpus: Corpus) -> list[Obse
             f"the answers look like {_short(example['answer'])}, the completions look like {_short(example['completion'])}"
         )
         remedy = f"Check the grader ({given}), the prompts and the room for completions."
-        if read.unread:
+        if read.answers_in_sentences:
             message = f"no answer of task {task!r} was right{when}, but {read.why}"
             remedy = f"Take {read.remedy}."
         evidence = ({name: example[name] for name in ("example", "answer", "completion")},)
-        check = UNREAD if read.unread else NOTHING_RIGHT
+        check = UNREAD if read.answers_in_sentences else NOTHING_RIGHT
         notes.append(Observation(check, task, "warning", items[task], items[task], message, remedy, "", evidence))
     return notes
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 OTHER_FORM = "other form of prompts"
 """What `Observation.check` of the note says."""
-ITEMS, LARGE = 8, 4
+ITEMS_ASKED, LEAST_MORE_RIGHT = 8, 4
 """Items that are asked in the other form; how many more it must get right before it is worth a word."""
 Row = Mapping[str, Any]
 
@@ -41,7 +41,7 @@ def other_form_notes(
     if chosen or learner.form.template is not True or learner.form.system is not None or not found.completions:
         return []
     rows = sorted(found.completions, key=lambda row: hashlib.sha256(f"form {row['example']}".encode()).digest())
-    few = _one_task_after_another(rows)[:ITEMS]
+    few = _one_task_after_another(rows)[:ITEMS_ASKED]
     examples = {row.id: row for row in corpus.select(ids=[row["example"] for row in few])}
     few = [row for row in few if row["example"] in examples]
     plain = learner.with_form(replace(learner.form, template=False))
@@ -52,7 +52,7 @@ def other_form_notes(
         corpus.grade(examples[row["example"]], best.text, cut=not best.finished) >= FULL_MARKS
         for row, (best,) in zip(few, made, strict=True)
     )
-    if other - own < LARGE:
+    if other - own < LEAST_MORE_RIGHT:
         return []
     message = (
         f"of {len(few)} items {other} are right when prompts are given as plain text, and {own} through the chat template"

@@ -16,7 +16,7 @@ from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.errors import InputError
 from mixwright.estimates.chance import FULL_MARKS
 from mixwright.estimates.intervals import rate
-from mixwright.estimates.outcome import NAMES
+from mixwright.estimates.outcome import MEASUREMENT_BY_DECODING
 from mixwright.records import Example, Measurement
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class Passes:
     @property
     def names(self) -> tuple[str, ...]:
         """Measurements of success that completions are written for: `greedy`, and `pass@1` where any are sampled."""
-        return tuple(NAMES.values()) if self.config.samples else (NAMES["greedy"],)
+        return tuple(MEASUREMENT_BY_DECODING.values()) if self.config.samples else (MEASUREMENT_BY_DECODING["greedy"],)
 
     @property
     def generated(self) -> bool:

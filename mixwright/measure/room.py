@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mixwright.errors import InputError, some
+from mixwright.errors import InputError, join_some
 from mixwright.records import Example, plain
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Room:
     """What it was taken from, for people."""
 
 
-def fitting(
+def keep_fitting_corpus(
     learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig, asked: int | None = None
 ) -> tuple[Corpus, list[str]]:
     """The corpus without the rows to measure whose prompts leave no room for an answer, and a line that counts them.
@@ -75,7 +75,7 @@ def fitting(
         remedy = "Shorten or leave out long prompts, take a model of a longer context, or fewer tokens: --max-new-tokens."
         raise InputError(f"prompts that leave room for {lack}", f"{len(long):,} of {len(rows):,} without; {where}", remedy)
     left = corpus.select(ids=[row.id for row in corpus if row.id not in {row.id for row, _ in long}])
-    counts = some([f"{task} ({count:,})" for task, count in sorted(gone.items())])
+    counts = join_some([f"{task} ({count:,})" for task, count in sorted(gone.items())])
     note = f"{len(long):,} of {len(rows):,} rows are left out, whose prompts leave no room for {lack}: {counts}; {where}"
     whole = sorted(set(gone) - {row.task for row in left.select(split="eval" if len(held_out) else None)})
     return left, [note + (f"; nothing is left of {', '.join(whole)}" if whole else "")]

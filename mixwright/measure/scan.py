@@ -49,7 +49,7 @@ def scan_folder(run: RunFolder, base: str) -> Path:
     return run.path / "scan" / base
 
 
-def part(folder: Path, number: int) -> Path:
+def shard_file(folder: Path, number: int) -> Path:
     """One shard."""
     return folder / f"part-{number:05d}.parquet"
 
@@ -88,7 +88,7 @@ def sampled_rows(corpus: Corpus, count: int | None) -> np.ndarray:
     return np.sort(np.array(order[:count]))
 
 
-def held(path: Path, key: Mapping[str, Any]) -> pa.Table | None:
+def read_matching_shard(path: Path, key: Mapping[str, Any]) -> pa.Table | None:
     """A shard that was made from the same things; None when it is not there, broken, or another's."""
     try:
         table = pq.read_table(path)
@@ -105,7 +105,7 @@ def made_from(path: Path) -> dict[str, Any]:
         return {}
 
 
-def lacking(path: Path, key: Mapping[str, Any], groups: Mapping[str, Group]) -> list[str]:
+def missing_groups(path: Path, key: Mapping[str, Any], groups: Mapping[str, Group]) -> list[str]:
     """Groups of which a shard does not have every column; read from its last bytes."""
     if made_from(path) != key:
         return list(groups)
@@ -124,7 +124,7 @@ def write_part(
         own: the columns of `OWN`.
         found: the new columns: numbers or texts of shape (rows,), or vectors of shape (rows, dimensions).
     """
-    earlier = held(path, key)
+    earlier = read_matching_shard(path, key)
     columns = {} if earlier is None else dict(zip(earlier.column_names, earlier.columns, strict=True))
     columns |= {name: pa.array(own[name], pa.string()) for name in OWN}
     columns |= {name: _arrow(values) for name, values in found.items()}
@@ -168,9 +168,9 @@ class Scan:
         """Name of the starting model that was scanned."""
         self.folder = place / "scan" / self.base
         """Where the shards lie."""
-        self.key: dict[str, Any] = json.loads((self._schema(part(self.folder, 0)).metadata or {})[KEY])
+        self.key: dict[str, Any] = json.loads((self._schema(shard_file(self.folder, 0)).metadata or {})[KEY])
         """What it was made from: corpus, weights, rows, lengths."""
-        self.parts = [part(self.folder, number) for number in range(self.key["shards"])]
+        self.parts = [shard_file(self.folder, number) for number in range(self.key["shards"])]
         """The shards, in order."""
         schemas = [self._schema(path) for path in self.parts]
         if any((schema.metadata or {}).get(KEY) != _text(self.key) for schema in schemas):

@@ -21,7 +21,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from mixwright.errors import InputError
-from mixwright.learner.batches import logits_limit, quiet, right_padded, selected, token_batches
+from mixwright.learner.batches import logits_limit, reading_mode, restrict_output, right_padded, token_batches
 from mixwright.measure.gradient_sketch import as_numpy
 from mixwright.measure.passes import ExampleRollouts, Passes
 
@@ -196,7 +196,7 @@ class ScanPasses:
         sizes = [len(rows[i]) for i in used]
         for batch in token_batches(sizes, self._limit):
             members = [used[place] for place in batch]
-            with quiet(self.learner.model):
+            with reading_mode(self.learner.model):
                 found = _batch(self.learner, [rows[i] for i in members], [first[i] for i in members], whole, pooled)
             for i, (tokens, state) in zip(members, found, strict=True):
                 yield i, tokens, state
@@ -224,7 +224,7 @@ def _batch(
         [torch.arange(n) + i * width + start - 1 for i, (n, start) in enumerate(zip(counts, first, strict=True))]
     )
     places = places.to(learner.device)
-    with selected(learner.model, places) as states:
+    with restrict_output(learner.model, places) as states:
         options: dict[str, Any] = {"use_cache": False} if "past_key_values" in learner.accepts else {}
         logits = learner.model(input_ids=ids, **options).logits
     logits = logits.flatten(0, 1)

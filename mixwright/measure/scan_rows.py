@@ -79,7 +79,7 @@ def _tokens(learner: Learner, example: Example, *, joined: bool) -> tuple[list[i
     prompt = learner.encode(example.prompt)
     if target is None:
         return prompt, []
-    form, target = learner.form.of(example.prompt), learner.form.answer_to(example.prompt, target)
+    form, target = learner.form.format_prompt(example.prompt), learner.form.answer_to(example.prompt, target)
     end = learner.tokenizer.eos_token_id
     if not isinstance(form, str) and not isinstance(target, str):
         return _parted(prompt, _conversation(learner, (*form, *target)))

@@ -19,7 +19,17 @@ from mixwright.errors import InputError
 from mixwright.learner.bases import bases_of, build_bases
 from mixwright.learner.load import load_base
 from mixwright.measure.bases import base_name
-from mixwright.measure.scan import OWN, SHARD, groups_of, lacking, made_from, part, sampled_rows, scan_folder, write_part
+from mixwright.measure.scan import (
+    OWN,
+    SHARD,
+    groups_of,
+    made_from,
+    missing_groups,
+    sampled_rows,
+    scan_folder,
+    shard_file,
+    write_part,
+)
 from mixwright.measure.scan_passes import ScanPasses
 from mixwright.measure.scan_rows import longest_row, scan_rows, target_of
 from mixwright.measure.sketch_calibration import (
@@ -32,7 +42,7 @@ from mixwright.measure.sketch_calibration import (
 )
 from mixwright.records import from_data, to_data
 from mixwright.runs import RunFolder
-from mixwright.workers.local import Job, Workers, processors
+from mixwright.workers.local import Job, Workers, count_cores
 from mixwright.workers.progress import report
 
 if TYPE_CHECKING:
@@ -118,10 +128,10 @@ def scan_bases(
     dealt: list[ScanJob] = []
     for job, key in zip(jobs, keys, strict=True):
         place = scan_folder(folder, base_name(job.base))
-        for line in _make_room(place, key):
+        for line in _remove_stale_shards(place, key):
             say(line)
-        missing = [number for number in range(key["shards"]) if lacking(part(place, number), key, groups)]
-        turns = min(config.trial.workers or processors(), len(missing))
+        missing = [number for number in range(key["shards"]) if missing_groups(shard_file(place, number), key, groups)]
+        turns = min(config.trial.workers or count_cores(), len(missing))
         dealt += [replace(job, key=key, shards=tuple(missing[turn::turns])) for turn in range(turns)]
     names = ", ".join(name for group in groups.values() for name in group.NAMES)
     say(f"scan: {keys[0]['rows']:,} rows, columns {names}")
@@ -133,7 +143,7 @@ def scan_bases(
     ]
 
 
-def _make_room(folder: Path, key: Mapping[str, Any]) -> Iterator[str]:
+def _remove_stale_shards(folder: Path, key: Mapping[str, Any]) -> Iterator[str]:
     """Remove what was left of a write that was killed, and shards of other things, saying so.
 
     Raises:
@@ -162,7 +172,7 @@ def _result(job: ScanJob, key: Mapping[str, Any], made: Sequence[tuple[int, int,
 
 def prepare_scan(job: ScanJob) -> dict[str, Any]:
     """What the shards are made from; the directions of gradient sketches are found, where they are asked for."""
-    corpus, config, learner, groups = _opened(job)
+    corpus, config, learner, groups = _load_job(job)
     places, moments = sampled_rows(corpus, job.sample), Path(job.moments) if job.moments else None
     if moments is not None and not moments.is_file():
         raise InputError("a file of second moments", "nothing", "Correct --moments.", file=moments)
@@ -177,9 +187,9 @@ def prepare_scan(job: ScanJob) -> dict[str, Any]:
         "rows": len(places),
         "shards": -(-len(places) // SHARD),
     }
-    path = _directions(job)
+    path = _directions_file(job)
     if any("gradients" in group.PASSES for group in groups.values()) and load_calibration(path, key) is None:
-        rows = _first_rows(learner, corpus, places, _reading(key))
+        rows = _first_rows(learner, corpus, places, _tokenising_options(key))
         found = calibrate(learner, rows, SketchSettings(), load_moments(moments) if moments else None)
         save_calibration(path, found, key)
     return key
@@ -187,14 +197,14 @@ def prepare_scan(job: ScanJob) -> dict[str, Any]:
 
 def scan_shards(job: ScanJob) -> tuple[int, int, Counter[str]]:
     """Make or complete the shards of one job, in a worker: how many, their tokens, and kinds of rows by how often."""
-    corpus, config, learner, groups = _opened(job)
-    places, folder = sampled_rows(corpus, job.sample), _directions(job).parent
-    calibration = load_calibration(_directions(job), job.key)
+    corpus, config, learner, groups = _load_job(job)
+    places, folder = sampled_rows(corpus, job.sample), _directions_file(job).parent
+    calibration = load_calibration(_directions_file(job), job.key)
     tokens, kinds = 0, Counter[str]()
     for done, number in enumerate(job.shards):
-        wanted = {name: groups[name] for name in lacking(part(folder, number), job.key, groups)}
+        wanted = {name: groups[name] for name in missing_groups(shard_file(folder, number), job.key, groups)}
         examples = [corpus[int(place)] for place in places[number * SHARD : (number + 1) * SHARD]]
-        rows = list(scan_rows(learner, examples, **_reading(job.key)))
+        rows = list(scan_rows(learner, examples, **_tokenising_options(job.key)))
         passes = ScanPasses(
             learner,
             rows,
@@ -207,7 +217,7 @@ def scan_shards(job: ScanJob) -> tuple[int, int, Counter[str]]:
         )
         found = {name: values for group in wanted.values() for name, values in group.read(rows, passes).items()}
         write_part(
-            part(folder, number), job.key, {name: [getattr(row.example, name) for row in rows] for name in OWN}, found
+            shard_file(folder, number), job.key, {name: [getattr(row.example, name) for row in rows] for name in OWN}, found
         )
         tokens += sum(len(row.prompt) + len(row.target) for row in rows)
         kinds.update(_kind(row) for row in rows)
@@ -215,19 +225,19 @@ def scan_shards(job: ScanJob) -> tuple[int, int, Counter[str]]:
     return len(job.shards), tokens, kinds
 
 
-def _opened(job: ScanJob) -> tuple[Corpus, RunConfig, Learner, dict[str, Columns]]:
+def _load_job(job: ScanJob) -> tuple[Corpus, RunConfig, Learner, dict[str, Columns]]:
     """What a job works on."""
     config = from_data(RunConfig, dict(job.config))
     learner = load_base(config.model, job.base)
     return Corpus.load(RunFolder(job.run).corpus), config, learner, groups_of(job.columns)
 
 
-def _directions(job: ScanJob) -> Path:
+def _directions_file(job: ScanJob) -> Path:
     """File of the directions of gradient sketches, beside the shards."""
     return scan_folder(RunFolder(job.run), base_name(job.base)) / "sketch.safetensors"
 
 
-def _reading(key: Mapping[str, Any]) -> dict[str, Any]:
+def _tokenising_options(key: Mapping[str, Any]) -> dict[str, Any]:
     """How rows are tokenised and where they are cut."""
     return {"joined": key["objective"] == "sft", "limit": key["limit"]}
 

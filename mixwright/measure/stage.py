@@ -44,7 +44,7 @@ class MeasureResult:
     """Seconds per item; 0 where nobody took the time."""
 
 
-def afterwards(config: MeasureConfig) -> MeasureConfig:
+def settings_after(config: MeasureConfig) -> MeasureConfig:
     """The settings of a measuring after a run: without probes that are made before it only."""
     kept = tuple(name for name in config.probes if not catalog.load("probes", name).ONCE)
     return replace(config, probes=kept)

@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
 
 
-def fitting(learner: Learner, items: Iterable[Example], sizes: Mapping[str, int]) -> list[Example]:
+def keep_fitting_items(learner: Learner, items: Iterable[Example], sizes: Mapping[str, int]) -> list[Example]:
     """The items whose tokens fit into the model's context; the same ones before and after."""
     return [item for item in items if learner.context is None or sizes[item.id] <= learner.context]
 
 
-def one_string_tasks(corpus: Corpus) -> set[str]:
+def exact_answer_tasks(corpus: Corpus) -> set[str]:
     """Tasks whose answers are graded by a grader that accepts the gold answer alone."""
     graded = [name for name, task in corpus.tasks.items() if task.kind == "verifiable"]
     return {name for name in graded if corpus.grader(name).one_string}
 
 
-def by_cell(
+def measure_cells(
     probe: str,
     name: str,
     unit: str,
@@ -54,7 +54,9 @@ def by_cell(
     return found
 
 
-def per_item(probe: str, name: str, unit: str, items: Sequence[Example], values: Mapping[str, float]) -> list[Measurement]:
+def measure_items(
+    probe: str, name: str, unit: str, items: Sequence[Example], values: Mapping[str, float]
+) -> list[Measurement]:
     """One row per item; it was read, not sampled, so its interval has no width."""
     return [
         Measurement(probe, item.task, name, value, value, value, 1, unit, item.level, item.id)
@@ -62,7 +64,7 @@ def per_item(probe: str, name: str, unit: str, items: Sequence[Example], values:
     ]
 
 
-def too_long(probe: str, items: Sequence[Example], kept: Sequence[Example]) -> list[Measurement]:
+def count_too_long(probe: str, items: Sequence[Example], kept: Sequence[Example]) -> list[Measurement]:
     """Items per task that do not fit into the model's context; nothing for tasks of which all do."""
     asked = Counter(item.task for item in items)
     lost = asked - Counter(item.task for item in kept)

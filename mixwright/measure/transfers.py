@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from mixwright.estimates.crossed import crossed
+from mixwright.estimates.crossed import estimate_crossed
 from mixwright.estimates.orders import CERTAIN, LEAST, OVER, PLACE, choose_order, effects_of
 from mixwright.measure.bursts import Losses, train_on
 from mixwright.records import Measurement
@@ -147,7 +147,9 @@ def _try_order(
         np.stack([np.concatenate([run["success"][task] for task in tasks]) for run in runs]) for runs in (ordered, beside)
     )
     items = np.array([len(ordered[0]["success"][task]) for task in tasks])
-    found = crossed(first - second, np.repeat(np.arange(len(tasks)), items), np.repeat(1 / items / len(tasks), items))
+    found = estimate_crossed(
+        first - second, np.repeat(np.arange(len(tasks)), items), np.repeat(1 / items / len(tasks), items)
+    )
     over = (found.value, found.low, found.high, first.size, UNITS["success"])
     return [
         *(_row("success", task, (BEST,), ordered) for task in tasks),
@@ -158,7 +160,7 @@ def _try_order(
 def _row(what: str, task: str, path: tuple[str, ...], runs: Sequence[Any]) -> Measurement:
     """The mean over runs and items, with an interval over both."""
     values = np.stack([run[what][task] for run in runs])
-    estimate = crossed(values, np.zeros(values.shape[1], dtype=np.int64))
+    estimate = estimate_crossed(values, np.zeros(values.shape[1], dtype=np.int64))
     low, high = max(estimate.low, 0.0), estimate.high if what != "success" else min(estimate.high, 1.0)
     name = what + (AFTER + THEN.join(path) if path else f" at the {START}")
     ends = min(low, estimate.value), max(high, estimate.value)
@@ -178,6 +180,6 @@ def _changes(found: Mapping[tuple[str, ...], Sequence[Any]], tasks: Sequence[str
 
 def _change(name: str, task: str, after: Sequence[Any], before: Sequence[Any]) -> Measurement:
     read = [np.stack([run["success"][task] for run in runs]) for runs in (after, before)]
-    estimate = crossed(read[0] - read[1], np.zeros(read[0].shape[1], dtype=np.int64))
+    estimate = estimate_crossed(read[0] - read[1], np.zeros(read[0].shape[1], dtype=np.int64))
     ends, null = (estimate.value, estimate.low, estimate.high), "the same without that run"
     return Measurement("transfer", task, name, *ends, read[0].size, UNITS["success"], null=0.0, null_of=null)

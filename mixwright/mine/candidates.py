@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.estimates.crossed import Estimate, crossed
+from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.intervals import LEVEL, holm
 from mixwright.records import plain
 
@@ -136,7 +136,7 @@ def reach(
     for task in np.unique(strata):
         own = strata == task
         there = [name for name in right if (candidates.tasks[places[candidates.sources[places] == name]] == task).any()]
-        gains = {name: crossed((right[name] - mix)[:, own], np.zeros(int(own.sum()), dtype=int)) for name in there}
+        gains = {name: estimate_crossed((right[name] - mix)[:, own], np.zeros(int(own.sum()), dtype=int)) for name in there}
         adjusted = dict(zip(gains, holm([gain.p for gain in gains.values()]), strict=True))
         accuracy = {name: float(right[name][:, own].mean()) for name in there}
         found[str(task)] = Reach(float(before[own].mean()), float(mix[:, own].mean()), accuracy, gains, adjusted)

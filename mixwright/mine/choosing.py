@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mixwright.measure.scan import Scan
 
 
-COPIES = 4
+COPIES_PER_ROW = 4
 """Rows that rows of unequal weights are resampled to, per row, so that small weights count."""
 
 
@@ -56,16 +56,16 @@ def train_rows(corpus: Corpus, scan: Scan) -> TrainRows:
     return TrainRows(ids, tasks, np.array(numbers), np.array([place[name] for name in ids]))
 
 
-def share_of(count: int, keep: float) -> int:
+def count_to_keep(count: int, keep: float) -> int:
     """How many of `count` rows a share is: one at least."""
     return min(max(round(keep * count), 1), count)
 
 
-def copies(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def resample_by_weight(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Places of rows of one task, each as often as its weight says: `COPIES` per row on average, in order.
 
     Systematic resampling: a share w of n draws gives floor or ceil of w n copies.
     """
-    ends, count = np.cumsum(weights) / weights.sum(), COPIES * len(weights)
+    ends, count = np.cumsum(weights) / weights.sum(), COPIES_PER_ROW * len(weights)
     ticks = (np.arange(count) + rng.random()) / count
     return np.minimum(np.searchsorted(ends, ticks), len(weights) - 1)

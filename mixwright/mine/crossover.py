@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.estimates.crossed import Estimate, crossed
+from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.intervals import LEVEL, holm
 from mixwright.workers.progress import report
 
@@ -152,7 +152,7 @@ def crossover(
                 for seed in seeds
             ]
             errors[end] = np.array([error(rows, seed) for rows, seed in zip(chosen, seeds, strict=True)])
-        gains = {e: crossed(errors["random"] - errors[e], items, weights, counted=counted) for e in ENDS[:2]}
+        gains = {e: estimate_crossed(errors["random"] - errors[e], items, weights, counted=counted) for e in ENDS[:2]}
         adjusted = dict(zip(gains, holm([gain.p for gain in gains.values()]), strict=True))
         means = {end: float((values @ weights).mean()) for end, values in errors.items()}
         found.append(Fraction(kept, means, gains, adjusted))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Short:
+class ShortTraining:
     """Sizes of a short training."""
 
     steps: int = 50
@@ -56,7 +56,7 @@ class EditRuns:
         candidates: Sequence[Sequence[Example]],
         questions: Sequence[Example],
         protected: Sequence[Example],
-        short: Short,
+        short: ShortTraining,
     ) -> None:
         from mixwright.corpus import Corpus
 
@@ -67,7 +67,7 @@ class EditRuns:
         self.questions, self.protected, self.candidates = places[-2], places[-1], places[:-2]
         rows = [row for group in groups for row in group]
         self.lengths = np.array([len(warmup_tokens(learner, row)[1]) for row in rows])
-        numbered = Corpus.from_examples(_named(rows))
+        numbered = Corpus.from_examples(_renumber_rows(rows))
         self.losses = RowLosses(learner, numbered)
 
     def __call__(self, candidate: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -125,6 +125,6 @@ class EditRuns:
             return get_peft_model(model, settings).eval()
 
 
-def _named(rows: Sequence[Example]) -> list[Example]:
+def _renumber_rows(rows: Sequence[Example]) -> list[Example]:
     """Rows with new ids, one task and split, so that they can stand in one corpus."""
     return [replace(row, id=str(number), split="train", level=None) for number, row in enumerate(rows)]

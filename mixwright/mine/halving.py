@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.estimates.crossed import Estimate, crossed
+from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.intervals import LEVEL
 from mixwright.estimates.replicates import Ranking, ranking
 
@@ -76,7 +76,7 @@ def halve(count: int, run: Try, questions: int, *, runs: int, seeds: Iterator[in
     for seed in [next(seeds) for _ in range(runs)]:
         after = [run(place, seed) for place in (0, alive[0])]
         proof.append(after[1][0][1::2] - after[0][0][1::2])
-    gain = crossed(np.array(proof), np.zeros(len(proof[0]), dtype=int), counted=False)
+    gain = estimate_crossed(np.array(proof), np.zeros(len(proof[0]), dtype=int), counted=False)
     return Halved(alive[0], choosing, kept, gain, first, done + 2 * runs)
 
 

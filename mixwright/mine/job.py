@@ -48,7 +48,7 @@ def options_of(config: RunConfig, name: str, keep: float | None) -> dict[str, An
     return {**dict(config.mine.options.get(name, {})), **({} if keep is None else {"keep": keep})}
 
 
-def mine_run(
+def mine_in_run(
     config: RunConfig,
     folder: RunFolder,
     pool: Workers,
@@ -81,9 +81,9 @@ def mine_run(
         scan_bases(config, folder, pool, columns=missing, base=base, say=say)
     say(f"mine: {name}")
     pool.run(
-        [Job(f"mine {name}", mine_base, MineJob(str(folder.path), start, to_data(config), name, options))], title="mine"
+        [Job(f"mine {name}", mine_in_worker, MineJob(str(folder.path), start, to_data(config), name, options))], title="mine"
     )
-    return table_of(folder, name)
+    return table_file(folder, name)
 
 
 def rehearse_run(
@@ -93,24 +93,24 @@ def rehearse_run(
 
     Nothing is done where the corpus has none, or where the table is newer than the corpus.
     """
-    table, rows = table_of(folder, REHEARSAL), folder.corpus / "rows.parquet"
+    table, rows = table_file(folder, REHEARSAL), folder.corpus / "rows.parquet"
     if not len(corpus.select(split=REHEARSE)) or (table.exists() and table.stat().st_mtime > rows.stat().st_mtime):
         return
     start, options = bases_of(config, folder)[0], options_of(config, REHEARSAL, None)
     job = MineJob(str(folder.path), start, to_data(config), REHEARSAL, options)
-    (told,) = pool.run([Job("rehearsal", answer_base, job)], title="rehearsal")
+    (told,) = pool.run([Job("rehearsal", answer_prompts_to_rehearse, job)], title="rehearsal")
     for note in told:
         say(f"  {note}")
 
 
-def answer_base(job: MineJob) -> list[str]:
+def answer_prompts_to_rehearse(job: MineJob) -> list[str]:
     """Answer the prompts to rehearse and write the table; returns what was done. Runs in a worker."""
     from mixwright.corpus import Corpus
     from mixwright.learner.load import load_base
 
     run, config = RunFolder(job.run), from_data(RunConfig, dict(job.config))
     found = rehearsal_rows(Corpus.load(run.corpus), lambda: load_base(config.model, job.base), **job.options)
-    path = table_of(run, job.miner)
+    path = table_file(run, job.miner)
     write_rows(path, found.rows)
     write_json(path.with_suffix(".json"), found.summary())
     return list(found.notes)
@@ -120,23 +120,23 @@ def load_rehearsed(folder: RunFolder) -> Corpus:
     """The corpus of a run with its rows to rehearse as they are trained on; without any before they were made."""
     from mixwright.corpus import Corpus
 
-    return rehearsed(folder, Corpus.load(folder.corpus))
+    return with_mined_rehearsal(folder, Corpus.load(folder.corpus))
 
 
-def rehearsed(folder: RunFolder, corpus: Corpus) -> Corpus:
+def with_mined_rehearsal(folder: RunFolder, corpus: Corpus) -> Corpus:
     """The corpus with the rows of mine/rehearsal.parquet in place of the rows to rehearse that it was read with."""
     if not len(corpus.select(split=REHEARSE)):
         return corpus
-    table = table_of(folder, REHEARSAL)
+    table = table_file(folder, REHEARSAL)
     return corpus.with_rehearsal(read_rows(table) if table.is_file() else ())
 
 
-def table_of(folder: RunFolder, name: str) -> Path:
+def table_file(folder: RunFolder, name: str) -> Path:
     """Where a miner's table lies."""
     return folder.path / "mine" / f"{name}.parquet"
 
 
-def mine_base(job: MineJob) -> None:
+def mine_in_worker(job: MineJob) -> None:
     """Run the miner and write its files. Runs in a worker."""
     from mixwright.corpus import Corpus
     from mixwright.learner.load import load_base
@@ -150,7 +150,7 @@ def mine_base(job: MineJob) -> None:
     if scan.key["corpus"] != corpus.digest():
         raise InputError("a scan of this corpus", "one of other rows", "Run `mixwright scan` again.", file=scan.folder)
     found = mine(made, job.miner, corpus, scan, learner, measured=measured, seed=config.seed)
-    write_mined(found, corpus, table_of(run, job.miner).parent)
+    write_mined(found, corpus, table_file(run, job.miner).parent)
 
 
 def missing_columns(miner: Miner, folder: RunFolder, base: str) -> list[str]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mixwright.mine.crossover import Train
     from mixwright.records import Example
 
-HELD_BACK, LEAST, MOST = 0.2, 16, 256
+HELD_BACK_SHARE, LEAST_HELD_BACK, MOST_HELD_BACK = 0.2, 16, 256
 """Share of the training rows that no proxy sees and all are read on, and how many that is at least and at most."""
 
 
@@ -39,7 +39,9 @@ class Sizes:
     """Seeds: random rows and orders that every end is tried with."""
 
 
-def proxies(learner: Learner, corpus: Corpus, numbers: NDArray[np.int64], back: NDArray[np.int64], sizes: Sizes) -> Train:
+def make_proxy_trainer(
+    learner: Learner, corpus: Corpus, numbers: NDArray[np.int64], back: NDArray[np.int64], sizes: Sizes
+) -> Train:
     """A trainer for the crossover test: train a copy on some rows, and read 1 - exp(-nats per token) on held-back ones.
 
     That error is bounded: a wrong label among the rows held back counts as one row, however sure the model is.
@@ -52,7 +54,7 @@ def proxies(learner: Learner, corpus: Corpus, numbers: NDArray[np.int64], back: 
         sizes: of the trainings.
     """
     losses = RowLosses(learner, corpus)
-    trained = copies_of(learner, losses, numbers, sizes)
+    trained = make_copy_trainer(learner, losses, numbers, sizes)
 
     def train(rows: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
         return 1 - np.exp(-read_losses(trained(rows, seed), losses, back, sizes.batch))
@@ -60,7 +62,7 @@ def proxies(learner: Learner, corpus: Corpus, numbers: NDArray[np.int64], back: 
     return train
 
 
-def copies_of(
+def make_copy_trainer(
     learner: Learner, losses: RowLosses, numbers: NDArray[np.int64], sizes: Sizes
 ) -> Callable[[NDArray[np.int64], int], Any]:
     """A trainer of copies: places of rows and a seed, which orders the rows, give the model after its steps on them.
@@ -85,7 +87,7 @@ def copies_of(
     return train
 
 
-def answered(
+def grade_greedy_answers(
     learner: Learner, model: Any, rows: Sequence[Example], grades: TimedGrades, longest: int
 ) -> NDArray[np.float64]:
     """1 where the model's greedy answer to a row has full marks, else 0; shape (rows,).
@@ -107,15 +109,17 @@ def answered(
     return (np.array(scores) >= FULL_MARKS).astype(float)
 
 
-def held_back(tasks: NDArray[np.str_], rng: np.random.Generator) -> NDArray[np.bool_]:
+def choose_held_back(tasks: NDArray[np.str_], rng: np.random.Generator) -> NDArray[np.bool_]:
     """Which rows no proxy sees: the same share of every task, one row at least of a task that has four.
 
     Raises:
         InputError: too few rows to hold any back.
     """
-    size = min(max(round(HELD_BACK * len(tasks)), LEAST), MOST)
-    if len(tasks) < 4 * LEAST:
-        raise InputError(f"{4 * LEAST} training rows or more, to hold some back", str(len(tasks)), "Keep all of so few.")
+    size = min(max(round(HELD_BACK_SHARE * len(tasks)), LEAST_HELD_BACK), MOST_HELD_BACK)
+    if len(tasks) < 4 * LEAST_HELD_BACK:
+        raise InputError(
+            f"{4 * LEAST_HELD_BACK} training rows or more, to hold some back", str(len(tasks)), "Keep all of so few."
+        )
     chosen = np.zeros(len(tasks), dtype=bool)
     for task in np.unique(tasks):
         own = rng.permutation(np.flatnonzero(tasks == task))

@@ -11,7 +11,7 @@ import numpy as np
 
 from mixwright.mine.answers import length, room
 from mixwright.mine.candidates import Reach, lowest, reach
-from mixwright.mine.proxies import answered, copies_of, held_back
+from mixwright.mine.proxies import choose_held_back, grade_greedy_answers, make_copy_trainer
 from mixwright.records import plain
 
 if TYPE_CHECKING:
@@ -57,17 +57,17 @@ def reach_of(
     first = first[judged[first]]  # a row of each prompt that can be judged
     if not len(first):
         return {}, [], 0
-    back = first[held_back(rows.tasks[first], rng)]
+    back = first[choose_held_back(rows.tasks[first], rng)]
     usable = found.several & ~np.isin(found.prompts, found.prompts[back])
     items, grades = [corpus[int(rows.numbers[at])] for at in back], TimedGrades(corpus, SECONDS, "wrong")
     most = max(length(learner, plain(row.target if row.target is not None else row.answer)) for row in several)
     longest = room(learner, items, min(most + 1, max_new_tokens))
-    trained = copies_of(learner, RowLosses(learner, corpus), rows.numbers, sizes)
+    trained = make_copy_trainer(learner, RowLosses(learner, corpus), rows.numbers, sizes)
     tried = reach(
         found,
         usable,
-        lambda places, seed: answered(learner, trained(places, seed), items, grades, longest),
-        answered(learner, learner.model, items, grades, longest),
+        lambda places, seed: grade_greedy_answers(learner, trained(places, seed), items, grades, longest),
+        grade_greedy_answers(learner, learner.model, items, grades, longest),
         rows.tasks[back],
         rng.integers(2**31, size=sizes.runs).tolist(),
     )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 AS_IS = "as they stand"
 OWN = "written by the model"
-HALF = 0.5
+MOST_ASKED_SHARE = 0.5
 """Share of a way's rows that may ask what is asked already; one with more asks the questions themselves and is not tried."""
 Ways = dict[str, list[Example]]
 """Name of a way -> its rows."""
@@ -37,7 +37,7 @@ def as_they_stand(facts: Sequence[Example]) -> list[Example]:
     return [row if row.target is not None else replace(row, prompt="", target=text_of(row)) for row in facts]
 
 
-def in_forms(facts: Sequence[Example], read: Sequence[Sequence[Slots]], forms: Sequence[str]) -> Ways:
+def rewrite_in_forms(facts: Sequence[Example], read: Sequence[Sequence[Slots]], forms: Sequence[str]) -> Ways:
     """Every fact in every form; a form that says what the rows say already is none.
 
     Args:
@@ -54,7 +54,7 @@ def in_forms(facts: Sequence[Example], read: Sequence[Sequence[Slots]], forms: S
     return ways
 
 
-def own_edits(
+def write_own_edits(
     learner: Learner, facts: Sequence[Example], instruction: str, samples: int, max_new_tokens: int, seed: int
 ) -> tuple[Ways, int]:
     """Edits that the model writes of each row, each line a row without a prompt; and how many completions were sampled."""
@@ -83,7 +83,7 @@ def without_questions(ways: Ways, asked: Sequence[Example]) -> tuple[Ways, list[
     for way, rows in ways.items():
         kept = [row for row in rows if not row.prompt or prompt_key(row.prompt) not in keys]
         gone = len(rows) - len(kept)
-        if way == AS_IS or gone <= HALF * len(rows):
+        if way == AS_IS or gone <= MOST_ASKED_SHARE * len(rows):
             left[way] = rows if way == AS_IS else kept
         if gone and way != AS_IS:
             rest = "they were left out" if way in left else "the way was left out"
@@ -96,14 +96,14 @@ def parents_of(rows: Sequence[Example]) -> list[str]:
     return [row.extra["parents"][0] for row in rows]
 
 
-def drawn(ways: Mapping[str, Sequence[Example]], parents: Collection[str], rng: np.random.Generator) -> list[Example]:
+def draw_null(ways: Mapping[str, Sequence[Example]], parents: Collection[str], rng: np.random.Generator) -> list[Example]:
     """The null: of each parent the rows of a way that was drawn at random."""
     by_parent: dict[str, dict[str, list[Example]]] = {name: {} for name in sorted(parents)}
     for way, rows in ways.items():
         for row in rows:
             parent = row.id if way == AS_IS else row.extra["parents"][0]
             if parent in by_parent:
-                by_parent[parent].setdefault(way, []).append(stands(row) if way == AS_IS else row)
+                by_parent[parent].setdefault(way, []).append(as_own_parent(row) if way == AS_IS else row)
     found: list[Example] = []
     for own in by_parent.values():
         names = sorted(own)
@@ -111,6 +111,6 @@ def drawn(ways: Mapping[str, Sequence[Example]], parents: Collection[str], rng: 
     return found
 
 
-def stands(row: Example) -> Example:
+def as_own_parent(row: Example) -> Example:
     """A row of the data in a table of new rows: itself, its own parent."""
     return replace(row, extra={**row.extra, "parents": [row.id], "provenance": "As it stands."})

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mixwright.errors import InputError, some
+from mixwright.errors import InputError, join_some
 from mixwright.records import Example, plain
 
 ARROW = " => "
@@ -37,7 +37,9 @@ def slots_of(text: str) -> tuple[str, ...]:
 def filled(form: str, fact: Slots) -> tuple[str, str]:
     """Prompt and target of a fact in a form. Raises InputError for a slot that the fact does not have."""
     if missing := [name for name in slots_of(form) if name not in fact]:
-        raise InputError(f"slots of the pattern: {some(sorted(fact))}", some(missing), "Correct the form, or the pattern.")
+        raise InputError(
+            f"slots of the pattern: {join_some(sorted(fact))}", join_some(missing), "Correct the form, or the pattern."
+        )
     prompt, arrow, target = form.partition(ARROW)
     said = [SLOT.sub(lambda found: fact[found[1]], text) for text in (prompt, target)]
     return (said[0], said[1]) if arrow else ("", said[0])

@@ -29,9 +29,9 @@ MINE_SEED = 6_000_011
 """Added to the run's seed: what a miner draws."""
 SHIFT = 0.02
 """Change of a task's share that is never silent."""
-LEAST = 20
+LEAST_TASK_ROWS = 20
 """Rows that a task keeps at least, where it has them and nothing was measured of its retention."""
-FADES = 0.5
+FADING_SHARE = 0.5
 """Share of a gain that is left after other tasks were trained, under which a task's rows are not pruned at all."""
 
 
@@ -107,7 +107,7 @@ def mine(
 def fading(measured: Sequence[Measurement]) -> set[str]:
     """Tasks whose gain fades to less than `FADES` in the probe `retention`: they are never pruned."""
     kept = [row for row in measured if row.probe == "retention" and row.name.startswith("retained@")]
-    return {row.task for row in kept if row.low < FADES}
+    return {row.task for row in kept if row.low < FADING_SHARE}
 
 
 def with_floor(found: MiningResult, tasks: Mapping[str, str], whole: Collection[str]) -> MiningResult:
@@ -124,7 +124,7 @@ def with_floor(found: MiningResult, tasks: Mapping[str, str], whole: Collection[
         members[task].append(name)
     kept, back, notes = {row.id for row in found.rows}, [], []
     for task, count in there.items():
-        least = count if task in whole else min(LEAST, count) if chosen[task] else 0
+        least = count if task in whole else min(LEAST_TASK_ROWS, count) if chosen[task] else 0
         few = least > chosen[task]
         own = [name for name in members[task] if name not in kept][: least - chosen[task]] if few else []
         if own:

@@ -17,7 +17,7 @@ from mixwright.estimates.cell_states import room as room_of
 from mixwright.plan.cells import SUCCESS, success_rows
 from mixwright.records import CellPlan, Forecast, Measurement
 
-PACE = 40.0
+STEPS_TO_63_PERCENT = 40.0
 """Steps spent wholly on one cell that make 63 % of its possible gain."""
 MARGIN = 0.02
 """Success by which a task may move without being trained on, beyond sampling error."""
@@ -48,7 +48,7 @@ def forecast(
         weights: share of draws per task.
         steps: optimiser steps.
     """
-    return expected(cells, competence, spent_by_room(cells, weights, steps))
+    return forecast_from_draws(cells, competence, spent_by_room(cells, weights, steps))
 
 
 def spent_by_room(cells: Sequence[CellPlan], weights: Mapping[str, float], steps: int) -> dict[str, float]:
@@ -62,7 +62,7 @@ def spent_by_room(cells: Sequence[CellPlan], weights: Mapping[str, float], steps
     }
 
 
-def expected(
+def forecast_from_draws(
     cells: Sequence[CellPlan], competence: Sequence[Measurement], spent: Mapping[str, float]
 ) -> tuple[Forecast, ...]:
     """The forecasts when each cell gets `spent` steps' worth of draws, by its key; see `forecast`."""
@@ -73,7 +73,7 @@ def expected(
             continue
         gains, variance = 0.0, 0.0
         for cell in own:
-            gains += room(cell) * (1 - (cell.swapped or 0.0)) * (1 - math.exp(-spent[cell.key] / PACE))
+            gains += room(cell) * (1 - (cell.swapped or 0.0)) * (1 - math.exp(-spent[cell.key] / STEPS_TO_63_PERCENT))
             row = rows[task, cell.level]
             variance += 2 * ((row.high - row.low) / 2 / 1.96) ** 2
         before = sum(cell.success or 0.0 for cell in own) / len(own)

@@ -20,10 +20,10 @@ from dataclasses import dataclass, replace
 from mixwright.records import Forecast, Measurement, Plan
 from mixwright.skeleton import ACCURACY, OTHER, SHARE
 
-PUSH = 0.25
+PUSH_NATS = 0.25
 """Nats by which the log-odds of two formats move per optimiser step and unit of difference in accuracy. It goes with the
 learning rate; this one was fitted at 5e-4 with Adam on tiny models, and its score says how well it transfers."""
-UNSURE = 0.3
+PUSH_ERROR_SHARE = 0.3
 """Standard error of `PUSH`, as a share of it; fitted with it."""
 WANDER = 0.1
 """Nats by which the log-odds of equally good formats wander in a step (times the root of steps); fitted with `PUSH`."""
@@ -34,7 +34,7 @@ COVERED = 0.8
 CONTENT = 0.05
 """Share of gold answers from which a form is one that questions ask for. Where they ask for several (numbers with and
 without a sign), the question decides, and nothing is forecast either."""
-RIGHT = 0.1
+LOW_ACCURACY = 0.1
 """Accuracy of a task below which a gold form that is not in use is worth a word."""
 Z80 = 1.2816
 """Half-width of an 80 % range in standard errors."""
@@ -64,13 +64,13 @@ def projected_shares(shares: Sequence[float], accuracies: Sequence[float], pushe
     return [part / math.fsum(parts) for part in parts]
 
 
-def crossing(rarer: FormatShare, commonest: FormatShare, push: float = PUSH) -> float:
+def crossing(rarer: FormatShare, commonest: FormatShare, push: float = PUSH_NATS) -> float:
     """Steps until `rarer` is as common as `commonest`: 0 when it is already, infinite when it is not gaining."""
     behind, gain = math.log(commonest.share / rarer.share), push * (rarer.accuracy - commonest.accuracy)
     return 0.0 if behind <= 0 else behind / gain if gain > 0 else math.inf
 
 
-def foresee(task: str, choices: Sequence[FormatShare], steps: int, push: float = PUSH) -> list[Forecast]:
+def forecast_formats(task: str, choices: Sequence[FormatShare], steps: int, push: float = PUSH_NATS) -> list[Forecast]:
     """Share of each format after `steps`, commonest first, with an 80 % range.
 
     The range counts the errors of a format's share and accuracy, those of its strongest rival, and the rule's own.
@@ -84,7 +84,7 @@ def foresee(task: str, choices: Sequence[FormatShare], steps: int, push: float =
     found = []
     for place, (one, end) in enumerate(zip(choices, ends, strict=True)):
         rival = max((other for other in range(len(choices)) if other != place), key=lambda other: ends[other], default=place)
-        model = math.hypot(UNSURE * pushed * (one.accuracy - choices[rival].accuracy), WANDER * math.sqrt(steps))
+        model = math.hypot(PUSH_ERROR_SHARE * pushed * (one.accuracy - choices[rival].accuracy), WANDER * math.sqrt(steps))
         error = Z80 * math.hypot(errors[place], errors[rival], model)
         low, high = (_moved(end, nats) for nats in (-error, error))
         numbers = (round(number, 4) for number in (one.share, end, low, high))
@@ -123,7 +123,7 @@ def _error(row: Measurement) -> float:
     return (row.high - row.low) / 2 / 1.96
 
 
-def with_formats(plan: Plan, rows: Sequence[Measurement]) -> Plan:
+def with_format_forecasts(plan: Plan, rows: Sequence[Measurement]) -> Plan:
     """The plan with a forecast and its reason for each format of each task that has a choice of formats. Pure.
 
     Args:
@@ -133,7 +133,7 @@ def with_formats(plan: Plan, rows: Sequence[Measurement]) -> Plan:
     steps = sum(stage.steps for stage in plan.stages if stage.objective == "grpo")
     forecasts, why = list(plan.forecast), dict(plan.why)
     for task, choices in sorted(formats_of(rows).items()) if steps else ():
-        expected = foresee(task, choices, steps)
+        expected = forecast_formats(task, choices, steps)
         for forecast in expected:
             why[f"forecast.{len(forecasts)}.expected"] = _reason(forecast, choices, expected, steps)
             forecasts.append(forecast)
@@ -146,7 +146,7 @@ def _reason(forecast: Forecast, choices: Sequence[FormatShare], expected: Sequen
     when = crossing(one, choices[0])
     cross = f"; as common as {choices[0].form!r} at step {when:.0f}" if 0 < when <= steps else ""
     ending = f"{said!r} is expected to be the commonest" if said is not None else "none leads for sure: the ranges overlap"
-    pace = f"log-odds move by {PUSH:g} nats per step and unit of accuracy"
+    pace = f"log-odds move by {PUSH_NATS:g} nats per step and unit of accuracy"
     return f"share {one.share:.0%}, right {one.accuracy:.0%}, {pace}{cross}; of {len(choices)} formats {ending}"
 
 
@@ -187,5 +187,5 @@ def _unused(rows: Sequence[Measurement]) -> list[str]:
         "wanted, rewards will hardly ever reach it: train it by SFT first."
         for row in rows
         if row.name.startswith(SHARE) and row.null is not None and row.null >= 0.5 and row.value < IN_USE
-        if row.name != SHARE + OTHER and right.get(row.task, 0.0) < RIGHT
+        if row.name != SHARE + OTHER and right.get(row.task, 0.0) < LOW_ACCURACY
     ]

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mixwright.estimates.crossed import crossed
+from mixwright.estimates.crossed import estimate_crossed
 from mixwright.records import Measurement
 
-READ = ("greedy", "pass@1")
+SUCCESS_NAMES = ("greedy", "pass@1")
 """Names of success, the declared decoding's first."""
 
 
@@ -18,8 +18,8 @@ def shown_above_chance(competence: Sequence[Measurement]) -> dict[str, str]:
 
     Of each item the chance rule's score is taken off, so that the interval holds both errors.
     """
-    rows = [row for row in competence if row.probe == "competence" and row.name in READ]
-    name = next((name for name in READ if any(row.name == name for row in rows)), "")
+    rows = [row for row in competence if row.probe == "competence" and row.name in SUCCESS_NAMES]
+    name = next((name for name in SUCCESS_NAMES if any(row.name == name for row in rows)), "")
     found = {}
     for task in sorted({row.task for row in rows}):
         own = [row for row in rows if row.task == task and row.name == name]
@@ -28,7 +28,7 @@ def shown_above_chance(competence: Sequence[Measurement]) -> dict[str, str]:
         if items:
             value, chance = (float(np.mean([getattr(row, part) for row in items])) for part in ("value", "null"))
             gaps = [row.value - (row.null or 0.0) for row in items]
-            low = crossed(np.array([gaps]), _places([row.level for row in items])).low
+            low = estimate_crossed(np.array([gaps]), _places([row.level for row in items])).low
             count = len(items)
         elif whole is not None:
             value, chance, low, count = whole.value, whole.null or 0.0, whole.low - (whole.null or 0.0), whole.n

@@ -24,7 +24,7 @@ def with_asked(plan: Plan, asked: Mapping[str, Any]) -> Plan:
         return plan
     stages = tuple(_stage(stage, asked) for stage in plan.stages)
     why = {f"stages.{number}.{name}": "asked for in plan.stage" for number in range(len(stages)) for name in asked}
-    kept = {path: reason for path, reason in plan.why.items() if not _under(path, why)}
+    kept = {path: reason for path, reason in plan.why.items() if not _is_about(path, why)}
     return replace(plan, stages=stages, why=kept | why)
 
 
@@ -54,6 +54,6 @@ def _stage(stage: Stage, asked: Mapping[str, Any]) -> Stage:
     return from_data(Stage, planned | changed)
 
 
-def _under(path: str, fields: Mapping[str, str]) -> bool:
+def _is_about(path: str, fields: Mapping[str, str]) -> bool:
     """Whether a reason is about one of these fields, or a part of it."""
     return any(path == field or path.startswith(field + ".") for field in fields if not field.endswith(".options"))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from mixwright.catalog import create
-from mixwright.plan.format_forecast import with_formats
+from mixwright.plan.format_forecast import with_format_forecasts
 from mixwright.plan.overrides import with_asked
 from mixwright.records import Measurement, Objective, Plan, TrainingSetup
 from mixwright.runs import RunFolder, read_measurements, write_plan
@@ -28,7 +28,7 @@ def make_plan(config: RunConfig, corpus: Corpus, competence: Sequence[Measuremen
     objective, cells = cast("Objective", train.objective), corpus.plan_cells()
     training = TrainingSetup(train.steps, objective, train.prompts, train.beta > 0, train.generations)
     made = create("planners", config.planner, dict(config.plan.options)).plan(cells, competence, training)
-    return with_formats(with_asked(made, config.plan.stage), competence)
+    return with_format_forecasts(with_asked(made, config.plan.stage), competence)
 
 
 def plan_run(config: RunConfig, folder: RunFolder, corpus: Corpus) -> Plan:

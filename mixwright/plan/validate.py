@@ -68,7 +68,7 @@ def _validate_stage(stage: Stage) -> None:
         if len(set(names)) < len(names):
             raise InputError(f"each of the {kind} of stage {stage.name!r} once", ", ".join(names), "Remove the second.")
         for name in names:
-            catalog.known(kind, name)
+            catalog.find_entry(kind, name)
     used = {"engine", *(f"{kind}.{name}" for kind, names in groups.items() for name in names)}
     for key, options in stage.options.items():
         if key not in used:

@@ -14,13 +14,13 @@ from mixwright.records.serial import from_data
 
 Objective = Literal["sft", "grpo", "dpo"]
 Kept = Literal["optimizer", "reference"]
-BORDER = ("learning_rate", "kept", "expected", "rehearsal", "rehearse")
+BORDER_FIELDS = ("learning_rate", "kept", "expected", "rehearsal", "rehearse")
 """Fields of a stage that say how it is trained and how it begins, which steering does not read."""
 CellState = Literal["unknown", "mastered", "reachable", "hopeless", "lucky"]
 
 ROUNDING = 1e-9
 """Numbers that are this near are one: an estimate may leave its interval by it."""
-SUCCESS = re.compile(r"greedy|chance|pass@\d+")
+SHARE_NAMES = re.compile(r"greedy|chance|pass@\d+")
 """Names of measurements that are shares of right answers; others (S, dependence, kappa) may be under 0."""
 
 
@@ -70,7 +70,7 @@ class Measurement:
             raise ValueError(f"{whose}: {self.value} is not within its interval, {self.low} to {self.high}")
         if self.n < 0:
             raise ValueError(f"{whose}: n is {self.n}, under 0")
-        if self.unit == "share" and SUCCESS.fullmatch(self.name) and not _share(self.value):
+        if self.unit == "share" and SHARE_NAMES.fullmatch(self.name) and not _share(self.value):
             raise ValueError(f"{whose}: {self.value} is no share of 0 to 1")
 
 

@@ -54,13 +54,13 @@ def from_data(
 
     try:
         made: Any = _adapter(cls).validate_python(data)
-        for place in flags(data, made):
+        for place in find_misread_bools(data, made):
             name = ".".join(map(str, place))
             problem = InputError(f"{name}: a number or a text", "true or false", "Correct that field.")
-            raise problem if file is None else problem.at(file, line_of(place) if line_of else None)
+            raise problem if file is None else problem.with_place(file, line_of(place) if line_of else None)
         for place, value in _not_finite(data):
             problem = InputError(f"{'.'.join(map(str, place))}: a finite number", repr(value), "Correct that field.")
-            raise problem if file is None else problem.at(file, line_of(place) if line_of else None)
+            raise problem if file is None else problem.with_place(file, line_of(place) if line_of else None)
         return made
     except ValidationError as errors:
         error = errors.errors()[0]
@@ -71,20 +71,20 @@ def from_data(
         else:
             wanted = error["msg"].lower().removeprefix("value error, ")
             problem = InputError(f"{name}: {wanted}", repr(error["input"])[:80], "Correct that field.")
-        raise (problem.at(file, line_of(place) if line_of else None) if file is not None else problem) from None
+        raise (problem.with_place(file, line_of(place) if line_of else None) if file is not None else problem) from None
 
 
-def flags(given: Any, made: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+def find_misread_bools(given: Any, made: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
     """Where `true` or `false` was given and something else was made of it: 1 step because of `steps: true`."""
     if isinstance(given, bool) and not isinstance(made, bool):
         yield place
     elif isinstance(given, Mapping):
         for key, value in given.items():
             inner = made.get(key, value) if isinstance(made, Mapping) else getattr(made, str(key), value)
-            yield from flags(value, inner, (*place, str(key)))
+            yield from find_misread_bools(value, inner, (*place, str(key)))
     elif isinstance(given, list | tuple) and isinstance(made, list | tuple):
         for number, (value, inner) in enumerate(zip(given, made, strict=True)):
-            yield from flags(value, inner, (*place, number))
+            yield from find_misread_bools(value, inner, (*place, number))
 
 
 def _not_finite(given: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], float]]:

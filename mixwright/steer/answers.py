@@ -13,20 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from mixwright.estimates.dependence import Dependence, of_margins
+from mixwright.estimates.dependence import Dependence, dependence_of_margins
 from mixwright.records import GroupOutcome
 
 WINDOW = 64
 """Groups of a cell that are kept, one per prompt."""
-JUDGED = 32
+JUDGED_GROUPS = 32
 """Groups from which the run's answers count; before, only what was measured before it."""
 PRIOR, BARE = 16.0, 4.0
 """Groups that what was measured before the run is worth in S, and that S = 0 is worth where nothing was, until judged."""
-UNEARNED = 0.05
+UNEARNED_S = 0.05
 """S under which a cell is never lucky: answers that earn nothing anywhere are too hard, until the first are right."""
 MOST_ANSWERS = 16
 """Answers of a group that are kept."""
-DIFFER = 0.05
+MOST_DIFFERENCE = 0.05
 """Mean difference between reward and being equal to the gold answer above which answers say nothing."""
 Group = tuple[int, float, tuple[int, ...]]
 """Gold answer, success, answers; answers as `answer_key`."""
@@ -115,11 +115,11 @@ class AnswerEvidence:
             found = _table(groups)
             if found is None:
                 return swapped, 1.0
-            weight = PRIOR if known else BARE if n < JUDGED else 0.0
+            weight = PRIOR if known else BARE if n < JUDGED_GROUPS else 0.0
             swapped = min(max((n * found.swapped.value + weight * swapped) / (n + weight), 0.0), 1.0)
-            if n >= JUDGED:  # no window rules kappa out where S is large: what was measured stands until it is shown
+            if n >= JUDGED_GROUPS:  # no window rules kappa out where S is large: what was measured stands until it is shown
                 high = min(high, found.kappa.high) if found.kappa.low <= 0 and high == high else found.kappa.high
-        return swapped, (high if high == high and swapped >= UNEARNED else 1.0)
+        return swapped, (high if high == high and swapped >= UNEARNED_S else 1.0)
 
     def state(self) -> dict[str, Any]:
         """Groups as bytes, the rest JSON-ready."""
@@ -155,7 +155,7 @@ def _table(groups: Sequence[Group]) -> Dependence | None:
     given = np.concatenate([np.array(answers) for _, _, answers in groups])
     equal = np.add.reduceat(given[:, None] == golds[None, :], np.cumsum(counts) - counts, axis=0) / counts[:, None]
     own, right = np.diagonal(equal), np.array([success for _, success, _ in groups])
-    if np.abs(own - right).mean() > DIFFER:
+    if np.abs(own - right).mean() > MOST_DIFFERENCE:
         return None
     rest = len(groups) - 1
-    return of_margins(own, (equal.sum(axis=1) - own) / rest, (equal.sum(axis=0) - own) / rest)
+    return dependence_of_margins(own, (equal.sum(axis=1) - own) / rest, (equal.sum(axis=0) - own) / rest)

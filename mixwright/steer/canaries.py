@@ -12,7 +12,7 @@ from mixwright.steer.pool import Pool
 PREFERENCE = ("mastered", "reachable", "unknown", "hopeless", "lucky")
 ITEMS = 16
 """Items per task, where nobody says how many."""
-UNMEASURED = (
+WHY_UNMEASURED = (
     "nobody measured what the model can do; a plan from measurements, canary_every without a plan, the monitor canary, "
     "or canaries under engine in options turns them on"
 )
@@ -34,17 +34,17 @@ def canaries_of(plan: Plan, stage: Stage, pool: Pool, rng: np.random.Generator) 
         return (), "no stage lever reads them"
     count, states = stage.engine.canaries, {cell.key: cell.state for cell in plan.cells}
     known = {cell.key for cell in plan.cells if cell.success is not None}
-    anywhere = count is not None or _asks(stage)
+    anywhere = count is not None or _needs_canaries(stage)
     open_to = [states.get(cell.key, "unknown") if anywhere or cell.key in known else None for cell in pool.cells]
     if not any(open_to):
-        return (), UNMEASURED
+        return (), WHY_UNMEASURED
     if count == 0:
         return (), "canaries under engine in the options of the stage is 0"
     found = choose_canaries(pool, open_to, ITEMS if count is None else count, rng)
     return found, "" if found else "the data is too small to hold any back"
 
 
-def _asks(stage: Stage) -> bool:
+def _needs_canaries(stage: Stage) -> bool:
     """Whether a lever is named that sees nothing without them. In GRPO the trainer measures the KL that drift reads."""
     return "canary" in stage.monitors or (stage.objective != "grpo" and "drift" in stage.controllers)
 

@@ -21,7 +21,7 @@ from mixwright.errors import InputError
 from mixwright.estimates.intervals import effective_rollouts
 from mixwright.plan.validate import validate_plan
 from mixwright.records import (
-    BORDER,
+    BORDER_FIELDS,
     Action,
     Decision,
     EngineOptions,
@@ -68,7 +68,7 @@ def check_drawn(selector: str, drawn: np.ndarray, tasks: np.ndarray, pool: Pool,
 def plan_digest(plan: Plan, stage: int) -> str:
     """Of what the engine reads of a plan: the stage but for its length, and what was measured before the run."""
     own = to_data(replace(plan.stages[stage], steps=0))
-    read = {name: value for name, value in own.items() if name not in BORDER}, [to_data(cell) for cell in plan.cells]
+    read = {name: value for name, value in own.items() if name not in BORDER_FIELDS}, [to_data(cell) for cell in plan.cells]
     return hashlib.sha256(json.dumps(read, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
@@ -101,14 +101,14 @@ class Engine:
         watching = canaries_of(plan, self._stage, pool, np.random.default_rng((seed, stage, 2**32)))
         self.canaries: tuple[int, ...] = watching[0]
         """Pool indices of the fixed items that are watched and never drawn."""
-        self.unwatched: str = watching[1]
+        self.why_unwatched: str = watching[1]
         """Why there are none; empty when there are some."""
         self._ledger = Ledger(pool, self.canaries)
         self._order = TaskOrder(2 * len(pool.tasks))  # each task's own draws, then those kept back for it
         self._policy = Policy(self.options)
         self._decisions: list[Decision] = []
         self._followed = False
-        self.said: tuple[np.ndarray, np.ndarray] = np.zeros(0), np.zeros(0, dtype=bool)
+        self.last_predictions: tuple[np.ndarray, np.ndarray] = np.zeros(0), np.zeros(0, dtype=bool)
         """Of the last draws: success expected of each, NaN where nothing is predicted, and whether it was drawn evenly."""
         self._behind, self._last = 0, 0  # steps that the trainer's count is behind the engine's; its last step
         self._start(plan)
@@ -136,13 +136,13 @@ class Engine:
         leaves = self._order.next(np.concatenate([self._weights * (1 - kept.sum()), kept]), count)
         tasks, own = leaves % len(self._weights), leaves < len(self._weights)
         drawn = np.empty(count, dtype=np.int64)
-        self.said = np.full(count, np.nan), np.ones(count, dtype=bool)
+        self.last_predictions = np.full(count, np.nan), np.ones(count, dtype=bool)
         if own.any():
             picked = self._selector.pick(tasks[own], rng)
             check_drawn(self._stage.selector, picked, tasks[own], self._pool, self.canaries)
             drawn[own] = picked
-            if (said := self._selector.said()) is not None:
-                self.said[0][own], self.said[1][own] = said
+            if (said := self._selector.last_predictions()) is not None:
+                self.last_predictions[0][own], self.last_predictions[1][own] = said
         if not own.all():
             drawn[~own] = self._reserve.pick(tasks[~own], rng)
         self._ledger.mark_drawn(drawn)
@@ -161,7 +161,7 @@ class Engine:
         Raises:
             InputError: an example that is not in the pool, or a group whose rewards are missing or not finite.
         """
-        signals = self._timed(signals)
+        signals = self._with_forward_steps(signals)
         groups = [replace(group, step=group.step + self._behind) for group in groups] if self._behind else groups
         found = self._ids.find([group.example for group in groups])
         if (found < 0).any():
@@ -189,7 +189,7 @@ class Engine:
 
     def watch(self, signals: Signals) -> list[Action]:
         """Take in fresh canaries (or other signals without outcomes) and say what to do about them."""
-        return self._reactions.react(self._timed(signals), "")
+        return self._reactions.react(self._with_forward_steps(signals), "")
 
     def finish(self) -> None:
         """Write down what was being collected for one line; at the end of training."""
@@ -308,7 +308,7 @@ class Engine:
         cells = self._pool.cell_of[found]
         self._staleness.expect(cells, np.array([not group.no_signal for group in groups]))
         if self._predictor is not None:
-            self._predictor.before(found)
+            self._predictor.note_before_learning(found)
         wins, tries = self._ledger.learn(groups, found, self.options.reward_range)
         if self._predictor is not None:
             self._predictor.learn(groups, found, wins, tries)
@@ -336,7 +336,7 @@ class Engine:
             self._note(step, "prediction", self._followed, followed, because)
             self._followed = followed
 
-    def _timed(self, signals: Signals) -> Signals:
+    def _with_forward_steps(self, signals: Signals) -> Signals:
         """Signals with steps that never go back: a trainer begun anew counts from 0, and waits of plug-ins would not end."""
         if signals.step < self._last - LATE_STEPS:
             self._behind += self._last + 1 - signals.step

@@ -21,9 +21,9 @@ from mixwright.records import GroupOutcome
 from mixwright.steer.answers import AnswerEvidence
 from mixwright.steer.pool import Pool
 
-START_GROUP = 8.0
+START_GROUP_ROLLOUTS = 8.0
 """Rollouts per prompt that a measurement is taken to have had; only how it mixes with later groups depends on it."""
-ALIKE = 0.3
+UNKNOWN_CORRELATION = 0.3
 """Intraclass correlation of a cell that nothing is known of, where choosing asks for it."""
 Numbers = np.ndarray | float
 """One number, or one per group."""
@@ -63,8 +63,12 @@ class CellEvidence:
             effective: independent rollouts that its interval is worth; None when they count in full.
         """
         tries = min(n, self.memory)
-        groups = tries / START_GROUP
-        alike = 1 / START_GROUP if effective is None else min(max(n / START_GROUP / effective, 1 / START_GROUP), 1.0)
+        groups = tries / START_GROUP_ROLLOUTS
+        alike = (
+            1 / START_GROUP_ROLLOUTS
+            if effective is None
+            else min(max(n / START_GROUP_ROLLOUTS / effective, 1 / START_GROUP_ROLLOUTS), 1.0)
+        )
         self.wins[cell], self.tries[cell], self.groups[cell] = success * tries, tries, groups
         self.squares[cell] = groups * (success**2 + alike * success * (1 - success))
 
@@ -73,12 +77,12 @@ class CellEvidence:
         cells, wins, tries = np.atleast_1d(cells), np.atleast_1d(wins), np.atleast_1d(tries)
         self.step = max(self.step, step)
         self.seen[cells] = step
-        order = np.argsort(short(cells), kind="stable")
+        order = np.argsort(compact_numbers(cells), kind="stable")
         cells, wins, tries = cells[order], wins[order], tries[order]
         ends = np.flatnonzero(np.r_[cells[1:] != cells[:-1], True])
         # Rollouts of a prompt are alike, so a group ages the others by `START_GROUP` rollouts at most: else evidence in
         # large groups could never rule a cell out, whatever it showed.
-        total = np.cumsum(np.minimum(tries, START_GROUP))
+        total = np.cumsum(np.minimum(tries, START_GROUP_ROLLOUTS))
         # A group is discounted by the rollouts of its cell that came after it, the cell's older evidence by all of them.
         later = np.repeat(total[ends], np.diff(ends, prepend=-1)) - total
         found, worth = cells[ends], np.exp(later / -self.memory)
@@ -107,23 +111,25 @@ class CellEvidence:
         (those of a prompt all alike); it is drawn towards 1 while few successes or failures were seen. The effective number
         is groups / rho: 0 right in 10 groups of 8 is given as 0 of 10, as `mixwright measure` gives it.
         """
-        return wilson(*self.effective(cells), z)
+        return wilson(*self.effective_counts(cells), z)
 
-    def effective(self, cells: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
+    def effective_counts(self, cells: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
         """Wins and tries that are worth as much as independent ones; see `interval`."""
         groups, tries = np.maximum(self.groups[cells], 1e-12), np.maximum(self.tries[cells], 1e-12)
         effective = np.where(self.tries[cells] > 0, groups / self._between(cells, 1.0), 0.0)
         return np.clip(self.wins[cells] / tries, 0, 1) * effective, effective
 
-    def alike(self, cells: np.ndarray | int) -> np.ndarray:
+    def intraclass_correlation(self, cells: np.ndarray | int) -> np.ndarray:
         """Intraclass correlation, 0..1: how much of the variance of success lies between prompts.
 
         1: every prompt is always right or always wrong, so no group carries signal; the variance within a prompt is
         mean (1 - mean) (1 - alike). Drawn towards `ALIKE` while few successes or failures were seen.
         """
         least = np.maximum(self.groups[cells], 1e-12) / np.maximum(self.tries[cells], 1e-12)
-        rho = self._between(cells, ALIKE)
-        return np.where(self.tries[cells] > 0, np.clip((rho - least) / np.maximum(1 - least, 1e-12), 0, 1), ALIKE)
+        rho = self._between(cells, UNKNOWN_CORRELATION)
+        return np.where(
+            self.tries[cells] > 0, np.clip((rho - least) / np.maximum(1 - least, 1e-12), 0, 1), UNKNOWN_CORRELATION
+        )
 
     def _between(self, cells: np.ndarray | int, prior: float) -> np.ndarray:
         """Share of the variance of group means, from 1 / group size to 1, drawn towards `prior`."""
@@ -135,7 +141,7 @@ class CellEvidence:
         return np.clip((evidence * between / spread + PRIOR_WEIGHT * prior) / (evidence + PRIOR_WEIGHT), groups / tries, 1.0)
 
 
-def short(numbers: np.ndarray) -> np.ndarray:
+def compact_numbers(numbers: np.ndarray) -> np.ndarray:
     """The same numbers in 16 bits where they fit: numpy sorts those in linear time."""
     return numbers.astype(np.uint16) if numbers.max(initial=0) < 2**16 else numbers
 
@@ -235,7 +241,7 @@ class Ledger:
         Returns:
             Successes and rollouts of each group.
         """
-        wins, tries = counted(groups, reward_range)
+        wins, tries = count_successes(groups, reward_range)
         low, high = reward_range
         graded = np.array([any(low < reward < high for reward in group.rewards) for group in groups])
         self.answers.add(indices, self.pool.cell_of[indices], groups, wins / tries, graded)
@@ -259,7 +265,7 @@ class Ledger:
         cells = self.pool.cell_of[indices[..., :1]]
         everywhere = np.arange(len(self._tasks))
         mean = self.recent.mean(everywhere)[cells]
-        alike = np.maximum(self.lasting.alike(everywhere), 1e-6)
+        alike = np.maximum(self.lasting.intraclass_correlation(everywhere), 1e-6)
         strength = np.clip(1 / alike - 1, LEAST_STRENGTH, self.strength)[cells]
         found = self.rows(indices) if rows is None else rows
         keep = np.exp2(np.minimum(found["seen"] - self.step, 0) / self.half_life)
@@ -292,7 +298,7 @@ class Ledger:
         return {"recent": self.recent, "lasting": self.lasting}
 
 
-def counted(groups: Sequence[GroupOutcome], reward_range: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+def count_successes(groups: Sequence[GroupOutcome], reward_range: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
     """Successes and rollouts per group: rewards from wrong (0) to right (1) by `reward_range`, clipped. Needs a group.
 
     Raises:
@@ -312,7 +318,7 @@ def _by_cell(pool: Pool, inner: np.ndarray, held: Collection[int]) -> np.ndarray
     """Pool indices that may be drawn, cells in the order `inner`, ascending in a cell; int32."""
     rank = np.empty(len(pool.cells), dtype=np.int64)
     rank[inner] = np.arange(len(pool.cells))
-    order = np.argsort(short(rank)[pool.cell_of], kind="stable").astype(np.int32)
+    order = np.argsort(compact_numbers(rank)[pool.cell_of], kind="stable").astype(np.int32)
     if not held:
         return order
     free = np.ones(len(order), dtype=bool)

@@ -79,7 +79,7 @@ class GateRunner:
         key = self._keys[cell]
         word = "refused" if not answer.admitted else "admitted"
         before, refused, held, alone = self._verdicts.get(key, [None, 0, 0, False])
-        if answer.alone:
+        if answer.by_prompt_alone:
             if not alone:
                 self._note(group.step, f"refuse.{key}", before, "judged by prompt", answer.reason, answer.cause)
             self._verdicts[key] = [before, refused + (not answer.admitted), held, True]

@@ -80,10 +80,10 @@ class Ids:
         found = self._order[np.minimum(places, len(self) - 1)].astype(np.int64)
         for number, text in enumerate(self._text.take(found).to_pylist()):
             if text != names[number]:
-                found[number] = self._among(names[number], int(places[number]))
+                found[number] = self._find_among_equal_hashes(names[number], int(places[number]))
         return found
 
-    def _among(self, name: str, place: int) -> int:
+    def _find_among_equal_hashes(self, name: str, place: int) -> int:
         """Number of the example of that id among those that share its hash, which begin at `place`; -1 for none."""
         while place < len(self) and self._hashes[place] == hash(name):
             if self[int(self._order[place])] == name:
@@ -152,7 +152,7 @@ def make_pool(
     known = _levels(ids, [None] * size if levels is None else levels, task_of, names)
     values, level_of = np.unique(known, return_inverse=True)  # NaN, which is no level, sorts last
     places, cell_of = np.unique(task_of * len(values) + level_of, return_inverse=True)
-    found = _named([(names[place // len(values)], values[place % len(values)]) for place in places])
+    found = _name_cells([(names[place // len(values)], values[place % len(values)]) for place in places])
     order = sorted(range(len(found)), key=lambda number: cell_key(*found[number]))
     rank = np.argsort(order)
     counts = np.bincount(rank[cell_of], minlength=len(order))
@@ -215,7 +215,7 @@ def read_answer(text: str, options: Any = None) -> str:
     return final_answer(text) if place is None else f"option {place + 1}"
 
 
-def _named(places: Sequence[tuple[Any, Any]]) -> list[tuple[str, float | None]]:
+def _name_cells(places: Sequence[tuple[Any, Any]]) -> list[tuple[str, float | None]]:
     """Task and level of each cell. Raises InputError when two of them have one name."""
     found = [(str(task), None if np.isnan(level) else float(level)) for task, level in places]
     check_keys(found)

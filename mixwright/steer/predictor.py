@@ -31,7 +31,7 @@ from mixwright.records import GroupOutcome
 from mixwright.steer.earned import EarnedByOthers
 from mixwright.steer.ledger import Ledger
 from mixwright.steer.pool import Pool
-from mixwright.steer.prompt_features import SCALE, SHAPES, features_digest
+from mixwright.steer.prompt_features import SCALE, SHAPE_COLUMNS, features_digest
 
 KEEP_WORTH = 0.98
 """Of L, per group drawn evenly."""
@@ -43,9 +43,9 @@ LEAST_GROUPS = 8
 """Groups before the first regression."""
 START_WORTH = 1.0
 """L at the start: odds of 2.7 to 1 that features say more than the task alone."""
-EVERY = 8
+RESHAPE_EVERY_BATCHES = 8
 """Batches between two moves of scale and concentration."""
-YOUNG = 256
+YOUNG_GROUPS = 256
 """Groups before which they are moved at every batch."""
 KNOTS = (0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9)
 """Quantiles of the logits of the window at which the link may bend."""
@@ -82,7 +82,7 @@ class Predictor:
         self._intercepts = len(largest) + shared
         self._place = np.full(len(pool.tasks), self._intercepts - 1)
         self._place[largest] = np.arange(len(largest))
-        self._full = SuccessRegression(self._intercepts, (SHAPES, pool.features.shape[1] - SHAPES))
+        self._full = SuccessRegression(self._intercepts, (SHAPE_COLUMNS, pool.features.shape[1] - SHAPE_COLUMNS))
         self._bare = SuccessRegression(self._intercepts, ())
         self._link, self._knots = SuccessRegression(1, (1, len(KNOTS))), np.zeros(len(KNOTS))
         self._earned = np.zeros(self._intercepts + pool.features.shape[1])
@@ -107,7 +107,7 @@ class Predictor:
         """Expected success of each example, its own groups included."""
         return self._own(examples, self._expected(self._rows(examples))[0])
 
-    def thought(self, example: int, z: float) -> tuple[float, float]:
+    def predict_with_upper(self, example: int, z: float) -> tuple[float, float]:
         """Expected success of an example of this batch and its upper end at z standard deviations of the logit.
 
         The example's own earlier groups count, the one that is being judged does not: one group cannot speak for itself.
@@ -118,7 +118,7 @@ class Predictor:
         expected, most = (float(share[0]) for share in self._expected(rows, z))
         return (prior * expected + wins) / (prior + tries), (prior * most + wins) / (prior + tries)
 
-    def before(self, examples: np.ndarray) -> None:
+    def note_before_learning(self, examples: np.ndarray) -> None:
         """Note what is known of the examples of a batch before the ledger learns of it."""
         wins, tries = self._faded(examples)
         self._earlier = dict(zip(examples.tolist(), zip(wins.tolist(), tries.tolist(), strict=True), strict=True))
@@ -200,7 +200,7 @@ class Predictor:
         rows, bare = self._rows(examples), self._rows(examples, bare=True)
         wins, tries, earned, steps = table[:, 1], table[:, 2], table[:, 3], table[:, 4]
         worth = KEEP ** (self._ledger.step - steps)
-        moves = self._batches % EVERY == 0 or len(self._groups) < YOUNG
+        moves = self._batches % RESHAPE_EVERY_BATCHES == 0 or len(self._groups) < YOUNG_GROUPS
         for regression, x in ((self._full, rows), (self._bare, bare)):
             self._refit(regression, Seen(x, wins, tries, worth), moves)
         logits = rows @ self._full.mean
@@ -302,6 +302,6 @@ class Predictor:
         self._others.restore(state["others"])
 
 
-def follows(trust: float, even: float) -> float:
+def share_following(trust: float, even: float) -> float:
     """Share of draws that follow the predictor where `even` of them never do."""
     return max(0.0, trust * (1 - even)) if math.isfinite(trust) else 0.0

@@ -18,13 +18,13 @@ import numpy as np
 
 WIDTH = 32
 """Bytes per example: `SHAPES` columns of lengths and numbers, the rest principal components."""
-SHAPES = 7
-WORDS, LONG = 2, 10
+SHAPE_COLUMNS = 7
+WORDS_COLUMN, MOST_MEDIANS = 2, 10
 """Column of the number of words, which is cut at so many times the median of the sample."""
 BUCKETS, KEPT = 2048, 384
 SAMPLE = 8192
 """Rows that the components are worked out from, spread evenly over the pool."""
-CHUNK, LETTERS = 2048, 2**20
+CHUNK, CHUNK_BYTES = 2048, 2**20
 """Rows at a time, and bytes at a time but for one row; 64 bytes of memory each."""
 LONGEST = 4000
 """Bytes of a prompt that are read: its first and its last half of these, where it is longer."""
@@ -48,8 +48,8 @@ def prompt_features(prompts: Sequence[str]) -> np.ndarray:
     sample = [prompts[int(row)] for row in spread_out]
     found = list(_counted(sample))
     shapes, counts = np.concatenate([part[0] for part in found]), np.concatenate([part[1] for part in found])
-    longest = LONG * max(1.0, float(np.median(shapes[:, WORDS])))
-    shapes[:, WORDS] = np.minimum(shapes[:, WORDS], longest)
+    longest = MOST_MEDIANS * max(1.0, float(np.median(shapes[:, WORDS_COLUMN])))
+    shapes[:, WORDS_COLUMN] = np.minimum(shapes[:, WORDS_COLUMN], longest)
     columns, components = _components(counts)
     centre = counts[:, columns].mean(0, dtype=np.float64)
     seen = np.c_[shapes, (counts[:, columns] - centre) @ components]
@@ -58,7 +58,7 @@ def prompt_features(prompts: Sequence[str]) -> np.ndarray:
     made = np.zeros((size, WIDTH), dtype=np.int8)
     start = 0
     for shape, count in _counted(prompts):
-        shape[:, WORDS] = np.minimum(shape[:, WORDS], longest)
+        shape[:, WORDS_COLUMN] = np.minimum(shape[:, WORDS_COLUMN], longest)
         row = np.c_[shape, (count[:, columns] - centre) @ components]
         made[start : start + len(row), : row.shape[1]] = np.clip(np.rint((row - middle) * scale), -127, 127)
         start += len(row)
@@ -77,10 +77,10 @@ def _components(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     centred = counts[:, columns] - counts[:, columns].mean(0, dtype=np.float64)
     centred *= 1 + TIE * np.linspace(0, 1, len(columns))
     values, vectors = np.linalg.eigh(centred.T @ centred)
-    vectors = vectors[:, ::-1][:, : WIDTH - SHAPES]
+    vectors = vectors[:, ::-1][:, : WIDTH - SHAPE_COLUMNS]
     largest = np.abs(vectors).round(6).argmax(0) if vectors.size else np.zeros(0, dtype=int)
     vectors = vectors * np.sign(vectors[largest, np.arange(vectors.shape[1])])  # an eigenvector has no sign of its own
-    alive = values[::-1][: WIDTH - SHAPES] > 1e-9 * max(float(values[-1]) if len(values) else 0.0, 1e-9)
+    alive = values[::-1][: WIDTH - SHAPE_COLUMNS] > 1e-9 * max(float(values[-1]) if len(values) else 0.0, 1e-9)
     return columns, vectors * alive
 
 
@@ -90,7 +90,7 @@ def _counted(prompts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     held = 0
     for text in prompts:
         read = _read(text)
-        if texts and (len(texts) == CHUNK or held + len(read) > LETTERS):
+        if texts and (len(texts) == CHUNK or held + len(read) > CHUNK_BYTES):
             yield _chunk(texts)
             texts, held = [], 0
         texts.append(read)

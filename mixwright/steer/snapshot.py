@@ -44,7 +44,7 @@ def snapshot(scene: Scene, drawn_as: Mapping[str, str], refused: Callable[[str],
     kappa, most = ledger.kappa(recent, everywhere), ledger.answers.kappa_high()
     evidence = ledger.lasting
     low, high = np.array([scene.stage.band_of(cell.task) for cell in cells]).T
-    places = side(*evidence.effective(everywhere), low, high)
+    places = side(*evidence.effective_counts(everywhere), low, high)
     shown = {}
     for number, cell in enumerate(cells):
         tries = float(evidence.tries[number])

@@ -98,7 +98,7 @@ class Reserve:
         evidence = ledger.lasting
         success = ledger.kappa(evidence.wins / np.maximum(evidence.tries, 1e-12), everywhere)
         known = (evidence.tries >= LEAST_EVIDENCE) & (ledger.sizes > 0)
-        place = side(*evidence.effective(everywhere), self._low, self._high)
+        place = side(*evidence.effective_counts(everywhere), self._low, self._high)
         skilled = (success > 0) & (ledger.answers.kappa_high() >= LUCKY)
         mastered, reachable = known & (place > 0), known & (place == 0) & skilled
         found = []

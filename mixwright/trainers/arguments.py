@@ -9,7 +9,7 @@ from typing import Any
 from mixwright.errors import InputError
 from mixwright.trainers.steering import steering_of
 
-SAID = {"true": True, "false": None, "none": None, "": None}
+VALUE_BY_WORD = {"true": True, "false": None, "none": None, "": None}
 """What a string on the command line may stand for, beside a path and JSON."""
 
 
@@ -33,7 +33,7 @@ class SteeringArguments:
     def __post_init__(self) -> None:
         said: Any = self.steering
         if isinstance(said, str):
-            said = _mapping(said) if said.lstrip().startswith("{") else SAID.get(said.strip().lower(), said)
+            said = _mapping(said) if said.lstrip().startswith("{") else VALUE_BY_WORD.get(said.strip().lower(), said)
         self.steering = steering_of(said) if isinstance(said, dict) else said  # type: ignore[assignment]
 
 

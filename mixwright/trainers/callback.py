@@ -25,25 +25,25 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from mixwright.errors import InputError
 from mixwright.trainers.checkpoints.resume import TRAINER_STATE
-from mixwright.trainers.checks.refusals import no_lr_reason
+from mixwright.trainers.checks.refusals import why_lr_is_fixed
 from mixwright.trainers.checks.selftest import check_draws
 from mixwright.trainers.checks.setting_warnings import Settings, read_settings, warn_at_first_batch, warn_at_start
 from mixwright.trainers.hooks import SteeringHooks
 from mixwright.trainers.rewards import (
+    completion_options,
     group_outcomes,
     group_rows,
     is_async,
+    limit_and_check,
     name_of,
     parse_answers,
     permute,
     refuse_weights,
-    run_options,
-    summed,
-    watched,
+    sum_checked,
 )
 from mixwright.trainers.sampler import SteeredSampler
 from mixwright.trainers.steered_trainer import measured
-from mixwright.trainers.steering import INDEX, Steering, indexed, make_run, pool_of, read_steering
+from mixwright.trainers.steering import INDEX, Steering, make_run, pool_of, read_steering, with_row_numbers
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -85,11 +85,11 @@ class SteeringCallback(SteeringHooks):
         self.steering, self.args, self._functions = wanted, args, functions
         self.trainer: Any = None
         """The trainer, if you want beta moved and KL and entropy seen."""
-        rows = indexed(dataset, "SteeringCallback")
+        rows = with_row_numbers(dataset, "SteeringCallback")
         pool = pool_of(rows, wanted, prompts=True)
         main = PartialState().is_main_process
         sharded = bool(args.deepspeed) or PartialState().distributed_type == DistributedType.DEEPSPEED
-        reason = no_lr_reason(sharded)
+        reason = why_lr_is_fixed(sharded)
         run = make_run(wanted, pool, objective="grpo", args=args, beta=float(args.beta), lr_reason=reason, main=main)
         super().__init__(
             run,
@@ -182,14 +182,14 @@ class SteeringCallback(SteeringHooks):
         size = int(self.args.num_generations or 1)
         pool, step = self.run.pool, self._state.global_step
         tasks = sorted({pool.tasks[pool.task_of[row]] for row in rows})
-        functions = [watched(each, self.steering, self.run, step, tasks, len(rows)) for each in self._functions]
+        functions = [limit_and_check(each, self.steering, self.run, step, tasks, len(rows)) for each in self._functions]
         # read before reward functions run, which may change what they are given
         lengths = [len(ids) for ids in given.get("completion_ids") or ()]
-        seen = parse_answers(given["completions"], run_options(self.run.pool, rows))
+        seen = parse_answers(given["completions"], completion_options(self.run.pool, rows))
         columns = [[torch.nan if reward is None else reward for reward in function(**given)] for function in functions]
         table = torch.tensor(columns).T
         groups = group_rows(rows, size)
-        totals = summed(table, self._weights, self._functions, self.run, rows)
+        totals = sum_checked(table, self._weights, self._functions, self.run, rows)
         outcomes = gather_object(group_outcomes(self.run.pool, groups, totals, lengths, seen, step))
         kl, _ = self.last
         self.last = (None, None)

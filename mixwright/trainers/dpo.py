@@ -20,13 +20,13 @@ from accelerate.utils import gather
 from trl.trainer.dpo_trainer import DPOTrainer
 
 from mixwright.records import PairOutcome
-from mixwright.steer.run.files import finite, pair_line
+from mixwright.steer.run.files import keep_finite, pair_line
 from mixwright.trainers.canaries.held_out import HeldOutPass, make_heldout
 from mixwright.trainers.checks.compatibility import check_methods
 from mixwright.trainers.checks.refusals import refuse_images, refuse_settings
 from mixwright.trainers.logprobs import capture_logprobs, output_at
 from mixwright.trainers.row_trainer import RowTrainer
-from mixwright.trainers.steering import INDEX, Steering, indexed, read_steering
+from mixwright.trainers.steering import INDEX, Steering, read_steering, with_row_numbers
 
 
 class SteeredDPOTrainer(RowTrainer, DPOTrainer):
@@ -54,7 +54,7 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
             return
         check_methods(DPOTrainer, "dpo")
         bound = inspect.signature(DPOTrainer.__init__).bind(self, *args, **kwargs)
-        dataset = indexed(bound.arguments.get("train_dataset"), "SteeredDPOTrainer")
+        dataset = with_row_numbers(bound.arguments.get("train_dataset"), "SteeredDPOTrainer")
         refuse_settings(bound.arguments.get("args"), "dpo")
         refuse_images(dataset)
         bound.arguments["train_dataset"] = dataset
@@ -97,7 +97,7 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
             pairs.append(replace(pair, loss=self._own_loss(pair.margin)))
         losses: Any = gather(torch.stack(self._losses))
         self._losses.clear()
-        kept = finite(pairs)
+        kept = keep_finite(pairs)
         line = pair_line(kept, losses.mean().item()) | {"tokens": int(sum(tokens))}
         run.observe_rows(step, kept, len(pairs), line)
 

@@ -24,19 +24,19 @@ from mixwright.trainers.checks.selftest import check_refusal
 from mixwright.trainers.checks.setting_warnings import Settings, read_settings, warn_at_first_batch, warn_at_start
 from mixwright.trainers.rewards import (
     AsyncExit,
+    completion_options,
     group_outcomes,
     group_rows,
+    limit_and_check,
+    mask_refused,
     parse_answers,
     permute,
-    refuse,
     refuse_weights,
-    run_options,
-    summed,
-    watched,
+    sum_checked,
 )
 from mixwright.trainers.sampler import SteeredSampler
 from mixwright.trainers.steered_trainer import SteeredTrainer, is_training
-from mixwright.trainers.steering import INDEX, Steering, indexed, pool_of, read_steering
+from mixwright.trainers.steering import INDEX, Steering, pool_of, read_steering, with_row_numbers
 
 NO_PROBABILITY = "probability tensor contains"
 """In torch's error when it is to sample from probabilities that are no numbers."""
@@ -77,7 +77,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         check_methods(GRPOTrainer, "grpo")
         bound = inspect.signature(GRPOTrainer.__init__).bind(self, *args, **kwargs)
         refuse_grpo(bound.arguments.get("train_dataset"))
-        dataset = indexed(bound.arguments.get("train_dataset"), "SteeredGRPOTrainer")
+        dataset = with_row_numbers(bound.arguments.get("train_dataset"), "SteeredGRPOTrainer")
         pool = pool_of(dataset, wanted, prompts=True)
         bound.arguments["train_dataset"] = dataset
         super().__init__(*bound.args[1:], **bound.kwargs)
@@ -135,7 +135,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         # read before reward functions run, which may change what they are given, and the model's mode
         training, step = is_training(self), self.state.global_step
         lengths = [len(ids) for ids in completion_ids_list]
-        seen = parse_answers(completions, run_options(self.steered.pool, self._rows)) if training else []
+        seen = parse_answers(completions, completion_options(self.steered.pool, self._rows)) if training else []
         given, self.reward_funcs = self.reward_funcs, self._watched(len(prompts))
         try:
             rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
@@ -157,7 +157,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         pool, training = self.steered.pool, is_training(self)
         tasks = sorted({pool.tasks[pool.task_of[row]] for row in self._rows}) if training else ["of the evaluation"]
         step = self.state.global_step
-        return [watched(each, self.steering, self.steered, step, tasks, count) for each in self.reward_funcs]
+        return [limit_and_check(each, self.steering, self.steered, step, tasks, count) for each in self.reward_funcs]
 
     def _steer_rewards(
         self,
@@ -171,7 +171,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         """Observe whole groups, refuse, permute; all arguments gathered over processes, in row order."""
         size = int(self.num_generations or 1)
         rows = group_rows(indices, size)
-        totals = summed(rewards, self.reward_weights, self.reward_funcs, run, indices)
+        totals = sum_checked(rewards, self.reward_weights, self.reward_funcs, run, indices)
         groups = group_outcomes(run.pool, rows, totals, lengths, seen, step)
         kl, _ = self.hooks.last
         self.hooks.last = (None, None)
@@ -183,7 +183,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
             rewards = permute(rewards, size, (self.args.seed, batch))
         out = [place for place, row in enumerate(rows) if run.pool.ids[row] in refused]
         if out:
-            rewards = refuse(rewards, out, size)
+            rewards = mask_refused(rewards, out, size)
             self._refused_rows = torch.isin(torch.arange(len(rewards)) // size, torch.tensor(out)).to(rewards.device)
         return rewards
 

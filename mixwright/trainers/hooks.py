@@ -56,7 +56,7 @@ class SteeringHooks(TrainerCallback):
         self.checkpoints = Checkpoints(run, args.output_dir, each_node=args.save_on_each_node, saves=args.should_save)
         self.checkpoints.agree = self._check_schedule
         self.args = args
-        run.calm = self.checkpoints.last_calm
+        run.find_last_calm = self.checkpoints.last_calm
         self.finite = Finite(run, self.checkpoints.last_whole)
         """Stops the run where a number is none."""
         self.terminated: Any = None
@@ -80,7 +80,7 @@ class SteeringHooks(TrainerCallback):
         return kept.get("remembered")
 
     @property
-    def whole(self) -> bool:
+    def batch_is_done(self) -> bool:
         """Whether all steps of the last generation batch are done."""
         return self._micro % self.micro_steps == 0
 
@@ -120,7 +120,7 @@ class SteeringHooks(TrainerCallback):
         self.hand_in(state.global_step)
         optimizer, factor = kwargs["optimizer"], self.run.lr_factor
         if self.run.skip:
-            self.run.skipped()
+            self.run.count_skipped_step()
             if getattr(optimizer, "scaler", None) is None:
                 for group in optimizer.param_groups:
                     for parameter in group["params"]:
@@ -145,7 +145,7 @@ class SteeringHooks(TrainerCallback):
         self.last = self.measured(self._in_step + 1)
         self._in_step = 0
         self.watch(state.global_step)
-        self.run.stepped(kl=self.last[0], entropy=self.last[1])
+        self.run.finish_step(kl=self.last[0], entropy=self.last[1])
         if self.run.stop:
             control.should_training_stop = True
         self._align(args, state, control)
@@ -169,7 +169,7 @@ class SteeringHooks(TrainerCallback):
         """State into the checkpoint; written now if another callback ordered the save after ours was asked."""
         if self._staged != state.global_step:
             self._stage(state.global_step, kwargs)
-        self.checkpoints.mark(state.global_step)
+        self.checkpoints.move_state_in(state.global_step)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Draws and proof."""
@@ -208,14 +208,14 @@ class SteeringHooks(TrainerCallback):
     def _stage(self, step: int, given: Mapping[str, Any]) -> None:
         self.finite.check_weights(step, given["model"])
         check_same_run(self.run, step)
-        kept = {"last": self.last, "whole": self.whole, "checks": self.run.checks, "remembered": self.remembered()}
+        kept = {"last": self.last, "whole": self.batch_is_done, "checks": self.run.checks, "remembered": self.remembered()}
         kept |= {"served": self._served(), "max_steps": self.args.max_steps}
         self.checkpoints.stage(step, kept)
         self._staged = step
 
     def _align(self, args: Any, state: Any, control: Any) -> None:
         """Saves wait for the end of the generation batch, or of the run; so do evaluations that choose a checkpoint."""
-        if self.terminated is not None and self.whole:
+        if self.terminated is not None and self.batch_is_done:
             asked = bool(self.terminated.jit_manager.is_checkpoint_requested)
             if any(gather_object([asked])):
                 control.should_save = control.should_training_stop = True
@@ -225,7 +225,7 @@ class SteeringHooks(TrainerCallback):
             names.append("should_evaluate")
         for name in names:
             wanted = getattr(control, name) or name in self._waiting
-            setattr(control, name, wanted and (self.whole or last))
+            setattr(control, name, wanted and (self.batch_is_done or last))
             if wanted and not getattr(control, name):
                 self._waiting.add(name)
             else:

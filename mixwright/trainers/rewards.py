@@ -27,7 +27,7 @@ from mixwright.errors import InputError, one_line
 from mixwright.records import GroupOutcome
 from mixwright.skeleton import skeleton
 from mixwright.steer.pool import Pool, read_answer
-from mixwright.time_limit import TOLD_AFTER, TooSlow, call_with_timeout, named
+from mixwright.time_limit import TOLD_AFTER, TooSlow, call_with_timeout, tell_when_slow
 
 if TYPE_CHECKING:
     from mixwright.steer.run.run import RunSteering
@@ -58,7 +58,7 @@ def group_rows(indices: Sequence[int], size: int) -> list[int]:
     return [group[0] for group in groups]
 
 
-def refuse(
+def mask_refused(
     rewards: Float[Tensor, "completions functions"], groups: Collection[int], size: int
 ) -> Float[Tensor, "completions functions"]:
     """A copy in which the rows of `groups` are NaN: TRL leaves them out of every mean and gives them advantage 0."""
@@ -121,7 +121,7 @@ def group_outcomes(
     return outcomes
 
 
-def run_options(pool: Pool, rows: Sequence[int]) -> list[Any]:
+def completion_options(pool: Pool, rows: Sequence[int]) -> list[Any]:
     """The options of the example behind each completion, None where rows have none."""
     return [None] * len(rows) if pool.options is None else [pool.options[row] for row in rows]
 
@@ -142,8 +142,8 @@ def text_of(completion: Any) -> str:
 REMEDY = "Return a list with a number for each completion; None for one that cannot be judged."
 LARGEST = 1e12
 """Largest size of a reward, of a weighted sum of them and of a weight: squares of more overflow in a group's statistics."""
-SHORT = reprlib.Repr()
-SHORT.maxother = SHORT.maxstring = 80
+SHORT_REPR = reprlib.Repr()
+SHORT_REPR.maxother = SHORT_REPR.maxstring = 80
 
 
 class AsyncExit(Exception):
@@ -172,7 +172,7 @@ def is_async(function: Any) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
-def watched(function: Any, steering: Steering, run: RunSteering, step: int, tasks: Sequence[str], count: int) -> Any:
+def limit_and_check(function: Any, steering: Steering, run: RunSteering, step: int, tasks: Sequence[str], count: int) -> Any:
     """`function` with its result checked and its time limited; a reward model as it is.
 
     Args:
@@ -202,16 +202,16 @@ def watched(function: Any, steering: Steering, run: RunSteering, step: int, task
 
     def call(**given: Any) -> list[float | None]:
         try:
-            return call_with_timeout(seconds, lambda: checked(name, function(**given), count), tell)
+            return call_with_timeout(seconds, lambda: check_rewards(name, function(**given), count), tell)
         except TooSlow:
             return late()
 
     async def call_async(**given: Any) -> list[float | None]:
         limit = asyncio.timeout(seconds or None)
         try:
-            with named(seconds, tell):
+            with tell_when_slow(seconds, tell):
                 async with limit:
-                    return checked(name, await function(**given), count)
+                    return check_rewards(name, await function(**given), count)
         except (SystemExit, KeyboardInterrupt) as error:
             raise AsyncExit(error) from None
         except TimeoutError:
@@ -222,7 +222,7 @@ def watched(function: Any, steering: Steering, run: RunSteering, step: int, task
     return call_async if is_async(function) else call
 
 
-def checked(name: str, returned: Any, count: int) -> list[float | None]:
+def check_rewards(name: str, returned: Any, count: int) -> list[float | None]:
     """What a reward function returned, as TRL can use it: a list, tuple, array, tensor, series or iterator of numbers.
 
     Args:
@@ -237,7 +237,7 @@ def checked(name: str, returned: Any, count: int) -> list[float | None]:
     expected = f"{count} rewards from {name}, a list with one for each completion"
     entries = _listed(returned, count)
     if entries is None:
-        raise InputError(expected, one_line(SHORT.repr(returned)), REMEDY)
+        raise InputError(expected, one_line(SHORT_REPR.repr(returned)), REMEDY)
     if len(entries) != count:
         got = str(len(entries)) if not isinstance(returned, Iterator) or len(entries) < count else f"more than {count}"
         raise InputError(expected, got, REMEDY)
@@ -268,7 +268,7 @@ def _number(entry: Any, name: str, place: int) -> float:
             return float(number)
     except (TypeError, ValueError, RuntimeError, OverflowError):
         pass
-    got = f"{one_line(SHORT.repr(entry))} for completion {place} (counted from 0)"
+    got = f"{one_line(SHORT_REPR.repr(entry))} for completion {place} (counted from 0)"
     raise InputError(f"a number or None from {name} for each completion", got, REMEDY)
 
 
@@ -280,7 +280,7 @@ def refuse_weights(weights: Float[Tensor, " functions"], functions: Sequence[Any
             raise InputError(f"finite reward_weights of at most {LARGEST:g}", f"{weight:g} for {name}", "Correct them.")
 
 
-def summed(
+def sum_checked(
     rewards: Float[Tensor, "completions functions"],
     weights: Float[Tensor, " functions"],
     functions: Sequence[Any],

@@ -15,13 +15,13 @@ from typing import Any
 from trl.trainer.sft_trainer import SFTTrainer
 
 from mixwright.records import Outcome
-from mixwright.steer.run.files import finite, loss_line
+from mixwright.steer.run.files import keep_finite, loss_line
 from mixwright.trainers.canaries.held_out import HeldOutPass, make_heldout
 from mixwright.trainers.checks.compatibility import check_methods
 from mixwright.trainers.checks.refusals import refuse_images, refuse_settings
 from mixwright.trainers.logprobs import capture_logprobs, output_at
 from mixwright.trainers.row_trainer import RowTrainer
-from mixwright.trainers.steering import INDEX, Steering, indexed, read_steering
+from mixwright.trainers.steering import INDEX, Steering, read_steering, with_row_numbers
 
 
 class SteeredSFTTrainer(RowTrainer, SFTTrainer):
@@ -44,7 +44,7 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
             return
         check_methods(SFTTrainer, "sft")
         bound = inspect.signature(SFTTrainer.__init__).bind(self, *args, **kwargs)
-        dataset = indexed(bound.arguments.get("train_dataset"), "SteeredSFTTrainer")
+        dataset = with_row_numbers(bound.arguments.get("train_dataset"), "SteeredSFTTrainer")
         refuse_settings(bound.arguments.get("args"), "sft")
         refuse_images(dataset)
         bound.arguments["train_dataset"] = dataset
@@ -70,9 +70,9 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
         outcomes = []
         for place, nats, tokens in zip(places, *columns, strict=True):
             cell, loss = run.pool.cells[run.pool.cell_of[place]], nats / max(1.0, tokens)
-            drop = run.losses.drop(place, loss)
+            drop = run.losses.update_and_drop(place, loss)
             outcomes.append(Outcome(run.pool.ids[place], cell.task, cell.level, step, loss, int(tokens), drop))
-        kept = finite(outcomes)
+        kept = keep_finite(outcomes)
         run.observe_rows(step, kept, len(outcomes), loss_line(kept))
 
     def _make_canaries(self) -> HeldOutPass | None:

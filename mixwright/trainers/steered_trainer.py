@@ -15,9 +15,9 @@ from mixwright.steer.pool import Pool
 from mixwright.steer.run.run import RunSteering
 from mixwright.trainers.canaries.generated import CanaryPass
 from mixwright.trainers.canaries.held_out import HeldOutPass
-from mixwright.trainers.checkpoints.ended import ended
+from mixwright.trainers.checkpoints.ended import finish_if_ended
 from mixwright.trainers.checks.compatibility import check_attributes
-from mixwright.trainers.checks.refusals import no_lr_reason, refuse_dataloader
+from mixwright.trainers.checks.refusals import refuse_dataloader, why_lr_is_fixed
 from mixwright.trainers.checks.selftest import check_draws
 from mixwright.trainers.hooks import SteeringHooks
 from mixwright.trainers.sampler import SteeredSampler
@@ -49,7 +49,7 @@ class SteeredTrainer(Trainer):
             objective=objective,
             args=self.args,
             beta=beta,
-            lr_reason=no_lr_reason(self.is_deepspeed_enabled),
+            lr_reason=why_lr_is_fixed(self.is_deepspeed_enabled),
             main=self.accelerator.is_main_process,
         )
         self.hooks = SteeringHooks(
@@ -84,7 +84,7 @@ class SteeredTrainer(Trainer):
             by_name = resume_from_checkpoint is not True
             resume_from_checkpoint = None
             if folder is not None:
-                done = ended(self, self.steered, folder, by_name=by_name)
+                done = finish_if_ended(self, self.steered, folder, by_name=by_name)
                 if done is not None:
                     return done
                 resume_from_checkpoint = str(folder)

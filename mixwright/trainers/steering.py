@@ -177,7 +177,7 @@ def _check_range(value: Any) -> None:
         raise InputError(expected, repr(value)[:80], remedy)
 
 
-def indexed(dataset: Any, trainer: str) -> Dataset:
+def with_row_numbers(dataset: Any, trainer: str) -> Dataset:
     """The dataset with its row numbers as a column.
 
     Raises:

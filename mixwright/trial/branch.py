@@ -16,7 +16,7 @@ import numpy as np
 
 import mixwright
 from mixwright.config import RunConfig
-from mixwright.errors import InputError, no_room
+from mixwright.errors import InputError, disk_full_error
 from mixwright.estimates.readings import READINGS
 from mixwright.measure.bases import completions_path, read_completion_rows, seed_after, write_completion_rows
 from mixwright.records import from_data, to_data
@@ -181,7 +181,7 @@ def _fill(job: BranchJob, folder: Path) -> None:
 def _train_stages(job: BranchJob, config: RunConfig, branch: Branch, corpus: Corpus, folder: Path) -> Learner:
     """Train a plan of several stages; returns the learner after the last."""
     from mixwright.learner.load import load_base, load_stage
-    from mixwright.measure.stage import afterwards, measure_learner
+    from mixwright.measure.stage import measure_learner, settings_after
     from mixwright.trial.stages import permuted_order, train_stages
 
     def load(model: Path | None) -> Learner:
@@ -194,7 +194,7 @@ def _train_stages(job: BranchJob, config: RunConfig, branch: Branch, corpus: Cor
         own = replace(job, seed=job.seed + STAGE_SEED * start.number)
         _train(own, for_stage(config, one.plan.stages[0]), one, corpus, learner, part, start)
         seed = seed_after(config, job.seed)
-        return measure_learner(learner, corpus, afterwards(config.measure), start=load(None), seed=seed).measurements
+        return measure_learner(learner, corpus, settings_after(config.measure), start=load(None), seed=seed).measurements
 
     if branch.permute_order:
         branch = replace(branch, plan=permuted_order(branch.plan, config.seed + job.seed))
@@ -233,15 +233,15 @@ def _train(
     """Train the learner for one stage; what was seen on the way is in `folder`."""
     from mixwright.corpus.shuffled_levels import shuffle_levels
     from mixwright.trial.arm_roles import of_data
-    from mixwright.trial.data_rows import enough, fitted, read_data, rows_for
+    from mixwright.trial.data_rows import fit_plan, read_data, repeat_to_fill, rows_for
     from mixwright.trial.training import adapted, follow_progress, load_optimizer, make_trainer, save_optimizer
 
     rows = shuffle_levels(corpus, config.seed) if branch.shuffle_levels else corpus
     rows = rows.training(branch.plan.stages[0].rehearse)
     if branch.rows != "all":
         rows = rows_for(branch.rows, corpus, read_data(Path(job.data), corpus), config.seed + job.seed)
-        rows = enough(rows, config.train.prompts)
-        branch = replace(branch, plan=fitted(branch.plan, rows.cells()))
+        rows = repeat_to_fill(rows, config.train.prompts)
+        branch = replace(branch, plan=fit_plan(branch.plan, rows.cells()))
     if branch.permute_weights:
         branch = replace(branch, plan=permuted_weights(branch.plan, config.seed + job.seed))
     source, adapter = Path(job.source) if branch.replays else None, branch.adapter or config.train.adapter
@@ -270,7 +270,7 @@ def _train(
 
 def of_settings(error: Exception, config: RunConfig) -> Exception:
     """An `InputError` that names `train.settings`, where TRL found only in training that it cannot work with them."""
-    if isinstance(error, InputError) or not config.train.settings or no_room(error) is not None:
+    if isinstance(error, InputError) or not config.train.settings or disk_full_error(error) is not None:
         return error
     traceback.print_exception(error)  # to the log of the branch
     got = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:160]}"
@@ -283,10 +283,10 @@ def _measure(
 ) -> None:
     """Measure after, on the true items; put the base's measurements beside it."""
     from mixwright.learner.load import load_base
-    from mixwright.measure.stage import afterwards, measure_learner
+    from mixwright.measure.stage import measure_learner, settings_after
 
     start = load_base(config.model, job.base) if trained else learner
-    found = measure_learner(learner, corpus, afterwards(config.measure), start=start, seed=seed_after(config, job.seed))
+    found = measure_learner(learner, corpus, settings_after(config.measure), start=start, seed=seed_after(config, job.seed))
     before = read_completion_rows(completions_path(run, job.base_name))
     after = [{**row, "when": "after"} for row in found.completions]
     write_completion_rows(folder / "completions.parquet", [*before, *after])

@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 
 from mixwright.corpus.identity import prompt_key
 from mixwright.corpus.rows import SCHEMA, check_saved, decode, pc
-from mixwright.errors import InputError, some
-from mixwright.mine.choosing import copies
+from mixwright.errors import InputError, join_some
+from mixwright.mine.choosing import resample_by_weight
 from mixwright.records import Plan
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def read_data(path: Path, corpus: Corpus) -> DataTable:
         weights = _selected(table, corpus, path)
         chosen = corpus.select(ids=list(weights))
         rows = zip(chosen.table["task"].to_pylist(), map(weights.get, chosen.table["id"].to_pylist()), strict=True)
-        once = sorted(_once(chosen) & _repeated(corpus.select(split="train")))
+        once = sorted(_tasks_without_repeats(chosen) & _tasks_with_repeats(corpus.select(split="train")))
         found = DataTable(path, digest.hexdigest(), _like(rows, once), weights)
         rule = rule_path(path)
         if rule is None:
@@ -146,7 +146,7 @@ def rows_for(kind: Rows, corpus: Corpus, data: DataTable, seed: int) -> Corpus:
     weights = np.array([selected[name] for name in chosen.table["id"].to_pylist()])
     tasks = chosen.table["task"].to_pylist()
     if kind == "random_like":
-        chosen = _random(train, Counter(tasks), rng, _once(chosen))
+        chosen = _random(train, Counter(tasks), rng, _tasks_without_repeats(chosen))
         own: dict[str, list[float]] = {task: [] for task in tasks}
         for task, weight in zip(tasks, weights.tolist(), strict=True):
             own[task].append(weight)
@@ -156,13 +156,13 @@ def rows_for(kind: Rows, corpus: Corpus, data: DataTable, seed: int) -> Corpus:
     return chosen if np.ptp(weights) < 1e-9 else _resampled(chosen, tasks, weights, rng)
 
 
-def enough(rows: Corpus, batch: int) -> Corpus:
+def repeat_to_fill(rows: Corpus, batch: int) -> Corpus:
     """The rows, all of them repeated as often as it takes for one batch: a step must not be smaller for fewer rows."""
     times = math.ceil(batch / len(rows))
     return rows if times == 1 else _taken(rows, list(range(len(rows))) * times)
 
 
-def fitted(plan: Plan, cells: Sequence[Cell]) -> Plan:
+def fit_plan(plan: Plan, cells: Sequence[Cell]) -> Plan:
     """The plan over the tasks that have rows, weights scaled up to 1, without what was forecast for all rows.
 
     Raises:
@@ -175,7 +175,9 @@ def fitted(plan: Plan, cells: Sequence[Cell]) -> Plan:
         total = sum(kept.values())
         if not total:
             remedy = "Mine rows of tasks that the plan trains on."
-            raise InputError(f"rows of a task with a weight in stage {stage.name!r}", some(sorted(left)) or "none", remedy)
+            raise InputError(
+                f"rows of a task with a weight in stage {stage.name!r}", join_some(sorted(left)) or "none", remedy
+            )
         bands = {task: band for task, band in stage.bands.items() if task in left}
         stages.append(replace(stage, weights={task: weight / total for task, weight in kept.items()}, bands=bands))
     kept_cells = tuple(cell for cell in plan.cells if cell.task in left)
@@ -202,12 +204,12 @@ def data_notes(data: DataTable, corpus: Corpus, plan: Plan) -> list[str]:
     gone = [task for task in plan.stages[0].weights if plan.stages[0].weights[task] and not mined[task]]
     if gone:
         notes.append(
-            f"No row of {some(gone)} is left: its weight goes to the other tasks in mined and random_like, not in all."
+            f"No row of {join_some(gone)} is left: its weight goes to the other tasks in mined and random_like, not in all."
         )
     if data.made is not None and data.null is None:
         short = [task for task in mined if mined[task] > there[task]]
         if short:
-            notes.append(f"random_like has fewer rows of {some(short)} than were made: all that the corpus has.")
+            notes.append(f"random_like has fewer rows of {join_some(short)} than were made: all that the corpus has.")
     if data.weights and np.ptp(list(data.weights.values())) >= 1e-9:
         notes.append(
             "Rows have unequal weights: each is drawn in proportion to its own, and random rows have the same weights."
@@ -283,7 +285,7 @@ def _random(
 ) -> Corpus:
     """So many random rows of each task, all of them where there are fewer; no prompt twice in the tasks of `once`."""
     codes = np.array(train.table["task"].to_pylist(), dtype=object)
-    repeated = _repeated(train) & set(once) if once else set()
+    repeated = _tasks_with_repeats(train) & set(once) if once else set()
     places: list[Any] = []
     for task in sorted(counts):
         own = np.flatnonzero(codes == task)
@@ -295,12 +297,12 @@ def _random(
     return _taken(train, sorted(places))
 
 
-def _repeated(rows: Corpus) -> set[str]:
+def _tasks_with_repeats(rows: Corpus) -> set[str]:
     """Tasks that have a prompt twice."""
-    return set(rows.table["task"].to_pylist()) - _once(rows)
+    return set(rows.table["task"].to_pylist()) - _tasks_without_repeats(rows)
 
 
-def _once(rows: Corpus) -> set[str]:
+def _tasks_without_repeats(rows: Corpus) -> set[str]:
     """Tasks that have no prompt twice."""
     seen: dict[str, set[int]] = {}
     twice = set()
@@ -328,5 +330,5 @@ def _resampled(rows: Corpus, tasks: Sequence[str], weights: np.ndarray, rng: np.
     codes, places = np.array(tasks, dtype=object), []
     for task in sorted(set(tasks)):
         own = np.flatnonzero(codes == task)
-        places.extend(own[copies(weights[own], rng)].tolist())
+        places.extend(own[resample_by_weight(weights[own], rng)].tolist())
     return _taken(rows, sorted(places))

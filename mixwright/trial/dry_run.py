@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 from mixwright import catalog
 from mixwright.config import RunConfig
 from mixwright.corpus.trainable import has_pairs
-from mixwright.errors import InputError, some
+from mixwright.errors import InputError, join_some
 from mixwright.learner.bases import TINY
 from mixwright.records import Plan, Stage, from_data
 from mixwright.runs import RunFolder
 from mixwright.trial.arm_roles import arms_in, arms_of, branch_of
-from mixwright.workers.local import processors
+from mixwright.workers.local import count_cores
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
@@ -193,7 +193,7 @@ def foretold_minutes(config: RunConfig, corpus: Corpus, timing: Timing, folder: 
     held_out = corpus.select(split="eval")
     items = sum(min(cell.count, measure.items) for cell in held_out.cells())
     bases, arms = len(bases_of(config, folder)), arms_in(config, corpus, folder)
-    workers = trial.workers or processors()
+    workers = trial.workers or count_cores()
     after = items * timing.item
     on_the_way = 0.0
     if train.objective == "grpo" and trial.progress_every:
@@ -221,7 +221,7 @@ def format_dry_run(parts: Sequence[tuple[str, float]], config: RunConfig, timing
     shape = f"({len(arms.first)} arms x {config.trial.seeds} seeds)"
     whole = about(sum(value for _, value in parts))
     probes = _training_probes(config)
-    left_out = f"nulls and what the probe{'s' * (len(probes) > 1)} {some(probes)} will train" if probes else "nulls"
+    left_out = f"nulls and what the probe{'s' * (len(probes) > 1)} {join_some(probes)} will train" if probes else "nulls"
     return (
         f"about {whole} minutes: {', '.join(shown)} {shape}, without {left_out}. Timed here, in one process: {timing.items} "
         f"items at {timing.item:.2g} s each and {timing.steps} training steps at {timing.step:.2g} s each"

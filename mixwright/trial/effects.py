@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.intervals import holm
 from mixwright.estimates.judgement import FEWEST_SEEDS, change_word, change_words
-from mixwright.estimates.outcome import Change, Item, ItemScores, change, read_alone
+from mixwright.estimates.outcome import Change, Item, ItemScores, estimate_change, keep_probe_columns
 from mixwright.estimates.readings import GRADED, READINGS, Outcome, as_measured
 from mixwright.records import ChangeWord, Effect, Interval, SeedRow
 from mixwright.trial.paired_statistics import restricted_ratio
@@ -59,9 +59,9 @@ class Findings:
             return None
         sides = [[self.scores[name][seed] for seed in seeds] for name in (against, arm)]
         if decoding not in GRADED:
-            sides = [[read_alone(scores, decoding) for scores in side] for side in sides]
+            sides = [[keep_probe_columns(scores, decoding) for scores in side] for side in sides]
         weigh = "items" if by_items else "tasks" if only is None else "cells"
-        return change(*sides, decoding=decoding, weigh=weigh, only=only)
+        return estimate_change(*sides, decoding=decoding, weigh=weigh, only=only)
 
     def column(self, arm: str, name: str) -> dict[int, float | None]:
         """Seed -> value of a number; empty when the arm does not have it."""

@@ -102,7 +102,7 @@ class ProgressCallback(TrainerCallback):
         by_task = {task: self._success(examples) for task, examples in self.items.items()}
         line = {
             "step": step,
-            "rollouts": self._trained() + self.evaluated,
+            "rollouts": self._training_rollouts() + self.evaluated,
             "evaluated": self.evaluated,
             "success": sum(by_task.values()) / len(by_task),
             "by_task": by_task,
@@ -128,7 +128,7 @@ class ProgressCallback(TrainerCallback):
         ]
         return sum(scores) / len(scores)
 
-    def _trained(self) -> int:
+    def _training_rollouts(self) -> int:
         """Rollouts of training and canaries so far, as the steering counted them."""
         path = self.folder / "steps.jsonl"
         lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []

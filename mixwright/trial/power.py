@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mixwright.errors import InputError
 from mixwright.estimates.judgement import FEWEST_SEEDS
-from mixwright.estimates.outcome import NAMES, ItemScores, item_scores, shared_items
+from mixwright.estimates.outcome import MEASUREMENT_BY_DECODING, ItemScores, item_scores, shared_items
 from mixwright.estimates.power import PRIOR, TYPICAL, Against, Cell, Noise, cells_of, noise_of, power
 from mixwright.estimates.readings import GRADED, outcome_of
 from mixwright.measure.bases import base_name
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 LEAST = 3
 """Finished seeds of two arms from which their noise is read."""
-SPOKEN: dict[Against, str] = {"untrained": "from the untrained model", "trained": "from another trained arm"}
+AGAINST_WORDS: dict[Against, str] = {"untrained": "from the untrained model", "trained": "from another trained arm"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def format_power(found: Sequence[Power]) -> list[str]:
     if not found:
         return []
     first = found[0]
-    seen = ", ".join(f"{100 * each.detectable:.1f} points {SPOKEN[each.against]}" for each in found)
+    seen = ", ".join(f"{100 * each.detectable:.1f} points {AGAINST_WORDS[each.against]}" for each in found)
     size = f"{first.seeds} seeds and {first.items:,} held-out items"
     few = first.seeds < FEWEST_SEEDS
     lines = [
@@ -102,7 +102,7 @@ def format_power(found: Sequence[Power]) -> list[str]:
         else f"can see: with {size}, in 80 of 100 such trials, a difference of {seen}"
     ]
     lines += [
-        f"{100 * each.effect:g} points {SPOKEN[each.against]} would take {_seeds(each)}"
+        f"{100 * each.effect:g} points {AGAINST_WORDS[each.against]} would take {_seeds(each)}"
         + ("" if few else f", or {_items(each)}")
         for each in found
         if few or each.detectable > each.effect
@@ -139,7 +139,7 @@ def _noise(config: RunConfig, run: RunFolder, arms: Sequence[str], kind: Against
         seeds = sorted(done[one].keys() & done[other].keys())
         if (builtin_arm("untrained") in (one, other)) != (kind == "untrained") or len(seeds) < LEAST or not items:
             continue
-        name = NAMES[config.measure.decoding]
+        name = MEASUREMENT_BY_DECODING[config.measure.decoding]
         sides = [np.array([done[arm][seed].column(name, items) for seed in seeds]) for arm in (one, other)]
         tables.append(sides[0] - sides[1])
         most = max(most, len(seeds))

@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from mixwright.errors import InputError
-from mixwright.estimates.outcome import NAMES, SWAPPED, Item, ItemScores, item_scores, mean_score, read_alone
+from mixwright.estimates.outcome import (
+    MEASUREMENT_BY_DECODING,
+    SWAPPED,
+    Item,
+    ItemScores,
+    item_scores,
+    keep_probe_columns,
+    mean_score,
+)
 from mixwright.estimates.readings import GRADED, READINGS, Outcome
 from mixwright.records import Measurement, SeedRow
 from mixwright.runs import read_json, read_measurements
@@ -206,13 +214,13 @@ def _outcome(branch: BranchFiles, decoding: Outcome) -> dict[str, tuple[float | 
         return {}
     if decoding not in GRADED:
         return _ungraded(after, before, decoding)
-    name = NAMES[decoding]
+    name = MEASUREMENT_BY_DECODING[decoding]
     success, swapped = mean_score(after, name, items), mean_score(after, name + SWAPPED, items)
     values = {
         "success": success,
         "swapped": swapped,
         "dependence": success - swapped,
-        "success.sampled": mean_score(after, NAMES["sampled"], items),
+        "success.sampled": mean_score(after, MEASUREMENT_BY_DECODING["sampled"], items),
         "success.items": mean_score(after, name, items, by="items"),
         "start.success": mean_score(before, name, old) if old else math.nan,
     }
@@ -237,7 +245,7 @@ def _beside(branch: BranchFiles, decoding: Outcome) -> dict[str, tuple[float | N
     values: dict[str, tuple[float | None, str]] = {}
     others: tuple[Outcome, ...] = ("preference", "loss")
     for name in others:
-        after, before = (read_alone(side, name) for side in (branch.scores, item_scores(branch.before)))
+        after, before = (keep_probe_columns(side, name) for side in (branch.scores, item_scores(branch.before)))
         if name != decoding and after.items:
             values |= _ungraded(after, before, name)
     return values

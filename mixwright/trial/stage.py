@@ -15,7 +15,7 @@ from mixwright.corpus.trainable import check_training
 from mixwright.errors import InputError
 from mixwright.estimates.readings import outcome_of
 from mixwright.learner.bases import bases_of, build_bases
-from mixwright.measure.bases import base_name, pooled
+from mixwright.measure.bases import base_name, pool_measurements
 from mixwright.mine.job import load_rehearsed
 from mixwright.plan.stage import make_plan
 from mixwright.plan.validate import validate_plan
@@ -34,7 +34,7 @@ from mixwright.trial.arm_roles import (
     with_order,
 )
 from mixwright.trial.branch import is_complete, train_branch
-from mixwright.trial.data_rows import DataTable, data_notes, data_path, fitted, read_data, rows_for
+from mixwright.trial.data_rows import DataTable, data_notes, data_path, fit_plan, read_data, rows_for
 from mixwright.trial.jobs import Trial
 from mixwright.trial.power import foresee, format_power
 from mixwright.trial.seed_rows import COMPETENCE
@@ -52,7 +52,7 @@ def try_plan(
     """Train and compare all arms, paired by seed; writes trial/. `say` is told beforehand what the trial can see."""
 
     def replan(corpus: Corpus, measured: Sequence[Sequence[Measurement]]) -> Plan:
-        return make_plan(config, corpus, pooled(measured))
+        return make_plan(config, corpus, pool_measurements(measured))
 
     if config.trial.data is not None:  # refused before models are built
         path = data_path(config.trial.data, folder, base)
@@ -174,7 +174,7 @@ def data_of(config: RunConfig, run: RunFolder, corpus: Corpus, plan: Plan) -> Da
         rows = rows_for(branch.rows, corpus, data, config.seed)
         if branch.trains:
             _check_rows(branch.plan, rows)
-        fitted(plan, rows.cells())
+        fit_plan(plan, rows.cells())
     return data
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 TrainOne = Callable[["Branch", "StageStart", Path], Sequence[Measurement]]
 """(branch of one stage, what it starts from, its folder) -> what was measured after it; leaves its files in the folder."""
-ERRORS = 2.0
+STANDARD_ERRORS_BELOW = 2.0
 """Standard errors by which a task has to be below what was expected before it is rehearsed."""
 PER_STAGE = ("steps.jsonl", "decisions.jsonl", "proof.json", "draws.parquet", "measured.parquet", "stage.json")
 
@@ -91,7 +91,7 @@ def rehearsed(earlier: Sequence[Stage], stage: Stage, measured: Sequence[Measure
     """
     if not earlier or not stage.rehearsal:
         return stage
-    least = {task: mean + ERRORS * error for task, (mean, error) in success_of(measured, name).items()}
+    least = {task: mean + STANDARD_ERRORS_BELOW * error for task, (mean, error) in success_of(measured, name).items()}
     trained = {task for each in earlier for task, weight in each.weights.items() if weight}
     worse = [
         task

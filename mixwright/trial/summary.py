@@ -29,7 +29,7 @@ class MinedTable:
     """Of the table."""
     rows: int
     """It has."""
-    of: int
+    nulls_by_lever: int
     """Training rows of the corpus."""
     made: bool
     """Whether they are new rows."""
@@ -117,7 +117,7 @@ def _advised(
     rollouts = sum(charged.values())
     price += f", {rollouts:,} rollouts to measure" if rollouts and unit != "rollouts" else ""
     price += f"; mining: {data.price}" if data.price else ""
-    rows: dict[str, Any] = {"rows": data.rows, "of": data.of, "made": data.made}
+    rows: dict[str, Any] = {"rows": data.rows, "of": data.nulls_by_lever, "made": data.made}
     column = READINGS[findings.decoding].column
     every = [scores.scores.get(column, {}) for of_arm in findings.scores.values() for scores in of_arm.values()]
     answered = findings.decoding not in GRADED or any(value > 0 for scores in every for value in scores.values())

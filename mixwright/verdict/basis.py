@@ -11,7 +11,7 @@ from typing import Any
 
 from mixwright.estimates.cell_states import FEWEST_ITEMS
 from mixwright.estimates.judgement import FEWEST_SEEDS, MARGIN, change_word
-from mixwright.estimates.outcome import Change, change
+from mixwright.estimates.outcome import Change, estimate_change
 from mixwright.estimates.power import seeds_for
 from mixwright.estimates.readings import GRADED, READINGS, Outcome
 from mixwright.measure.notes import CUT
@@ -20,14 +20,14 @@ from mixwright.runs import RunFolder, read_json, read_list
 from mixwright.trial.arm_roles import builtin_arm
 from mixwright.verdict.answer_forms import form_changes_of, grouped
 from mixwright.verdict.arm_words import differences
-from mixwright.verdict.claims import cut, every_claim, unjudged
+from mixwright.verdict.claims import clip_interval, every_claim, unjudged
 from mixwright.verdict.evidence import Sides, arms, comparisons, decoding_of, headline_arm, paired_scores, rows_of, trial_of
 from mixwright.verdict.gate import GateResult, check_mastered
 from mixwright.verdict.gate import Outcome as GateOutcome
 from mixwright.verdict.gate_asked import asked_of
 from mixwright.verdict.gate_ungraded import gate_of
 from mixwright.verdict.gate_words import format_damage
-from mixwright.verdict.loss_damage import far_former, format_unlikely
+from mixwright.verdict.loss_damage import far_former_answers, format_unlikely
 from mixwright.verdict.pair_advice import PairSeen
 from mixwright.verdict.recommendation import EQUAL, UNIFORM, Contrast, Recommendation, TrialSeen, recommend
 from mixwright.verdict.spared import changes_of
@@ -132,10 +132,10 @@ def _contrasts(run: RunFolder, result: TrialResult) -> tuple[Contrast, ...]:
         if e.name == reading.name and e.against in result.references
     ]
     both = paired_scores(run, EQUAL, UNIFORM) if {EQUAL, UNIFORM} <= set(result.references) else None
-    moved = change(*both, decoding=result.decoding) if both else None
+    moved = estimate_change(*both, decoding=result.decoding) if both else None
     if moved is not None:
         word = change_word(moved, margin=result.margin) if moved.success.seeds >= FEWEST_SEEDS else "cannot tell"
-        found.append(Contrast(EQUAL, UNIFORM, word, cut(moved.success, reading.unit), moved.success.detectable()))
+        found.append(Contrast(EQUAL, UNIFORM, word, clip_interval(moved.success, reading.unit), moved.success.detectable()))
     return tuple(found)
 
 
@@ -147,7 +147,7 @@ def _needed(run: RunFolder, result: TrialResult, lever: str) -> int | None:
         if not judged or (lever and effect.arm != lever):
             continue
         both = paired_scores(run, effect.arm, effect.against)
-        moved = change(*both, decoding=result.decoding) if both else None
+        moved = estimate_change(*both, decoding=result.decoding) if both else None
         if moved is None or moved.success.seeds < 2:
             return None
         aim = result.margin if effect.detectable > result.margin else max(abs(effect.difference.value), 0.01)
@@ -160,7 +160,7 @@ def _needed(run: RunFolder, result: TrialResult, lever: str) -> int | None:
 
 def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
     decoding = decoding_of(run)
-    moved = change(*sides, decoding=decoding)
+    moved = estimate_change(*sides, decoding=decoding)
     if moved is None:
         return None
     asked, blind = asked_of(run), unjudged(sides, decoding)
@@ -177,7 +177,7 @@ def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
         right=decoding not in GRADED or any_right([sides]),
         answered=decoding not in GRADED or any_right([sides], (decoding,)),
         word=change_word(moved),
-        difference=cut(moved.success, READINGS[decoding].unit),
+        difference=clip_interval(moved.success, READINGS[decoding].unit),
         detectable=size,
         gate=gate.outcome if gate else "cannot tell",
         protected=len(gate.cells) if gate else 0,
@@ -201,7 +201,7 @@ def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
         unjudged=blind,
         left_out=tuple(_settings(run).get(LEFT_OUT, ())),
         blind=tuple(task for task in blind if task in (tasks or ())),
-        unlike=format_unlikely(far_former(run, tasks & set(blind))) if tasks else "",
+        unlike=format_unlikely(far_former_answers(run, tasks & set(blind))) if tasks else "",
         because=(gate.why or format_damage(gate)) if gate else "",
         form=_format_form(run, tasks),
     )

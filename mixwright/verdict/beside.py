@@ -31,7 +31,7 @@ def beside_file(run: RunFolder) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Three:
+class ThreeCheckpoints:
     """Three checkpoints measured on the same items."""
 
     names: tuple[str, str, str]
@@ -42,7 +42,7 @@ class Three:
     """The start, and the one that the page is about."""
 
 
-def three_of(run: RunFolder) -> Three | None:
+def three_of(run: RunFolder) -> ThreeCheckpoints | None:
     """The three checkpoints of a comparison; None where there is no third one. Raises InputError for broken files."""
     sides, path = comparisons(run).get(headline_arm(run)), beside_file(run)
     if sides is None or not path.is_file():
@@ -53,10 +53,10 @@ def three_of(run: RunFolder) -> Three | None:
     manifest = read_json(run.manifest, RunManifest) if run.manifest.is_file() else None
     after = str(manifest.settings.get("checkpoint after", "AFTER")) if manifest else "AFTER"
     paths = (manifest.parent if manifest else "BEFORE", read_json(path, Beside).name, after)
-    return Three(short(paths), (sides[0], [scores(table)]), sides)
+    return ThreeCheckpoints(shorten_paths(paths), (sides[0], [scores(table)]), sides)
 
 
-def short(paths: Sequence[str]) -> tuple[str, str, str]:
+def shorten_paths(paths: Sequence[str]) -> tuple[str, str, str]:
     """Last parts of three paths, more of them where two end alike."""
     before, other, after = paths
     most = max(len(PurePath(path).parts) for path in paths)

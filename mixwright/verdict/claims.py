@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mixwright.estimates.cell_states import FEWEST_ITEMS
-from mixwright.estimates.crossed import Estimate, crossed
+from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.intervals import holm
 from mixwright.estimates.judgement import ALPHA, FEWEST_SEEDS, change_words, format_word
-from mixwright.estimates.outcome import CHANCE, Change, Item, ItemScores, change
+from mixwright.estimates.outcome import CHANCE, Change, Item, ItemScores, estimate_change
 from mixwright.estimates.readings import GRADED, READINGS, Outcome, as_measured
 from mixwright.measure.former import FormerAnswers
 from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
@@ -26,12 +26,12 @@ from mixwright.runs import RunFolder, read_list
 from mixwright.verdict.chance_levels import chance_level
 from mixwright.verdict.evidence import Sides, comparisons, decoding_of, headline_arm
 from mixwright.verdict.gate_asked import asked_of
-from mixwright.verdict.loss_damage import FAR, former_of, is_lost, rose_far
+from mixwright.verdict.loss_damage import FAR_NATS_PER_TOKEN, former_of, is_lost, rose_far
 from mixwright.verdict.text import count, percent, points
 from mixwright.verdict.text import level as level_told
 
 Cell = tuple[str, float | None]
-NAMED = 8
+MOST_CELLS_NAMED = 8
 """Cells that a line names."""
 NO_ANSWER = "no answer was right before or after; check the grader"
 KINDS: dict[ChangeWord, ClaimKind] = {
@@ -73,15 +73,15 @@ class Compared:
     adjusted_p: float | None
     """Of success, after Holm's correction over all that is compared; None for fewer than `FEWEST_ITEMS` items, which are not
     judged."""
-    above: bool
+    above_chance: bool
     """Whether success after is shown to lie above the chance level."""
     family: int
     """How many are judged together."""
-    right: bool
+    any_right: bool
     """Whether any answer to the task was right on either side, greedy or sampled; else the grader may be wrong."""
 
 
-def compared(sides: Sides, decoding: Outcome) -> list[Compared]:
+def compare_cells(sides: Sides, decoding: Outcome) -> list[Compared]:
     """Every cell that both sides have, and every task of several levels, with its word."""
     parts = list(_parts(sides, decoding))
     judged = {place: part[3] for place, part in enumerate(parts) if len(part[3].items) >= FEWEST_ITEMS}
@@ -118,12 +118,12 @@ def unjudged(sides: Sides, outcome: Outcome) -> tuple[str, ...]:
 def _parts(sides: Sides, decoding: Outcome) -> Iterator[tuple[str, float | None, bool, Change]]:
     before, after = ({task: [_only(s, task) for s in side] for task in _tasks(side)} for side in sides)
     for task in sorted(before.keys() & after.keys()):
-        found = change(before[task], after[task], decoding=decoding)
+        found = estimate_change(before[task], after[task], decoding=decoding)
         if found is None:
             continue
         levels = sorted({item[1] for item in found.items}, key=lambda level: -math.inf if level is None else level)
         for level in levels:
-            own = change(before[task], after[task], decoding=decoding, only=lambda item, at=level: item[1] == at)
+            own = estimate_change(before[task], after[task], decoding=decoding, only=lambda item, at=level: item[1] == at)
             if own is not None:
                 yield task, level, False, own
         if len(levels) > 1:
@@ -144,10 +144,10 @@ def _measured(estimate: Estimate) -> Estimate | None:
 
 def interval(estimate: Estimate, outcome: Outcome = "greedy") -> Interval:
     """As a record in the direction of the measurement; no difference of shares lies beyond -1 and 1."""
-    return cut(estimate, "share") if READINGS[outcome].unit == "share" else as_measured(estimate, outcome)
+    return clip_interval(estimate, "share") if READINGS[outcome].unit == "share" else as_measured(estimate, outcome)
 
 
-def cut(estimate: Estimate, unit: str) -> Interval:
+def clip_interval(estimate: Estimate, unit: str) -> Interval:
     """As a record in the direction of the estimate, above 0 where it is better.
 
     Differences of shares end at -1 and 1. A change of success is cut before, at what is possible (`estimates/possible.py`).
@@ -180,18 +180,21 @@ def _as_gated(claims: Sequence[Claim], former: Mapping[str, FormerAnswers]) -> l
         if lost and not rose_far(rose):
             kind, why = "damaged", "its former answers became far less likely"
         elif claim.kind == "damaged" and not lost:
-            kind, why = "cannot tell", f"the loss rose, but not by the {FAR:g} nats per token from which it is damage"
+            kind, why = (
+                "cannot tell",
+                f"the loss rose, but not by the {FAR_NATS_PER_TOKEN:g} nats per token from which it is damage",
+            )
         found.append(replace(claim, kind=kind, evidence=f"{claim.evidence}; {why}" if why else claim.evidence))
     return found
 
 
 def claims_between(sides: Sides, decoding: Outcome, arm: str = "") -> list[Claim]:
     """Claims of one arm."""
-    found = [_claim(part, sides, decoding, arm) for part in compared(sides, decoding)]
-    return found + [_unmeasured(cell, sides, decoding, arm) for cell in missing(sides)]
+    found = [_claim(part, sides, decoding, arm) for part in compare_cells(sides, decoding)]
+    return found + [_unmeasured(cell, sides, decoding, arm) for cell in missing_cells(sides)]
 
 
-def missing(sides: Sides) -> list[Cell]:
+def missing_cells(sides: Sides) -> list[Cell]:
     """Cells that were measured before, but share no item with what was measured after."""
     before, after = ([set(scores.items) for scores in side] for side in sides)
     shared = {item[:2] for item in set.intersection(*before, *after)}
@@ -229,14 +232,14 @@ def _claim(part: Compared, sides: Sides, decoding: Outcome, arm: str) -> Claim:
 def _why(part: Compared, chance: Interval | None, before: float) -> str:
     """Why nothing is claimed about a part that was measured; success before bounds what could be seen."""
     moved, reading = part.change.success, READINGS[part.change.outcome]
-    if not part.right:
+    if not part.any_right:
         return NO_ANSWER
     signed = moved.low > 0 or moved.high < 0
     rose = (moved.value > 0) == (reading.sign > 0)
     said = f"{reading.told} {'rose' if rose else 'fell'}"
     if 1 < moved.seeds < FEWEST_SEEDS:
         return f"{f'{said}, but ' if signed else ''}nothing is judged with fewer than {FEWEST_SEEDS} seeds"
-    if moved.low > 0 and not part.above and reading.unit == "share":
+    if moved.low > 0 and not part.above_chance and reading.unit == "share":
         level = percent(chance.value) if chance is not None else "not measured"
         return f"{said}, but is not shown to be above the chance level ({level})"
     significant = part.adjusted_p is not None and part.adjusted_p < ALPHA
@@ -257,7 +260,7 @@ def _above_chance(after: Sequence[ItemScores], items: Sequence[Item], decoding: 
         return None
     own = np.array([scores.column(READINGS[decoding].column, items) - scores.column(CHANCE, items) for scores in after])
     levels = {cell: place for place, cell in enumerate(dict.fromkeys(item[:2] for item in items))}
-    return crossed(own, [levels[item[:2]] for item in items])
+    return estimate_crossed(own, [levels[item[:2]] for item in items])
 
 
 def _unmeasured(cell: Cell, sides: Sides, decoding: Outcome, arm: str) -> Claim:
@@ -295,17 +298,16 @@ def too_few(claim: Claim) -> bool:
     return 0 < claim.items < FEWEST_ITEMS
 
 
-def not_judged(claims: Collection[Claim]) -> str:
+def format_not_judged(claims: Collection[Claim]) -> str:
     """What names the cells of too few items; empty where there are none. A whole task is named by its cells."""
     few = [claim for claim in claims if too_few(claim) and not claim.whole]
     if not few:
         return ""
     names = [f"{claim.task} {level_told(claim.level)}".strip() for claim in few]
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    more = f" and {len(names) - MOST_CELLS_NAMED} more" if len(names) > MOST_CELLS_NAMED else ""
     verb = "is" if len(names) == 1 else "are"
-    return (
-        f"{count(len(names), 'cell')} of fewer than {FEWEST_ITEMS} items {verb} not judged: {', '.join(names[:NAMED])}{more}"
-    )
+    listed = f"{', '.join(names[:MOST_CELLS_NAMED])}{more}"
+    return f"{count(len(names), 'cell')} of fewer than {FEWEST_ITEMS} items {verb} not judged: {listed}"
 
 
 def cells_first(claims: Collection[Claim], *kinds: ClaimKind) -> list[Claim]:
@@ -315,7 +317,7 @@ def cells_first(claims: Collection[Claim], *kinds: ClaimKind) -> list[Claim]:
     return sorted(found, key=lambda claim: (claim.whole and claim.task in known, -abs(claim.difference.value)))
 
 
-def family(claims: Collection[Claim]) -> str:
+def format_family(claims: Collection[Claim]) -> str:
     """What the words were corrected for; empty where nothing was judged."""
     judged = sum(claim.adjusted_p is not None for claim in claims)
     if not judged:

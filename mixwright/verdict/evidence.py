@@ -125,7 +125,7 @@ def _scores(path: Path, _changed: int) -> ItemScores:
     try:
         return item_scores(read_measurements(path))
     except InputError as error:
-        raise error.at(path) from None
+        raise error.with_place(path) from None
 
 
 def scores(path: Path) -> ItemScores:

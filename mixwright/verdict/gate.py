@@ -23,7 +23,7 @@ import numpy as np
 from mixwright.errors import InputError, unknown_name
 from mixwright.estimates.cell_states import BAND, FEWEST_ITEMS
 from mixwright.estimates.crossed import Estimate
-from mixwright.estimates.exclusion import CHURN, churn_behind, items_excluding
+from mixwright.estimates.exclusion import CHURN, churn_for_error, items_excluding
 from mixwright.estimates.intervals import Z
 from mixwright.estimates.looks import Look
 from mixwright.estimates.loss_limits import (
@@ -35,12 +35,12 @@ from mixwright.estimates.loss_limits import (
     least_items,
     unseen_loss,
 )
-from mixwright.estimates.outcome import Change, Item, change
-from mixwright.estimates.protected import DECIDING, Side, cell_order, decides, mastered
+from mixwright.estimates.outcome import Change, Item, estimate_change
+from mixwright.estimates.protected import ONE_IN_DECIDES, Side, cell_order, decides, mastered_cells
 from mixwright.estimates.readings import READINGS, Decoding
 from mixwright.records import ChangeWord, cell_key
 from mixwright.runs import RunFolder
-from mixwright.verdict.claims import Cell, Compared, compared
+from mixwright.verdict.claims import Cell, Compared, compare_cells
 from mixwright.verdict.evidence import comparisons, decoding_of, headline_arm
 from mixwright.verdict.gate_asked import GateAsked
 
@@ -176,7 +176,7 @@ def check(
             nothing that its boundary would not, and a cell whose items will be enough has to exclude its loss already.
     """
     wanted = None if items is None else set(items)
-    places = _places(compared((before, after), decoding), protected)
+    places = _places(compare_cells((before, after), decoding), protected)
     cells, whole, others = (tuple(_at_look((before, after), one, decoding, look) for one in part) for part in places)
     sizes = tuple(sorted(cell.change.items for cell in cells if cell.change is not None))
     asked = MARGIN if margin is None else margin
@@ -192,7 +192,9 @@ def check(
         known = any(item[:2] == (cell.task, cell.level) for cell in cells if cell.change is not None)
         return known and (wanted is None or item in wanted)
 
-    moved = change(before, after, decoding=decoding, weigh="cells", only=meant, added=Z if look is None else look.z())
+    moved = estimate_change(
+        before, after, decoding=decoding, weigh="cells", only=meant, added=Z if look is None else look.z()
+    )
     damaged = any(_shown(cell, look) for cell in (*cells, *whole, *(() if named else others)))
     if moved is None or not math.isfinite(moved.success.value):
         return replace(bare, outcome="damaged" if damaged else "cannot tell")
@@ -221,12 +223,12 @@ def _at_look(sides: tuple[Side, Side], cell: CellLoss, decoding: Decoding, look:
     if look is None or cell.change is None:
         return cell
     place = (cell.task, cell.level)
-    found = change(
+    found = estimate_change(
         *sides, decoding=decoding, only=lambda item: item[0] == place[0] if cell.whole else item[:2] == place, added=look.z()
     )
     if found is None:
         return cell
-    own, depends = (look.widened(part) for part in (found.success, found.dependence))
+    own, depends = (look.with_look_interval(part) for part in (found.success, found.dependence))
     own = replace(own, low=max(own.low, -1.0), high=min(own.high, 1.0))
     return replace(cell, change=own, dependence=depends if math.isfinite(depends.value) else None)
 
@@ -235,7 +237,10 @@ def _judged(bare: GateResult, whole: Change, *, damaged: bool) -> GateResult:
     """The result with the protected cells' mean change, where some could be compared."""
     mean, depends = whole.success, whole.dependence if math.isfinite(whole.dependence.value) else None
     if bare.look is not None:
-        mean, depends = bare.look.widened(mean), None if depends is None else bare.look.widened(depends)
+        mean, depends = (
+            bare.look.with_look_interval(mean),
+            None if depends is None else bare.look.with_look_interval(depends),
+        )
     near = mean.low > -bare.asked
     held = depends is None or depends.low > -bare.asked
     safe = near and held and all(cell.change is not None and cell.excluded for cell in bare.cells)
@@ -254,7 +259,7 @@ def _least(sizes: tuple[int, ...], asked: float, look: Look | None) -> int | Non
     """Items from which on a cell has to exclude a loss by itself: those at the last look, as far as this one has come."""
     if look is None or look.last:
         return least_items(sizes, asked)
-    share = look.of / look.number
+    share = look.planned_looks / look.number
     found = least_items(tuple(round(share * size) for size in sizes), asked)
     return None if found is None else math.floor(found / share)
 
@@ -276,7 +281,7 @@ def _excludes(
         return cell.change.low > -limit
     place, alpha = (cell.task, cell.level), 1 - ONE_SIDED
     added, confidence = (Z_CELL, ONE_SIDED) if look is None else (look.z(alpha), look.confidence(alpha))
-    found = change(*sides, decoding=decoding, only=lambda item: item[:2] == place, added=added)
+    found = estimate_change(*sides, decoding=decoding, only=lambda item: item[:2] == place, added=added)
     parts = [part for part in (found.success, found.dependence) if math.isfinite(part.value)] if found else []
     return all(excludes_cell_loss(part.value, part.error, part.freedom, confidence) for part in parts)
 
@@ -284,7 +289,7 @@ def _excludes(
 def _needed(bare: GateResult, mean: Estimate) -> int:
     """Items per cell that would pass an unharmed checkpoint whose answers change as these did, `CHURN` at least."""
     sizes = [cell.change.items for cell in bare.cells if cell.change is not None]
-    churn, asked = max(CHURN, churn_behind(mean.error, sizes)), bare.asked
+    churn, asked = max(CHURN, churn_for_error(mean.error, sizes)), bare.asked
     if bare.limit == MARGIN:
         return items_excluding(MARGIN, 1, churn)
     return items_for(len(sizes), margin=asked, churn=churn, cell_rule=bare.margin is None)
@@ -295,7 +300,7 @@ def check_mastered(
 ) -> GateResult:
     """The gate over what was mastered before, on the items that did not decide it."""
     rest = {item for scores in before for item in scores.items if not decides(item)}
-    found = check(before, after, mastered(before, decoding), decoding=decoding, each=each, items=rest, look=look)
+    found = check(before, after, mastered_cells(before, decoding), decoding=decoding, each=each, items=rest, look=look)
     small = too_small(before, decoding)
     if small and look is not None and not look.last and found.outcome == "passed":  # they may be protected at a later look
         found = replace(found, outcome="cannot tell")
@@ -386,4 +391,4 @@ def items_to_measure(cells: int, *, chosen: bool, margin: float | None = None) -
     if margin is not None:
         return items_for(cells, margin=margin, cell_rule=False)
     wanted = items_for(cells)
-    return wanted if chosen else math.ceil(wanted * DECIDING / (DECIDING - 1))
+    return wanted if chosen else math.ceil(wanted * ONE_IN_DECIDES / (ONE_IN_DECIDES - 1))

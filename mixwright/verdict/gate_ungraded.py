@@ -17,11 +17,11 @@ from mixwright.records import Interval, cell_key
 from mixwright.runs import RunFolder
 from mixwright.verdict.answer_forms import form_changes_of, grouped
 from mixwright.verdict.arm_words import listed
-from mixwright.verdict.claims import Cell, Compared, compared, interval
+from mixwright.verdict.claims import Cell, Compared, compare_cells, interval
 from mixwright.verdict.evidence import comparisons, decoding_of, headline_arm
 from mixwright.verdict.gate import CellLoss, GateResult, named, of_run
 from mixwright.verdict.gate_asked import GateAsked
-from mixwright.verdict.loss_damage import far_former, format_unlikely, former_of, is_lost, rose_far
+from mixwright.verdict.loss_damage import far_former_answers, format_unlikely, former_of, is_lost, rose_far
 from mixwright.verdict.text import between, change
 
 
@@ -30,7 +30,7 @@ def gate_of(run: RunFolder, asked: GateAsked) -> GateResult:
     sides = comparisons(run).get("") if not headline_arm(run) else None  # a trial is judged against its references
     if sides is None or decoding_of(run) != "loss":
         return of_run(run, asked)
-    return _ungraded(run, compared(sides, "loss"), named(sides[0], asked.protect), bool(asked.protect))
+    return _ungraded(run, compare_cells(sides, "loss"), named(sides[0], asked.protect), bool(asked.protect))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def _ungraded(run: RunFolder, parts: Sequence[Compared], protected: Sequence[Cel
     others = [one for one in _reads([cell for cell in known if cell not in cells], known, former) if one.lost]
     tasks = {task for task, _ in cells}
     forms = grouped(one for one in form_changes_of(run) if one.task in tasks)
-    moved = format_unlikely(far_former(run, {one.cell[0] for one in read if one.lost}))
+    moved = format_unlikely(far_former_answers(run, {one.cell[0] for one in read if one.lost}))
     worse = [f"{cell_key(*one.cell)} {one.rose.value:+.2g}" for one in read if one.rose and rose_far(one.rose)]
     rose = f"held-out loss rose far, in nats per token: {listed(worse)}" if worse else ""
     why = "; ".join([*(form.told for form in forms), *filter(None, [moved or rose])])

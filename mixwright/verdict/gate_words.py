@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from mixwright.estimates.cell_states import BAND, FEWEST_ITEMS
-from mixwright.estimates.exclusion import ROUND, smallest_excluded
-from mixwright.estimates.protected import DECIDING
+from mixwright.estimates.exclusion import ROUND_MARGINS, smallest_excluded
+from mixwright.estimates.protected import ONE_IN_DECIDES
 from mixwright.records import cell_key
 from mixwright.verdict.gate import MARGIN, PASSED, CellLoss, GateResult
 from mixwright.verdict.text import between as ends_told
@@ -85,7 +85,7 @@ def _group(result: GateResult) -> list[str]:
     able, items = smallest_excluded(sizes), count(sum(sizes), "item")
     case = "in about nine of ten cases in which nothing was lost and a fifth of the answers changes"
     if able is None:
-        return [f"{items} can exclude no mean loss of {100 * ROUND[-1]:g} points or less {case}"]
+        return [f"{items} can exclude no mean loss of {100 * ROUND_MARGINS[-1]:g} points or less {case}"]
     beyond = sorted({margin for margin in (result.margin, MARGIN) if margin < able}, reverse=True)
     refused = f", not of {' or of '.join(f'{100 * margin:g}' for margin in beyond)}" if beyond else ""
     default = "" if able > MARGIN else ", so one of the default 5, too" if able < MARGIN else ", which is the default"
@@ -135,9 +135,9 @@ def _others(result: GateResult) -> list[str]:
 def _small(result: GateResult) -> list[str]:
     """Cells that could not be protected, and why."""
     return [
-        f"{cell_key(*found.cell)}: {percent(found.before)} before, and not protected: one item in {DECIDING} decides what "
-        f"is, {found.deciding} of its {count(found.items, 'item')}, and fewer than {FEWEST_ITEMS} do not; measure about "
-        f"{FEWEST_ITEMS * DECIDING} items, or name it with --protect"
+        f"{cell_key(*found.cell)}: {percent(found.before)} before, and not protected: one item in {ONE_IN_DECIDES} decides "
+        f"what is, {found.deciding} of its {count(found.items, 'item')}, and fewer than {FEWEST_ITEMS} do not; measure "
+        f"about {FEWEST_ITEMS * ONE_IN_DECIDES} items, or name it with --protect"
         for found in result.small
     ]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from mixwright.errors import some
-from mixwright.estimates.outcome import Change, change, read_alone
+from mixwright.errors import join_some
+from mixwright.estimates.outcome import Change, estimate_change, keep_probe_columns
 from mixwright.estimates.readings import READINGS
 from mixwright.verdict.blocks import Fact
 from mixwright.verdict.evidence import Sides
@@ -23,8 +23,8 @@ def read_tasks(sides: Sides) -> list[str]:
 
 def gold_change(sides: Sides, tasks: Collection[str]) -> Change | None:
     """After minus before over what was read of these tasks, each item counted once; None where nothing was."""
-    before, after = ([read_alone(scores, "gold") for scores in side] for side in sides)
-    return change(before, after, decoding="gold", weigh="items", only=lambda item: item[0] in tasks)
+    before, after = ([keep_probe_columns(scores, "gold") for scores in side] for side in sides)
+    return estimate_change(before, after, decoding="gold", weigh="items", only=lambda item: item[0] in tasks)
 
 
 def gold_fact(sides: Sides) -> list[Fact]:
@@ -34,5 +34,5 @@ def gold_fact(sides: Sides) -> list[Fact]:
     if moved is None:
         return []
     found = moved.success.interval
-    note = f"{format_interval(found)}; {count(len(moved.items), 'item')} of {some(tasks)}, read and not judged"
+    note = f"{format_interval(found)}; {count(len(moved.items), 'item')} of {join_some(tasks)}, read and not judged"
     return [Fact("change of the gold answer's probability", f"{points(found.value)} points", note)]

@@ -13,7 +13,7 @@ from mixwright.records import Interval
 from mixwright.runs import RunFolder, read_list
 from mixwright.verdict.arm_words import listed
 
-FAR = 1.0
+FAR_NATS_PER_TOKEN = 1.0
 """Nats a token by which former answers, or targets, must be shown to have become less likely.
 
 Tasks that were kept moved by 0.22 at most, tasks that were lost by 2.89 at least (`verdict/sections/answer_forms.py`).
@@ -22,7 +22,7 @@ Tasks that were kept moved by 0.22 at most, tasks that were lost by 2.89 at leas
 
 def rose_far(rose: Interval | None) -> bool:
     """Whether a loss is shown to have risen by `FAR`; None where too few items were read."""
-    return rose is not None and rose.low > FAR
+    return rose is not None and rose.low > FAR_NATS_PER_TOKEN
 
 
 def is_lost(rose: Interval | None, former: FormerAnswers | None, *, learnt: bool) -> bool:
@@ -33,7 +33,7 @@ def is_lost(rose: Interval | None, former: FormerAnswers | None, *, learnt: bool
         former: of its task; None where nothing was read.
         learnt: whether its targets are shown to have become likelier, so that what it answered before may be gone.
     """
-    gone = former is not None and former.high < -FAR and not learnt
+    gone = former is not None and former.high < -FAR_NATS_PER_TOKEN and not learnt
     return gone or rose_far(rose)
 
 
@@ -43,10 +43,10 @@ def former_of(run: RunFolder) -> Mapping[str, FormerAnswers]:
     return {one.task: one for one in read_list(path, FormerAnswers)} if path.is_file() else {}
 
 
-def far_former(run: RunFolder, tasks: Collection[str]) -> list[FormerAnswers]:
+def far_former_answers(run: RunFolder, tasks: Collection[str]) -> list[FormerAnswers]:
     """Tasks whose former answers are shown to have become less likely by `FAR`, the furthest first."""
     found = former_of(run).values()
-    return sorted((one for one in found if one.task in tasks and one.high < -FAR), key=lambda one: one.change)
+    return sorted((one for one in found if one.task in tasks and one.high < -FAR_NATS_PER_TOKEN), key=lambda one: one.change)
 
 
 def format_unlikely(found: Sequence[FormerAnswers]) -> str:

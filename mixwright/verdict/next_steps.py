@@ -19,15 +19,15 @@ from mixwright.verdict.recommendation import Recommendation, TrialSeen
 from mixwright.verdict.text import count, percent
 
 SLOWER = "Take a fifth of train.learning_rate in the settings{}, and try again"
-REACH = ", or leave out what is out of reach"
+ADVICE_OUT_OF_REACH = ", or leave out what is out of reach"
 LONGER = (
     "Nothing was damaged, and nothing moved: take more steps (train.steps) or another train.learning_rate, and try again"
 )
-AGAIN = "mixwright run run.yaml"
+DEFAULT_COMMAND = "mixwright run run.yaml"
 """Where nobody noted how the run was started."""
 MORE_ROWS = "FILE_WITH_MORE_ROWS"
 COMPARE = "mixwright verdict BEFORE AFTER --corpus FILE"
-FLOOR = "Take a starting model that has some held-out items right, more steps, or easier items, and try again"
+ADVICE_NONE_RIGHT = "Take a starting model that has some held-out items right, more steps, or easier items, and try again"
 STAGES = ("measure", "plan", "steer", "trial")
 """Commands of a single stage."""
 HARMED = ("stop", "do not train", "no gain", "not this plan")
@@ -48,7 +48,7 @@ def steps_of(run: RunFolder, found: Recommendation, seen: TrialSeen | PairSeen |
         return [_more_items(again, run, seen)]
     if found.advice in HARMED:
         asked = LONGER if found.advice == "no gain" and seen is not None and seen.no_effect else SLOWER
-        reach = REACH if seen is None or seen.graded else ""
+        reach = ADVICE_OUT_OF_REACH if seen is None or seen.graded else ""
         return [Code(asked.format(reach), with_option(again, "--folder", _new_folder(run)))]
     if isinstance(seen, TrialSeen) and seen.selection is not None and found.advice == "mined rows":
         return [_of_mined(again, run, seen.selection)]
@@ -66,7 +66,7 @@ def _from_folder(run: RunFolder) -> str:
     """The command that goes on with a run of which nobody noted how it was started; its settings lie in its folder."""
     settings = run.path / "run.yaml"
     if not settings.is_file():
-        return AGAIN
+        return DEFAULT_COMMAND
     return shlex.join(["mixwright", "run", str(settings), "--folder", str(run.path)])
 
 
@@ -89,7 +89,7 @@ def _of_trial(advice: Advice, again: str, plan: str, needed: int | None) -> Code
         "keep uniform": ("Leave your TRL trainer as it is", "steering=None"),
         "check the grader": ("See which graders there are, and name another one in the settings", "mixwright list graders"),
         "gate": ("Take a plan that keeps what is protected (data with `keep:`, or --rehearse), and try again", again),
-        "none right": (FLOOR, again),
+        "none right": (ADVICE_NONE_RIGHT, again),
         "missing": ("Add what is missing to trial.arms in the settings, and go on", again),
         "too few seeds": (f"Write trial.seeds: {needed or 8} into the settings, and go on", again),
     }
@@ -103,7 +103,7 @@ def _of_mined(again: str, run: RunFolder, found: Selection) -> Code:
     if found.advice in ("train on it", "fewer rows do"):
         return Code("Train on these rows", str(run.path / "mine" / f"{found.name}.parquet"))
     if found.advice == "cannot tell":
-        return Code(FLOOR, again)
+        return Code(ADVICE_NONE_RIGHT, again)
     words = shlex.split(again)
     if words[1:2] == ["mine"]:
         command = with_option(again, "--miner", "MINER")

@@ -16,9 +16,9 @@ from mixwright.verdict.blocks import Chart, Forest, Headline, Lines, Part, Strip
 from mixwright.verdict.charts import svg
 from mixwright.verdict.claims import format_kind
 
-HEATS = 6
+HEAT_COLOURS = 6
 """Colours of the heat map, each with its own text colour."""
-FIRST_SCREEN = 20
+FIRST_SCREEN_ORDER = 20
 """Sections below this order stand above the fold."""
 
 MARKS: dict[ClaimKind, str] = {
@@ -42,15 +42,15 @@ def page(title: str, about: str, parts: Sequence[Part]) -> str:
         parts: sections in order.
     """
     headline = next((b for _, _, _, blocks in parts for b in blocks if isinstance(b, Headline)), None)
-    first = [part for part in parts if part[2] < FIRST_SCREEN]
+    first = [part for part in parts if part[2] < FIRST_SCREEN_ORDER]
     return _template().render(
         title=title,
         about=about,
         headline=headline,
         top=[part for part in first if not part[1]],
         columns=[part for part in first if part[1]],
-        rest=[part for part in parts if part[2] >= FIRST_SCREEN],
-        links=[(part[0], part[1]) for part in parts if part[2] >= FIRST_SCREEN],
+        rest=[part for part in parts if part[2] >= FIRST_SCREEN_ORDER],
+        links=[(part[0], part[1]) for part in parts if part[2] >= FIRST_SCREEN_ORDER],
         css=Markup(Path(__file__).with_name("page.css").read_text(encoding="utf-8")),
     )
 
@@ -78,10 +78,10 @@ def _template() -> Template:
         "unit": lambda claims: READINGS[claims.outcome].unit,
         "level": text.level,
         "svg": lambda chart: Markup(svg(chart)),
-        "numbers": numbers,
+        "numbers": chart_table,
         "told": format_kind,
-        "heat": lambda share: min(int(share * HEATS), HEATS - 1) if share is not None else "none",
-        "axis": axis,
+        "heat": lambda share: min(int(share * HEAT_COLOURS), HEAT_COLOURS - 1) if share is not None else "none",
+        "axis": axis_positions,
         "words": lambda block: {cell.mark for _, cells in block.rows for cell in cells if cell is not None},
         "narrow": lambda blocks: all(isinstance(block, Lines | Forest | Strips | Terms) for block in blocks),
     }
@@ -89,7 +89,7 @@ def _template() -> Template:
     return environment.get_template("page.html")
 
 
-def numbers(chart: Chart) -> Table:
+def chart_table(chart: Chart) -> Table:
     """The chart's numbers as a table, for those who read rather than look."""
     if isinstance(chart, Lines):
         rows = [
@@ -117,7 +117,7 @@ def numbers(chart: Chart) -> Table:
     return Table(chart.caption, ("row", *chart.names), rows, (1, 2, 3))
 
 
-def axis(claims: Sequence[Claim]) -> list[dict[str, float]]:
+def axis_positions(claims: Sequence[Claim]) -> list[dict[str, float]]:
     """Where the interval, the estimate and 0 of each claim lie on one shared axis of 0..100."""
     low = min(0.0, *(claim.difference.low for claim in claims))
     high = max(0.0, *(claim.difference.high for claim in claims))

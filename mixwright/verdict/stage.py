@@ -44,11 +44,11 @@ def summarise(run: RunFolder, console: Console, *, full: bool = False, without: 
         full: all sections.
         without: names of sections that are left out.
     """
-    from mixwright.verdict.page import FIRST_SCREEN
+    from mixwright.verdict.page import FIRST_SCREEN_ORDER
     from mixwright.verdict.terminal import show
 
     for name, title, order, blocks in sections(run):
-        if name not in without and (full or order < FIRST_SCREEN):
+        if name not in without and (full or order < FIRST_SCREEN_ORDER):
             show(console, title, blocks)
 
 

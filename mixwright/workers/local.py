@@ -23,7 +23,7 @@ from multiprocessing import connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mixwright.errors import InputError, no_room, system_error
+from mixwright.errors import InputError, disk_full_error, system_error
 from mixwright.workers.progress import Progress, heard_by, progress_line
 
 if TYPE_CHECKING:
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 """Environment of every worker, set before it imports anything."""
-KILLED: dict[int, str] = {
+REMEDY_BY_SIGNAL: dict[int, str] = {
     signal.SIGKILL: "Out of memory? Fewer workers need less: trial.workers. What was finished is taken over.",
     signal.SIGTERM: "Somebody ended it. What was finished is taken over.",
     signal.SIGBUS: "A full disk, or a file cut short, under a memory-mapped file? Make room and give the command again.",
 }
 """Signal that ended a worker -> what to do."""
-TAIL = 2000
+LOG_TAIL_CHARACTERS = 2000
 """Characters of a failed job's log that its error shows."""
 
 
@@ -76,11 +76,11 @@ def run_jobs(jobs: Sequence[Job], *, workers: int = 0, title: str = "", progress
     """Run all jobs in a pool of their own; arguments, result and errors are those of `Workers` and `Workers.run`."""
     if not jobs:
         return []
-    with Workers(min(workers or processors(), len(jobs))) as pool:
+    with Workers(min(workers or count_cores(), len(jobs))) as pool:
         return pool.run(jobs, title=title, progress=progress)
 
 
-def processors() -> int:
+def count_cores() -> int:
     """CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -93,7 +93,7 @@ class Workers:
     """
 
     def __init__(self, workers: int = 0) -> None:
-        self._count = workers or processors()
+        self._count = workers or count_cores()
         self._workers: list[_Worker] = []
 
     def __enter__(self) -> Workers:
@@ -214,7 +214,7 @@ def _receive(worker: _Worker, job: Job) -> tuple[bool, Any]:
     except (EOFError, ConnectionResetError):
         worker.process.join(5)
         code = worker.process.exitcode
-        if code is not None and (remedy := KILLED.get(-code)):
+        if code is not None and (remedy := REMEDY_BY_SIGNAL.get(-code)):
             got = f"{signal.Signals(-code).name} from the system during {job.name}"
             raise InputError("a worker that is left to finish", got, remedy) from None
         main = "A script that starts a trial must do it under `if __name__ == '__main__':`. " if code == 1 else ""
@@ -230,7 +230,7 @@ def _tail(job: Job) -> str:
     """The end of a job's log, for its error."""
     if job.log is None or not job.log.is_file():
         return ""
-    text = job.log.read_text(encoding="utf-8", errors="replace")[-TAIL:]
+    text = job.log.read_text(encoding="utf-8", errors="replace")[-LOG_TAIL_CHARACTERS:]
     return f"\nend of {job.log}:\n{text}" if text.strip() else ""
 
 
@@ -269,7 +269,7 @@ def _answer(link: Connection, job: Job) -> None:
     except InputError as error:
         link.send(("input", _as_data(error)))
     except Exception as error:
-        refused = system_error(error) if isinstance(error, OSError) else no_room(error)
+        refused = system_error(error) if isinstance(error, OSError) else disk_full_error(error)
         link.send(("error", traceback.format_exc()) if refused is None else ("input", _as_data(refused)))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 Progress = Callable[[float, int, float | None], None]
 """Called with jobs done (those under way count in part), jobs in all, and seconds left (None while unknown)."""
-STEP = 0.1
+SHARE_BETWEEN_LINES = 0.1
 """Where there is no terminal: share of all jobs between two lines."""
 
 _listeners: list[Callable[[float], None]] = []
@@ -53,7 +53,7 @@ def progress_line(title: str) -> Iterator[Progress]:
         shown = [-1.0]
 
         def plain(done: float, total: int, seconds: float | None) -> None:
-            if done < total and done != int(done) and done < shown[0] + STEP * total:
+            if done < total and done != int(done) and done < shown[0] + SHARE_BETWEEN_LINES * total:
                 return
             shown[0] = done
             part = f" ({done / total:.0%})" if done != int(done) else ""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-LOWER = 0.3
+LOWER_RATE_FACTOR = 0.3
 """Times the learning rate of the demo."""
 SCALES = (0.5, 0.25)
 """Of the adapter that was trained on tool calls alone: WiSE-FT for LoRA (2109.01903)."""
@@ -44,8 +44,8 @@ def try_milder(narrow: Path, train: Train, judge: Judge) -> None:
     """Train at a lower rate, and scale the adapter that was trained on tool calls alone."""
     name = narrow.name
     slow = narrow.with_name(f"{name}-slow")
-    train(slow, rate=LOWER)
-    judge(slow, f"{LOWER:g} times the learning rate")
+    train(slow, rate=LOWER_RATE_FACTOR)
+    judge(slow, f"{LOWER_RATE_FACTOR:g} times the learning rate")
     for scale in SCALES:
         part = narrow.with_name(f"{name}-{scale:g}")
         scale_adapter(narrow, part, scale)

@@ -13,9 +13,9 @@ from mixwright_lab.demo.tables import NEW, OLD, questions, requests
 
 ITEMS = 30
 """Test items of each task, after the leaked ones have left."""
-TRAIN = 180
+TRAIN_ROWS = 180
 """Training rows, all of the new task."""
-LEAKED, TWICE = 12, 8
+LEAKED_ITEMS, REPEATED_ROWS = 12, 8
 """Test items planted in the training file; rows planted twice."""
 PROMPTS = {"capitals": 12, "opposites": 12, "past_tenses": 12, "sums": 12}
 """Kinds of ordinary requests of which there are prompts without answers; the others are measured and never rehearsed."""
@@ -46,8 +46,8 @@ def write_files(folder: Path, seed: int) -> DemoFiles:
     """
     rng = random.Random(seed)
     calls = list(requests(rng))
-    test, train, leaked = calls[:ITEMS], calls[ITEMS : ITEMS + TRAIN], calls[ITEMS : ITEMS + LEAKED]
-    rows = [{"task": NEW, "prompt": prompt, "completion": call} for prompt, call in [*train, *train[-TWICE:]]]
+    test, train, leaked = calls[:ITEMS], calls[ITEMS : ITEMS + TRAIN_ROWS], calls[ITEMS : ITEMS + LEAKED_ITEMS]
+    rows = [{"task": NEW, "prompt": prompt, "completion": call} for prompt, call in [*train, *train[-REPEATED_ROWS:]]]
     held_out = [{"task": NEW, "prompt": prompt, "answer": call} for prompt, call in test]
     answered = []
     for task in OLD:

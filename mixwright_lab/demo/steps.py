@@ -21,14 +21,14 @@ from mixwright_lab.demo.tables import NEW, OLD
 from mixwright_lab.demo.training import Training
 
 MODEL = "smollm2"
-APART = "plurals"
+UNPROTECTED_TASK = "plurals"
 """Old task that is measured, never rehearsed and not part of the protected group."""
-PROTECTED = tuple(task for task in OLD if task != APART)
+PROTECTED = tuple(task for task in OLD if task != UNPROTECTED_TASK)
 MARGIN = 15
 """Mean loss of the protected group, in points, that the gate excludes."""
-REFUSED = (1, 2)
+EXIT_REFUSED = (1, 2)
 """Exit codes of input that was refused and of a bug of ours."""
-ROOM = 24
+COMPLETION_TOKENS = 24
 """Tokens of a completion."""
 GRADERS = ("--grader", "sums=includes")
 """A sum is stated first (`7 + 7 = 14`) and then explained with other numbers, of which `final_answer` reads the last."""
@@ -80,7 +80,7 @@ class Demo:
         else:
             self.train(NARROW)
         say("\n3. The gate: what became of the kinds of questions that nobody trained?")
-        narrow = (*self.judging, "--measured", before, "--folder", self.folder / NARROW)
+        narrow = (*self.gate_options, "--measured", before, "--folder", self.folder / NARROW)
         codes = {NARROW: self.step("gate, narrow", lambda: command("verdict", model, self.models[NARROW], *narrow))}
         self.show_lost()
         say(f"Exit code {codes[NARROW]}.\n\n4. The plan: the same steps, a share of them for what the model could do.")
@@ -93,10 +93,13 @@ class Demo:
         self.step("plan", lambda: command("plan", model, *data, *how, *plan))
         self.train(PLANNED, plan=self.folder / "plan.yaml", rehearsal=rows)
         say("\n5. The gate again, and one page of all three.")
-        planned = (*self.judging, "--beside", self.folder / NARROW, "--folder", self.folder / PLANNED)
+        planned = (*self.gate_options, "--beside", self.folder / NARROW, "--folder", self.folder / PLANNED)
         codes[PLANNED] = self.step("gate, planned", lambda: command("verdict", model, self.models[PLANNED], *planned))
         say(f"Exit code {codes[PLANNED]}: 0 is a pass, 3 is damage, 4 cannot tell.")
-        say(f"{APART} were never rehearsed, and the gate was not asked of them: {self.told(APART)}.\n\n{CLOSING}")
+        say(
+            f"{UNPROTECTED_TASK} were never rehearsed, and the gate was not asked of them: "
+            f"{self.format_success(UNPROTECTED_TASK)}.\n\n{CLOSING}"
+        )
         if full:
             codes |= self.by_hand()
         say(f"Own answers to {', '.join(PROMPTS)} were rehearsed; {NEW} are what both models were trained on.")
@@ -110,19 +113,25 @@ class Demo:
         if (before / "manifest.json").is_file():
             say(f"   Taken over from an earlier call: {before}. For a new one remove {self.folder}.")
         else:
-            self.step("measure", lambda: command("measure", MODEL, *self.tests, "--folder", before))
+            self.step("measure", lambda: command("measure", MODEL, *self.measure_options, "--folder", before))
         return known
 
     @property
-    def tests(self) -> tuple[object, ...]:
+    def measure_options(self) -> tuple[object, ...]:
         """Options of measuring."""
         held_out = ("--corpus", self.files.held_out, "--items", ITEMS)
-        return (*held_out, "--samples", 0, "--max-new-tokens", ROOM, *GRADERS)
+        return (*held_out, "--samples", 0, "--max-new-tokens", COMPLETION_TOKENS, *GRADERS)
 
     @property
-    def judging(self) -> tuple[object, ...]:
+    def gate_options(self) -> tuple[object, ...]:
         """Options of the gate: the old kinds of questions but one are protected as one group."""
-        return (*self.tests, "--gate", *(part for task in PROTECTED for part in ("--protect", task)), "--margin", MARGIN)
+        return (
+            *self.measure_options,
+            "--gate",
+            *(part for task in PROTECTED for part in ("--protect", task)),
+            "--margin",
+            MARGIN,
+        )
 
     def show_lost(self, count: int = 3) -> None:
         """Print answers that were right before, with what the narrow model says now, one of each task."""
@@ -136,7 +145,7 @@ class Demo:
             say(one_line(f"      before: {row['completion'][:100]}"))
             say(one_line(f"      now:    {now[row['example']]['completion'][:100]}"))
 
-    def told(self, task: str) -> str:
+    def format_success(self, task: str) -> str:
         """Success of a task before, after tool calls alone and with the plan."""
         rows = read_answers(self.folder / PLANNED)
         names = {"before": "before", "beside": NARROW, "after": PLANNED}
@@ -164,7 +173,7 @@ class Demo:
 
         def judge(model: Path, told: str) -> None:
             say(f"\nBy hand: {told}.")
-            options = (*self.judging, "--measured", self.folder / "before", "--folder", self.folder / model.name)
+            options = (*self.gate_options, "--measured", self.folder / "before", "--folder", self.folder / model.name)
             codes[model.name] = self.step(f"gate, {model.name}", lambda: command("verdict", MODEL, model, *options))
 
         try_mixed(self.models[NARROW], self.files.answered, train, judge)
@@ -175,7 +184,7 @@ class Demo:
     def begin(self) -> bool:
         """Remove what an earlier call with other files or settings left; returns whether there was one with the same."""
         files = b"".join(path.read_bytes() for path in (self.files.train, self.files.held_out, self.files.prompts))
-        told = [self.seed, asdict(self.training), MODEL, ROOM, hashlib.sha256(files).hexdigest()]
+        told = [self.seed, asdict(self.training), MODEL, COMPLETION_TOKENS, hashlib.sha256(files).hexdigest()]
         path, key = self.folder / "key.json", json.dumps(told)
         if path.is_file() and path.read_text(encoding="utf-8") == key:
             return True
@@ -243,7 +252,7 @@ def command(verb: str, *arguments: object) -> int:
             runpy.run_module("mixwright", run_name="__main__")
     except SystemExit as leaving:
         code = leaving.code if isinstance(leaving.code, int) else 0
-        if code in REFUSED:
+        if code in EXIT_REFUSED:
             raise
         return code
     finally:

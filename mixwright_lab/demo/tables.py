@@ -73,7 +73,7 @@ PLURALS = (
     "letter: letters; apple: apples; orange: oranges; street: streets; nurse: nurses; horse: horses; bridge: bridges; "
     "judge: judges"
 )
-ASKED = {
+QUESTIONS_BY_TASK = {
     "capitals": ("What is the capital of {}?", CAPITALS),
     "opposites": ("Give me the opposite of the word {}.", OPPOSITES),
     "past_tenses": ("What is the past tense of the verb {}?", PAST_TENSES),
@@ -81,7 +81,7 @@ ASKED = {
 }
 """Task -> how it is asked, and what has which answer."""
 SUM = "What is {} + {}?"
-OLD = (*ASKED, "sums")
+OLD = (*QUESTIONS_BY_TASK, "sums")
 """Tasks that the model can do, more or less, before it is trained."""
 NEW = "tool_calls"
 """The task that it is to learn."""
@@ -125,7 +125,7 @@ def questions(task: str) -> list[tuple[str, str]]:
     """Every question of a task with its answer, in the order of the table."""
     if task == "sums":
         return [(SUM.format(a, b), str(a + b)) for a in range(1, 11) for b in range(1, 11)]
-    form, table = ASKED[task]
+    form, table = QUESTIONS_BY_TASK[task]
     pairs = (entry.split(": ") for entry in table.split("; "))
     return [(form.format(asked), answer) for asked, answer in pairs]
 

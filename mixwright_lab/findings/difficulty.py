@@ -20,7 +20,7 @@ from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.grpo import Arena
 from mixwright_lab.training.grpo import Settings as Grpo
 from mixwright_lab.training.oracle import Oracle
-from mixwright_lab.training.rules import Engined, Plain, Rule, distinct, drive, pool_of
+from mixwright_lab.training.rules import EngineRule, Rule, UniformRule, drive, pool_of, unique_examples
 from mixwright_lab.training.static_band import StaticBand
 from mixwright_lab.worlds.chain import LONGEST, MODULUS, Chain
 
@@ -29,7 +29,7 @@ SHARES = {1: 0.05, 2: 0.2, 3: 0.2, 4: 0.035, 5: 0.035, 6: 0.03, 7: 0.225, 8: 0.2
 BAND, REACHABLE = (0.2, 0.8), (4, 5, 6)
 SELECTORS = {"tracker": "difficulty", "equal shares": "equal_levels"}
 READ_AGAIN = "start, read again"
-BASE, STEP = Recipe(plain=3, steps=600, styles=(("full", 0.3), ("direct", 0.7))), Grpo()
+BASE, GRPO_SETTINGS = Recipe(plain=3, steps=600, styles=(("full", 0.3), ("direct", 0.7))), Grpo()
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Settings:
     """Problems per level that are read."""
     samples: int = 32
     """Of each of them."""
-    grpo: Grpo = STEP
+    grpo: Grpo = GRPO_SETTINGS
 
 
 class Difficulty(Finding):
@@ -134,11 +134,11 @@ def _rule(arm: str, pool: list[Example], seed: int) -> Rule:
     """What draws the prompts of an arm; labels are known to all."""
     labelled = pool_of(pool, lambda _: 1 / MODULUS)
     if arm == "uniform":
-        return Plain(len(pool), seed)
+        return UniformRule(len(pool), seed)
     if arm in ("fixed band", "oracle"):
         return {"fixed band": StaticBand, "oracle": Oracle}[arm](labelled, BAND, seed)
     stage = Stage("training", "grpo", 1000, {"chain": 1.0}, BAND, selector=SELECTORS[arm])
-    return Engined(Plan("difficulty", (stage,)), labelled, seed)
+    return EngineRule(Plan("difficulty", (stage,)), labelled, seed)
 
 
 def _pool(seed: int, settings: Settings) -> list[Example]:
@@ -146,14 +146,14 @@ def _pool(seed: int, settings: Settings) -> list[Example]:
     for level, share in SHARES.items():
         start = int(rng.integers(2**30))
         found += [world.make(start + index, level, "train") for index in range(max(round(share * settings.problems), 1))]
-    found = distinct(found)
+    found = unique_examples(found)
     return [found[index] for index in rng.permutation(len(found))]
 
 
 def _held_out(settings: Settings) -> list[Example]:
     world, found = Chain(), []
     for level in range(1, LONGEST + 1):
-        made = distinct([world.make(index, level, "eval") for index in range(8 * settings.held_out)])
+        made = unique_examples([world.make(index, level, "eval") for index in range(8 * settings.held_out)])
         found += made[: settings.held_out]
     return found
 

@@ -21,7 +21,7 @@ from mixwright_lab.training import bandit
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.grpo import Arena
 from mixwright_lab.training.grpo import Settings as Grpo
-from mixwright_lab.training.rules import Plain, drive
+from mixwright_lab.training.rules import UniformRule, drive
 from mixwright_lab.worlds.chain import Chain
 
 NEVER = "none"
@@ -162,7 +162,7 @@ def _bonuses(own: dict[str, Any]) -> dict[str, Any]:
     """Arguments of `bandit.train`; every bonus has the weight 0.2."""
     found = {name: own[name] for name in ("permute", "beta", "beta_failed") if name in own}
     if "count" in own:
-        counts = bandit.Counts(own["count"])
+        counts = bandit.CountBonus(own["count"])
         found["bonus"] = lambda *seen: 0.2 * counts(*seen)
     if "crowded" in own:
         found["bonus"] = lambda *seen: 0.2 * bandit.crowding(*seen)
@@ -179,7 +179,7 @@ def _model(arm: str, own: Mapping[str, Any], seed: int, train_seed: int, setting
     model = base_model(seed, settings.base)
     arena = Arena(pool, model, replace(settings.model, permute=own.get("permute", False)), train_seed)
     if arm != "model, start":
-        drive(arena, Plain(len(pool), train_seed), settings.rollouts, settings.rollouts, lambda _: {})
+        drive(arena, UniformRule(len(pool), train_seed), settings.rollouts, settings.rollouts, lambda _: {})
     never = [one for one in pool if one.answer == NEVER]
     solved = [one for one in pool if one.answer != NEVER]
     return {

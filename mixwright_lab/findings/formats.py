@@ -17,11 +17,11 @@ import numpy as np
 
 from mixwright.contracts import Finding
 from mixwright.records import Curve, Expectation, Plot, Term, difference
-from mixwright_lab.format_races import examples, foretell, passes, recipe_of, table
+from mixwright_lab.format_races import examples, foretell, pass_at_ks, recipe_of, summarise_styles
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.grpo import Arena, Rollouts
 from mixwright_lab.training.grpo import Settings as Grpo
-from mixwright_lab.training.rules import Plain, distinct
+from mixwright_lab.training.rules import UniformRule, unique_examples
 from mixwright_lab.training.sft import Batch, Schedule, fit
 
 MIXES: Mapping[str, tuple[tuple[float, float, float], tuple[float, float, float]]] = {
@@ -156,10 +156,13 @@ def _race(arm: str, mix: str, seed: int, settings: Settings, *, again: bool) -> 
     """One way to train from the base of one mix."""
     grpo = Grpo(beta=BETAS.get(arm, 0.0), permute=arm == RANDOM)
     count, held = settings.steps * grpo.prompts, examples(settings.items, "eval")
-    train = distinct(examples(count, "train", seed * 10_000))
+    train = unique_examples(examples(count, "train", seed * 10_000))
     arena = Arena([*train, *held], base_model(seed, _recipe(mix, settings)), grpo, 2 * seed + again)
     foretold = foretell(arena.roll(range(len(train), len(train) + len(held)), 8), settings.steps)
-    rule, places = Plain(np.arange(len(train)), 2 * seed + again), [settings.steps * quarter // 4 for quarter in range(5)]
+    rule, places = (
+        UniformRule(np.arange(len(train)), 2 * seed + again),
+        [settings.steps * quarter // 4 for quarter in range(5)],
+    )
     seen = [arena.look(held, settings.samples)]
     for quarter in range(4):
         if arm == IMITATED:
@@ -170,7 +173,7 @@ def _race(arm: str, mix: str, seed: int, settings: Settings, *, again: bool) -> 
     return _format_row(seen, foretold)
 
 
-def _imitate(arena: Arena, rule: Plain, prompts: int, group: int, settings: Settings) -> None:
+def _imitate(arena: Arena, rule: UniformRule, prompts: int, group: int, settings: Settings) -> None:
     """A round of expert iteration: SFT from the start on right answers of the model as it is."""
     rolled = arena.roll(rule.take(prompts), group)
     right = [(str(e.prompt), text) for e, texts in zip(rolled.examples, rolled.texts, strict=True) for text in texts]
@@ -188,12 +191,12 @@ def _batch(pairs: Sequence[tuple[str, str]], rng: np.random.Generator) -> Batch:
 
 def _format_row(seen: Sequence[Rollouts], foretold: Mapping[str, Any]) -> dict[str, float]:
     """Readings of one run: at every quarter the entropy, at the end shares, pass@k, and which rule foretold the winner."""
-    tables = [table(rolled) for rolled in seen]
+    tables = [summarise_styles(rolled) for rolled in seen]
     first, last = tables[0], tables[-1]
     shares: Mapping[str, float] = last["shares"]
     won = max(shares, key=lambda style: shares[style])
     found = {f"entropy at {quarter}/4": one["entropy"] for quarter, one in enumerate(tables)}
-    found |= {"entropy": last["entropy"], "largest share": shares[won], **passes(seen[-1])}
+    found |= {"entropy": last["entropy"], "largest share": shares[won], **pass_at_ks(seen[-1])}
     found |= {f"share of {style}": share for style, share in shares.items()}
     found |= {f"accuracy of {style} before": first["accuracies"][style] or 0.0 for style in shares}
     return found | {f"hit: {rule}": float(foretold.get(rule) == won) for rule in RULES} | {"hit: full": float(won == "full")}

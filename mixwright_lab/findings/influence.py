@@ -27,9 +27,9 @@ from mixwright_lab.training.sft import Batch, Schedule, Sft, fit
 from mixwright_lab.worlds.lookalikes import KINDS, Lookalikes
 
 SELECTED = ("LESS", "plain gradients", "no warm-up", "BM25", "hidden states", "random")
-WITHOUT = ", no look-alikes"
+WITHOUT_SUFFIX = ", no look-alikes"
 """Arms on a pool in which known rows stand for the look-alikes."""
-CLEAN = tuple(f"{way}{WITHOUT}" for way in ("LESS", "random", "all rows"))
+CLEAN_ARMS = tuple(f"{way}{WITHOUT_SUFFIX}" for way in ("LESS", "random", "all rows"))
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Settings:
     """Steps of SFT of the base on known operations."""
     known: int = 1600
     """Rows of the pool of which nothing is to be learnt."""
-    each: int = 200
+    rows_per_kind: int = 200
     """Helpers, as many look-alikes, and as many rows that are selected."""
     shots: int = 60
     warm: int = 150
@@ -67,7 +67,7 @@ class Influence(Finding):
     REMARKS = "The shots alone teach more (53 %) than LESS's rows (31 %); LESS costs known problems 59 points."
     NOISE = ("LESS",)
     SCALES: ClassVar[Mapping[str, Settings]] = {
-        "smoke": Settings(base=40, known=80, each=20, shots=8, warm=5, steps=8, tests=24),
+        "smoke": Settings(base=40, known=80, rows_per_kind=20, shots=8, warm=5, steps=8, tests=24),
         "laptop": Settings(),
     }
     EXPECT = (
@@ -97,7 +97,7 @@ class Influence(Finding):
         ),
         Expectation(
             "target: all rows - LESS, without look-alikes",
-            difference(f"all rows{WITHOUT}", f"LESS{WITHOUT}", "target"),
+            difference(f"all rows{WITHOUT_SUFFIX}", f"LESS{WITHOUT_SUFFIX}", "target"),
             0.01,
             "A tenth of the rows is better than all of them even where none is wrong.",
         ),
@@ -127,7 +127,7 @@ class Influence(Finding):
 
     def arms(self, settings: Settings) -> tuple[str, ...]:
         """Six ways to select, and what is trained on without a selection."""
-        return (*SELECTED, "all rows", "helpers alone", "shots alone", "before training", *CLEAN)
+        return (*SELECTED, "all rows", "helpers alone", "shots alone", "before training", *CLEAN_ARMS)
 
     def prepare(self, seed: int, settings: Settings) -> None:
         """The base."""
@@ -135,16 +135,16 @@ class Influence(Finding):
 
     def run(self, arm: str, seed: int, settings: Settings, *, again: bool = False) -> Mapping[str, float]:
         """Score the pool, train on what is selected, and solve the target."""
-        way, base = arm.removesuffix(WITHOUT), _base(seed, settings)
+        way, base = arm.removesuffix(WITHOUT_SUFFIX), _base(seed, settings)
         world, rng = Lookalikes(seed=1000 + seed), np.random.default_rng((seed, again))
-        fourth = 1.0 if arm.endswith(WITHOUT) else 4.0
-        levels = np.repeat([1.0, 3.0, fourth], [settings.known, settings.each, settings.each])
+        fourth = 1.0 if arm.endswith(WITHOUT_SUFFIX) else 4.0
+        levels = np.repeat([1.0, 3.0, fourth], [settings.known, settings.rows_per_kind, settings.rows_per_kind])
         pool = [_pair(world, place, level, "train") for place, level in enumerate(levels)]
         shots = [_pair(world, 50_000 + place, 2.0, "train") for place in range(settings.shots)]
         found, rows = {}, {"all rows": pool, "shots alone": shots, "before training": []}.get(way)
         if rows is None:
             scores = _scores(way, base, pool, shots, settings, rng) if way in SELECTED else (levels == 3.0)[:, None] * 1.0
-            chosen = in_turn(scores, settings.each)
+            chosen = in_turn(scores, settings.rows_per_kind)
             rows, found = [pool[place] for place in chosen], _shares_chosen(scores.mean(1), levels, chosen)
         model = copy.deepcopy(base)
         if rows:

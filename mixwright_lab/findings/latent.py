@@ -24,7 +24,7 @@ from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.grpo import Arena
 from mixwright_lab.training.grpo import Settings as Grpo
-from mixwright_lab.training.rules import Plain
+from mixwright_lab.training.rules import UniformRule
 from mixwright_lab.training.sft import Batch, Schedule, fit
 from mixwright_lab.worlds.chain import respond
 
@@ -164,7 +164,7 @@ class Latent(Finding):
         model, problems = base_model(seed, settings.recipe(base)), _problems(settings, seed, "train", 256)
         if way.startswith("GRPO"):
             options = Grpo(rate=settings.rate, longest=model.language.response, permute="permuted" in way)
-            arena, rule = Arena(problems, model, options, 2 * seed + again), Plain(len(problems), 2 * seed + again)
+            arena, rule = Arena(problems, model, options, 2 * seed + again), UniformRule(len(problems), 2 * seed + again)
             for _ in range(settings.steps):
                 rule.step(arena)
             model = arena.model

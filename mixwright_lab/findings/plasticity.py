@@ -23,7 +23,7 @@ from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.grpo import Arena
 from mixwright_lab.training.grpo import Settings as Grpo
-from mixwright_lab.training.rules import Plain
+from mixwright_lab.training.rules import UniformRule
 
 TASKS = {"kept": 1.0, "first": 2.0, "second": 3.0}
 """Level of each task in the world of operators: one is mastered and not trained again, one is trained first, one second."""
@@ -140,7 +140,10 @@ class Plasticity(Finding):
         found["base, second after"] = _success(_second(start, train["second"], settings, number), tested["second"], seed)
         rows: list[dict[str, float]] = []
         for beta, rate in settings.ways:
-            arena, rule = Arena(train["first"], start, Grpo(beta=beta, rate=rate), number), Plain(settings.known, number)
+            arena, rule = (
+                Arena(train["first"], start, Grpo(beta=beta, rate=rate), number),
+                UniformRule(settings.known, number),
+            )
             for steps in settings.checkpoints:
                 while arena.steps < steps:
                     rule.step(arena)
@@ -168,7 +171,7 @@ def _success(model: GPT, examples: Sequence[Example], seed: int) -> float:
 
 def _second(model: GPT, examples: Sequence[Example], settings: Settings, number: int) -> GPT:
     """A fresh run on the second task."""
-    arena, rule = Arena(examples, model, Grpo(rate=settings.rate), number), Plain(len(examples), number)
+    arena, rule = Arena(examples, model, Grpo(rate=settings.rate), number), UniformRule(len(examples), number)
     for _ in range(settings.second):
         rule.step(arena)
     return arena.model

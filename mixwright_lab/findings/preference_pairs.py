@@ -21,15 +21,15 @@ from mixwright.contracts import Finding
 from mixwright.records import Curve, Example, Expectation, Plot, difference
 from mixwright_lab.paired_calls import Triple, paired
 from mixwright_lab.training.bases import kept
-from mixwright_lab.training.dpo import logprob, preferred
+from mixwright_lab.training.dpo import logprob, read_pairs
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.language import END
 from mixwright_lab.training.sft import Batch, Schedule, Sft, fit
 from mixwright_lab.worlds.function_calls import KINDS, FunctionCalls, kind_of, language
 
-BEFORE, SFT, TOKENS = "before", "SFT, equal steps", "SFT, equal tokens"
+BEFORE, SFT, SFT_EQUAL_TOKENS = "before", "SFT, equal steps", "SFT, equal tokens"
 MINED, RANDOM, OWN = "DPO, mined pairs", "DPO, random wrong", "DPO, any own wrong"
-ARMS = (BEFORE, SFT, TOKENS, MINED, RANDOM, OWN)
+ARMS = (BEFORE, SFT, SFT_EQUAL_TOKENS, MINED, RANDOM, OWN)
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class PreferencePairs(Finding):
         ),
         Expectation(
             "DPO on mined pairs - SFT on the same right chains, equal tokens",
-            difference(MINED, TOKENS, "right"),
+            difference(MINED, SFT_EQUAL_TOKENS, "right"),
             0.05,
             "The tokens of wrong chains are better spent on right ones.",
         ),
@@ -124,13 +124,13 @@ class PreferencePairs(Finding):
         """Train on what the arm takes of the same pairs, and ask held-out questions."""
         base, rng = _base(seed, settings), np.random.default_rng((seed, 1, again))
         model, pairs = copy.deepcopy(base), _pairs(base, seed, settings, arm)
-        if arm in (SFT, TOKENS):
+        if arm in (SFT, SFT_EQUAL_TOKENS):
             paid = sum(len(side.split()) + 1 for pair in pairs for side in pair[1:])
             right = sum(len(pair[1].split()) + 1 for pair in pairs)
-            steps = round(settings.steps * (paid / right if arm == TOKENS else 1))
+            steps = round(settings.steps * (paid / right if arm == SFT_EQUAL_TOKENS else 1))
             _sft(model, [(prompt, chosen) for prompt, chosen, _ in pairs], steps, settings.batch, settings.sft_rate, rng)
         elif arm != BEFORE:
-            found, sft = preferred(base, pairs), Sft(model, Schedule(settings.steps, settings.dpo_rate, warm=10))
+            found, sft = read_pairs(base, pairs), Sft(model, Schedule(settings.steps, settings.dpo_rate, warm=10))
             for _ in range(settings.steps):
                 places = rng.integers(len(pairs), size=settings.batch).tolist()
                 sft.step(found.loss(model, places, settings.beta))
@@ -138,13 +138,13 @@ class PreferencePairs(Finding):
         count, fixed = Counter(before), Counter(b for b, a in zip(before, after, strict=True) if a == "right")
         told = {f"fixed: {kind}": fixed[kind] / max(count[kind], 1) for kind in KINDS}
         told |= {kind: after.count(kind) / len(after) for kind in ("right", *KINDS)}
-        found = preferred(base, pairs)
+        found = read_pairs(base, pairs)
         with torch.no_grad():
             moved = logprob(model, found.prompts, found.chosen) - found.start[0]
         return told | {"change of log p(chosen)": float(moved.mean())}
 
 
-def _drawn(seed: int, split: str, count: int) -> list[Example]:
+def _draw_questions(seed: int, split: str, count: int) -> list[Example]:
     """Different questions of one to three calls."""
     world, found, index = FunctionCalls(), dict[str, Example](), 100_000 * seed
     while len(found) < count:
@@ -156,14 +156,14 @@ def _drawn(seed: int, split: str, count: int) -> list[Example]:
 
 def _pairs(base: GPT, seed: int, settings: Settings, arm: str) -> list[Triple]:
     """What the arm trains on; those without wrong answers of their own have the mined pairs' right ones."""
-    rows = _drawn(seed, "train", settings.rows + settings.prompts)[settings.rows :]
+    rows = _draw_questions(seed, "train", settings.rows + settings.prompts)[settings.rows :]
     found = paired(base, rows, settings.samples, seed)
     return found[{RANDOM: "random wrong", OWN: "any own wrong"}.get(arm, "mined")]
 
 
 def _base(seed: int, settings: Settings) -> GPT:
     torch.manual_seed(seed)
-    rows = [(str(one.prompt), str(one.target)) for one in _drawn(seed, "train", settings.rows)]
+    rows = [(str(one.prompt), str(one.target)) for one in _draw_questions(seed, "train", settings.rows)]
     name = f"preference-pairs-{seed}-{settings.rows}-{settings.base}-{settings.batch}-{torch.__version__}"
     model, rng = GPT(language()), np.random.default_rng((seed, 0))
     return kept(model, name, lambda: _sft(model, rows, settings.base, settings.batch, 3e-3, rng))
@@ -179,7 +179,7 @@ def _sft(model: GPT, rows: Sequence[tuple[str, str]], steps: int, batch: int, ra
 
 def _kinds(model: GPT, seed: int, settings: Settings) -> list[str]:
     """What each held-out question's greedy chain is wrong by."""
-    tests, spoken = _drawn(seed, "eval", settings.tests), model.language
+    tests, spoken = _draw_questions(seed, "eval", settings.tests), model.language
     prompts = spoken.encode_prompts([str(one.prompt) for one in tests])
     made = model.sample(prompts, 1, spoken.response, greedy=True, generator=torch.Generator())[:, 0].tolist()
     ends = spoken.index[END]

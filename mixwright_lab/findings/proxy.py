@@ -18,7 +18,7 @@ import torch
 
 from mixwright.contracts import Finding
 from mixwright.records import Curve, Expectation, Plot, Term, difference
-from mixwright_lab.proxied import Readings, between, first_at, short_rows
+from mixwright_lab.proxied import Readings, interpolate_readings, readings_at_skill, short_rows
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.mixed import Rows, tune
@@ -149,13 +149,13 @@ class Proxy(Finding):
         proxied = [(1.0, large), (1.0, expert), (-1.0, small)]
         if arm == PROXY:
             ways = {alpha: [(1.0, large), (alpha, expert), (-alpha, small)] for alpha in ALPHAS}
-            return look(proxied) | look.swept(ways)
+            return look(proxied) | look.read_each(ways)
         if arm == SMALL:
             return look([(1.0, expert)])
         if arm == PENALTY:
             wanted = look(proxied)["KL"]
             found = [look([(1.0, _tuned(large, settings, key, penalty=penalty))]) for penalty in PENALTIES]
-            return between(found, "KL", wanted) | {"KL of the proxy": wanted}
+            return interpolate_readings(found, "KL", wanted) | {"KL of the proxy": wanted}
         path = [look([(1.0, large)])]
 
         def read(model: GPT, step: int) -> None:
@@ -164,8 +164,8 @@ class Proxy(Finding):
 
         tuned = _tuned(large, settings, key, after=read if arm == STOPPED else None)
         if arm == STOPPED:
-            return first_at(path, look(proxied)["skill"])
-        return look([(1.0, tuned)]) | look.swept({alpha: [(1.0 - alpha, large), (alpha, tuned)] for alpha in ALPHAS})
+            return readings_at_skill(path, look(proxied)["skill"])
+        return look([(1.0, tuned)]) | look.read_each({alpha: [(1.0 - alpha, large), (alpha, tuned)] for alpha in ALPHAS})
 
 
 def _bases(seed: int, settings: Settings) -> tuple[GPT, GPT]:

@@ -28,7 +28,7 @@ WAYS: Mapping[str, Way] = {
 """A quarter of the mixed problems is in reach. The random arm is a reading here; `shortcuts` judges it."""
 
 
-def _recovers(way: str) -> tuple[Term, ...]:
+def _recovery_terms(way: str) -> tuple[Term, ...]:
     """How far an arm ends above halfway between training on hard problems alone and not training, mean of both losses."""
     found = [Term(FROZEN, "known", -0.5)]
     for loss in LOSSES:
@@ -95,19 +95,19 @@ class TooHard(Finding):
         ),
         Expectation(
             "a quarter of medium problems - halfway from hard only to before",
-            _recovers("mixed"),
+            _recovery_terms("mixed"),
             0.05,
             "Medium problems among the hard ones leave more than half the harm.",
         ),
         Expectation(
             "KL 0.1 - halfway from hard only to before",
-            _recovers("hard, KL 0.1"),
+            _recovery_terms("hard, KL 0.1"),
             0.05,
             "A KL leash leaves more than half the harm.",
         ),
         Expectation(
             "gate too_hard - halfway from hard only to before",
-            _recovers("hard, gate"),
+            _recovery_terms("hard, gate"),
             0.05,
             "The gate leaves more than half the harm.",
         ),

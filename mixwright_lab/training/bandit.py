@@ -19,9 +19,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 SYMBOLS = 31
-SPREAD = 15
+SPREAD_OUTCOMES = 15
 """Outcomes that the base gives, the right one in their middle."""
-RIGHT = 0.25
+RIGHT_SHARE = 0.25
 """Share of the right outcome at the start."""
 
 Bonus = Callable[
@@ -94,8 +94,8 @@ def base_policy(seed: int, settings: Settings) -> Policy:
     every = torch.arange(SYMBOLS**2)
     away = (torch.arange(SYMBOLS)[None] - (every // SYMBOLS + every % SYMBOLS)[:, None]) % SYMBOLS
     away = torch.minimum(away, SYMBOLS - away)
-    target = torch.where(away <= SPREAD // 2, (1 - RIGHT) / (SPREAD - 1), 0.0)
-    target[away == 0] = RIGHT
+    target = torch.where(away <= SPREAD_OUTCOMES // 2, (1 - RIGHT_SHARE) / (SPREAD_OUTCOMES - 1), 0.0)
+    target[away == 0] = RIGHT_SHARE
     optimiser = torch.optim.Adam((p for p in model.parameters() if p.requires_grad), lr=3e-3)
     for _ in range(settings.taught):
         loss = -(target * model(every).log_softmax(-1)).sum(-1).mean()
@@ -149,14 +149,14 @@ def train(
         loss = -(torch.from_numpy(advantages).float() * logprobs.gather(1, made)).mean()
         if beta or beta_failed:
             pull = beta + beta_failed * torch.from_numpy(rewards.sum(1) == 0).float()
-            loss = loss + (pull * _away(base, drawn, logprobs)).mean()
+            loss = loss + (pull * _kl_from_base(base, drawn, logprobs)).mean()
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
     return model
 
 
-def _away(base: Policy, drawn: np.ndarray, logprobs: Float[Tensor, "prompts outcomes"]) -> Float[Tensor, " prompts"]:
+def _kl_from_base(base: Policy, drawn: np.ndarray, logprobs: Float[Tensor, "prompts outcomes"]) -> Float[Tensor, " prompts"]:
     """KL(base || policy)."""
     with torch.no_grad():
         start = base(torch.from_numpy(drawn)).log_softmax(-1)
@@ -180,7 +180,7 @@ def crowding(outcomes: np.ndarray, rewards: np.ndarray, prompts: np.ndarray) -> 
     return -same / outcomes.shape[1]
 
 
-class Counts:
+class CountBonus:
     """Historical exploration: b = min(1, n ** -1/2) of an outcome's count so far, minus `centre`.
 
     Args:

@@ -34,7 +34,7 @@ class Preferred:
         return -functional.logsigmoid(beta * (moved[: len(own)] - moved[len(own) :])).mean()
 
 
-def preferred(model: GPT, pairs: Sequence[tuple[str, str, str]]) -> Preferred:
+def read_pairs(model: GPT, pairs: Sequence[tuple[str, str, str]]) -> Preferred:
     """Pairs of (prompt, chosen, rejected), read by the model that the training begins with."""
     spoken = model.language
     prompts = spoken.encode_prompts([prompt for prompt, _, _ in pairs])

@@ -28,7 +28,7 @@ def answer_of(text: str) -> str:
     return text.rpartition("#")[2].strip() if "#" in text else ""
 
 
-def accepted(example: Example, text: str) -> float:
+def reward_accepted(example: Example, text: str) -> float:
     """1 for a right answer; an example may accept several, by `extra["accepted"]`."""
     return float(answer_of(text) in example.extra.get("accepted", (example.answer,)))
 
@@ -62,7 +62,7 @@ class Rollouts:
     prompts: Int[Tensor, "groups prompt"]
     tokens: Int[Tensor, "groups count response"]
     language: Language
-    reward: Reward = accepted
+    reward: Reward = reward_accepted
 
     @cached_property
     def texts(self) -> list[list[str]]:
@@ -118,7 +118,7 @@ class Rollouts:
         prompts, tokens = torch.cat((self.prompts, more.prompts)), torch.cat((self.tokens, more.tokens))
         return replace(self, examples=[*self.examples, *more.examples], prompts=prompts, tokens=tokens)
 
-    def longer(self, more: Rollouts) -> Rollouts:
+    def with_responses_of(self, more: Rollouts) -> Rollouts:
         """The same groups with the responses of both."""
         return replace(self, tokens=torch.cat((self.tokens, more.tokens), 1))
 
@@ -147,7 +147,7 @@ class Arena:
     def __init__(
         self, examples: Sequence[Example], model: GPT, settings: Settings, seed: int, *, reward: Reward | None = None
     ) -> None:
-        self.examples, self.settings, self.reward = examples, settings, reward or accepted
+        self.examples, self.settings, self.reward = examples, settings, reward or reward_accepted
         self.language = model.language
         self.model, self.start = copy.deepcopy(model), copy.deepcopy(model).requires_grad_(False)
         self.charged = 0

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from mixwright.errors import InputError, some
+from mixwright.errors import InputError, join_some
 from mixwright_lab.worlds.chain import style_of
 
 PAD, EQUALS, END, HASH, MARK = "_", "=", ".", "#", ":"
@@ -37,7 +37,7 @@ class Language:
     def __post_init__(self) -> None:
         missing = [sign for sign in SIGNS if sign not in self.words]
         if missing or len(set(self.words)) != len(self.words) or any(word.split() != [word] for word in self.words):
-            got = f"without {some(missing)}" if missing else "a word twice, or one that is empty or holds a space"
+            got = f"without {join_some(missing)}" if missing else "a word twice, or one that is empty or holds a space"
             raise InputError(f"the signs {' '.join(SIGNS)} and words without spaces, each once", got, "Correct the words.")
 
     @cached_property
@@ -72,7 +72,7 @@ class Language:
         tokens = np.full((len(rows), width), self.index[PAD])
         for row, words in enumerate(rows):
             if unknown := [word for word in words if word not in self.index]:
-                raise InputError(f"words of {some(self.words)}", some(unknown), "Name them in `Language.words`.")
+                raise InputError(f"words of {join_some(self.words)}", join_some(unknown), "Name them in `Language.words`.")
             if len(words) > longest:
                 got = f"{len(words)}: {' '.join(words)}"
                 raise InputError(f"{longest} words or fewer", got, "Shorten the text, or widen the language.")

@@ -18,20 +18,22 @@ from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.language import PAD
 from mixwright_lab.training.sft import Schedule, Sft
 
-Sum = Sequence[tuple[float, GPT]]
+WeightedModels = Sequence[tuple[float, GPT]]
 """Weights and models of one language; a single model has weight 1."""
 Rows = tuple[Int[Tensor, "rows prompt"], Int[Tensor, "rows response"]]
 """Prompts and responses as tokens."""
 
 
-def logits_of(parts: Sum, rows: Rows) -> Float[Tensor, "rows response words"]:
+def logits_of(parts: WeightedModels, rows: Rows) -> Float[Tensor, "rows response words"]:
     """Weighted sum of logits at each response token, teacher-forced; models of weight 0 are not read."""
     read = [weight * model.logits_of(*rows) for weight, model in parts if weight]
     return torch.stack(read).sum(0)
 
 
 @torch.no_grad()
-def greedy(parts: Sum, prompts: Int[Tensor, "rows prompt"], begun: Sequence[int] = ()) -> Int[Tensor, "rows response"]:
+def greedy(
+    parts: WeightedModels, prompts: Int[Tensor, "rows prompt"], begun: Sequence[int] = ()
+) -> Int[Tensor, "rows response"]:
     """The likeliest response, token by token, behind tokens that it is made to begin with; to the language's full length."""
     language = parts[0][1].language
     made = torch.full((len(prompts), language.response), language.index[PAD])
@@ -41,7 +43,7 @@ def greedy(parts: Sum, prompts: Int[Tensor, "rows prompt"], begun: Sequence[int]
     return made
 
 
-def divergence(parts: Sum, base: GPT, rows: Rows) -> Float[Tensor, ""]:
+def divergence(parts: WeightedModels, base: GPT, rows: Rows) -> Float[Tensor, ""]:
     """KL(parts || base) in nats, mean over the tokens of the responses, padding left out."""
     own = logits_of(parts, rows).log_softmax(-1)
     with torch.no_grad():

@@ -47,7 +47,7 @@ class Oracle(Rule):
             self._measure(arena)
         cells = self._rng.choice(len(self._weights), arena.settings.prompts, p=self._weights)
         rollouts = arena.roll([int(self._rng.choice(self._members[cell])) for cell in cells], arena.settings.group)
-        self.count(rollouts)
+        self.record_update(rollouts)
         return arena.learn(rollouts)
 
     def _measure(self, arena: Arena) -> None:

@@ -33,14 +33,14 @@ class Rule(ABC):
     def step(self, arena: Arena) -> Learnt:
         """Ask for rollouts and make one update."""
 
-    def count(self, rollouts: Rollouts, admitted: Sequence[bool] | None = None) -> None:
+    def record_update(self, rollouts: Rollouts, admitted: Sequence[bool] | None = None) -> None:
         """Keep the books of one update."""
         allowed = np.ones(len(rollouts.examples), bool) if admitted is None else np.array(admitted)
         mixed = rollouts.rewards.std(1) > 0
         self.totals.update(groups=len(allowed), teach=int((mixed & allowed).sum()), refused=int((~allowed).sum()))
 
 
-class Plain(Rule):
+class UniformRule(Rule):
     """Every example of the pool, or every one of some, equally often, in shuffled passes.
 
     Args:
@@ -56,7 +56,7 @@ class Plain(Rule):
     def step(self, arena: Arena) -> Learnt:
         """The next prompts of the pass."""
         rollouts = arena.roll(self.take(arena.settings.prompts), arena.settings.group)
-        self.count(rollouts)
+        self.record_update(rollouts)
         return arena.learn(rollouts)
 
     def take(self, count: int) -> list[int]:
@@ -67,7 +67,7 @@ class Plain(Rule):
         return drawn
 
 
-class Engined(Rule):
+class EngineRule(Rule):
     """Our engine: it draws, is shown outcomes and canaries, and what it decides is done.
 
     Args:
@@ -101,7 +101,7 @@ class Engined(Rule):
         skip = any(action.kind == "skip_step" for action in actions)
         self._carry_out(actions)
         admitted = [outcome.example not in refused for outcome in outcomes]
-        self.count(rollouts, admitted)
+        self.record_update(rollouts, admitted)
         self.totals["skipped"] += skip
         learnt = arena.learn(rollouts, admitted, rate=0.0 if skip else self.rate, beta=self.beta)
         self._kl = learnt.kl if self.beta else None
@@ -168,7 +168,7 @@ def cell_plan(cell: Cell, rollouts: Rollouts, success: Interval, band: tuple[flo
     return CellPlan(*shown, swapped=found.swapped.value, kappa=found.kappa.value, kappa_high=high, p=p)
 
 
-def distinct(examples: Sequence[Example]) -> list[Example]:
+def unique_examples(examples: Sequence[Example]) -> list[Example]:
     """Each problem once, in order of first sight."""
     return list({example.id: example for example in examples}.values())
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from mixwright.contracts import Pool
 from mixwright_lab.training.grpo import Arena, Learnt
-from mixwright_lab.training.rules import Plain, Rule
+from mixwright_lab.training.rules import Rule, UniformRule
 
 ITEMS, SAMPLES = 8, 8
 """Problems per level, and rollouts of each, that are measured at the start."""
@@ -36,12 +36,12 @@ class StaticBand(Rule):
         super().__init__()
         self._band, self._seed = tuple(band), seed
         self._members = [np.flatnonzero(pool.cell_of == cell) for cell in range(len(pool.cells))]
-        self._passes: Plain | None = None
+        self._passes: UniformRule | None = None
 
     def step(self, arena: Arena) -> Learnt:
         """Measure at the first step; then the next problems of the pass."""
         if self._passes is None:
-            self._passes = Plain(self._inside(arena), self._seed)
+            self._passes = UniformRule(self._inside(arena), self._seed)
             self._passes.totals = self.totals
         return self._passes.step(arena)
 

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from mixwright_lab.training.language import Language
 
 LETTERS = tuple("abcdefghijklmnop")
-COMMON = 10
+COMMON_LETTERS = 10
 """Letters with the commonest label, of 16."""
-DECIDING = 3
+DECIDING_LETTERS = 3
 """First letters, one of which decides."""
 LENGTHS = {1.0: (3, 4, 5), 2.0: (6,)}
 """Numbers of letters at each level."""
 LABELS = ("no", "yes")
-MOST = 64
+MOST_TASKS = 64
 """Tasks that have a name."""
 
 
@@ -46,8 +46,8 @@ class Classification(World):
     """
 
     def __init__(self, *, tasks: int = 24, seed: int = 0) -> None:
-        if not 1 <= tasks <= MOST:
-            raise InputError(f"1 to {MOST} tasks", str(tasks), "Choose as many.")
+        if not 1 <= tasks <= MOST_TASKS:
+            raise InputError(f"1 to {MOST_TASKS} tasks", str(tasks), "Choose as many.")
         self.tasks, self.seed = tasks, seed
 
     @cached_property
@@ -55,8 +55,8 @@ class Classification(World):
         """Place that decides, shape (tasks,), and label (0 or 1) of each letter there, shape (tasks, letters)."""
         rng = np.random.default_rng((self.seed, 26))
         commonest = rng.integers(2, size=(self.tasks, 1))
-        rare = rng.permuted(np.tile(np.arange(len(LETTERS)) >= COMMON, (self.tasks, 1)), axis=1)
-        return rng.integers(DECIDING, size=self.tasks), np.where(rare, 1 - commonest, commonest)
+        rare = rng.permuted(np.tile(np.arange(len(LETTERS)) >= COMMON_LETTERS, (self.tasks, 1)), axis=1)
+        return rng.integers(DECIDING_LETTERS, size=self.tasks), np.where(rare, 1 - commonest, commonest)
 
     def row(self, task: int, index: int, split: str, level: float = 2.0) -> Example:
         """Row `index` of one task, 0 is the first."""
@@ -86,4 +86,4 @@ def language() -> Language:
     """What a model reads and writes: whole documents, behind an empty prompt."""
     from mixwright_lab.training.language import SIGNS, Language
 
-    return Language((*SIGNS, *map(name_of, range(MOST)), *LETTERS, *LABELS), 1, max(LENGTHS[2.0]) + 4)
+    return Language((*SIGNS, *map(name_of, range(MOST_TASKS)), *LETTERS, *LABELS), 1, max(LENGTHS[2.0]) + 4)

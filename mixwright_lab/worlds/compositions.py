@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mixwright_lab.training.language import Language
 
 LETTERS = "abcdefghijkl"
-TURN = 5
+SHIFT_PLACES = 5
 """Places in the alphabet that F1 moves a letter on by."""
 OPERATIONS = ("F1", "F2", "F3")
 PAIRS = tuple((first, second) for first in OPERATIONS for second in OPERATIONS)
@@ -78,7 +78,7 @@ def problem(string: str, pair: tuple[str, str], split: str = "train") -> Example
 def apply(string: str, operation: str) -> str:
     """The string after one operation."""
     if operation == "F1":
-        return "".join(LETTERS[(LETTERS.index(letter) + TURN) % len(LETTERS)] for letter in string)
+        return "".join(LETTERS[(LETTERS.index(letter) + SHIFT_PLACES) % len(LETTERS)] for letter in string)
     return string[1:] + string[0] if operation == "F2" else string[::-1]
 
 

@@ -71,7 +71,7 @@ class FactsAndSkills(World):
         task, rng = TASKS[int(level) - 1], np.random.default_rng((self.seed, index, int(level), split == "eval"))
         if task == "fact":
             table, chances = (self.unknown, None) if split == "eval" else (self.facts, self.shares)
-            prompt, answer = asked(table[int(rng.choice(len(table), p=chances))])
+            prompt, answer = question_of(table[int(rng.choice(len(table), p=chances))])
         else:
             while True:
                 digits = rng.integers(DIGITS, size=LENGTH).tolist()
@@ -83,7 +83,7 @@ class FactsAndSkills(World):
         return Example(name, task, prompt, answer=answer, level=level, source="facts_and_skills", split=split)
 
 
-def asked(fact: np.ndarray) -> tuple[str, str]:
+def question_of(fact: np.ndarray) -> tuple[str, str]:
     """Prompt and answer of a row of the facts."""
     first, second, *value = fact.tolist()
     return f"fact k{first} k{second}", " ".join(map(str, value))

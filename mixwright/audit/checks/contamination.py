@@ -17,7 +17,7 @@ from mixwright.audit.case import Case, Cases
 from mixwright.audit.chance import chance_explains
 from mixwright.audit.leaks import SIMILARITY, leaks
 from mixwright.audit.near_duplicates import of_one_passage
-from mixwright.audit.rows import Reader, listed
+from mixwright.audit.rows import Reader, note_unlisted
 from mixwright.contracts import Check
 from mixwright.records import Observation, Severity
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
 
 REMEDY = "Remove these rows from train or split by prompt."
-SEEDS = " Seed generators by a hash, never by seed + 1."
+REMEDY_SEEDS = " Seed generators by a hash, never by seed + 1."
 Pairs = list[tuple[int, int]]
 
 
@@ -51,14 +51,14 @@ class Contamination(Check):
         seen: list[Observation] = []
         clean: list[Case] = []
         for case in Cases(Reader(corpus), found):
-            items = [*self._items(case), *_wrapped(case), *_other_answers(case), *_near(case)]
+            items = [*self._items(case), *_wrapped(case), *_other_answers(case), *_observe_near(case)]
             clean += [] if items else [case]
             seen += [*items, _task_seen(case)]
-        return [*seen, _nothing(clean)] if clean else seen
+        return [*seen, _observe_clean(clean)] if clean else seen
 
     def _items(self, case: Case) -> list[Observation]:
         found = case.leaks.same
-        shared = case.which(found.shared)
+        shared = case.rows_where(found.shared)
         count = len(shared)
         if not count:
             return []
@@ -67,9 +67,9 @@ class Contamination(Check):
         if shift is not None:
             text += f" They come in the same order, shifted by {shift}"
             text += ", as generators with neighbouring seeds make them." if shift else "."
-        remedy = REMEDY + SEEDS if shift else REMEDY
+        remedy = REMEDY + REMEDY_SEEDS if shift else REMEDY
         usual = chance_explains(count, case.expected) and count <= self.tolerated * case.total
-        return [_observe(case, "warning" if usual else "error", case.same(shared), case.total, text, case.null, remedy)]
+        return [_observe(case, "warning" if usual else "error", case.pairs_of(shared), case.total, text, case.null, remedy)]
 
 
 def _wrapped(case: Case) -> list[Observation]:
@@ -85,7 +85,7 @@ def _wrapped(case: Case) -> list[Observation]:
 
 
 def _other_answers(case: Case) -> list[Observation]:
-    pairs = case.same(case.which(case.leaks.same.other_answer))
+    pairs = case.pairs_of(case.rows_where(case.leaks.same.other_answer))
     around = case.found_around(agreeing=False)
     if around and not chance_explains(len(around), case.expected_wrapped()):
         pairs += around
@@ -94,7 +94,7 @@ def _other_answers(case: Case) -> list[Observation]:
     return [_observe(case, "warning", pairs, case.total, text, case.null, remedy)] if pairs else []
 
 
-def _near(case: Case) -> list[Observation]:
+def _observe_near(case: Case) -> list[Observation]:
     pairs = [(case.leaks.rows[at].number, row) for at, row in case.near.items()]
     if not pairs:
         return []
@@ -133,7 +133,7 @@ def _task_seen(case: Case) -> Observation:
     return Observation("contamination", case.name, "info", count, looked, text, "", null)
 
 
-def _nothing(clean: Sequence[Case]) -> Observation:
+def _observe_clean(clean: Sequence[Case]) -> Observation:
     """What was looked at and found in order: a reader should not have to infer it from silence."""
     total, sought = sum(case.total for case in clean), sum(len(case.sought) for case in clean)
     where = f"tasks without one: {len(clean)}" if len(clean) > 1 else f"task {clean[0].name}"
@@ -160,7 +160,7 @@ def _observe(
     *,
     near: bool = False,
 ) -> Observation:
-    text += listed(len(pairs))
+    text += note_unlisted(len(pairs))
     return Observation(
         "contamination", case.name, severity, len(pairs), total, text, remedy, null, case.show(pairs, near=near)
     )

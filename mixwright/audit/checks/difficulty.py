@@ -20,7 +20,7 @@ from mixwright.records import Observation, cell_key
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
 
-ANSWERS = 256
+MOST_ANSWERS_COUNTED = 256
 """Different answers counted per cell; answers that first come later are not considered for the majority."""
 
 Levels = dict[str, Counter[float | None]]
@@ -57,11 +57,20 @@ class Difficulty(Check):
                 leaked[task][level] += copy
                 seen = answers[cell_key(task, level)]
                 answer = None if answer is None else readings(task)(answer)
-                if answer is not None and (answer in seen or len(seen) < ANSWERS):
+                if answer is not None and (answer in seen or len(seen) < MOST_ANSWERS_COUNTED):
                     seen[answer] += 1
         found = [_levels(task, levels) for task, levels in sorted(train.items()) if set(levels) != {None}]
-        new = [_new(task, levels, train[task], leaked[task]) for task, levels in sorted(held_out.items()) if task in train]
-        return [*found, *_without(train), *(seen for seen in new if seen.count), *self._lucky(corpus, answers)]
+        new = [
+            _observe_new_levels(task, levels, train[task], leaked[task])
+            for task, levels in sorted(held_out.items())
+            if task in train
+        ]
+        return [
+            *found,
+            *_observe_missing_levels(train),
+            *(seen for seen in new if seen.count),
+            *self._lucky(corpus, answers),
+        ]
 
     def _lucky(self, corpus: Corpus, answers: dict[str, Counter[str]]) -> list[Observation]:
         found = []
@@ -101,7 +110,7 @@ def _unseen(held_out: Counter[float | None], train: Counter[float | None]) -> li
     return sorted(level for level in held_out if level is not None and level not in known) if known else []
 
 
-def _new(
+def _observe_new_levels(
     task: str, held_out: Counter[float | None], train: Counter[float | None], leaked: Counter[float | None]
 ) -> Observation:
     """Levels that only eval has; a level that train has only in rows copied from eval is one of them."""
@@ -122,7 +131,7 @@ def _new(
     )
 
 
-def _without(train: Levels) -> list[Observation]:
+def _observe_missing_levels(train: Levels) -> list[Observation]:
     """One observation for tasks without any level, one for each task with levels in only some rows."""
     bare = sorted(task for task, levels in train.items() if set(levels) == {None})
     found = []

@@ -16,7 +16,7 @@ import numpy as np
 from mixwright.audit.chance import Template, chance_explains
 from mixwright.audit.leaks import SIMILARITY
 from mixwright.audit.repeats import NearRepeats, near_repeats
-from mixwright.audit.rows import PAIRS, SAMPLE, Fingerprints, Reader, fingerprints, listed, members
+from mixwright.audit.rows import PAIRS, SAMPLE, Fingerprints, Reader, fingerprints, members, note_unlisted
 from mixwright.contracts import Check
 from mixwright.corpus import texts
 from mixwright.corpus.rows import pc
@@ -68,7 +68,7 @@ class Duplicates(Check):
             seen += self._clashes(corpus, reader, name, len(mine), len(clashes), pairs)
         different = train[same == here]
         seen += _equal_sides(corpus, train)
-        seen += [_near(reader, found) for found in near_repeats(corpus, reader, different, self.similarity)]
+        seen += [_observe_near(reader, found) for found in near_repeats(corpus, reader, different, self.similarity)]
         return seen or [Observation("duplicates", None, "info", 0, len(train), "No training row repeats another.", "")]
 
     def _repeats(
@@ -85,7 +85,7 @@ class Duplicates(Check):
         remedy = "" if usual else "Keep one of each, or say with weights what should count more."
         null = f"by chance {expected:.3g} rows"
         severity = "info" if usual else "warning"
-        text += listed(len(pairs))
+        text += note_unlisted(len(pairs))
         shown = reader.pairs(pairs, "repeat_", "first_")
         return [Observation("duplicates", name, severity, len(pairs), len(mine), text, remedy, null, shown)]
 
@@ -99,7 +99,7 @@ class Duplicates(Check):
         remedy = "Find out which answer is right; if all are, use a grader that accepts them all." if verifiable else ""
         grave = "error" if count >= self.contradictory * total else "warning"
         null = "none: a verifiable prompt has one answer" if verifiable else "common where many answers are good"
-        text += listed(len(pairs))
+        text += note_unlisted(len(pairs))
         shown = reader.pairs(pairs, "later_", "first_")
         severity = grave if verifiable else "info"
         return [Observation("duplicates", name, severity, count, total, text, remedy, null, shown)]
@@ -110,17 +110,17 @@ def _equal_sides(corpus: Corpus, train: np.ndarray) -> list[Observation]:
     paired = train[pc.is_valid(corpus.table["chosen"]).to_numpy()[train]]
     if not len(paired):
         return []
-    rows = paired[np.concatenate([_alike(batch) for batch in corpus.batches()])[paired]]
+    rows = paired[np.concatenate([_sides_are_equal(batch) for batch in corpus.batches()])[paired]]
     if not len(rows):
         return []
     shown = tuple(corpus.table.select(["id", "source"]).take(rows[:PAIRS]).to_pylist())
     text = f"{len(rows)} of {len(paired)} preference pairs have equal sides, space at their ends apart: nothing is "
-    text += "preferred there, and the loss has no gradient but for that space." + listed(len(rows))
+    text += "preferred there, and the loss has no gradient but for that space." + note_unlisted(len(rows))
     null = "none: one side is preferred"
     return [Observation("duplicates", None, "warning", len(rows), len(paired), text, "Drop them.", null, shown)]
 
 
-def _alike(batch: pa.RecordBatch) -> np.ndarray:
+def _sides_are_equal(batch: pa.RecordBatch) -> np.ndarray:
     """Bool per row: it has two sides, and they are the same."""
     sides = zip(texts(batch, "chosen"), texts(batch, "rejected"), strict=True)
     same = np.array([one.strip() == other.strip() for one, other in sides], bool)
@@ -128,15 +128,19 @@ def _alike(batch: pa.RecordBatch) -> np.ndarray:
     return same & both.to_numpy(zero_copy_only=False)
 
 
-def _near(reader: Reader, found: NearRepeats) -> Observation:
+def _observe_near(reader: Reader, found: NearRepeats) -> Observation:
     usual = chance_explains(len(found.pairs), found.expected)
-    text = f"{len(found.pairs)} of {found.looked} training rows looked at nearly repeat another: same numbers and answer, "
-    text += "like words." + (" Unrelated rows would share as much by chance." if usual else "") + listed(len(found.pairs))
+    text = (
+        f"{len(found.pairs)} of {found.rows_sought} training rows looked at nearly repeat another: same numbers and answer, "
+    )
+    text += (
+        "like words." + (" Unrelated rows would share as much by chance." if usual else "") + note_unlisted(len(found.pairs))
+    )
     null = f"by chance {found.expected:.3g} rows, as often as rows that are worded alike have the same numbers and answer"
     remedy = "" if usual else "Keep one of each, and keep both on one side when you split."
     shown = reader.pairs(found.pairs, "near_", "other_", near=True)
     severity = "info" if usual else "warning"
-    return Observation("duplicates", found.task, severity, len(found.pairs), found.looked, text, remedy, null, shown)
+    return Observation("duplicates", found.task, severity, len(found.pairs), found.rows_sought, text, remedy, null, shown)
 
 
 def _first_alike(values: np.ndarray) -> np.ndarray:

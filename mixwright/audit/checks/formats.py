@@ -21,10 +21,10 @@ from mixwright.skeleton import skeleton
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
 
-SIGNS = "(9 stands for a number, a for a word or several; a repetition is written once)"
+FORM_LEGEND = "(9 stands for a number, a for a word or several; a repetition is written once)"
 """How a form is read; see `form`."""
-KEPT = 256
-LONG = 200
+MOST_FORMS_KEPT = 256
+LONG_ANSWER_CHARACTERS = 200
 _NUMBER = re.compile(r"[+-]?9(?:[.,]9)*")
 _RUN = re.compile(r"[9a]*9[9a]*")
 _MARKUP = re.compile(r"</?[A-Za-z][\w-]*/?>|\\[A-Za-z]+|[a-z ]*(?:answer|result|solution|output) ?(?::|=|is)|[#$*_`{}\"']")
@@ -52,16 +52,15 @@ class Formats(Check):
                 counts.setdefault(row.task, FormCounts()).add(form(row.answer))
         seen: list[Observation] = []
         for name, forms in sorted(counts.items()):
-            seen += self._task(name, forms)
-        return seen + self._tasks({name: forms.kept.most_common(1)[0][0] for name, forms in counts.items()})
+            seen += self._observe_task(name, forms)
+        return seen + self._observe_disagreement({name: forms.kept.most_common(1)[0][0] for name, forms in counts.items()})
 
-    def _task(self, name: str, forms: FormCounts) -> list[Observation]:
+    def _observe_task(self, name: str, forms: FormCounts) -> list[Observation]:
         common = forms.kept.most_common(SHOWN)
         top, count = common[0]
         total = forms.total
-        text = (
-            f"Answers have {forms.found} different formats; {top!r} is the commonest, {count / total:.1%} of them {SIGNS}. "
-        )
+        shown = f"{top!r} is the commonest, {count / total:.1%} of them {FORM_LEGEND}. "
+        text = f"Answers have {forms.count_text} different formats; {shown}"
         text += f"Their normalised entropy is {forms.evenness():.2f}."
         if forms.spilled:
             text += f" The rarest formats, {forms.spilled} rows together, are counted as one."
@@ -79,7 +78,7 @@ class Formats(Check):
             seen.append(Observation("formats", name, "warning", rare, total, text, remedy, null, shown))
         return seen
 
-    def _tasks(self, top: dict[str, str]) -> list[Observation]:
+    def _observe_disagreement(self, top: dict[str, str]) -> list[Observation]:
         groups: dict[str, dict[str, list[str]]] = {}
         for name, form in sorted(top.items()):
             groups.setdefault(content(form), {}).setdefault(form, []).append(name)
@@ -113,13 +112,13 @@ class FormCounts:
         """Count one row."""
         self.total += 1
         self.kept[form] += 1
-        if len(self.kept) > KEPT:
-            common = Counter(dict(self.kept.most_common(KEPT // 2)))
+        if len(self.kept) > MOST_FORMS_KEPT:
+            common = Counter(dict(self.kept.most_common(MOST_FORMS_KEPT // 2)))
             self.spilled += self.kept.total() - common.total()
             self.kept = common
 
     @property
-    def found(self) -> str:
+    def count_text(self) -> str:
         """Number of forms; with a plus where some were let go."""
         return f"{len(self.kept)}+" if self.spilled else str(len(self.kept))
 
@@ -138,7 +137,7 @@ def evenness(counts: list[int]) -> float:
 def form(answer: str) -> str:
     """The skeleton of an answer without what is content: signs and decimals of numbers, how many words."""
     text = answer.strip()
-    if len(text) > LONG:
+    if len(text) > LONG_ANSWER_CHARACTERS:
         text = text.splitlines()[-1]
     short = skeleton(text).replace("…", "").replace("a+", "a")
     return _RUN.sub("9", _NUMBER.sub("9", short))

@@ -62,7 +62,7 @@ class Frequency(Check):
             seen += self._shares(name, len(places), total, len(codes), tokens[code], token_share)
             usual = longest_gap_quantile(len(places), total, 0.99)
             gaps.append({"task": name, "rows_without": longest_gap(places, total), "shuffled": usual})
-        return seen + _order(gaps, total)
+        return seen + _observe_file_order(gaps, total)
 
     def _shares(self, name: str, count: int, total: int, tasks: int, tokens: int, token_share: float) -> list[Observation]:
         share = count / total
@@ -85,7 +85,7 @@ class Frequency(Check):
         return seen
 
 
-def _order(gaps: list[dict[str, Any]], total: int) -> list[Observation]:
+def _observe_file_order(gaps: list[dict[str, Any]], total: int) -> list[Observation]:
     """One warning when tasks are missing for longer than in shuffled rows."""
     long = sorted((gap for gap in gaps if gap["rows_without"] > gap["shuffled"]), key=lambda gap: -gap["rows_without"])
     if not long:

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from mixwright.contracts import Adapter
-from mixwright.errors import InputError, some
+from mixwright.errors import InputError, join_some
 
 NEEDS = ("torch", "transformers", "safetensors")
-ALIKE = 1e-3
+SUM_TOLERANCE = 1e-3
 """Relative difference of the sums of singular values below which two matrices count as the same."""
 
 
@@ -34,11 +34,11 @@ class SVF(Adapter):
     def wrap(self, model: Any) -> Any:
         """The same model, its matrices in `Scaled` modules."""
         from mixwright.learner.adapting import freeze
-        from mixwright.learner.singular import add_scales, scaled
+        from mixwright.learner.singular import add_scales, scaled_matrices
 
         add_scales(model, self.targets)
         freeze(model)
-        for module in scaled(model).values():
+        for module in scaled_matrices(model).values():
             module.log_scale.requires_grad_(True)
         return model
 
@@ -47,30 +47,32 @@ class SVF(Adapter):
         from safetensors.torch import save_file
 
         from mixwright.learner.adapting import WEIGHTS, write_settings
-        from mixwright.learner.singular import scaled, scales
+        from mixwright.learner.singular import scaled_matrices, scales
 
         folder.mkdir(parents=True, exist_ok=True)
         save_file(scales(model), folder / WEIGHTS)
         write_settings(
-            self, model, folder, sums={name: float(module.values.sum()) for name, module in scaled(model).items()}
+            self, model, folder, sums={name: float(module.values.sum()) for name, module in scaled_matrices(model).items()}
         )
 
     def load(self, model: Any, folder: Path) -> Any:
         """The model with the saved z. Raises InputError for a base with other matrices or other singular values."""
         from mixwright.learner.adapting import read_settings
-        from mixwright.learner.singular import read_expert, scaled, set_scales
+        from mixwright.learner.singular import read_expert, scaled_matrices, set_scales
 
         settings = read_settings(folder)
         expert = read_expert(folder)
         model = SVF(targets=settings["options"].get("targets")).wrap(model)
         set_scales(model, expert)
         sums = settings.get("sums", {})
-        found = {name: float(module.values.sum()) for name, module in scaled(model).items()}
-        other = [name for name, value in found.items() if not math.isclose(value, sums.get(name, value), rel_tol=ALIKE)]
+        found = {name: float(module.values.sum()) for name, module in scaled_matrices(model).items()}
+        other = [
+            name for name, value in found.items() if not math.isclose(value, sums.get(name, value), rel_tol=SUM_TOLERANCE)
+        ]
         if other:
             raise InputError(
                 "the base that the expert was trained on",
-                f"other singular values of {some(other)}",
+                f"other singular values of {join_some(other)}",
                 "Load that base.",
                 file=folder,
             )
@@ -79,8 +81,8 @@ class SVF(Adapter):
     def merge(self, model: Any) -> Any:
         """The model with U diag(S exp(z)) V^T as plain weights."""
         from mixwright.learner.adapting import replace
-        from mixwright.learner.singular import scaled
+        from mixwright.learner.singular import scaled_matrices
 
-        for name, module in scaled(model).items():
+        for name, module in scaled_matrices(model).items():
             replace(model, name, module.merged())
         return model.requires_grad_(True)

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mixwright.contracts import Probe
-from mixwright.corpus.cells import answered, members_of, rules_of
+from mixwright.corpus.cells import members_of, rules_of, sample_answered_rows
 from mixwright.corpus.rows import pc
 from mixwright.estimates.cell_states import FEWEST_ITEMS
 from mixwright.estimates.chance import Chance, chance_level
-from mixwright.estimates.dependence import Dependence, of_items
+from mixwright.estimates.dependence import Dependence, dependence_of_items
 from mixwright.estimates.intervals import clustered_share, pass_at_k, rate, share_interval
 from mixwright.estimates.outcome import CHANCE, SWAPPED
 from mixwright.measure.swaps import swap_cells
@@ -63,7 +63,9 @@ class Competence(Probe):
             if own:
                 found += _dependence(group, cells[group].found, cells[group].p)
             elif len(items) > 2:
-                found += _dependence(group, {name: _whole(passes, items, name, swapped[name]) for name in swapped}, {})
+                found += _dependence(
+                    group, {name: _task_dependence(passes, items, name, swapped[name]) for name in swapped}, {}
+                )
         for item in passes.items:
             found += _item(passes, item, {name: swapped[name][item.id] for name in swapped}, hits[item.id])
         return found
@@ -74,7 +76,7 @@ def _chances(passes: Passes, corpus: Corpus) -> dict[Group, Chance]:
     rows = np.flatnonzero(pc.equal(corpus.table["split"], "train").to_numpy())
     wanted = {task for task, _ in passes.cells}
     members = {group: own for group, own in members_of(corpus, rows).items() if group[0] in wanted}
-    train = dict(zip(members, answered(corpus, members.values()), strict=True))
+    train = dict(zip(members, sample_answered_rows(corpus, members.values()), strict=True))
     found = {}
     for (task, level), items in passes.cells.items():
         other = train.get((task, level), [])
@@ -87,10 +89,10 @@ def _chances(passes: Passes, corpus: Corpus) -> dict[Group, Chance]:
     return found
 
 
-def _whole(passes: Passes, items: Sequence[Example], name: str, swapped: Mapping[str, float]) -> Dependence:
+def _task_dependence(passes: Passes, items: Sequence[Example], name: str, swapped: Mapping[str, float]) -> Dependence:
     """Dependence of a task of several levels: the mean over its items, each swapped within its own level."""
     success = np.array([passes.rollouts[item.id].success(name) for item in items])
-    return of_items(success, np.array([swapped[item.id] for item in items]))
+    return dependence_of_items(success, np.array([swapped[item.id] for item in items]))
 
 
 def _group(passes: Passes, group: Group, items: Sequence[Example], chance: Interval, rule: str) -> list[Measurement]:

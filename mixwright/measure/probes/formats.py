@@ -54,10 +54,10 @@ class Formats(Probe):
         rollouts = [passes.rollouts[item.id] for item in items]
         forms = np.array([[skeleton(sample.text) for sample in rollout.samples] for rollout in rollouts], dtype=object)
         correct = np.array([rollout.correct for rollout in rollouts])
-        return format_rows(task, forms, correct, Counter(skeleton(item.answer or "") for item in items), self.top)
+        return measure_formats(task, forms, correct, Counter(skeleton(item.answer or "") for item in items), self.top)
 
 
-def format_rows(
+def measure_formats(
     task: str, forms: NDArray[np.object_], correct: NDArray[np.float64], gold: Counter[str], top: int
 ) -> list[Measurement]:
     """The rows of one task.

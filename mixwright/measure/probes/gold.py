@@ -18,7 +18,7 @@ import numpy as np
 from mixwright.contracts import Probe
 from mixwright.errors import check_range
 from mixwright.learner.warmup import completion_tokens
-from mixwright.measure.targets import by_cell, fitting, one_string_tasks, per_item, too_long
+from mixwright.measure.targets import count_too_long, exact_answer_tasks, keep_fitting_items, measure_cells, measure_items
 from mixwright.records import Example, Measurement
 
 if TYPE_CHECKING:
@@ -41,15 +41,17 @@ class Gold(Probe):
 
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
         """See the class; an answer that does not fit into the model's context is counted as `too_long` and not read."""
-        learner, tasks = passes.learner, one_string_tasks(corpus)
+        learner, tasks = passes.learner, exact_answer_tasks(corpus)
 
         def wanted(example: Example) -> bool:
             return example.answer is not None and example.task in tasks
 
         items = passes.picked(wanted, self.times)
         answers = {item.id: completion_tokens(learner, (item.answer or "").strip()) for item in items}
-        kept = fitting(learner, items, {item.id: len(learner.encode(item.prompt)) + len(answers[item.id]) for item in items})
+        kept = keep_fitting_items(
+            learner, items, {item.id: len(learner.encode(item.prompt)) + len(answers[item.id]) for item in items}
+        )
         read = learner.logprobs([item.prompt for item in kept], [answers[item.id] for item in kept])
         values = {item.id: min(math.exp(math.fsum(tokens)), 1.0) for item, tokens in zip(kept, read, strict=True)}
-        found = by_cell("gold", "gold", "share", kept, values)
-        return [*found, *per_item("gold", "gold", "share", kept, values), *too_long("gold", items, kept)]
+        found = measure_cells("gold", "gold", "share", kept, values)
+        return [*found, *measure_items("gold", "gold", "share", kept, values), *count_too_long("gold", items, kept)]

@@ -17,7 +17,7 @@ import numpy as np
 from mixwright.contracts import Probe
 from mixwright.errors import InputError
 from mixwright.learner.warmup import warmup_tokens
-from mixwright.measure.targets import by_cell, fitting, per_item, too_long
+from mixwright.measure.targets import count_too_long, keep_fitting_items, measure_cells, measure_items
 from mixwright.records import Example, Measurement
 
 if TYPE_CHECKING:
@@ -35,15 +35,20 @@ class HeldOutLoss(Probe):
         learner = passes.learner
         items = passes.picked(lambda example: example.target is not None)
         rows = {item.id: warmup_tokens(learner, item) for item in items}
-        kept = fitting(learner, items, {name: len(prompt) + len(target) for name, (prompt, target) in rows.items()})
+        kept = keep_fitting_items(
+            learner, items, {name: len(prompt) + len(target) for name, (prompt, target) in rows.items()}
+        )
         if not kept:
             remedy = "Hold out rows with a target (corpus.eval), or take a model with a longer context."
             raise InputError("held-out rows with a target that fit into the model's context", "none", remedy)
         read = learner.logprobs([item.prompt for item in kept], [rows[item.id][1] for item in kept])
         values = {item.id: -float(np.mean(tokens)) for item, tokens in zip(kept, read, strict=True)}
-        return [*_rows(kept, values), *too_long("held_out_loss", items, kept)]
+        return [*_rows(kept, values), *count_too_long("held_out_loss", items, kept)]
 
 
 def _rows(kept: list[Example], values: Mapping[str, float]) -> list[Measurement]:
     unit = "nats per token"
-    return [*by_cell("held_out_loss", "loss", unit, kept, values), *per_item("held_out_loss", "loss", unit, kept, values)]
+    return [
+        *measure_cells("held_out_loss", "loss", unit, kept, values),
+        *measure_items("held_out_loss", "loss", unit, kept, values),
+    ]

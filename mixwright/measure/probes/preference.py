@@ -18,7 +18,7 @@ from mixwright.contracts import Probe
 from mixwright.errors import InputError
 from mixwright.estimates.outcome import CHANCE
 from mixwright.learner.warmup import completion_tokens
-from mixwright.measure.targets import by_cell, fitting, per_item, too_long
+from mixwright.measure.targets import count_too_long, keep_fitting_items, measure_cells, measure_items
 from mixwright.records import Measurement
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Preference(Probe):
         sizes = {
             item.id: len(learner.encode(item.prompt)) + max(len(own[item.id]) for own in sides.values()) for item in items
         }
-        kept = fitting(learner, items, sizes)
+        kept = keep_fitting_items(learner, items, sizes)
         if not kept:
             remedy = "Hold out preference pairs (corpus.eval), or take a model with a longer context."
             raise InputError("held-out pairs of chosen and rejected that fit into the model's context", "none", remedy)
@@ -55,8 +55,8 @@ class Preference(Probe):
         margins = {item.id: one - other for item, one, other in zip(kept, chosen, rejected, strict=True)}
         wins = {name: (1 + float(np.sign(margin))) / 2 for name, margin in margins.items()}
         chance = dict.fromkeys(wins, COIN)
-        found = by_cell("preference", "preference", "share", kept, wins, null=COIN, null_of="a coin")
-        found += by_cell("preference", "margin", "nats", kept, margins)
+        found = measure_cells("preference", "preference", "share", kept, wins, null=COIN, null_of="a coin")
+        found += measure_cells("preference", "margin", "nats", kept, margins)
         for name, unit, values in (("preference", "share", wins), ("margin", "nats", margins), (CHANCE, "share", chance)):
-            found += per_item("preference", name, unit, kept, values)
-        return [*found, *too_long("preference", items, kept)]
+            found += measure_items("preference", name, unit, kept, values)
+        return [*found, *count_too_long("preference", items, kept)]

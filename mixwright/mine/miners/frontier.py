@@ -52,7 +52,7 @@ CONFOUNDED = {
     "rule": "r-IFD is low for answers that repeat their prompt, and nearly all answers pass IFD < 1.",
 }
 """What else moves each of them."""
-SELDOM = 0.1
+SELDOM_SHARE = 0.1
 """Share of its prompts under which a source counts as beyond the student by a statistic."""
 
 
@@ -102,8 +102,8 @@ class Frontier(Miner):
         values = {name: rows.column(scan, name).astype(float) for name in self.COLUMNS}
         if not self.MODEL:
             places = self._by_statistic(found, values)
-            reasons = {at: f"{found.sources[at]}: {self._said(values, at)}" for at in places.tolist()}
-            return self._mined(rows, found, values, reasons, [], 0)
+            reasons = {at: f"{found.sources[at]}: {self._format_statistics(values, at)}" for at in places.tolist()}
+            return self._make_result(rows, found, values, reasons, [], 0)
         if len(found.names) < 2:
             remedy = "Name the column in mine.options.frontier.source, or set mine.options.frontier.by to nll."
             raise InputError(f"a column {self.source!r} that names the sources of candidates", "one source", remedy)
@@ -113,9 +113,9 @@ class Frontier(Miner):
         tried, notes, rollouts = reach_of(corpus, learner, rows, found, sizes, self.max_new_tokens, rng)
         reasons = dict[int, str]()
         for task, own in rows.by_task().items():
-            reasons |= self._in_task(own, found, values, tried.get(task))
-            notes += self._told(task, own, found, values, tried.get(task))
-        return self._mined(rows, found, values, reasons, notes, rollouts)
+            reasons |= self._keep_in_task(own, found, values, tried.get(task))
+            notes += self._notes_on_task(task, own, found, values, tried.get(task))
+        return self._make_result(rows, found, values, reasons, notes, rollouts)
 
     def _by_statistic(self, found: Candidates, values: dict[str, np.ndarray]) -> np.ndarray:
         """The rows with the lowest statistic; of prompts with one candidate that one."""
@@ -125,10 +125,10 @@ class Frontier(Miner):
         best = lowest(np.where(passes, values["r_ifd"], np.nan), found.prompts)
         return best[passes[best] | ~found.several[best]]
 
-    def _said(self, values: dict[str, np.ndarray], at: int) -> str:
+    def _format_statistics(self, values: dict[str, np.ndarray], at: int) -> str:
         return ", ".join(f"{name} {own[at]:.3g}" for name, own in values.items())
 
-    def _in_task(
+    def _keep_in_task(
         self, own: np.ndarray, found: Candidates, values: dict[str, np.ndarray], tried: Reach | None
     ) -> dict[int, str]:
         """Kept rows of one task, and why: by source where one won, all where none did, by NLL where nothing was tried."""
@@ -143,7 +143,7 @@ class Frontier(Miner):
         best = own[lowest(ranks + ties, found.prompts[own])]
         return {at: f"{found.sources[at]}: {tried.said(str(found.sources[at]))}" for at in best.tolist()}
 
-    def _told(
+    def _notes_on_task(
         self, task: str, own: np.ndarray, found: Candidates, values: dict[str, np.ndarray], tried: Reach | None
     ) -> list[str]:
         """What was decided in one task."""
@@ -164,7 +164,7 @@ class Frontier(Miner):
             )
         return notes
 
-    def _mined(
+    def _make_result(
         self,
         rows: TrainRows,
         found: Candidates,
@@ -190,6 +190,6 @@ class Frontier(Miner):
                     f"Source {name} is beyond this student's frontier in task {task} by {self.by}: kept for "
                     f"{taken[name] / count:.0%} of its prompts. Try by: learnability before you drop it."
                     for name, count in sorted(of.items())
-                    if taken[name] < SELDOM * count
+                    if taken[name] < SELDOM_SHARE * count
                 ]
         return MiningResult("frontier", tuple(kept), rollouts=rollouts, notes=(*notes, CONFOUNDED[self.by]))

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from mixwright.contracts import Miner
-from mixwright.errors import InputError, check_range, some
-from mixwright.mine.choosing import TrainRows, share_of, train_rows
+from mixwright.errors import InputError, check_range, join_some
+from mixwright.mine.choosing import TrainRows, count_to_keep, train_rows
 from mixwright.mine.relevance import bm25, cosines, in_turn
 from mixwright.records import MinedRow, MiningResult, plain
 
@@ -63,8 +63,8 @@ class Influence(Miner):
     def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
         """Rows in the order in which they were chosen. Raises InputError for an unknown task."""
         rows = train_rows(corpus, scan)
-        count = share_of(len(rows.ids), self.keep)
-        shots, guarded = self._target_shots(rows, count), _first(rows, self.protected, self.shots, 0.25)
+        count = count_to_keep(len(rows.ids), self.keep)
+        shots, guarded = self._target_shots(rows, count), _first_by_hash(rows, self.protected, self.shots, 0.25)
         pool = np.setdiff1d(np.arange(len(rows.ids)), np.concatenate([shots, guarded]).astype(np.int64))
         if not len(pool):
             raise InputError("training rows besides the shots", "none", "Ask for fewer shots.")
@@ -81,16 +81,16 @@ class Influence(Miner):
         if self.by == "gradients":
             notes.append("Gradients of a model without a warm-up on such rows chose no better than chance (2402.04333).")
         harmful = self._harmful(corpus, scan, rows, pool, guarded)
-        alone = _first(rows, self.targets, len(rows.ids)).tolist() if set(self.targets) < set(rows.by_task()) else []
+        alone = _first_by_hash(rows, self.targets, len(rows.ids)).tolist() if set(self.targets) < set(rows.by_task()) else []
         rule = tuple(MinedRow(rows.ids[at], 1.0, "a row of the targets") for at in alone)
-        named = f"the {len(rule)} training rows of {some(self.targets)} alone" if rule else ""
+        named = f"the {len(rule)} training rows of {join_some(self.targets)} alone" if rule else ""
         return MiningResult("influence", tuple(kept), rule=rule, rule_told=named, harmful=tuple(harmful), notes=tuple(notes))
 
     def _target_shots(self, rows: TrainRows, count: int) -> np.ndarray:
         """Rows of the targets, for each of them at most so many that half of `count` are left to choose."""
         if not self.targets:
-            return _first(rows, tuple(rows.by_task()), self.shots, 0.25)
-        return _first(rows, self.targets, min(self.shots, max(count // (2 * len(self.targets)), 1)))
+            return _first_by_hash(rows, tuple(rows.by_task()), self.shots, 0.25)
+        return _first_by_hash(rows, self.targets, min(self.shots, max(count // (2 * len(self.targets)), 1)))
 
     def _scores(self, corpus: Corpus, scan: Scan, rows: TrainRows, pool: np.ndarray, shots: np.ndarray) -> np.ndarray:
         if self.by == "words":
@@ -112,7 +112,7 @@ class Influence(Miner):
         ]
 
 
-def _first(rows: TrainRows, tasks: Sequence[str], most: int, share: float = 1.0) -> np.ndarray:
+def _first_by_hash(rows: TrainRows, tasks: Sequence[str], most: int, share: float = 1.0) -> np.ndarray:
     """Rows of each task in an order by a hash of their ids, so many at most and no larger share of the task's."""
     own, found = rows.by_task(), []
     for task in tasks:

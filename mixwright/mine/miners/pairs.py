@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
     from mixwright.measure.scan import Scan
 
-ONE_CLASS, TRIVIAL, FAR = 0.8, 0.5, -10.0
+ONE_CLASS_SHARE, TRIVIAL_SHARE, TRIVIAL_MARGIN_NATS = 0.8, 0.5, -10.0
 """Share of one class of errors, and share of pairs whose margin is below `FAR` nats, from which a note warns."""
 SECONDS = 5.0
 """For the grade of one answer; slower ones count as wrong."""
@@ -150,10 +150,13 @@ class Pairs(Miner):
             f"The model prefers the wrong answer in {(margins > 0).mean():.0%} of the pairs, before any training.",
         ]
         kind, count = kinds.most_common(1)[0]
-        if count > ONE_CLASS * len(pairs):
+        if count > ONE_CLASS_SHARE * len(pairs):
             notes.append(f"{count / len(pairs):.0%} of the wrong answers are of the class {kind}: little is said of others.")
-        if (margins < FAR).mean() > TRIVIAL:
-            notes.append(f"Most wrong answers are {-FAR:g} nats less likely than the right ones already: they teach little.")
+        if (margins < TRIVIAL_MARGIN_NATS).mean() > TRIVIAL_SHARE:
+            notes.append(
+                f"Most wrong answers are {-TRIVIAL_MARGIN_NATS:g} nats less likely than the right ones already: "
+                "they teach little."
+            )
         if never_right > len(rows) / 2:
             notes.append("The model is hardly ever right: SFT on right answers first is the simple rule to compare with.")
         if kinds["form"] + kinds["cut"] + kinds["empty"] > len(pairs) / 2:

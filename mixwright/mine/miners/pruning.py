@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from mixwright.contracts import Miner
-from mixwright.errors import InputError, check_range, some
+from mixwright.errors import InputError, check_range, join_some
 from mixwright.mine.choosing import TrainRows, train_rows
 from mixwright.mine.crossover import crossover, kept_rows
-from mixwright.mine.proxies import Sizes, held_back, proxies
+from mixwright.mine.proxies import Sizes, choose_held_back, make_proxy_trainer
 from mixwright.mine.scores import COLUMNS, Score, disputed, groups_of, score_of
 from mixwright.records import MinedRow, MiningResult
 
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
     from mixwright.measure.scan import Scan
 
-FEW, OTHER = 0.3, 0.5
+FEW_KEPT_SHARE, OTHER_FRACTION = 0.3, 0.5
 """Share of kept rows up to which random rows are hard to beat; the other fraction that is tried, to see how near the
 crossover is."""
-TOP = 0.01
+TOP_SHARE = 0.01
 """Share of the rows, of the highest scores, whose labels are looked at (ten at least)."""
 Ends = Literal["auto", "hard", "easy"]
 
@@ -96,23 +96,25 @@ class Pruning(Miner):
         else:
             if learner is None:
                 raise InputError("a model for the crossover test", "none", "Give one, or set end to hard or easy.")
-            word, told = self._tested(corpus, learner, rows, scores, groups, rng)
+            word, told = self._run_crossover(corpus, learner, rows, scores, groups, rng)
             notes += told
             if word == "keep all":
                 notes.append("Neither end beats random rows beyond chance: all rows are kept.")
                 kept = tuple(MinedRow(name, 1.0, "all rows are kept") for name in rows.ids)
                 return MiningResult("pruning", kept, notes=tuple(notes))
             end = word
-        if self.keep <= FEW:
-            notes.append(f"Where {FEW:.0%} of the rows or less are kept, random rows are hard to beat: try it before use.")
-        notes += self._labels(corpus, scan, rows, scores, end)
+        if self.keep <= FEW_KEPT_SHARE:
+            notes.append(
+                f"Where {FEW_KEPT_SHARE:.0%} of the rows or less are kept, random rows are hard to beat: try it before use."
+            )
+        notes += self._warn_of_labels(corpus, scan, rows, scores, end)
         chosen = kept_rows(scores, groups, self.keep, end, rng, random_share=self.random_share)
         best = set(kept_rows(scores, groups, self.keep, end, rng).tolist())  # without the share at random
         told = {at: f"{self.score} {scores[at]:.3g}: among the {end} of its task" for at in best if scores[at] == scores[at]}
         kept = tuple(MinedRow(rows.ids[at], 1.0, told.get(at, "drawn at random")) for at in chosen.tolist())
         return MiningResult("pruning", kept, notes=tuple(notes))
 
-    def _tested(
+    def _run_crossover(
         self,
         corpus: Corpus,
         learner: Learner,
@@ -122,7 +124,7 @@ class Pruning(Miner):
         rng: np.random.Generator,
     ) -> tuple[Literal["hard", "easy", "keep all"], list[str]]:
         """The word of the crossover test, and what it saw."""
-        back = held_back(rows.tasks, rng)
+        back = choose_held_back(rows.tasks, rng)
         usable = ~np.isnan(scores)
         left, items = np.flatnonzero(~back & usable), np.flatnonzero(back & usable)
         strata = np.unique(rows.tasks[items], return_inverse=True)[1]
@@ -130,23 +132,24 @@ class Pruning(Miner):
         found = crossover(
             scores[left],
             groups[left],
-            proxies(learner, corpus, rows.numbers[left], rows.numbers[items], sizes),
+            make_proxy_trainer(learner, corpus, rows.numbers[left], rows.numbers[items], sizes),
             strata,
-            fractions=tuple(dict.fromkeys((self.keep, OTHER))),
+            fractions=tuple(dict.fromkeys((self.keep, OTHER_FRACTION))),
             seeds=rng.integers(2**31, size=self.runs).tolist(),
             random_share=self.random_share,
         )
         told = f"{found.trainings} short trainings of {self.steps} steps, read on {len(items)} training rows held back."
         return found.word, [told, *found.notes("(1 - probability per token)")]
 
-    def _labels(self, corpus: Corpus, scan: Scan, rows: TrainRows, scores: np.ndarray, end: str) -> list[str]:
+    def _warn_of_labels(self, corpus: Corpus, scan: Scan, rows: TrainRows, scores: np.ndarray, end: str) -> list[str]:
         """Warnings of wrong labels among the rows with the highest scores."""
         order = np.argsort(-np.nan_to_num(scores, nan=-np.inf), kind="stable")
-        highest = order[: max(round(TOP * len(order)), min(10, len(order)))].tolist()
+        highest = order[: max(round(TOP_SHARE * len(order)), min(10, len(order)))].tolist()
         notes = []
         if wrong := disputed(corpus, scan, rows, highest):
             notes.append(
-                f"Of the {len(highest)} hardest rows, {len(wrong)} are disputed by the grader or the model: {some(wrong)}."
+                f"Of the {len(highest)} hardest rows, {len(wrong)} are disputed by the grader or the model: "
+                f"{join_some(wrong)}."
             )
         if end == "hard":
             first = ", ".join(rows.ids[at] for at in highest[:5])

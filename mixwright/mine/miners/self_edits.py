@@ -26,19 +26,19 @@ from mixwright.contracts import Miner
 from mixwright.errors import InputError, check_range
 from mixwright.mine.choosing import train_rows
 from mixwright.mine.edit_notes import reported
-from mixwright.mine.edit_runs import EditRuns, Short
+from mixwright.mine.edit_runs import EditRuns, ShortTraining
 from mixwright.mine.halving import halve
 from mixwright.mine.rewrites import (
     AS_IS,
     OWN,
     Ways,
+    as_own_parent,
     as_they_stand,
-    drawn,
-    in_forms,
-    own_edits,
+    draw_null,
     parents_of,
-    stands,
+    rewrite_in_forms,
     without_questions,
+    write_own_edits,
 )
 from mixwright.mine.rewriting import Reader, Slots, found_forms, text_of
 from mixwright.records import Example, MinedRow, MiningResult
@@ -99,7 +99,7 @@ class SelfEdits(Miner):
         self.templates, self.forms, self.instruction, self.samples = tuple(templates), forms, instruction, samples
         self.max_new_tokens, self.steps, self.runs, self.batch = max_new_tokens, steps, runs, batch
         self.learning_rate, self.rank = learning_rate, rank
-        self.short = Short(steps, batch, learning_rate, rank)
+        self.short = ShortTraining(steps, batch, learning_rate, rank)
         if samples and "{text}" not in instruction:
             remedy = "Write mine.options.self_edits.instruction."
             raise InputError("an instruction with {text} for the model's own edits", repr(instruction), remedy)
@@ -138,8 +138,8 @@ class SelfEdits(Miner):
         if not tried.proven:
             return _kept(rows, "No way beats the facts as they stand beyond chance.", notes, rollouts)
         made, whole = ways[names[tried.best]], _whole(ways[names[tried.best]], facts, read)
-        stay = [stands(row) for row in rows if row.id not in whole]
-        null = drawn(ways, set(parents_of(made)), rng)
+        stay = [as_own_parent(row) for row in rows if row.id not in whole]
+        null = draw_null(ways, set(parents_of(made)), rng)
         taken = {row.id for row in null}  # rows that were not read whole stay, too, and none may stand there twice
         null += [row for row in stay if row.id not in taken]
         notes.append(
@@ -160,8 +160,8 @@ class SelfEdits(Miner):
         """Rows of every way, the facts as they stand first; completions that were sampled; and what was read and found."""
         every, seed = [fact for own in read for fact in own], int(rng.integers(2**31))
         found = found_forms(others, every, self.forms) if every else []
-        own, rollouts = own_edits(learner, facts, self.instruction, self.samples, self.max_new_tokens, seed)
-        ways = in_forms(facts, read, [*self.templates, *(form for form, _ in found)])
+        own, rollouts = write_own_edits(learner, facts, self.instruction, self.samples, self.max_new_tokens, seed)
+        ways = rewrite_in_forms(facts, read, [*self.templates, *(form for form, _ in found)])
         ways, notes = without_questions({AS_IS: as_they_stand(facts), **ways, **own}, asked)
         told = "; ".join(f"{form!r} of {count} things" for form, count in found) or "none"
         said = f"{len(every)} facts were read in {len(facts)} rows. Forms found in other rows: {told}."

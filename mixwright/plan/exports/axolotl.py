@@ -27,14 +27,14 @@ from mixwright.records import Example, Objective
 from mixwright.runs import write_text
 
 FILE = "rows.jsonl"
-PLAIN = {
+PLAIN_TYPE = {
     "field_instruction": "prompt",
     "field_output": "completion",
     "format": "{instruction}",
     "no_input_format": "{instruction}",
 }
 """A prompt and a completion as they stand, without a template around them."""
-PAIRS = {"field_prompt": "prompt", "field_chosen": "chosen", "field_rejected": "rejected", "prompt_format": "{prompt}"}
+PAIRS_TYPE = {"field_prompt": "prompt", "field_chosen": "chosen", "field_rejected": "rejected", "prompt_format": "{prompt}"}
 
 
 class Axolotl(Export):
@@ -85,10 +85,10 @@ def _type(mix: Mix, *, chat: bool) -> tuple[Any, str]:
     if mix.objective == "grpo":
         return None, "GRPO in Axolotl: name your reward functions under trl.reward_funcs; they get the column answer."
     if mix.objective == "dpo":
-        return ("chat_template.default", "") if chat else (PAIRS, "")
+        return ("chat_template.default", "") if chat else (PAIRS_TYPE, "")
     if not chat and not mix.corpus[int(mix.order[0])].prompt:
         return "completion", ""
-    return ("chat_template", "") if chat else (PLAIN, "")
+    return ("chat_template", "") if chat else (PLAIN_TYPE, "")
 
 
 def _chat(example: Example, objective: Objective) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from mixwright.plan.cells import plan_cells, reason_of
 from mixwright.plan.forecast import forecast, room
 from mixwright.records import Cell, CellPlan, Measurement, Plan, Stage, TrainingSetup
 
-LEVERS = {
+LEVER_REASONS = {
     "selector": "difficulty: draws towards the band from the rewards of the run itself, without extra rollouts",
     "gates": "too_hard: refuses groups of cells shown to be below the band, or not to depend on the prompt: their rewards "
     "are mostly noise; on over-hard data without levels, at a high learning rate, success ended 29 points higher with it "
@@ -91,7 +91,11 @@ class Difficulty(Planner):
             "stages.0.steps": "asked for",
             "stages.0.band": "rewards of a group differ most often inside it; planner option",
         }
-        why |= {f"stages.0.{name}": reason for name, reason in LEVERS.items() if getattr(stage, name) not in ((), "uniform")}
+        why |= {
+            f"stages.0.{name}": reason
+            for name, reason in LEVER_REASONS.items()
+            if getattr(stage, name) not in ((), "uniform")
+        }
         why |= {f"cells.{number}.state": reason_of(cell) for number, cell in enumerate(known)}
         why |= {f"forecast.{number}.expected": _format_reason(item.task, known) for number, item in enumerate(expected)}
         return Plan("difficulty", (stage,), known, expected, why)
@@ -99,7 +103,7 @@ class Difficulty(Planner):
     def _weights(self, known: Sequence[CellPlan], counts: dict[str, int]) -> tuple[dict[str, float], dict[str, str]]:
         """Share and reason per task."""
         floor = min(self.floor, 0.2 / len(counts))
-        worth = {task: _worth([cell for cell in known if cell.task == task]) for task in counts}
+        worth = {task: _task_worth([cell for cell in known if cell.task == task]) for task in counts}
         mastered = [t for t in counts if not worth[t][0] and any(c.state == "mastered" for c in known if c.task == t)]
         total = sum(value for value, _ in worth.values())
         mastered_share = self.mastered_share if mastered else 0.0
@@ -121,22 +125,21 @@ class Difficulty(Planner):
         return shares(weights), reasons
 
 
-def _value(cell: CellPlan) -> float:
+def _cell_worth(cell: CellPlan) -> float:
     """Room of a cell, 0..1, less where its examples are few."""
     return 4 * room(cell) * cell.examples / (cell.examples + FEW)
 
 
-def _worth(cells: Sequence[CellPlan]) -> tuple[float, str]:
+def _task_worth(cells: Sequence[CellPlan]) -> tuple[float, str]:
     """Worth of a task in 0..1 and its reason: that of its best reachable or unknown cell."""
-    best = max(cells, key=_value)
+    best = max(cells, key=_cell_worth)
     if room(best):
         within = (
             "" if best.learnability is None else f", rewards of a prompt have {4 * room(best):.0%} of the largest variance"
         )
-        reason = (
-            f"worth {_value(best):.2f} from its best cell {best.key} ({best.examples} examples{within}): {reason_of(best)}"
-        )
-        return _value(best), reason
+        whose = f"its best cell {best.key} ({best.examples} examples{within})"
+        reason = f"worth {_cell_worth(best):.2f} from {whose}: {reason_of(best)}"
+        return _cell_worth(best), reason
     return 0.0, "worth 0: its cells are " + ", ".join(f"{cell.key} {cell.state}" for cell in cells)
 
 

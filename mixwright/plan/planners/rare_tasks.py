@@ -27,13 +27,13 @@ from mixwright.plan.baseline import shares, task_counts
 from mixwright.records import Cell, Measurement, Plan, Stage, TrainingSetup
 
 NO_MIXTURE = "rows given to one task are taken from another, so only a wider model or more steps help, and no mixture"
-KEPT = (0.1, 1.0)
+KEPT_SHARE_LIMITS = (0.1, 1.0)
 """Between these a share that was kept is believed; ratios of small gains go beyond."""
-REST = 0.1
+LEAST_NATURAL_SHARE = 0.1
 """Share of the run, at least, that goes by the data's own shares, so that what is known stays known."""
-CERTAIN = 2.0
+CAPACITY_RUNS = 2.0
 """Runs that the needs must amount to before capacity is named."""
-LEARNT = 0.9
+LEARNT_LOSS_SHARE = 0.9
 """Share of the loss that a burst must gain to count as having learnt everything there is."""
 Rows = Mapping[tuple[str, str], Measurement]
 
@@ -63,16 +63,16 @@ class RareTasks(Planner):
             raise InputError("measurements of the probe retention", "none of these tasks", remedy)
         needs, reasons = self._needs(natural, probed, rows, training)
         total = sum(needs.values())
-        scale = min(1.0, (1 - REST) / max(total, 1e-9))
+        scale = min(1.0, (1 - LEAST_NATURAL_SHARE) / max(total, 1e-9))
         weights = {task: scale * needs[task] + (1 - scale * total) * share for task, share in natural.items()}
         needed = f"learning every task needs {total:.0%} of the {training.steps * training.batch} rows of the run"
         told = f"{needed}; the rest goes by the data's own shares"
         if total > 1:
             told = f"{needed}, an estimate that may be twice too high: the tasks may not fit into the run; {NO_MIXTURE}"
-        if total > CERTAIN:
+        if total > CAPACITY_RUNS:
             told = f"capacity, not frequency, seems to be the limit: {needed}; {NO_MIXTURE}"
         stage = Stage("training", training.objective, training.steps, shares(weights))
-        why = {f"stages.0.weights.{task}": f"{reasons[task]}; {_gap(task, rows)}" for task in weights}
+        why = {f"stages.0.weights.{task}": f"{reasons[task]}; {_format_gap(task, rows)}" for task in weights}
         return Plan("rare_tasks", (stage,), why=why | {"stages.0.weights": told, "stages.0.steps": "asked for"})
 
     def _needs(
@@ -114,7 +114,7 @@ class RareTasks(Planner):
         for task in probed:
             gain, loss = rows[task, "burst_gain"], max(rows[task, "loss"].value - self.left, 1e-6)
             if gain.low > 0:
-                found[gain.value >= LEARNT * loss].append(_rows(task, rows, loss) / loss)
+                found[gain.value >= LEARNT_LOSS_SHARE * loss].append(_rows(task, rows, loss) / loss)
         return median(found[False] or found[True] or [0.0])
 
 
@@ -133,10 +133,10 @@ def _kept(task: str, rows: Rows) -> float:
     """Share of the burst's gain that was left, mean of the last two readings; 1 where it was not measured."""
     read = {int(name.partition("@")[2]): row for (own, name), row in rows.items() if own == task and "retained@" in name}
     last = [read[steps].value for steps in sorted(read)[-2:]]
-    return min(max(sum(last) / len(last), KEPT[0]), KEPT[1]) if last else KEPT[1]
+    return min(max(sum(last) / len(last), KEPT_SHARE_LIMITS[0]), KEPT_SHARE_LIMITS[1]) if last else KEPT_SHARE_LIMITS[1]
 
 
-def _gap(task: str, rows: Rows) -> str:
+def _format_gap(task: str, rows: Rows) -> str:
     """The largest safe gap in words."""
     if (task, "half_life") not in rows:
         return "largest safe gap not known"

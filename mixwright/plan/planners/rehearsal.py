@@ -35,7 +35,7 @@ class _Known:
 
     because: str
     """What shows it."""
-    own: float
+    own_share: float
     """Its share of the training rows, 0..1."""
     rows: int
     """Training rows."""
@@ -44,11 +44,11 @@ class _Known:
 
     def capacity(self, draws: int, most: float) -> float:
         """Largest share of `draws` that its rows allow at `most` draws each; the user's own share always is."""
-        return max(most * (self.rows + self.spare) / draws, self.own)
+        return max(most * (self.rows + self.spare) / draws, self.own_share)
 
     def borrows(self, weight: float, draws: int, most: float) -> bool:
         """Whether its training rows alone would be drawn too often for this share."""
-        return self.spare > 0 and weight > max(most * self.rows / draws, self.own) + 1e-9
+        return self.spare > 0 and weight > max(most * self.rows / draws, self.own_share) + 1e-9
 
 
 class Rehearsal(Planner):
@@ -87,7 +87,7 @@ class Rehearsal(Planner):
             for task in sorted(reasons)
         }
         draws = training.steps * training.batch
-        told = _no_reason(known, own, seen)
+        told = _why_unchanged(known, own, seen)
         weights, short = (own, "") if told else self._weights(known, own, draws)
         found = shares({task: weight for task, weight in sorted(weights.items()) if weight > 0})
         borrowed = () if told else tuple(t for t in found if t in known and known[t].borrows(found[t], draws, self.most))
@@ -99,12 +99,12 @@ class Rehearsal(Planner):
             else _format_own(task, own)
             for task, weight in found.items()
         }
-        whole = told or f"{_whole(found, known, own)}{short}"
+        whole = told or f"{_summarise_plan(found, known, own)}{short}"
         return Plan("rehearsal", (stage,), why={"stages.0.weights": whole, **why, "stages.0.steps": "asked for"})
 
     def _weights(self, known: Mapping[str, _Known], own: Mapping[str, float], draws: int) -> tuple[dict[str, float], str]:
         """Share of the draws of each task, and a sentence about what the rows do not allow, empty where they allow all."""
-        wanted = {task: max(one.own, self.share / len(known)) for task, one in known.items()}
+        wanted = {task: max(one.own_share, self.share / len(known)) for task, one in known.items()}
         wanted |= {task: share for task, share in own.items() if task not in known}
         wanted = {task: weight / sum(wanted.values()) for task, weight in wanted.items()}
         most = {task: one.capacity(draws, self.most) for task, one in known.items()}
@@ -125,7 +125,7 @@ class Rehearsal(Planner):
         )
 
 
-def _no_reason(known: Mapping[str, _Known], own: Mapping[str, float], seen: Mapping[str, str]) -> str:
+def _why_unchanged(known: Mapping[str, _Known], own: Mapping[str, float], seen: Mapping[str, str]) -> str:
     """Why the user's own shares stay; empty where there is something to keep beside something else."""
     if known and not any(one.rows + one.spare for one in known.values()):
         kept = ", ".join(f"{task} ({one.because})" for task, one in known.items())
@@ -152,7 +152,7 @@ def _format_own(task: str, own: Mapping[str, float]) -> str:
     return f"its share of your rows, {own[task]:.1%}"
 
 
-def _whole(found: Mapping[str, float], known: Mapping[str, _Known], own: Mapping[str, float]) -> str:
+def _summarise_plan(found: Mapping[str, float], known: Mapping[str, _Known], own: Mapping[str, float]) -> str:
     """What the plan does, in a sentence or two."""
     if set(found) <= set(known):
         text = "The model can do all of your tasks already: small ones get more than their share of your rows"
@@ -183,5 +183,5 @@ def _why(
     source = f"{one.rows:,} training rows" if one.rows else ""
     if task in borrowed:
         source += f"{' and ' if source else ''}{one.spare:,} rows to rehearse"
-    share = f"{one.own:.1%} of your rows" if one.rows else "none of your rows"
+    share = f"{one.own_share:.1%} of your rows" if one.rows else "none of your rows"
     return f"kept: {one.because}; {share}; {source}, each drawn about {weight * draws / rows:.1f} times"

@@ -39,7 +39,7 @@ from mixwright.estimates.cell_states import LUCKY, ONE_SIDED
 from mixwright.records import GroupOutcome, cell_key
 from mixwright.steer.pool import Ids
 
-TRUSTED = 0.5
+TRUST_TO_DECIDE = 0.5
 """Trust in the prediction from prompts above which it decides on prompts of tasks without levels."""
 
 
@@ -81,7 +81,7 @@ class TooHard(Gate):
         tries = float(evidence.tries[cell])
         if tries < self.least:
             return Admission(True, f"no evidence yet: {tries:.0f} of {self.least:.0f} rollouts")
-        upper, success = self._at_most(cell), float(evidence.wins[cell]) / tries
+        upper, success = self._upper_success(cell), float(evidence.wins[cell]) / tries
         seen = f"{success:.0%} right in {tries:.0f} rollouts, at most {upper:.0%}"
         floor = self._floor(group.task)
         if upper < floor:
@@ -106,25 +106,25 @@ class TooHard(Gate):
         when its expected success does not.
         """
         predictor, floor = self._predictor, self._floor(group.task)
-        if predictor is None or predictor.trust <= TRUSTED:
+        if predictor is None or predictor.trust <= TRUST_TO_DECIDE:
             return None
         example = int(self._ids.find([group.example])[0])
         if not predictor.covers[self._pool.task_of[example]]:
             return None
-        expected, most = predictor.thought(example, self.z)
-        hard = self._ledger.lasting.tries[cell] >= self.least and self._at_most(cell) < floor
+        expected, most = predictor.predict_with_upper(example, self.z)
+        hard = self._ledger.lasting.tries[cell] >= self.least and self._upper_success(cell) < floor
         seen = f"predicted {expected:.0%} right from its prompt, at most {most:.0%}"
         if hard and expected >= floor:
-            return Admission(True, f"in reach, although its task is too hard: {seen}", alone=True)
+            return Admission(True, f"in reach, although its task is too hard: {seen}", by_prompt_alone=True)
         if not hard and most < floor:
-            return Admission(False, f"too hard: {seen}, under {floor:.0%}", "too hard", alone=True)
+            return Admission(False, f"too hard: {seen}, under {floor:.0%}", "too hard", by_prompt_alone=True)
         return None
 
     def _floor(self, task: str) -> float:
         """Success under which nothing must change the weights."""
         return self._stage.band_of(task)[0] if self.floor is None else self.floor
 
-    def _at_most(self, cell: int) -> float:
+    def _upper_success(self, cell: int) -> float:
         """Upper end of success, worked out again only when the cell's evidence has changed."""
         evidence = self._ledger.lasting
         seen = float(evidence.wins[cell]), float(evidence.tries[cell])

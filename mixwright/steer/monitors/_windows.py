@@ -19,7 +19,7 @@ from mixwright.errors import check_range
 from mixwright.records import GroupOutcome, cell_key
 from mixwright.steer.scene import Scene
 
-CELLS = 16
+MOST_LEVELS_APART = 16
 """Levels of a task, at most, that are kept apart."""
 
 
@@ -55,13 +55,15 @@ class Windows:
         self._fresh: dict[str, int] = {}
         self._said: dict[str, int] = {}
 
-    def know(self, scene: Scene) -> None:
+    def learn_cells(self, scene: Scene) -> None:
         """Learn which cells there are."""
         levels: dict[str, int] = {}
         for cell in scene.pool.cells:
             levels[cell.task] = levels.get(cell.task, 0) + 1
         for cell in scene.pool.cells:
-            self._keys[cell.task, cell.level] = cell_key(cell.task, cell.level) if levels[cell.task] <= CELLS else cell.task
+            self._keys[cell.task, cell.level] = (
+                cell_key(cell.task, cell.level) if levels[cell.task] <= MOST_LEVELS_APART else cell.task
+            )
 
     def add(self, group: GroupOutcome, entry: Any, task: str | None = None) -> None:
         """Keep what a group showed, JSON-ready. `task`: whose window it goes into, where it is not the group's."""
@@ -90,7 +92,7 @@ class Windows:
         """The task's window, which need not be full."""
         return [Seen(entry, self._starts[key], key) for entry, key in self._recent.get(task, ())]
 
-    def said(self, task: str, step: int) -> None:
+    def record_alarm(self, task: str, step: int) -> None:
         """An alarm was raised: the task rests."""
         self._said[task] = step
 
@@ -116,7 +118,9 @@ def mean_and_error(values: Sequence[float]) -> list[float]:
     return [mean, math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values))]
 
 
-def change(seen: Sequence[Seen], values: Sequence[float], starts: Callable[[Seen], Sequence[float]]) -> tuple[float, float]:
+def mean_change(
+    seen: Sequence[Seen], values: Sequence[float], starts: Callable[[Seen], Sequence[float]]
+) -> tuple[float, float]:
     """Mean of values minus starts, and its standard error: that of the window and that of the starts.
 
     Args:

@@ -31,7 +31,7 @@ from typing import Any
 from mixwright.contracts import Monitor, Scene
 from mixwright.errors import check_range
 from mixwright.records import Alarm, GroupOutcome, Outcome, PairOutcome, Signals
-from mixwright.steer.monitors._windows import Seen, Windows, change, mean_and_error
+from mixwright.steer.monitors._windows import Seen, Windows, mean_and_error, mean_change
 
 
 class Length(Monitor):
@@ -64,7 +64,7 @@ class Length(Monitor):
 
     def begin(self, scene: Scene) -> None:
         """Learn the cells."""
-        self._windows.know(scene)
+        self._windows.learn_cells(scene)
 
     def observe(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome]) -> None:
         """Keep median, largest length, share at the largest, and mean reward of each group."""
@@ -82,7 +82,7 @@ class Length(Monitor):
             ratio = median(group.entry[0] / group.start["median"] for group in seen)
             told = self._leaving(seen, ratio) or (self._limit(seen) if ratio > 1 else None)
             if told is not None:
-                self._windows.said(task, signals.step)
+                self._windows.record_alarm(task, signals.step)
                 value, threshold, sentence = told
                 before = fmean(group.start["reward"] for group in seen)
                 now = fmean(group.entry[3] for group in seen)
@@ -95,7 +95,7 @@ class Length(Monitor):
         threshold = 1 - self.fall if ratio < 1 else 1 + self.growth
         if 1 - self.fall <= ratio <= 1 + self.growth:  # the usual case, and cheap
             return None
-        mean, error = change(seen, [math.log(group.entry[0]) for group in seen], lambda group: group.start["logs"])
+        mean, error = mean_change(seen, [math.log(group.entry[0]) for group in seen], lambda group: group.start["logs"])
         if abs(mean) <= self.errors * error:
             return None
         word = "shorter" if ratio < 1 else "longer"

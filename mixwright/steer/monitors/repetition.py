@@ -54,7 +54,7 @@ class Repetition(Monitor):
 
     def begin(self, scene: Scene) -> None:
         """Learn the cells and their chance levels."""
-        self._windows.know(scene)
+        self._windows.learn_cells(scene)
         self._chance = {(cell.task, cell.level): cell.chance for cell in scene.pool.cells}
 
     def observe(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome]) -> None:
@@ -76,7 +76,7 @@ class Repetition(Monitor):
             _, error = mean_and_error([shares.get(answer, 0.0) for shares, _ in (group.entry for group in seen)])
             threshold = expected + max(self.errors * error, self.least)
             if share > threshold:
-                self._windows.said(task, signals.step)
+                self._windows.record_alarm(task, signals.step)
                 message = (
                     f"{task}: {share:.0%} of the completions of the last {len(seen)} prompts end in {answer[:20]!r}; "
                     f"the commonest answer had {expected:.0%} at the start (or by chance), beyond {threshold:.0%}"

@@ -27,7 +27,7 @@ from typing import Any
 from mixwright.contracts import Monitor, Scene
 from mixwright.errors import check_range
 from mixwright.records import Alarm, GroupOutcome, Outcome, PairOutcome, Signals
-from mixwright.steer.monitors._windows import Windows, change, mean_and_error
+from mixwright.steer.monitors._windows import Windows, mean_and_error, mean_change
 
 
 class SkippedWork(Monitor):
@@ -59,7 +59,7 @@ class SkippedWork(Monitor):
 
     def begin(self, scene: Scene) -> None:
         """Learn the cells and what a right answer earns."""
-        self._windows.know(scene)
+        self._windows.learn_cells(scene)
         self._right = sum(scene.stage.engine.reward_range) / 2
 
     def observe(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome]) -> None:
@@ -74,10 +74,10 @@ class SkippedWork(Monitor):
         alarms = []
         for task, seen in self._windows.due(signals.step):
             shares = [self._share(group.entry, group.start["median"]) for group in seen]
-            rise, error = change(seen, shares, lambda group: group.start["short"])
+            rise, error = mean_change(seen, shares, lambda group: group.start["short"])
             least = max(self.errors * error, self.least)
             if rise > least:
-                self._windows.said(task, signals.step)
+                self._windows.record_alarm(task, signals.step)
                 share = fmean(shares)
                 message = (
                     f"{task}: {share:.0%} of the right answers of the last {len(seen)} groups that have one take less than "

@@ -55,7 +55,7 @@ class LastLosses:
         self.nats = np.full(size, np.nan, dtype=np.float32)
         """Nats per target token; NaN: not seen yet."""
 
-    def drop(self, index: int, loss: float) -> float | None:
+    def update_and_drop(self, index: int, loss: float) -> float | None:
         """By how much `loss` is under the last one, which it replaces; None at first sight."""
         last = float(self.nats[index])
         self.nats[index] = loss
@@ -100,7 +100,7 @@ def group_line(
     }
 
 
-def finite(outcomes: Sequence[Any]) -> list[Any]:
+def keep_finite(outcomes: Sequence[Any]) -> list[Any]:
     """Those of losses or pairs whose numbers are all finite: what overflowed says nothing that could be learnt from."""
     numbers = ("loss", "drop", "chosen_logratio", "rejected_logratio", "margin")
     kept = [[getattr(outcome, name, None) for name in numbers] for outcome in outcomes]
@@ -152,7 +152,7 @@ def drawn_shares(pool: Pool, rows: Sequence[int]) -> dict[str, float]:
     return dict(zip(pool.tasks, (counts / max(1, len(rows))).tolist(), strict=True))
 
 
-def counted(objective: str, counts: Mapping[str, int], rollouts: int) -> dict[str, Any]:
+def proof_counts(objective: str, counts: Mapping[str, int], rollouts: int) -> dict[str, Any]:
     """The part of proof.json that the objective decides: groups and rollouts, or examples or pairs and tokens read.
 
     Args:
@@ -199,21 +199,21 @@ class SteeringFiles:
                 (self.folder / name).write_bytes(b"")
                 self._written[name] = (0, 0)
 
-    def decisions(self, decisions: Sequence[Decision]) -> None:
+    def write_decisions(self, decisions: Sequence[Decision]) -> None:
         """One line per decision."""
         lines = [to_data(decision) for decision in decisions]
         self._append("decisions.jsonl", [{k: v for k, v in line.items() if k != "last" or v is not None} for line in lines])
 
-    def step(self, line: Mapping[str, Any]) -> None:
+    def write_step(self, line: Mapping[str, Any]) -> None:
         """One line per generation batch."""
         self._append("steps.jsonl", [line])
 
-    def proof(self, proof: Mapping[str, Any]) -> None:
+    def write_proof(self, proof: Mapping[str, Any]) -> None:
         """The whole proof, replaced."""
         if self.write:
             write_json(self.folder / "proof.json", dict(proof))
 
-    def draws(self, pool: Pool, log: DrawLog, used: Sequence[tuple[int, int]], refused: Sequence[int] = ()) -> None:
+    def write_draws(self, pool: Pool, log: DrawLog, used: Sequence[tuple[int, int]], refused: Sequence[int] = ()) -> None:
         """All draws, replaced: position, generation batch and optimiser step (null: drawn ahead, not used), row, refused.
 
         `predicted`: success expected before the draw, null where nothing was; `even`: whether it was drawn evenly and did
@@ -261,7 +261,7 @@ class SteeringFiles:
         """Bytes of each line file and their CRC-32, for a checkpoint."""
         return {name: list(written) for name, written in self._written.items()}
 
-    def differs(self, lengths: Mapping[str, Sequence[int]]) -> str:
+    def first_differing(self, lengths: Mapping[str, Sequence[int]]) -> str:
         """The first line file that does not begin with what `lengths` says; empty when all do."""
         for name, expected in lengths.items():
             if _checksum(self.folder / name, expected[0]) != tuple(expected):
@@ -277,7 +277,7 @@ class SteeringFiles:
                 found.append(json.loads(line))
         return found
 
-    def cut(self, lengths: Mapping[str, Sequence[int]]) -> None:
+    def truncate_to(self, lengths: Mapping[str, Sequence[int]]) -> None:
         """Drop what was written after a checkpoint, a torn last line too, so that a resumed run continues the same lines."""
         self._begun = True
         if not self.write:
@@ -321,7 +321,7 @@ def _checksum(path: Path, size: int) -> tuple[int, int]:
     return found, checksum
 
 
-def stop_instead(step: int, target: str, name: str) -> Decision:
+def stop_decision(step: int, target: str, name: str) -> Decision:
     """What is logged where the engine orders a restore: which checkpoint to resume from, relative to output_dir."""
     reason = f"a running trainer cannot go back: training stops; resume from {name}"
     if not name:

@@ -16,7 +16,7 @@ from mixwright.errors import InputError
 from mixwright.records import Action
 from mixwright.steer.pool import Pool
 
-SAID = "as in the run that is replayed"
+REPLAY_REASON = "as in the run that is replayed"
 REMEDY = "Name the steering folder of a finished run of the same data, made by this version."
 
 
@@ -42,13 +42,13 @@ class Tape:
         if batch >= len(self.lines):
             return []
         line = self.lines[batch]
-        actions = [Action("refuse", example, None, SAID) for example in sorted(self.refused[batch])]
+        actions = [Action("refuse", example, None, REPLAY_REASON) for example in sorted(self.refused[batch])]
         if line["skip_step"]:
-            actions.append(Action("skip_step", "step", None, SAID))
+            actions.append(Action("skip_step", "step", None, REPLAY_REASON))
         if line.get("beta", beta) != beta:
-            actions.append(Action("coefficient", "beta", line["beta"], SAID))
+            actions.append(Action("coefficient", "beta", line["beta"], REPLAY_REASON))
         if line["lr_factor"] != lr_factor:
-            actions.append(Action("lr_factor", "lr", line["lr_factor"], SAID))
+            actions.append(Action("lr_factor", "lr", line["lr_factor"], REPLAY_REASON))
         return actions
 
 

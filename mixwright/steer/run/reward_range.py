@@ -14,9 +14,9 @@ from typing import Any
 
 from mixwright.records import Decision, GroupOutcome
 
-HELD = 4
+BATCHES_HELD = 4
 """Generation batches that a range is learnt from."""
-ASK = "Steering(reward_range=(wrong, right)) asks for a range"
+HOW_TO_ASK = "Steering(reward_range=(wrong, right)) asks for a range"
 
 
 class RewardRange:
@@ -48,7 +48,7 @@ class RewardRange:
         """A reward as success, 0..1."""
         return min(1.0, max(0.0, (reward - self.low) / (self.high - self.low)))
 
-    def watched(self, example: str, reward: float) -> tuple[float, float]:
+    def success_now_and_first(self, example: str, reward: float) -> tuple[float, float]:
         """Success of a fixed item now and in its first pass, both by the range as it is now.
 
         So a fall is no smaller or larger because the range moved in between. The first reward of each item is kept.
@@ -67,14 +67,14 @@ class RewardRange:
         outside = sum(not self.low - rounding <= reward <= self.high + rounding for reward in rewards)
         self.outside += outside
         self._batches += bool(outside)
-        told = self._moved(step, outside, rewards)
+        told = self._take_batch(step, outside, rewards)
         if self._left:
             return None, told
         if (self.low, self.high) == self._start:
             return groups, told
         return [replace(group, rewards=tuple(map(self._as_planned, group.rewards))) for group in groups], told
 
-    def _moved(self, step: int, outside: int, rewards: Sequence[float]) -> list[Decision]:
+    def _take_batch(self, step: int, outside: int, rewards: Sequence[float]) -> list[Decision]:
         """Take in one more batch; what is to be said of it."""
         if self.asked:
             often = self._batches & (self._batches - 1) == 0  # 1st, 2nd, 4th, 8th ... batch with some
@@ -95,10 +95,10 @@ class RewardRange:
             return []
         if self._learnt:
             return [self._set(step, f"widened: {outside} of {len(rewards)} completions of this batch lay outside")]
-        self._left = HELD - 1
+        self._left = BATCHES_HELD - 1
         because = (
-            f"{outside} of {len(rewards)} completions of this batch have a reward outside {self._said()}: "
-            f"steering decides nothing until the range is learnt, {HELD} batches with this one. {ASK}"
+            f"{outside} of {len(rewards)} completions of this batch have a reward outside {self._format_range()}: "
+            f"steering decides nothing until the range is learnt, {BATCHES_HELD} batches with this one. {HOW_TO_ASK}"
         )
         return [Decision(step, "reward_range held", None, None, because)]
 
@@ -106,19 +106,21 @@ class RewardRange:
         old, self._learnt = [self.low, self.high], True
         self.low, self.high = self._least, self._most
         because = f"{why} {old[0]:g} to {old[1]:g}; evidence from before stays as it was recorded"
-        because += f"{', and canaries are compared with their first rewards by the new range' if self._first else ''}. {ASK}"
+        because += (
+            f"{', and canaries are compared with their first rewards by the new range' if self._first else ''}. {HOW_TO_ASK}"
+        )
         return Decision(step, "reward_range", old, [self.low, self.high], because)
 
     def _clipped(self, outside: int, rewards: Sequence[float]) -> str:
         return (
             f"{outside} of {len(rewards)} scored completions of this batch have a reward outside the reward_range "
-            f"{self._said()} that was asked for (least {min(rewards):g}, most {max(rewards):g}), {self.outside:,} of "
-            f"{self._seen:,} so far. Training sees them unchanged; steering's estimates clip them. Set "
+            f"{self._format_range()} that was asked for (least {min(rewards):g}, most {max(rewards):g}), {self.outside:,} "
+            f"of {self._seen:,} so far. Training sees them unchanged; steering's estimates clip them. Set "
             "Steering(reward_range=(wrong, right)), or options: {engine: {reward_range: [wrong, right]}} in the plan's "
             "stage, to the reward of a wrong and of a right answer"
         )
 
-    def _said(self) -> str:
+    def _format_range(self) -> str:
         of = f", weighted sums of {', '.join(self.names)}" if self.names else ""
         return f"{self.low:g} to {self.high:g}{of}"
 

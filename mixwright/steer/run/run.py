@@ -21,10 +21,10 @@ from mixwright.steer.run.files import (
     UNSCORED,
     LastLosses,
     SteeringFiles,
-    counted,
     drawn_shares,
     group_line,
-    stop_instead,
+    proof_counts,
+    stop_decision,
 )
 from mixwright.steer.run.reward_range import RewardRange
 from mixwright.steer.snapshot import MOST_LISTED
@@ -65,9 +65,9 @@ class RunSteering:
         self.lr_factor = 1.0
         self.stop = ""
         """Why training must stop; empty while it may go on."""
-        self.calm: Callable[[], str] = str
+        self.find_last_calm: Callable[[], str] = str
         """Names the last checkpoint saved while no alarm stood; empty when there is none."""
-        self.log = DrawLog(self._draw, lambda: self.engine.said)
+        self.log = DrawLog(self._draw, lambda: self.engine.last_predictions)
         self.rollouts = 0
         """Completions charged, canaries included."""
         self.batches = 0
@@ -166,7 +166,7 @@ class RunSteering:
     def _read(self, step: int, groups: Sequence[GroupOutcome]) -> Sequence[GroupOutcome] | None:
         """The groups by the range of their rewards; None while that is learnt. What is said of it is logged."""
         read, told = self.range.read(step, groups)
-        self.files.decisions(told)
+        self.files.write_decisions(told)
         for line in told:
             self._counts[line.what] += 1
             if self.files.write and self._counts[line.what] == 1:
@@ -220,7 +220,7 @@ class RunSteering:
     def finish(self) -> None:
         """Training has ended: write down what the engine was collecting for one line."""
         self.engine.finish()
-        self.files.decisions(self.engine.take_decisions())
+        self.files.write_decisions(self.engine.take_decisions())
 
     def charge(self, rollouts: int, tokens: int = 0) -> None:
         """Count completions made, and tokens read, for watching and not for learning."""
@@ -230,14 +230,14 @@ class RunSteering:
 
     def note(self, step: int, what: str, because: str) -> None:
         """Log something that is not (or cannot be) done."""
-        self.files.decisions([Decision(step, what, None, None, because)])
+        self.files.write_decisions([Decision(step, what, None, None, because)])
 
     @property
     def skip(self) -> bool:
         """Whether the coming optimiser step is skipped: every generation batch that feeds it said so."""
         return bool(self._skips) and all(self._skips)
 
-    def stepped(self, *, kl: float | None, entropy: float | None) -> None:
+    def finish_step(self, *, kl: float | None, entropy: float | None) -> None:
         """An optimiser step was made: write the lines of its generation batches, with what the loss showed.
 
         Args:
@@ -247,7 +247,7 @@ class RunSteering:
         self._fresh = True
         shown = {"entropy": entropy, "kl_nats": self._canary_kl if kl is None else kl}
         for line in self._lines:
-            self.files.step(line | shown)
+            self.files.write_step(line | shown)
         self._canary_kl = None
         self._lines.clear()
 
@@ -259,8 +259,8 @@ class RunSteering:
 
     def write(self) -> None:
         """Draws and proof as they stand now."""
-        self.files.draws(self.pool, self.log, self._used, self._refused)
-        self.files.proof(self.proof())
+        self.files.write_draws(self.pool, self.log, self._used, self._refused)
+        self.files.write_proof(self.proof())
 
     def proof(self) -> dict[str, Any]:
         """Drawn against wanted, zero-signal share, refused, rollouts: the numbers that show steering did what it says."""
@@ -271,14 +271,14 @@ class RunSteering:
             "wanted": {task: self._expected[task] / total for task in self.pool.tasks},
             "largest_lag": self._counts["largest_lag"],
             **({"rewards_outside": self.range.outside} if self.range.outside else {}),
-            **counted(self.objective, self._counts, self.rollouts),
+            **proof_counts(self.objective, self._counts, self.rollouts),
             "skipped_steps": self._counts["skipped_steps"],
             **({"prediction": known} if (known := self.engine.prediction()) else {}),
             "dropped_rows": self.dropped,
             "self_test": self.checks,
         }
 
-    def skipped(self) -> None:
+    def count_skipped_step(self) -> None:
         """An optimiser step was skipped."""
         self._counts["skipped_steps"] += 1
 
@@ -367,7 +367,7 @@ class RunSteering:
 
     def _take(self, step: int, actions: Sequence[Action]) -> None:
         """Turn actions into coefficients; what cannot be executed is logged with the reason."""
-        self.files.decisions(self.engine.take_decisions())
+        self.files.write_decisions(self.engine.take_decisions())
         for action in actions:
             if action.kind == "coefficient" and action.target == "beta" and action.value is not None:
                 if self.beta > 0 and action.value > 0 and not self.beta_reason:
@@ -383,7 +383,7 @@ class RunSteering:
             elif action.kind in ("stop", "restore"):
                 self.stop = action.because
                 if action.kind == "restore":  # a running trainer cannot go back
-                    self.files.decisions([stop_instead(step, action.target, self.calm())])
+                    self.files.write_decisions([stop_decision(step, action.target, self.find_last_calm())])
         self.metrics["steering/lr_factor"] = [self.lr_factor]
         if self.objective == "grpo":
             self.metrics["steering/beta"] = [self.beta]

@@ -6,18 +6,18 @@ import numpy as np
 
 from mixwright.estimates.cell_states import room
 from mixwright.steer.ledger import Ledger
-from mixwright.steer.predictor import Predictor, follows
+from mixwright.steer.predictor import Predictor, share_following
 
-EVEN = 0.1
+EVEN_SHARE = 0.1
 """Share of draws that take any row, whatever is predicted: they judge the predictor, and find what it overlooks."""
-REST, TIRED = 0.5, 0.35
+REST_POOL_SHARE, TIRED_FACTOR = 0.5, 0.35
 """Draws, in examples of the pool, for which an example that was drawn rests, and what its room counts until then: what comes
 again soon is memorised, and looks learnable for it; but a few rows in reach among many that are not must come again."""
 SHARPNESS = 4
 """A candidate is taken with a probability in proportion to this power of its room to learn."""
 MOST, SPREAD = 256, 8
 """Candidates of a draw: at most so many, and one row in so many, so that no small neighbourhood is drilled."""
-PART = 1024
+DRAWS_AT_A_TIME = 1024
 """Draws whose candidates are weighed at a time: some 70 kB of memory each."""
 
 
@@ -45,16 +45,16 @@ class PredictedDraws:
             rng: the only source of chance.
         """
         covered, chance = self._predictor.covers[tasks], rng.random(len(tasks))
-        chosen = covered & (chance < follows(self._predictor.trust, EVEN))
-        for task in np.unique(tasks[covered & (chance >= 1 - EVEN)]).tolist():
+        chosen = covered & (chance < share_following(self._predictor.trust, EVEN_SHARE))
+        for task in np.unique(tasks[covered & (chance >= 1 - EVEN_SHARE)]).tolist():
             # Rows drawn the longest ago are those that the prediction avoids: they cannot judge it alone.
-            places = np.flatnonzero(covered & (chance >= 1 - EVEN) & (tasks == task))
+            places = np.flatnonzero(covered & (chance >= 1 - EVEN_SHARE) & (tasks == task))
             drawn[places] = rng.choice(self._ledger.task_members(task), len(places))
         taken = set(drawn[~chosen].tolist())
         for task in np.unique(tasks[chosen]).tolist():
             places = np.flatnonzero(chosen & (tasks == task))
-            for start in range(0, len(places), PART):
-                self._best(task, places[start : start + PART], drawn, taken, rng)
+            for start in range(0, len(places), DRAWS_AT_A_TIME):
+                self._best(task, places[start : start + DRAWS_AT_A_TIME], drawn, taken, rng)
         self.said, self.even = np.full(len(tasks), np.nan), ~chosen
         known = np.flatnonzero(covered)
         if len(known):
@@ -66,8 +66,8 @@ class PredictedDraws:
         count = max(1, min(MOST, len(members) // SPREAD))
         candidates = members[rng.integers(len(members), size=(len(places), count))]
         last = self._ledger.drawn[candidates]
-        rested = (last < 0) | (self._ledger.draws - last > REST * len(self._ledger.drawn))
-        worth = room(*self._predictor.sampled(candidates, rng)) * np.where(rested, 1.0, TIRED)
+        rested = (last < 0) | (self._ledger.draws - last > REST_POOL_SHARE * len(self._ledger.drawn))
+        worth = room(*self._predictor.sampled(candidates, rng)) * np.where(rested, 1.0, TIRED_FACTOR)
         keys = np.log(rng.random(worth.shape)) / np.maximum(worth, 1e-3) ** SHARPNESS
         order = np.argsort(-keys, axis=1, kind="stable")
         for place, row in zip(places.tolist(), np.take_along_axis(candidates, order, axis=1).tolist(), strict=True):

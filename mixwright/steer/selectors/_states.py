@@ -25,18 +25,18 @@ from mixwright.estimates.cell_states import LUCKY as LUCKY_KAPPA
 from mixwright.estimates.cell_states import SCREEN, side
 from mixwright.estimates.intervals import wilson
 from mixwright.records import GroupOutcome, cell_key
-from mixwright.steer.ledger import CELL_ARRAYS, CellEvidence, counted
+from mixwright.steer.ledger import CELL_ARRAYS, CellEvidence, count_successes
 from mixwright.steer.scene import Scene
 
 NAMES = ("unknown", "active", "mastered", "review", "deferred", "lucky")
 UNKNOWN, ACTIVE, MASTERED, REVIEW, DEFERRED, LUCKY = range(6)
-LEAST = 12.0
+LEAST_ROLLOUTS = 12.0
 """Rollouts before a cell is judged, the older ones fading: two groups of 8."""
-RETRIED = 2
+RETRIAL_GROUPS = 2
 """Groups of a re-evaluation."""
 FIRST, LONGEST = 8, 64
 """Steps to the first re-evaluation of a cell, and at most between two."""
-OWN = ("state", "due", "wait", "asked", "turn")
+STATE_ARRAYS = ("state", "due", "wait", "asked", "turn")
 
 
 class CellStates:
@@ -57,7 +57,7 @@ class CellStates:
         bands = np.array([scene.stage.band_of(cell.task) for cell in cells])
         self.low, self.high = bands[:, 0], bands[:, 1]
         self._range = scene.stage.engine.reward_range
-        self.state, self.due, self.wait, self.asked, self.turn = np.zeros((len(OWN), len(cells)), dtype=np.int64)
+        self.state, self.due, self.wait, self.asked, self.turn = np.zeros((len(STATE_ARRAYS), len(cells)), dtype=np.int64)
         self._shares = np.array([[pilots], [reviews]])
         self._owed = np.zeros((2, len(scene.pool.tasks)))
         self.evidence = CellEvidence(len(cells), memory, scene.ledger.recent.half_life)
@@ -81,7 +81,7 @@ class CellStates:
         """Take in the groups of a batch and move the states of their cells."""
         if not groups:
             return
-        wins, tries = counted(groups, self._range)
+        wins, tries = count_successes(groups, self._range)
         cells = np.array([self._numbers[cell_key(group.task, group.level)] for group in groups])
         step = max(step, self.evidence.step)
         self.evidence.add(cells, step, wins, tries)
@@ -107,7 +107,7 @@ class CellStates:
         counts = np.bincount(tasks, minlength=self._owed.shape[1])
         self._owed += self._shares * counts
         if (self.state <= ACTIVE).all():
-            np.minimum(self._owed, RETRIED, out=self._owed)
+            np.minimum(self._owed, RETRIAL_GROUPS, out=self._owed)
             return
         put_off = (self.state >= REVIEW) & (self.due <= step) & (self._ledger.sizes > 0)
         mastered = (self.state == MASTERED) & (self._ledger.sizes > 0)
@@ -121,14 +121,14 @@ class CellStates:
             served = np.r_[chosen, reviewed].astype(np.int64)
             if len(served):
                 cells[rng.permutation(np.flatnonzero(tasks == task))[: len(served)]] = served
-        np.minimum(self._owed, RETRIED, out=self._owed)  # a quiet time saves up one re-evaluation, no more
+        np.minimum(self._owed, RETRIAL_GROUPS, out=self._owed)  # a quiet time saves up one re-evaluation, no more
 
     def _retried(self, cells: np.ndarray, room: int, step: int) -> np.ndarray:
         """Up to `room` cells to re-evaluate now, the longest due first, each as often as it still lacks groups."""
         order = cells[np.argsort(self.due[cells], kind="stable")]
-        chosen = np.repeat(order, RETRIED - self.asked[order])[:room]
+        chosen = np.repeat(order, RETRIAL_GROUPS - self.asked[order])[:room]
         np.add.at(self.asked, chosen, 1)
-        asked = order[self.asked[order] >= RETRIED]
+        asked = order[self.asked[order] >= RETRIAL_GROUPS]
         # Should no outcome come back (a batch that was lost), the cell is due again all the same.
         self.due[asked], self.asked[asked] = step + np.maximum(self.wait[asked], FIRST), 0
         return chosen
@@ -144,12 +144,12 @@ class CellStates:
     def _settle(self, cells: np.ndarray, step: int) -> None:
         """Judge cells that are drawn freely, by all that is known of them."""
         evidence = self.evidence
-        cells = cells[self.drawn_freely[cells] & (evidence.tries[cells] >= LEAST)]
+        cells = cells[self.drawn_freely[cells] & (evidence.tries[cells] >= LEAST_ROLLOUTS)]
         place = side(evidence.wins[cells], evidence.tries[cells], self.low[cells], self.high[cells], SCREEN)
         lucky = (self._ledger.answers.kappa_high()[cells] < self._lucky) & (self._lucky > 0)  # kappa may lie under 0
         state = np.where(place > 0, MASTERED, np.where(place < 0, DEFERRED, np.where(lucky, LUCKY, ACTIVE)))
         self.state[cells] = state
-        put_off, in_band = cells[state >= DEFERRED], cells[(state == ACTIVE) & (evidence.tries[cells] >= 4 * LEAST)]
+        put_off, in_band = cells[state >= DEFERRED], cells[(state == ACTIVE) & (evidence.tries[cells] >= 4 * LEAST_ROLLOUTS)]
         self.wait[put_off] = np.clip(2 * self.wait[put_off], FIRST, LONGEST)
         self.due[put_off], self.asked[put_off] = step + self.wait[put_off], 0
         self.wait[in_band] = 0  # it was there: should it fall out again, it is looked for soon
@@ -158,7 +158,7 @@ class CellStates:
     def _judge_retried(self, cells: np.ndarray, step: int) -> None:
         """Decide on re-evaluations that have all their groups."""
         trial = self._trial
-        cells = cells[(self.state[cells] >= REVIEW) & (trial.groups[cells] >= RETRIED)]
+        cells = cells[(self.state[cells] >= REVIEW) & (trial.groups[cells] >= RETRIAL_GROUPS)]
         wins, tries, review = trial.wins[cells], trial.tries[cells], self.state[cells] == REVIEW
         fell = review & self._under(wins, tries, cells, self.high)
         worth = np.where(self.state[cells] == LUCKY, trial.groups[cells] / np.maximum(tries, 1e-12), 1.0)
@@ -190,14 +190,14 @@ class CellStates:
             name: {part: getattr(kept, part).tolist() for part in CELL_ARRAYS}
             for name, kept in (("evidence", self.evidence), ("trial", self._trial))
         }
-        own = {name: getattr(self, name).tolist() for name in OWN}
+        own = {name: getattr(self, name).tolist() for name in STATE_ARRAYS}
         return {"owed": self._owed.tolist(), "step": self.evidence.step, **own, **evidence}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what `saved` returned."""
         self._owed[:] = state["owed"]
         self.evidence.step = int(state["step"])
-        for name in OWN:
+        for name in STATE_ARRAYS:
             getattr(self, name)[:] = state[name]
         for name, kept in (("evidence", self.evidence), ("trial", self._trial)):
             for part in CELL_ARRAYS:

@@ -42,7 +42,7 @@ SHOWN = 5
 """Tasks that a remark names."""
 LIMITS = {"candidates": (1, 256), "memory": (1, 1e9), "below": (1e-9, 1)}
 LIMITS |= dict.fromkeys(("explore", "above", "pilots", "reviews", "lucky"), (0, 1))
-PARKED, SHUT = 1e-4, 1e-8
+PARKED_WEIGHT, SHUT_WEIGHT = 1e-4, 1e-8
 """Weight of mastered cells, and of deferred and lucky ones: they are drawn freely only where a task has nothing better."""
 
 
@@ -98,11 +98,14 @@ class Difficulty(Selector):
     def worth(self, success: np.ndarray, cells: np.ndarray) -> np.ndarray:
         """Weight of cells, by success drawn for them; both of one shape, or `cells` of its last axis."""
         states = self._states
-        alike = self._ledger.lasting.alike(np.arange(len(states.state)))
-        open_to = np.where(states.drawn_freely, 1.0, np.where(states.state == MASTERED, PARKED, SHUT))
+        alike = self._ledger.lasting.intraclass_correlation(np.arange(len(states.state)))
+        open_to = np.where(states.drawn_freely, 1.0, np.where(states.state == MASTERED, PARKED_WEIGHT, SHUT_WEIGHT))
         inside = np.maximum(room(success, self._ledger.answers.swapped()[cells]) * (1 - alike)[cells], self.below)
         low, high = states.low[cells], states.high[cells]
-        return np.where(success < low, self.below, np.where(success > high, max(self.above, SHUT), inside)) * open_to[cells]
+        return (
+            np.where(success < low, self.below, np.where(success > high, max(self.above, SHUT_WEIGHT), inside))
+            * open_to[cells]
+        )
 
     def pick(self, tasks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Examples of the tasks. A batch draws no example twice while its candidates allow."""
@@ -121,7 +124,7 @@ class Difficulty(Selector):
         """Whether it draws by predicted success where it can."""
         return self.predict
 
-    def said(self) -> tuple[np.ndarray, np.ndarray] | None:
+    def last_predictions(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Of the last batch: success expected of each draw, NaN where nothing is predicted, and whether it was even."""
         return None if self._predicted is None else (self._predicted.said, self._predicted.even)
 

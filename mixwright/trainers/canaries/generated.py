@@ -17,7 +17,7 @@ from torch import nn
 from mixwright.learner.learner import Learner
 from mixwright.records import CanaryOutcome
 from mixwright.steer.pool import Pool
-from mixwright.trainers.rewards import is_async, summed, watched
+from mixwright.trainers.rewards import is_async, limit_and_check, sum_checked
 from mixwright.trainers.steering import INDEX
 
 if TYPE_CHECKING:
@@ -32,12 +32,12 @@ LEAST_EVERY = 5
 """Steps between canary passes, at least, where nobody says otherwise: over-hard data did most of its damage in 40 steps."""
 BUDGET = 0.03
 """Share of the work of training that canary passes may cost, where nobody says otherwise."""
-ROLLOUT = 1.25
+ROLLOUT_COST_CANARIES = 1.25
 """What a completion that GRPO generates and trains on costs, in canaries (generated and read). From 1.3 (0.2M parameters,
 128 tokens) to 2.1 (15M parameters, 16 tokens) were measured on a CPU; the longer the completions, the less."""
 
 
-def pass_every(trainer: Any, run: RunSteering, asked: int | None, items: int, passes: float) -> int:
+def steps_between_passes(trainer: Any, run: RunSteering, asked: int | None, items: int, passes: float) -> int:
     """Steps between canary passes.
 
     Every process runs all canaries and trains on its own part of a step, so the budget is that of one process. Work is
@@ -63,9 +63,9 @@ def pass_every(trainer: Any, run: RunSteering, asked: int | None, items: int, pa
     return every
 
 
-def rollout_passes(iterations: int) -> float:
+def row_cost_canaries(iterations: int) -> float:
     """What a row of a GRPO step costs, in canaries: half of `ROLLOUT` is generation, done once for `iterations` steps."""
-    return ROLLOUT * (1 + 1 / iterations) / 2
+    return ROLLOUT_COST_CANARIES * (1 + 1 / iterations) / 2
 
 
 class CanaryPass:
@@ -142,7 +142,7 @@ def make_canaries(trainer: Any, run: RunSteering, steering: Steering) -> CanaryP
     if steering.canary_every == 0:
         return None
     items = list(run.engine.canaries)
-    reason = _why_none(trainer) if items else run.engine.unwatched
+    reason = _why_none(trainer) if items else run.engine.why_unwatched
     if reason:
         if run.batches == 0:
             run.note(0, "canaries off", reason)
@@ -155,10 +155,12 @@ def make_canaries(trainer: Any, run: RunSteering, steering: Steering) -> CanaryP
         items,
         [row["prompt"] for row in rows],
         lambda indices, texts, ids: grade(trainer, indices, texts, ids),
-        watched=run.range.watched,
+        watched=run.range.success_now_and_first,
         max_new_tokens=trainer.max_completion_length,
         seed=trainer.args.seed,
-        every=pass_every(trainer, run, steering.canary_every, len(items), rollout_passes(trainer.num_iterations)),
+        every=steps_between_passes(
+            trainer, run, steering.canary_every, len(items), row_cost_canaries(trainer.num_iterations)
+        ),
     )
 
 
@@ -173,7 +175,7 @@ def grade(trainer: Any, indices: Sequence[int], texts: Sequence[str], token_ids:
     run, step = trainer.steered, trainer.state.global_step
     tasks = sorted({run.pool.tasks[run.pool.task_of[index]] for index in indices})
     for number, function in enumerate(trainer.reward_funcs):
-        rewards = watched(function, trainer.steering, run, step, tasks, len(rows))(
+        rewards = limit_and_check(function, trainer.steering, run, step, tasks, len(rows))(
             prompts=[row["prompt"] for row in rows],
             completions=completions,
             completion_ids=[list(ids) for ids in token_ids],
@@ -183,7 +185,7 @@ def grade(trainer: Any, indices: Sequence[int], texts: Sequence[str], token_ids:
             **columns,
         )
         table[:, number] = torch.tensor([math.nan if reward is None else reward for reward in rewards])
-    return summed(table, trainer.reward_weights.cpu(), trainer.reward_funcs, run, indices)
+    return sum_checked(table, trainer.reward_weights.cpu(), trainer.reward_funcs, run, indices)
 
 
 def _why_none(trainer: Any) -> str:

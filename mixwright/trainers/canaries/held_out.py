@@ -18,10 +18,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from mixwright.learner.batches import logits_limit, quiet, token_batches
+from mixwright.learner.batches import logits_limit, reading_mode, token_batches
 from mixwright.records import CanaryOutcome
 from mixwright.steer.pool import Pool
-from mixwright.trainers.canaries.generated import kl_per_token, pass_every
+from mixwright.trainers.canaries.generated import kl_per_token, steps_between_passes
 
 if TYPE_CHECKING:
     from mixwright.steer.run.run import RunSteering
@@ -30,7 +30,7 @@ Prepare = Callable[[Sequence[int]], tuple[dict[str, Any], Tensor]]
 """Pool indices -> the model's inputs, and labels (rows, time) with -100 where nothing is to be predicted."""
 
 
-BACKWARD = 3.0
+TRAINING_COST_READINGS = 3.0
 """What a row of training costs in rows that are only read: a backward pass is worth two forward."""
 
 
@@ -96,7 +96,7 @@ class HeldOutPass:
             inputs, labels = self.prepare([self.items[place] for place in batch])
             device = next(self.model.parameters()).device
             inputs = {name: value.to(device) if isinstance(value, Tensor) else value for name, value in inputs.items()}
-            with quiet(self.model):
+            with reading_mode(self.model):
                 # Prompt-learning adapters put virtual tokens in front: the last positions are the row's own.
                 logits = self.model(**inputs, use_cache=False).logits[:, -labels.shape[1] :]
             targets = labels.to(logits.device)[:, 1:]
@@ -121,14 +121,14 @@ def make_heldout(
     if every == 0:
         return None
     items = list(run.engine.canaries)
-    reason = _why_none(trainer, prepare, items) if items else run.engine.unwatched
+    reason = _why_none(trainer, prepare, items) if items else run.engine.why_unwatched
     if reason:
         if run.batches == 0:
             run.note(0, "canaries off", reason)
         return None
     model = trainer.accelerator.unwrap_model(trainer.model)
     sizes = [size(trainer.train_dataset[item]) for item in items]
-    every = pass_every(trainer, run, every, len(items), BACKWARD)
+    every = steps_between_passes(trainer, run, every, len(items), TRAINING_COST_READINGS)
     return HeldOutPass(model, run.pool, items, sizes, prepare, seed=trainer.args.seed, every=every)
 
 

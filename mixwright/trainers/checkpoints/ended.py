@@ -14,7 +14,7 @@ from mixwright.steer.run.run import RunSteering
 from mixwright.trainers.checkpoints.resume import TRAINER_STATE
 
 
-def ended(trainer: Any, run: RunSteering, folder: Path, *, by_name: bool) -> TrainOutput | None:
+def finish_if_ended(trainer: Any, run: RunSteering, folder: Path, *, by_name: bool) -> TrainOutput | None:
     """What `train` returns when a checkpoint, just restored, is the end of its run; None when steps are left.
 
     The trainer gets the checkpoint's weights (the best one's with `load_best_model_at_end`) and state. A run that was

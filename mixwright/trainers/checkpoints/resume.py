@@ -74,7 +74,7 @@ class Checkpoints:
             temporary.replace(staged)
         PartialState().wait_for_everyone()
 
-    def mark(self, step: int) -> None:
+    def move_state_in(self, step: int) -> None:
         """After TRL has written checkpoint `step`: move the state into it."""
         PartialState().wait_for_everyone()
         folder = self.output / f"{PREFIX_CHECKPOINT_DIR}-{step}"
@@ -103,7 +103,7 @@ class Checkpoints:
             if reasons:
                 raise InputError("a whole checkpoint made under steering", reasons[0], REMEDY, file=folder)
             return folder
-        found = {folder: self.problem(folder) or self._strange(folder) for folder in self.all()}
+        found = {folder: self.problem(folder) or self._why_passed_over(folder) for folder in self.all()}
         whole = [{folder.name for folder, reason in found.items() if not reason}]
         common = set.intersection(*gather_object(whole))
         chosen = next((folder for folder in found if folder.name in common), None)
@@ -155,7 +155,7 @@ class Checkpoints:
             self.agree(state["extra"])
             run.restore(state)
             self._warn(folder, state)
-            run.files.cut(state["lines"])
+            run.files.truncate_to(state["lines"])
             if run.files.write:
                 told = "Resumed from %s: its %d draws, evidence and coefficients are back."
                 logging.getLogger("mixwright").warning(told, folder.name, len(run.log))
@@ -219,13 +219,13 @@ class Checkpoints:
                     return folder.name
         return ""
 
-    def _strange(self, folder: Path) -> str:
+    def _why_passed_over(self, folder: Path) -> str:
         """Why a whole checkpoint is not to be gone on from: the run was taken back, or began anew, or overflowed, since."""
         if not self.run.files.write:
             return ""
         place = folder if _state_file(folder).exists() else self._staged(_step(folder))
         lines = read_state(place, NAME, arrays=False)["lines"]
-        if name := self.run.files.differs(lines):
+        if name := self.run.files.first_differing(lines):
             return f"{name} no longer begins with the lines that stood there when it was saved"
         for decision in self.run.files.decided_after(lines):
             good = decision.get("new") if decision.get("what") == "not finite" else None
@@ -235,7 +235,7 @@ class Checkpoints:
 
     def _warn(self, folder: Path, state: Mapping[str, Any]) -> None:
         log = logging.getLogger("mixwright")
-        name = self.run.files.differs(state["lines"]) if self.run.files.write else ""
+        name = self.run.files.first_differing(state["lines"]) if self.run.files.write else ""
         if name:
             log.warning("%s does not begin with the lines that stood there at %s; it goes on as it is.", name, folder.name)
         if sorted(state["random"]) != sorted(self._random_files()) and self.saves and not self.each_node:

@@ -11,7 +11,7 @@ from typing import Any
 
 from mixwright.errors import InputError
 
-ROWS = {
+ROW_TRAINER_METHODS = {
     "_get_train_sampler": (),
     "compute_loss": ("model", "inputs"),
     "_set_signature_columns_if_needed": (),
@@ -25,8 +25,8 @@ METHODS: dict[str, dict[str, tuple[str, ...]]] = {
         "_set_signature_columns_if_needed": (),
         "_load_from_checkpoint": ("resume_from_checkpoint",),
     },
-    "sft": ROWS,
-    "dpo": ROWS,
+    "sft": ROW_TRAINER_METHODS,
+    "dpo": ROW_TRAINER_METHODS,
 }
 """Per trainer: methods that are extended or called, with the leading arguments relied on."""
 SHARED = ("_metrics", "_signature_columns", "is_deepspeed_enabled", "is_fsdp_enabled")

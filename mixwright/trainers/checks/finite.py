@@ -77,7 +77,9 @@ class Finite:
         because = f"a {what} is not a finite number; {state}"
         self.run.finish()
         # resuming with True reads the name: what is newer is passed over
-        self.run.files.decisions([Decision(step, "not finite", None, folder.name if folder is not None else "", because)])
+        self.run.files.write_decisions(
+            [Decision(step, "not finite", None, folder.name if folder is not None else "", because)]
+        )
         self.run.write()
         raise InputError(f"finite numbers at step {step}", because, f"{back} {REMEDY}.")
 

@@ -58,7 +58,7 @@ def refuse_prepared(trainer: Any) -> None:
         _refuse("prepared rows that keep their other columns", "row numbers lost", "Train with steering=None.")
 
 
-def no_lr_reason(deepspeed: bool) -> str:
+def why_lr_is_fixed(deepspeed: bool) -> str:
     """Why the learning rate of a single step cannot be scaled in this set-up; empty when it can."""
     if deepspeed:
         return "DeepSpeed steps its optimiser inside backward, before the learning rate can be scaled"

@@ -15,7 +15,7 @@ from trl.trainer.utils import RepeatSampler
 
 from mixwright.steer.run.draws import DrawLog
 from mixwright.steer.run.run import RunSteering
-from mixwright.trainers.rewards import refuse
+from mixwright.trainers.rewards import mask_refused
 from mixwright.trainers.sampler import SteeredSampler
 
 SHARE_DRAWS = 512
@@ -30,7 +30,7 @@ def check_draws(run: RunSteering, sampler: SteeredSampler) -> list[str]:
     """
     before = run.engine.state()
     try:
-        _order(run.engine.draw, sampler)
+        _check_order(run.engine.draw, sampler)
         wanted = run.engine.wanted()
         drawn = Counter(run.pool.tasks[run.pool.task_of[row]] for row in run.engine.draw(SHARE_DRAWS))
     finally:
@@ -44,7 +44,7 @@ def check_draws(run: RunSteering, sampler: SteeredSampler) -> list[str]:
     return ["groups whole", "TRL's order", "shares as wanted", "state restored"]
 
 
-def _order(draw: Callable[[int], Sequence[int]], sampler: SteeredSampler) -> None:
+def _check_order(draw: Callable[[int], Sequence[int]], sampler: SteeredSampler) -> None:
     """Two batches through a sampler like the live one, against TRL's own RepeatSampler on the same rows."""
     size, repeats, served = sampler.batch_size, sampler.mini_repeat_count, sampler.repeat_count
     log = DrawLog(draw)
@@ -73,7 +73,7 @@ def check_refusal(trainer: Any) -> str:
     admitted = _advantages(trainer, rewards)
     signal = bool((admitted != 0).all()) or not float(trainer.reward_weights[heaviest])
     _require("admitted group has a signal", signal, f"{admitted[:size].tolist()}")
-    refused = _advantages(trainer, refuse(rewards, [0], size))[:size]
+    refused = _advantages(trainer, mask_refused(rewards, [0], size))[:size]
     _require("refused group has advantage 0", bool((refused == 0).all()), f"{refused.tolist()}")
     return "refused group has advantage 0"
 

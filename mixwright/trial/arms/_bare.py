@@ -9,7 +9,7 @@ from typing import Any, Literal
 from mixwright.records import Cell, Plan, Stage
 
 Part = Literal["weights", "selector", "gates", "controllers"]
-LEFT: dict[str, Any] = {"selector": "uniform", "gates": (), "controllers": ()}
+LEFT_OUT_VALUES: dict[str, Any] = {"selector": "uniform", "gates": (), "controllers": ()}
 """Part of a stage -> what stands there when it is left out."""
 
 
@@ -82,4 +82,4 @@ def _without(stage: Stage, part: str) -> Stage:
     gone = {had} if isinstance(had, str) else set(had or ())
     kind = part if part.endswith("s") else f"{part}s"
     options = {name: value for name, value in stage.options.items() if name not in {f"{kind}.{one}" for one in gone}}
-    return replace(stage, options=options, **{part: LEFT[part]})
+    return replace(stage, options=options, **{part: LEFT_OUT_VALUES[part]})

@@ -22,7 +22,7 @@ from mixwright.estimates.readings import READINGS, Outcome
 from mixwright.measure.bases import read_completion_rows
 from mixwright.records import Claim
 from mixwright.runs import RunFolder
-from mixwright.verdict.beside import BESIDE, Three, three_of
+from mixwright.verdict.beside import BESIDE, ThreeCheckpoints, three_of
 from mixwright.verdict.blocks import Answer, Block, Fold, Pair, Paragraph, Table, Texts
 from mixwright.verdict.claims import claims_between
 from mixwright.verdict.evidence import Sides, decoding_of
@@ -30,7 +30,7 @@ from mixwright.verdict.gate import between
 from mixwright.verdict.gate_asked import asked_of
 from mixwright.verdict.text import count, level, percent
 
-OPEN, MOST = 2, 24
+PAIRS_OPEN, PAIRS_SHOWN = 2, 24
 
 
 class BesideSection(Section):
@@ -53,16 +53,16 @@ class BesideSection(Section):
         caption = f"Success per task, {decoding}; loss and gain: significant against {start}, by Holm's correction"
         blocks: list[Block] = [Paragraph(_gates(run, three, decoding), lead=f"{other} and {after} beside {start}")]
         blocks += [Table(caption, ("task", "items", start, other, after), _rows(three, decoding), (1,)), Paragraph(told)]
-        shown = [_pair(row, three.names) for row in kept[:MOST]]
+        shown = [_pair(row, three.names) for row in kept[:PAIRS_SHOWN]]
         if shown:
-            blocks.append(Texts(f"Answers that {other} lost and {after} kept", tuple(shown[:OPEN])))
-        if shown[OPEN:]:
-            more = Texts(f"More answers that {other} lost and {after} kept", tuple(shown[OPEN:]))
-            blocks.append(Fold(f"{len(shown) - OPEN} more answers that {other} lost and {after} kept", (more,)))
+            blocks.append(Texts(f"Answers that {other} lost and {after} kept", tuple(shown[:PAIRS_OPEN])))
+        if shown[PAIRS_OPEN:]:
+            more = Texts(f"More answers that {other} lost and {after} kept", tuple(shown[PAIRS_OPEN:]))
+            blocks.append(Fold(f"{len(shown) - PAIRS_OPEN} more answers that {other} lost and {after} kept", (more,)))
         return blocks
 
 
-def _gates(run: RunFolder, three: Three, decoding: Outcome) -> str:
+def _gates(run: RunFolder, three: ThreeCheckpoints, decoding: Outcome) -> str:
     """What the gate says of both, by the same question; else how many items are compared."""
     asked = asked_of(run)
     items = f"{count(len(shared_items(*three.other, three.after[1])), 'item')} measured for all three."
@@ -73,7 +73,7 @@ def _gates(run: RunFolder, three: Three, decoding: Outcome) -> str:
     return f"The gate says of {told[0]}, of {told[1]}, by the same items and margin; {items}"
 
 
-def _rows(three: Three, decoding: Outcome) -> list[tuple[str, ...]]:
+def _rows(three: ThreeCheckpoints, decoding: Outcome) -> list[tuple[str, ...]]:
     columns = [_column(sides, decoding) for sides in (three.other, three.after)]
     column = READINGS[decoding].column
     values: dict[str, list[float]] = defaultdict(list)
@@ -123,10 +123,10 @@ def _differing(run: RunFolder) -> tuple[list[Row], list[Row]]:
     whole = [row for row in sides.values() if {"before", "after", BESIDE} <= row.keys() and _right(row["before"])]
     kept = [row for row in whole if _right(row["after"]) and not _right(row[BESIDE])]
     lost = [row for row in whole if _right(row[BESIDE]) and not _right(row["after"])]
-    return _turns(kept), lost
+    return _take_turns(kept), lost
 
 
-def _turns(rows: Sequence[Row]) -> list[Row]:
+def _take_turns(rows: Sequence[Row]) -> list[Row]:
     seen: dict[str, int] = defaultdict(int)
     placed = []
     for place, row in enumerate(rows):

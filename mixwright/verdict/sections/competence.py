@@ -18,7 +18,7 @@ from mixwright.records import Claim
 from mixwright.runs import RunFolder
 from mixwright.verdict.blocks import Block, Claims, Fold, HeatCell, HeatMap, Paragraph, Terms
 from mixwright.verdict.cells import CellSeen, cells_of
-from mixwright.verdict.claims import claims_of, format_kind, judge, not_judged, too_few
+from mixwright.verdict.claims import claims_of, format_kind, format_not_judged, judge, too_few
 from mixwright.verdict.evidence import arms, decoding_of, headline_arm
 from mixwright.verdict.text import count, format_share
 
@@ -54,7 +54,7 @@ class Competence(Section):
             blocks += [Paragraph(ABOUT.format(declared, other)), _heat_map(cells, declared), Terms(terms)]
         if levels:
             blocks.insert(2, Paragraph(WHY_ONE))
-        left_out = not_judged(claims_of(run))
+        left_out = format_not_judged(claims_of(run))
         blocks += [Paragraph(f"{left_out}.")] if left_out else []
         names = [arm for arm in arms(run) if arm != headline_arm(run)]
         everything = judge(run) if names and not run.claims.is_file() else None

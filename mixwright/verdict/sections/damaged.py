@@ -18,7 +18,15 @@ from mixwright.records import Claim
 from mixwright.runs import RunFolder
 from mixwright.verdict.basis import recommended
 from mixwright.verdict.blocks import Block, Claims, Fold, Paragraph, Table, Terms
-from mixwright.verdict.claims import cells_first, claims_of, family, format_kind, not_judged, too_few, undecided_because
+from mixwright.verdict.claims import (
+    cells_first,
+    claims_of,
+    format_family,
+    format_kind,
+    format_not_judged,
+    too_few,
+    undecided_because,
+)
 from mixwright.verdict.evidence import arm_suffix, before_and_after, decoding_of, seeds_of
 from mixwright.verdict.text import amount, count, level
 
@@ -62,7 +70,7 @@ class Damaged(Section):
             blocks.append(Fold(f"{said[:1].upper()}{said[1:]}: {len(same)}", (still,)))
         words = ("damaged", *(["depends less on the prompt"] if any(c.kind == "less dependent" for c in found) else []))
         blocks.append(Terms((*words, *(["cannot tell"] if blind else []), *(["no change"] if same else []))))
-        return [*blocks, Fold("How many of these are chance?", (Paragraph(family(claims)),))]
+        return [*blocks, Fold("How many of these are chance?", (Paragraph(format_family(claims)),))]
 
 
 def _against(run: RunFolder) -> bool:
@@ -85,4 +93,4 @@ def _not_judged(claims: Sequence[Claim], outcome: Outcome) -> list[Block]:
         if too_few(claim) and not claim.whole
     ]
     table = Table("Before and after, too few items to judge", ("cell", "items", "before", "after"), rows, (1, 2, 3))
-    return [Fold(not_judged(claims), (table,))] if rows else []
+    return [Fold(format_not_judged(claims), (table,))] if rows else []

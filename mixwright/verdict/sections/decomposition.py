@@ -18,7 +18,7 @@ from mixwright.records import TrialResult
 from mixwright.runs import RunFolder
 from mixwright.verdict.arm_words import effect_of, format_outcome, with_interval
 from mixwright.verdict.blocks import Block, Fold, Table, Terms
-from mixwright.verdict.claims import Compared, compared, interval
+from mixwright.verdict.claims import Compared, compare_cells, interval
 from mixwright.verdict.evidence import Sides, comparisons, decoding_of, headline_arm, paired_scores, trial_of
 from mixwright.verdict.text import level
 
@@ -63,7 +63,7 @@ def _parts(result: TrialResult, arm: str) -> Table:
 
 def _table(name: str, sides: Sides, decoding: Outcome) -> Table:
     columns = ("cell", "items", *PARTS, "word")
-    rows = [_row(part) for part in compared(sides, decoding) if len(part.change.items) >= FEWEST_ITEMS]
+    rows = [_row(part) for part in compare_cells(sides, decoding) if len(part.change.items) >= FEWEST_ITEMS]
     return Table(f"{name}: change in points, success {decoding}", columns, rows, (1, 2, 3, 4))
 
 

@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import ClassVar
 
 from mixwright.contracts import Section
-from mixwright.estimates.outcome import Item, ItemScores, change
+from mixwright.estimates.outcome import Item, ItemScores, estimate_change
 from mixwright.estimates.readings import READINGS
 from mixwright.records import Forecast, Interval
 from mixwright.runs import RunFolder
@@ -78,7 +78,7 @@ def _row(came: _Outcome) -> tuple[str, ...]:
 def _outcome(forecast: Forecast, sides: Sides) -> _Outcome | None:
     """Like the forecast, the outcome counts every cell the same."""
     own = [item for item in sides[1][0].items if item[0] == forecast.task]
-    found = change(*sides, decoding="sampled", weigh="cells", only=own)
+    found = estimate_change(*sides, decoding="sampled", weigh="cells", only=own)
     if found is None:
         return None
     return _Outcome(forecast, fmean(over_cells(scores, found.items) for scores in sides[1]), interval(found.success))

@@ -14,9 +14,9 @@ from typing import ClassVar
 import numpy as np
 
 from mixwright.contracts import Section
-from mixwright.errors import some
+from mixwright.errors import join_some
 from mixwright.estimates.adjusted import GOLD, adjusted_change
-from mixwright.estimates.outcome import change, mean_score, shared_items
+from mixwright.estimates.outcome import estimate_change, mean_score, shared_items
 from mixwright.runs import RunFolder
 from mixwright.verdict.arm_words import with_interval
 from mixwright.verdict.blocks import Block, Paragraph, Table
@@ -24,7 +24,7 @@ from mixwright.verdict.evidence import Sides, comparisons, decoding_of, headline
 from mixwright.verdict.gold_change import gold_change, read_tasks
 from mixwright.verdict.text import NONE, percent
 
-MEANT = (
+ABOUT = (
     "Where one string is right, its probability says what success says, without generating and with less noise. It was "
     "read on more items than were answered where there are more, and success is adjusted by what they show. Words and gate "
     "rest on plain success."
@@ -47,13 +47,13 @@ class GoldSection(Section):
         rows = [row for name, own in groups if (row := _row(name, own, sides, decoding_of(run) == "greedy"))]
         columns = ("task", "items read", "before", "after", "change", "success, plain", "success, adjusted")
         table = Table("Probability of the gold answer", columns, rows, (1, 2, 3))
-        return [Paragraph(MEANT + _left_out(tasks, sides)), table] if rows else []
+        return [Paragraph(ABOUT + _left_out(tasks, sides)), table] if rows else []
 
 
 def _left_out(tasks: list[str], sides: Sides) -> str:
     """Tasks that were answered and not read, and why."""
     others = sorted({item[0] for item in shared_items(*sides)} - set(tasks))
-    return f" Not read of {some(others)}: their graders accept more than one string." if others else ""
+    return f" Not read of {join_some(others)}: their graders accept more than one string." if others else ""
 
 
 def _row(name: str, tasks: list[str], sides: Sides, greedy: bool) -> tuple[str, ...] | None:
@@ -61,7 +61,7 @@ def _row(name: str, tasks: list[str], sides: Sides, greedy: bool) -> tuple[str, 
     if moved is None:
         return None
     means = [float(np.mean([mean_score(one, GOLD, moved.items, by="items") for one in side])) for side in sides]
-    plain = change(*sides, decoding="greedy", weigh="items", only=lambda item: item[0] in tasks) if greedy else None
+    plain = estimate_change(*sides, decoding="greedy", weigh="items", only=lambda item: item[0] in tasks) if greedy else None
     single = plain is not None and len(sides[0]) == 1
     found = adjusted_change(sides[0][0], sides[1][0], plain.items) if plain is not None and single else None
     return (

@@ -15,7 +15,7 @@ from typing import ClassVar
 from mixwright.contracts import Section
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.judgement import change_word, format_word
-from mixwright.estimates.outcome import Change, change
+from mixwright.estimates.outcome import Change, estimate_change
 from mixwright.estimates.readings import GRADED, READINGS, Outcome, format_unit
 from mixwright.records import Claim, Effect, Judgement, TrialResult
 from mixwright.runs import RunFolder
@@ -197,4 +197,4 @@ def _counted(claims: Sequence[Claim]) -> str:
 def _whole(run: RunFolder, outcome: Outcome | None = None) -> Change | None:
     """The change of the primary outcome, or of another; of the first arm where a trial has no result yet."""
     sides = comparisons(run).get(headline_arm(run))
-    return change(*sides, decoding=outcome or decoding_of(run)) if sides else None
+    return estimate_change(*sides, decoding=outcome or decoding_of(run)) if sides else None
