@@ -55,8 +55,6 @@ def levers() -> dict[str, Any]:
     }
     monitors = [name for name in MONITORS if name in catalog.listing("monitors")]
     chosen = {"selector": "difficulty", "gates": ["too_hard"], "controllers": ["drift"], "monitors": monitors}
-    if "floor" in catalog.listing("mixtures"):
-        chosen["mixture"] = "floor"
     return chosen | {"options": options}
 
 
