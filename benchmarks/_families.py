@@ -131,7 +131,9 @@ def _take(name: str, block: int, seen: set[str]) -> list[Example]:
 
 
 def items(key: Key, first: int, seen: set[str]) -> Iterator[Example]:
-    """Items of a family and level whose prompts are not among those seen, which they join; it ends after `APART` of them."""
+    """Items of a family and level whose prompts are not among those seen, which they join; it ends after `SEED_DISTANCE`
+    of them.
+    """
     try:
         import reasoning_gym  # pyright: ignore[reportMissingImports]
     except ImportError:

@@ -80,7 +80,7 @@ def drawn(
 
 
 def intervals(job: tuple[str, int, int, int, int]) -> dict[str, Any]:
-    """Coverage of one design by `crossed`, by t over seeds and by items alone."""
+    """Coverage of one design by `estimate_crossed`, by t over seeds and by items alone."""
     name, seeds, items, strata, times = job
     began, design = time.process_time(), DESIGNS[name]
     rng = np.random.default_rng([3, list(DESIGNS).index(name), seeds, items, strata])

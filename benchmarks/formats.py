@@ -14,7 +14,7 @@ are crossed, then trained by GRPO, 60 steps of 12 x 8 rollouts on 1 to 4 operati
    alarms of the monitor; differences from no guard with 95 % t intervals over seeds. `permuted` trains on rewards shuffled
    within groups: what it moves, no reward has moved.
 
-Seeds and mixes below 100; all choices (`PUSH`, the monitor's settings, the mixes) were made on seeds 100 and above.
+Seeds and mixes below 100; all choices (`PUSH_NATS`, the monitor's settings, the mixes) were made on seeds 100 and above.
 
     python -m benchmarks.formats [--quick]
 """

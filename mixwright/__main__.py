@@ -46,7 +46,7 @@ from mixwright.errors import InputError, disk_full_error, one_line, system_error
 
 EXIT_BAD_INPUT, EXIT_BUG = 1, 2
 FAILING = {"error": ("error",), "warning": ("error", "warning"), "never": ()}
-"""What `audit --fail-on` is given -> severities that make it leave with `FOUND`."""
+"""What `audit --fail-on` is given -> severities that make it leave with `EXIT_FOUND`."""
 
 app = typer.Typer(
     add_completion=False,

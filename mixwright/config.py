@@ -144,6 +144,11 @@ class MeasureConfig:
     slow_grader: Literal["wrong", "stop"] = "wrong"
     """What an answer is that took its grader longer: wrong, and counted; or the end of the run."""
 
+    @property
+    def longest_completion(self) -> int:
+        """Where a completion is cut, tokens: after it was continued."""
+        return max(self.max_new_tokens, self.continued_tokens)
+
 
 @dataclass(frozen=True, slots=True)
 class MineConfig:

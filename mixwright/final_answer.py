@@ -1,8 +1,8 @@
 r"""Reader of a completion's final answer: `3 15 0 # 0` gives `0`, `so \boxed{1/2}.` gives `1/2`.
 
 Two readers. `final_answer` compares completions with each other: it has an answer for any text, knows no gold one, and reads
-a few hundred characters; monitors use it, through the trainers. `stated` is what a grader asks: where a completion says its
-answer, and whether it does so at all. Left out on purpose: whether `1/2` is `0.5`.
+a few hundred characters; monitors use it, through the trainers. `find_stated_answers` is what a grader asks: where a
+completion says its answer, and whether it does so at all. Left out on purpose: whether `1/2` is `0.5`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NUMBER = re.compile(r"[+-]?(?:\d{1,15}(?:,\d{3}){1,5}|\d{1,30})(?:\.\d{1,30})?"
 _WRAPS = " \t$*`_\"'.:,;#<>"
 
 _READ = 20_000
-"""Characters of a completion that `stated` reads, from its end."""
+"""Characters of a completion that `find_stated_answers` reads, from its end."""
 BRIEF = 100
 """Characters up to which a text of one line is an answer as a whole."""
 _QUOTE = 40

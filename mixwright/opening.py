@@ -67,7 +67,9 @@ def open_run_folder(
 def known_corpus(
     config: RunConfig, folder: RunFolder, *, base: Path = Path(), whole: bool = False, trains: bool = False
 ) -> Corpus:
-    """The corpus that the folder holds, or that it would hold; nothing is written. Arguments and errors as of `opened`."""
+    """The corpus that the folder holds, or that it would hold; nothing is written. Arguments and errors as of
+    `open_run_folder`.
+    """
     return _known(config, folder, base, whole=whole, trains=trains)[0]
 
 

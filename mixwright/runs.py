@@ -176,7 +176,9 @@ def _composed(text: str, path: Path) -> tuple[Any, Any]:
 
 
 def _check_nodes(root: Any, path: Path) -> None:
-    """Raises InputError for a key that stands twice in a mapping, and for aliases that stand for more than `ALIASED`."""
+    """Raises InputError for a key that stands twice in a mapping, and for aliases that stand for more than
+    `MOST_ALIASED_VALUES`.
+    """
     import yaml
 
     sizes: dict[int, float] = {}

@@ -16,8 +16,10 @@ from mixwright.measure import free_answers
 from mixwright.measure.free_answers import FreeAnswers, complete_freely, price, room_of, spread_items
 from mixwright.measure.passes import Passes
 from mixwright.measure.room import Room
-from mixwright.records import Example
+from mixwright.records import Example, Interval
 from mixwright.runs import read_yaml
+from mixwright.verdict.next_steps import _of_comparison
+from mixwright.verdict.pair_advice import PairSeen
 
 OTHERWISE = Room(40, "the longest answer of 3 items has 31 tokens")
 
@@ -67,15 +69,15 @@ def test_completing_stops_where_more_would_take_too_long_or_there_is_no_more_roo
 
 def test_room_is_what_the_models_need_and_a_quarter_more_never_under_the_gold_answers() -> None:
     short, long = completed(5, 40)[0], completed(5, 70)[0]
-    assert room_of([short], OTHERWISE, gold=3) == (room_of([short], OTHERWISE, gold=3)[0], 4 * 56)
-    assert room_of([short], OTHERWISE, gold=3)[0].tokens == 56, "40 x 1.25 = 50, in steps of 8"
+    room, continued = room_of([short], OTHERWISE, gold=3)
+    assert (room.tokens, continued) == (56, 4 * 56), "40 x 1.25 = 50, in steps of 8"
     assert room_of([short, long], OTHERWISE, gold=3)[0].tokens == 88, "the larger of two: 70 x 1.25 = 87.5"
     assert room_of([short], OTHERWISE, gold=90)[0].tokens == 91
     assert room_of([completed(2, 3)[0]], OTHERWISE, gold=1)[0].tokens == 16, "never less than that"
     room, continued = room_of([long], OTHERWISE, gold=3, limit=100)
     assert (room.tokens, continued) == (88, 100), "continued as far as the context allows"
-    assert room_of([long], OTHERWISE, gold=3, limit=60) == (room_of([long], OTHERWISE, gold=3, limit=60)[0], 0)
-    assert room_of([long], OTHERWISE, gold=3, limit=60)[0].tokens == 60
+    room, continued = room_of([long], OTHERWISE, gold=3, limit=60)
+    assert (room.tokens, continued) == (60, 0), "nothing is left to continue in"
 
 
 def test_a_model_that_never_ends_its_answers_gets_the_room_of_the_data_and_no_more() -> None:
@@ -137,6 +139,18 @@ def test_continued_samples_begin_as_they_were_and_do_not_depend_on_the_batch(siz
         )
     ends = {c.token_ids[2:] for row in long for c in row if len(c.token_ids) > 2}
     assert len(ends) > 3, "samples of one prompt go on with numbers of their own"
+
+
+def test_what_was_cut_is_told_with_the_length_it_was_cut_at_and_more_is_advised() -> None:
+    assert MeasureConfig(max_new_tokens=48).longest_completion == 48
+    assert MeasureConfig(max_new_tokens=48, continued_tokens=192).longest_completion == 192
+    found = Interval(0.02, -0.06, 0.1, 200)
+    known: dict[str, Any] = {"right": True, "word": "cannot tell", "detectable": 0.11, "gate": "cannot tell", "protected": 2}
+    seen = PairSeen(difference=found, items=200, cut=0.5, **known)
+    settings = {"max_new_tokens": 48, "continued_tokens": 192}
+    first = _of_comparison("cannot tell", "mixwright verdict a b --corpus c", seen, settings)[0]
+    assert "--max-new-tokens 384" in first.text, "as asked is not continued: 96 would be less than what was too little"
+    assert "192 tokens" in first.caption
 
 
 def test_measuring_continues_what_reaches_the_room_before_it_is_graded() -> None:

@@ -1,7 +1,7 @@
 """Rule that refuses groups by a coin: what refusing is worth when nothing is known of the cells, on uniform draws.
 
-As under a gate, a refused group has no advantage, and where the share of informative groups falls under `SURVIVORS` the step
-is made smaller, or skipped.
+As under a gate, a refused group has no advantage, and where the share of informative groups falls under
+`MIN_INFORMATIVE_SHARE` the step is made smaller, or skipped.
 
 Source: a null; the share is that of the gate which it stands beside.
 Unit: share of groups.

@@ -2,7 +2,7 @@
 
 Source: DAPO 2503.14476 (dynamic sampling).
 Unit: none.
-Cost: all groups drawn, kept or not; at most `MOST` batches per step, as in its code.
+Cost: all groups drawn, kept or not; at most `MOST_BATCHES` batches per step, as in its code.
 Blind spot: pays in full for every prompt that turns out to be silent, and takes a lucky group for a good one.
 """
 

@@ -92,7 +92,9 @@ def _key(row: Row) -> Key:
 
 
 def of_one_passage(one: str, other: str) -> bool:
-    """Whether two prompts share a sentence of `PASSAGE` words and each has another one: two questions about one text."""
+    """Whether two prompts share a sentence of `PASSAGE_WORDS` words and each has another one: two questions about one
+    text.
+    """
     mine, theirs = sentences(one), sentences(other)
     shared = mine & theirs
     return bool(mine - shared and theirs - shared) and any(len(sentence.split()) >= PASSAGE_WORDS for sentence in shared)

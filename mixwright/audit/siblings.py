@@ -45,7 +45,9 @@ class Siblings:
         return self._expected(self.near_share, held_out, train)
 
     def expected_same(self, held_out: int, train: int) -> float:
-        """Held-out rows expected to be the same as one of `train` rows; one more pair than was seen counts for `ADDED`."""
+        """Held-out rows expected to be the same as one of `train` rows; one more pair than was seen counts for
+        `UNSEEN_PAIR_ROWS`.
+        """
         known, more = (
             self._expected(count / (self.pairs + 1), held_out, train) for count in (self.same_pairs, self.same_pairs + 1)
         )

@@ -49,7 +49,7 @@ def audit_run(corpus: Corpus, folder: RunFolder) -> list[Observation]:
 def complaints(observations: Sequence[Observation]) -> list[str]:
     """One line for each thing that makes the data unfit, with its remedy; each part at most `SAID` characters.
 
-    After `COMPLAINTS` lines one that counts the others.
+    After `MOST_COMPLAINT_LINES` lines one that counts the others.
     """
     found = [(o.task or "*", o.message, o.remedy) for o in observations if o.severity == "error"]
     shown = ([part if len(part) <= SAID else part[: SAID - 3] + "..." for part in parts] for parts in found)

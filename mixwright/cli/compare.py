@@ -188,7 +188,7 @@ def _notes(ready: Ready, found: Mapping[str, MeasureResult], asked: Measuring, e
 
     if not ready.graded:
         return []
-    notes = notes_on(found, ready.corpus, ready.config.measure.max_new_tokens)
+    notes = notes_on(found, ready.corpus, ready.config.measure.longest_completion)
     return [*notes, *(() if earlier is not None else other_forms(ready.learners[0], ready, found["before"], asked))]
 
 

@@ -142,7 +142,7 @@ def _success(ready: Ready, passes: Any) -> Callable[[Sequence[Example], float], 
     start, end = ready.learners
     if start.tokenizer.get_vocab() != end.tokenizer.get_vocab():
         raise InputError("two checkpoints of one vocabulary", "others", "Mix models that share a tokenizer.")
-    mix, longest = Dial(0.0, tuned=Reader(end), pad=start.tokenizer.pad_token_id), ready.config.measure.max_new_tokens
+    mix, longest = Dial(0.0, tuned=Reader(end), pad=start.tokenizer.pad_token_id), ready.config.measure.longest_completion
 
     def success(items: Sequence[Example], alpha: float) -> np.ndarray:
         mix.alpha = alpha

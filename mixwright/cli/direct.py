@@ -305,7 +305,7 @@ def other_forms(learner: Learner, ready: Ready, found: MeasureResult, asked: Mea
     """A warning where prompts in the other form get clearly more right, and nobody chose one."""
     from mixwright.measure.other_form import other_form_notes
 
-    chosen, length = asked.chat_template is not None, ready.config.measure.max_new_tokens
+    chosen, length = asked.chat_template is not None, ready.config.measure.longest_completion
     return other_form_notes(learner, ready.corpus, found, length, chosen=chosen)
 
 
@@ -355,7 +355,7 @@ def measure_rows(
     decoding = "sampled" if asked.greedy is False else "greedy"
     ready = prepare((model,), asked, rows, replace(plain, probes=probes, decoding=decoding), say, folder=folder)
     found = measure_with_progress("measure", ready.learners[0], ready)
-    length = ready.config.measure.max_new_tokens
+    length = ready.config.measure.longest_completion
     notes = notes_on({"before": found}, ready.corpus, length) + other_forms(ready.learners[0], ready, found, asked)
     tell(notes, say)
     notes = [*ready.notes, *notes]

@@ -73,7 +73,7 @@ def measured_in_looks(
     Args:
         ready: settings of the last look.
         folder: of the comparison.
-        plan: what `planned` says.
+        plan: what `plan_looks` says.
         question: what the gate is asked, without a look.
         say: told what each look says.
 

@@ -80,7 +80,9 @@ def _check_output(path: Path) -> None:
 def plan_folder(
     config: RunConfig, run: RunFolder, base: Path, export: str | None, export_to: Path | None, *, dry_run: bool
 ) -> None:
-    """Plan from what a run folder holds; a dry run prints it and writes nothing. Raises InputError as `opened` does."""
+    """Plan from what a run folder holds; a dry run prints it and writes nothing. Raises InputError as `open_run_folder`
+    does.
+    """
     from mixwright.mine.job import REHEARSAL, rehearse_run, table_file, with_mined_rehearsal
     from mixwright.opening import check_plan, known_corpus, open_run_folder, workers
     from mixwright.plan.stage import make_plan, plan_run

@@ -95,7 +95,7 @@ def rules_of(corpus: GradedRows, task: str) -> Rules:
 
 
 def sample_answered_rows(corpus: GradedRows, groups: Iterable[np.ndarray]) -> Iterator[list[Example]]:
-    """Of each group of row indices at most `ROWS` that have an answer, evenly spread."""
+    """Of each group of row indices at most `MOST_ROWS` that have an answer, evenly spread."""
     thin = (members[:: max(1, -(-len(members) // MOST_ROWS))] for members in groups)
     for rows in read_groups(corpus.table, thin):
         yield [row for row in rows if row.answer is not None]

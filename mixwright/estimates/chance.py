@@ -196,5 +196,5 @@ def _fold(name: str) -> int:
 
 
 def thinned(rows: Sequence[Example]) -> Sequence[Example]:
-    """At most `ROWS` of them, evenly spread."""
+    """At most `MOST_ROWS` of them, evenly spread."""
     return rows[:: max(1, math.ceil(len(rows) / MOST_ROWS))]

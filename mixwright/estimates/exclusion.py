@@ -45,7 +45,8 @@ def share_excluding(sizes: Sequence[int], margin: float, churn: float = CHURN) -
 
 
 def churn_for_error(error: float, sizes: Sequence[int]) -> float:
-    """Share of items that change, of which `excluded` would assume such a standard error of the mean; 0 for less than any.
+    """Share of items that change, of which `share_excluding` would assume such a standard error of the mean; 0 for less
+    than any.
 
     Args:
         error: standard error of the mean change over cells that count the same.
@@ -60,12 +61,14 @@ def churn_for_error(error: float, sizes: Sequence[int]) -> float:
 
 
 def smallest_excluded(sizes: Sequence[int]) -> float | None:
-    """The smallest of the round margins that these items exclude in `OFTEN` of unharmed cases; None where none is."""
+    """The smallest of the round margins that these items exclude in `UNHARMED_SHARE` of unharmed cases; None where none
+    is.
+    """
     return next((margin for margin in ROUND_MARGINS if share_excluding(sizes, margin) >= UNHARMED_SHARE), None)
 
 
 def items_excluding(margin: float, cells: int, churn: float = CHURN) -> int:
-    """Items per cell that exclude a mean loss of `margin` over so many cells in `OFTEN` of unharmed cases."""
+    """Items per cell that exclude a mean loss of `margin` over so many cells in `UNHARMED_SHARE` of unharmed cases."""
     low, high = FEWEST_ITEMS - 1, FEWEST_ITEMS
     while high < MOST_ITEMS_PER_CELL and share_excluding([high] * cells, margin, churn) < UNHARMED_SHARE:
         low, high = high, 2 * high

@@ -94,7 +94,7 @@ def least_items(sizes: tuple[int, ...], margin: float) -> int | None:
         margin: mean loss that is to be excluded, a share.
 
     Returns:
-        One of the sizes; None where an unharmed checkpoint passes with none in `PASSES` of cases.
+        One of the sizes; None where an unharmed checkpoint passes with none in `PASSING_SHARE` of cases.
     """
     found = (size for size in sorted(set(sizes)) if share_passing(sizes, margin, World(), least=size) >= PASSING_SHARE)
     return next(found, None)
@@ -102,7 +102,8 @@ def least_items(sizes: tuple[int, ...], margin: float) -> int | None:
 
 @functools.cache
 def unseen_loss(sizes: tuple[int, ...], margin: float, least: int | None) -> float | None:
-    """Largest loss of the smallest cell that more than 1 - `SEEN` of checkpoints would pass with; None where none does.
+    """Largest loss of the smallest cell that more than 1 - `SEEN_SHARE` of checkpoints would pass with; None where none
+    does.
 
     Nothing else of the checkpoint changed but `REDRAWN` answers; in steps of 5 points from 10 to `START`.
     """

@@ -118,7 +118,7 @@ def estimate_change(
         decoding: what success, or another outcome, is read from.
         weigh: what counts the same: tasks, items, or cells (task and level).
         only: the items that are meant; None takes all.
-        added: as for `crossed`.
+        added: as for `estimate_crossed`.
     """
     items = shared_items(before, after)
     if only is not None:

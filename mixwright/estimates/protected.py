@@ -26,7 +26,7 @@ def cell_order(cell: Cell) -> tuple[str, float]:
 
 
 def decides(item: Item) -> bool:
-    """Whether this item decides what is protected: one of `DECIDING`, by a hash of its id that nothing else uses."""
+    """Whether this item decides what is protected: one of `ONE_IN_DECIDES`, by a hash of its id that nothing else uses."""
     return hashlib.sha256(f"protect {item[2]}".encode("utf-8", "replace")).digest()[0] % ONE_IN_DECIDES == 0
 
 

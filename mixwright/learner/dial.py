@@ -173,7 +173,7 @@ def _normal(scores: Logits, mixed: Logits) -> Logits:
 def complete(
     learner: Learner, prompts: Sequence[Any], max_new_tokens: int, dial: LogitsProcessor | None = None
 ) -> list[str]:
-    """Greedy completions by `generate`, in the order of the prompts; arguments as for `written`."""
+    """Greedy completions by `generate`, in the order of the prompts; arguments as for `write_completions`."""
     return [text for text, _ in write_completions(learner, prompts, max_new_tokens, dial)]
 
 

@@ -119,7 +119,7 @@ def search(
 
 
 def _gain(changes: Float[np.ndarray, " items"]) -> tuple[Interval, bool]:
-    """Mean over items with its interval, and whether it exceeds `ERRORS` standard errors."""
+    """Mean over items with its interval, and whether it exceeds `GAIN_STANDARD_ERRORS` standard errors."""
     found = mean_interval(changes, bound=float(np.finfo(np.float64).max))
     error = float(changes.std(ddof=1)) / len(changes) ** 0.5 if len(changes) > 1 else np.inf
     return found, bool(found.value > GAIN_STANDARD_ERRORS * error)

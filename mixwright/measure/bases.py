@@ -71,7 +71,7 @@ def completions_path(run: RunFolder, name: str) -> Path:
 def measure_base(job: MeasureJob) -> tuple[float, list[Observation]]:
     """Measure one base on the held-out items and write measure/<name>.parquet and its completions.
 
-    Returns the share of completions that were cut at `max_new_tokens`, and notes on answers that were not read.
+    Returns the share of completions that were cut, and notes on answers that were not read.
     """
     from mixwright.corpus import Corpus
     from mixwright.corpus.shuffled_levels import shuffle_levels
@@ -94,7 +94,7 @@ def measure_base(job: MeasureJob) -> tuple[float, list[Observation]]:
         kept.parent.rmdir()
     if job.shuffled:
         return found.cut, []
-    length, chosen = config.measure.max_new_tokens, config.model.chat_template is not None
+    length, chosen = config.measure.longest_completion, config.model.chat_template is not None
     notes = [note for note in nothing_right([found], corpus) if note.check == UNREAD]
     return found.cut, notes + other_form_notes(learner, corpus, found, length, chosen=chosen)
 
@@ -169,7 +169,7 @@ def measure_bases(
     notes: list[Observation] = []
     for path, (cut, doubts) in zip(bases, pool.run(jobs, title="measure"), strict=True):
         if cut > MUCH:
-            length = config.measure.max_new_tokens
+            length = config.measure.longest_completion
             told = f"{cut:.1%} of completions of {base_name(path)} were cut at {length:,} tokens"
             say(f"  warning: {told}; another length: measure.max_new_tokens")
         for note in doubts:

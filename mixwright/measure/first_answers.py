@@ -70,7 +70,7 @@ def read_first_answers(
 
 
 def _picked(learner: Learner, corpus: Corpus, config: MeasureConfig, room: int) -> list[Example]:
-    """At most `COUNT` items of each task, of all its levels; training rows where fewer are held out."""
+    """At most `ITEMS_PER_TASK` items of each task, of all its levels; training rows where fewer are held out."""
     held_out, train = corpus.select(split="eval"), corpus.select(split="train")
     parts = [Passes(learner, None, config, part).items for part in (held_out, train) if len(part)]
     found = []

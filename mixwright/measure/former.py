@@ -54,7 +54,7 @@ def former_file(run: RunFolder) -> Path:
 
 
 def rows_to_read(before: Rows) -> list[Mapping[str, Any]]:
-    """Former answers whose tokens are known, `MOST` of a task, in an order that no result decides."""
+    """Former answers whose tokens are known, `MOST_ANSWERS_PER_TASK` of a task, in an order that no result decides."""
     tasks: dict[str, list[tuple[bytes, Mapping[str, Any]]]] = defaultdict(list)
     for row in before:
         if row.get("tokens") and row.get("logprob") is not None:

@@ -95,7 +95,7 @@ def _fits(passes: Passes, item: Example, word: str) -> bool:
     gold = "".join((item.answer or "").split()).casefold()
     if not word.strip() or (gold and gold in "".join(word.split()).casefold()):
         return False
-    if len(_tokens(passes, word)) >= passes.config.max_new_tokens:
+    if len(_tokens(passes, word)) >= passes.config.longest_completion:
         return False
     return passes.grades.grade(item, word, cut=False) < FULL_MARKS
 
@@ -115,7 +115,7 @@ def _right(passes: Passes, asked: Sequence[tuple[Example, str]]) -> int:
         [item.prompt for item, _ in asked],
         count=1,
         temperature=0,
-        max_new_tokens=passes.config.max_new_tokens,
+        max_new_tokens=passes.config.longest_completion,
         seed=passes.seed,
         begun=[_tokens(passes, word) for _, word in asked],
     )

@@ -62,7 +62,7 @@ def count_to_keep(count: int, keep: float) -> int:
 
 
 def resample_by_weight(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Places of rows of one task, each as often as its weight says: `COPIES` per row on average, in order.
+    """Places of rows of one task, each as often as its weight says: `COPIES_PER_ROW` per row on average, in order.
 
     Systematic resampling: a share w of n draws gives floor or ceil of w n copies.
     """

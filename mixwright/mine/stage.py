@@ -105,7 +105,7 @@ def mine(
 
 
 def fading(measured: Sequence[Measurement]) -> set[str]:
-    """Tasks whose gain fades to less than `FADES` in the probe `retention`: they are never pruned."""
+    """Tasks whose gain fades to less than `FADING_SHARE` in the probe `retention`: they are never pruned."""
     kept = [row for row in measured if row.probe == "retention" and row.name.startswith("retained@")]
     return {row.task for row in kept if row.low < FADING_SHARE}
 
@@ -116,7 +116,7 @@ def with_floor(found: MiningResult, tasks: Mapping[str, str], whole: Collection[
     Args:
         found: chosen rows.
         tasks: task of each training row.
-        whole: tasks that keep all of their rows. Others of which any were chosen keep `LEAST`.
+        whole: tasks that keep all of their rows. Others of which any were chosen keep `LEAST_TASK_ROWS`.
     """
     there, chosen = Counter(tasks.values()), Counter(tasks[row.id] for row in found.rows)
     members: dict[str, list[str]] = {task: [] for task in there}

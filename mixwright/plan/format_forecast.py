@@ -1,9 +1,10 @@
 """Forecast of the answer format that takes over, from two numbers per format: its share and how often it is right.
 
 Rewards push each format up in proportion to its accuracy above the mean: replicator dynamics, as Zhao et al. 2025
-(arXiv 2504.07912) show them under reinforcement learning. The log-odds of two formats then move in a line, by `PUSH` x the
-difference of their accuracies per step, and cross at step ln(share_j / share_i) / (PUSH x (accuracy_i - accuracy_j)): a rare
-format wins if it is right more often and the run is long enough. Left out: accuracies that move, and lengths.
+(arXiv 2504.07912) show them under reinforcement learning. The log-odds of two formats then move in a line, by `PUSH_NATS`
+x the difference of their accuracies per step, and cross at step ln(share_j / share_i) / (PUSH_NATS x (accuracy_i -
+accuracy_j)): a rare format wins if it is right more often and the run is long enough. Left out: accuracies that move, and
+lengths.
 
 Scored on 20 mixes of three formats (`benchmarks.formats`): 17 winners predicted, all of the 14 that it called decided;
 chance is 1 in 3, share alone 13, accuracy alone 16, share x accuracy 17. So it is not shown to beat the two simple rules;
@@ -24,9 +25,9 @@ PUSH_NATS = 0.25
 """Nats by which the log-odds of two formats move per optimiser step and unit of difference in accuracy. It goes with the
 learning rate; this one was fitted at 5e-4 with Adam on tiny models, and its score says how well it transfers."""
 PUSH_ERROR_SHARE = 0.3
-"""Standard error of `PUSH`, as a share of it; fitted with it."""
+"""Standard error of `PUSH_NATS`, as a share of it; fitted with it."""
 WANDER = 0.1
-"""Nats by which the log-odds of equally good formats wander in a step (times the root of steps); fitted with `PUSH`."""
+"""Nats by which the log-odds of equally good formats wander in a step (times the root of steps); fitted with `PUSH_NATS`."""
 IN_USE = 0.02
 """Share from which a format is in use: rarer ones are hardly ever sampled, so they are hardly ever rewarded."""
 COVERED = 0.8
@@ -57,7 +58,7 @@ class FormatShare:
 
 
 def projected_shares(shares: Sequence[float], accuracies: Sequence[float], pushed: float) -> list[float]:
-    """Shares after `pushed` (`PUSH` x steps) nats per unit of accuracy: share x exp(pushed x accuracy), scaled to 1."""
+    """Shares after `pushed` (`PUSH_NATS` x steps) nats per unit of accuracy: share x exp(pushed x accuracy), scaled to 1."""
     weights = [math.log(s) + pushed * a if s > 0 else -math.inf for s, a in zip(shares, accuracies, strict=True)]
     most = max(weights)
     parts = [math.exp(weight - most) for weight in weights]

@@ -59,7 +59,7 @@ class CellEvidence:
         Args:
             cell: number of the cell.
             success: share right, 0..1.
-            n: rollouts behind it; taken as groups of `START_GROUP`.
+            n: rollouts behind it; taken as groups of `START_GROUP_ROLLOUTS`.
             effective: independent rollouts that its interval is worth; None when they count in full.
         """
         tries = min(n, self.memory)
@@ -80,8 +80,8 @@ class CellEvidence:
         order = np.argsort(compact_numbers(cells), kind="stable")
         cells, wins, tries = cells[order], wins[order], tries[order]
         ends = np.flatnonzero(np.r_[cells[1:] != cells[:-1], True])
-        # Rollouts of a prompt are alike, so a group ages the others by `START_GROUP` rollouts at most: else evidence in
-        # large groups could never rule a cell out, whatever it showed.
+        # Rollouts of a prompt are alike, so a group ages the others by `START_GROUP_ROLLOUTS` rollouts at most: else
+        # evidence in large groups could never rule a cell out, whatever it showed.
         total = np.cumsum(np.minimum(tries, START_GROUP_ROLLOUTS))
         # A group is discounted by the rollouts of its cell that came after it, the cell's older evidence by all of them.
         later = np.repeat(total[ends], np.diff(ends, prepend=-1)) - total
@@ -123,7 +123,7 @@ class CellEvidence:
         """Intraclass correlation, 0..1: how much of the variance of success lies between prompts.
 
         1: every prompt is always right or always wrong, so no group carries signal; the variance within a prompt is
-        mean (1 - mean) (1 - alike). Drawn towards `ALIKE` while few successes or failures were seen.
+        mean (1 - mean) (1 - alike). Drawn towards `UNKNOWN_CORRELATION` while few successes or failures were seen.
         """
         least = np.maximum(self.groups[cells], 1e-12) / np.maximum(self.tries[cells], 1e-12)
         rho = self._between(cells, UNKNOWN_CORRELATION)

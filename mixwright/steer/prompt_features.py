@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 WIDTH = 32
-"""Bytes per example: `SHAPES` columns of lengths and numbers, the rest principal components."""
+"""Bytes per example: `SHAPE_COLUMNS` columns of lengths and numbers, the rest principal components."""
 SHAPE_COLUMNS = 7
 WORDS_COLUMN, MOST_MEDIANS = 2, 10
 """Column of the number of words, which is cut at so many times the median of the sample."""

@@ -1,7 +1,8 @@
 """Damage where no answer is graded: one rule, by which the gate answers and the page names its claims.
 
 A rise of a loss is shown with few items, and a small one is no damage. Damage is that the loss on the given targets rose by
-`FAR`, or that what the model answered before became as much less likely and was not replaced by targets that were learnt.
+`FAR_NATS_PER_TOKEN`, or that what the model answered before became as much less likely and was not replaced by targets
+that were learnt.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Tasks that were kept moved by 0.22 at most, tasks that were lost by 2.89 at leas
 
 
 def rose_far(rose: Interval | None) -> bool:
-    """Whether a loss is shown to have risen by `FAR`; None where too few items were read."""
+    """Whether a loss is shown to have risen by `FAR_NATS_PER_TOKEN`; None where too few items were read."""
     return rose is not None and rose.low > FAR_NATS_PER_TOKEN
 
 
@@ -44,7 +45,7 @@ def former_of(run: RunFolder) -> Mapping[str, FormerAnswers]:
 
 
 def far_former_answers(run: RunFolder, tasks: Collection[str]) -> list[FormerAnswers]:
-    """Tasks whose former answers are shown to have become less likely by `FAR`, the furthest first."""
+    """Tasks whose former answers are shown to have become less likely by `FAR_NATS_PER_TOKEN`, the furthest first."""
     found = former_of(run).values()
     return sorted((one for one in found if one.task in tasks and one.high < -FAR_NATS_PER_TOKEN), key=lambda one: one.change)
 

@@ -145,12 +145,9 @@ def with_option(command: str, name: str, value: str) -> str:
 
 def _of_comparison(advice: Advice, again: str, seen: PairSeen, settings: Mapping[str, Any]) -> list[Code]:
     """What to do after comparing two checkpoints; first of all to let completions end, where nothing can be told."""
-    steps, room = [], settings.get("max_new_tokens")
-    if (
-        advice in ("cannot tell", "check the grader", "unjudged", "none right")
-        and seen.cut >= MUCH
-        and isinstance(room, int)
-    ):
+    lengths = [settings.get(name) for name in ("max_new_tokens", "continued_tokens")]
+    steps, room = [], max((length for length in lengths if isinstance(length, int)), default=None)
+    if advice in ("cannot tell", "check the grader", "unjudged", "none right") and seen.cut >= MUCH and room is not None:
         again = with_option(again, "--max-new-tokens", str(2 * room))
         asked = (
             f"Raise --max-new-tokens: {percent(seen.cut)} of completions were cut at {room:,} tokens and graded as they are"

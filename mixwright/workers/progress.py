@@ -45,7 +45,9 @@ def time_left(seconds: float | None) -> str:
 
 @contextlib.contextmanager
 def progress_line(title: str) -> Iterator[Progress]:
-    """A moving bar on a terminal; elsewhere a plain line per finished job and per `STEP`. Writes to standard error."""
+    """A moving bar on a terminal; elsewhere a plain line per finished job and per `SHARE_BETWEEN_LINES`. Writes to
+    standard error.
+    """
     from rich.console import Console
 
     console = Console(stderr=True)

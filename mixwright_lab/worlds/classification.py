@@ -41,7 +41,7 @@ class Classification(World):
     """Prompts such as "t05 a k d f e b", level 2, whose answer is "yes".
 
     Args:
-        tasks: number of tasks, 1 to `MOST`.
+        tasks: number of tasks, 1 to `MOST_TASKS`.
         seed: of the rules.
     """
 

@@ -98,7 +98,7 @@ class Formats(Check):
 
 
 class FormCounts:
-    """Rows per form in bounded memory: above `KEPT` forms the rarer half is let go and counted together.
+    """Rows per form in bounded memory: above `MOST_FORMS_KEPT` forms the rarer half is let go and counted together.
 
     Counts of kept forms are then lower bounds, short by at most `spilled`.
     """

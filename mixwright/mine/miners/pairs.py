@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from mixwright.measure.scan import Scan
 
 ONE_CLASS_SHARE, TRIVIAL_SHARE, TRIVIAL_MARGIN_NATS = 0.8, 0.5, -10.0
-"""Share of one class of errors, and share of pairs whose margin is below `FAR` nats, from which a note warns."""
+"""Share of one class of errors, and share of pairs whose margin is below `TRIVIAL_MARGIN_NATS` nats, from which a note
+warns."""
 SECONDS = 5.0
 """For the grade of one answer; slower ones count as wrong."""
 

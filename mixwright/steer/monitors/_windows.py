@@ -1,9 +1,9 @@
 """Windows of recent groups beside the first groups of the same cells, for monitors that compare a run with its start.
 
 A cell is compared with itself, so that drawing harder or longer problems is not taken for a change of the model; in tasks
-of more than `CELLS` levels the whole task is one cell. Memory per task: `size` entries; per cell: `begin` entries until its
-start is known, then what `summary` makes of them. A task is looked at after every quarter of a window, and rests after an
-alarm: looking at every step would find chance more often and cost more.
+of more than `MOST_LEVELS_APART` levels the whole task is one cell. Memory per task: `size` entries; per cell: `begin`
+entries until its start is known, then what `summary` makes of them. A task is looked at after every quarter of a window,
+and rests after an alarm: looking at every step would find chance more often and cost more.
 """
 
 from __future__ import annotations

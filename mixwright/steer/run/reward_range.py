@@ -1,8 +1,8 @@
 """Range of rewards that steering reads as wrong (0) to right (1): asked for, or learnt from the first batches.
 
 Rewards within 0 to 1 need nothing. The first batch with others, where nobody asked for a range, holds steering back: its
-evidence would be wrong. After `HELD` batches the least and the largest reward so far are the range; a later reward outside
-widens it. Evidence stays as it was recorded; fixed items are compared with their first rewards, read by the range of
+evidence would be wrong. After `BATCHES_HELD` batches the least and the largest reward so far are the range; a later reward
+outside widens it. Evidence stays as it was recorded; fixed items are compared with their first rewards, read by the range of
 now. Pure: all processes see the same rewards and keep the same range.
 """
 

@@ -1,16 +1,16 @@
 """States of a cell in the run that draws from it: unknown, active, mastered, review, deferred or lucky, and its trials.
 
-    unknown   fewer than `LEAST` rollouts; drawn like active
+    unknown   fewer than `LEAST_ROLLOUTS` rollouts; drawn like active
     active    not shown to be outside the band: drawn by its posterior
     mastered  success shown to lie over the band (one-sided 90 %): a small review share, the longest unseen first
     review    was mastered until a review group fell short; decided by a re-evaluation
     deferred  success shown to lie under the band (one-sided 90 %): only re-evaluated, ever further apart
     lucky     in or over the band without depending on the prompt, shown by the upper end of kappa: re-evaluated alike
 
-A re-evaluation is `RETRIED` groups, judged by themselves; those of a lucky cell are judged together with its earlier ones,
-a group as one trial, because the answer that it always gives is right for some prompts and wrong for others. When a cell
-comes back to active, its older evidence is forgotten: it is about another model. Waits double from `FIRST` to `LONGEST`
-steps while re-evaluations fail.
+A re-evaluation is `RETRIAL_GROUPS` groups, judged by themselves; those of a lucky cell are judged together with its
+earlier ones, a group as one trial, because the answer that it always gives is right for some prompts and wrong for others.
+When a cell comes back to active, its older evidence is forgotten: it is about another model. Waits double from `FIRST` to
+`LONGEST` steps while re-evaluations fail.
 """
 
 from __future__ import annotations

@@ -64,7 +64,9 @@ def steps_between_passes(trainer: Any, run: RunSteering, asked: int | None, item
 
 
 def row_cost_canaries(iterations: int) -> float:
-    """What a row of a GRPO step costs, in canaries: half of `ROLLOUT` is generation, done once for `iterations` steps."""
+    """What a row of a GRPO step costs, in canaries: half of `ROLLOUT_COST_CANARIES` is generation, done once for
+    `iterations` steps.
+    """
     return ROLLOUT_COST_CANARIES * (1 + 1 / iterations) / 2
 
 
