@@ -23,8 +23,8 @@ from mixwright.records import Measurement
 from mixwright.runs import RunFolder, read_plan, read_yaml, write_measurements, write_plan
 
 MEASURING = (
-    "--adapter --batch-size --chat-template --column --corpus --eval --grader --greedy --items --max-new-tokens --samples "
-    "--system --task --temperature"
+    "--adapter --batch-size --budget --chat-template --column --corpus --eval --grader --greedy --items --max-new-tokens "
+    "--samples --system --task --temperature"
 )
 """How a checkpoint is measured without a YAML."""
 
@@ -51,7 +51,7 @@ FLAGS = {
         " --until-decided",
     ),
     "run": "RUN.YAML|TRAIN --dry-run --eval --folder --init --model --objective --output",
-    "dial": flags("BASE TUNED", "--alpha --budget --json --keep"),
+    "dial": flags("BASE TUNED", "--alpha --max-loss --json --keep"),
     "replicates": "RUN|SCORES --json --target",
     "list": "KIND --json",
     "explain": "NAME",

@@ -46,7 +46,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_skill_rises_and_knowledge_falls_with_the_strength(models: Path, call: Call) -> None:
     words = ["--corpus", str(models / "items.jsonl"), "--grader", "exact", "--keep", "a", "--max-new-tokens", "2"]
-    code, out, err = call("dial", str(models / "base"), str(models / "tuned"), *words, "--json", "--budget", "1")
+    code, out, err = call("dial", str(models / "base"), str(models / "tuned"), *words, "--json", "--max-loss", "1")
     assert code == 0, err
     found = json.loads(out)
     assert found["items"] == {"tuned for": 40, "kept": 40}

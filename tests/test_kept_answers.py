@@ -177,3 +177,37 @@ def test_the_first_completions_are_not_written_again_when_measuring(call: Call, 
     assert code == 0, err
     assert "graders: chosen by 12 first completions" in err
     assert written.count(12) == 1, written
+
+
+def test_a_greedy_answer_that_ended_is_taken_over_wherever_it_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    how: dict[str, Any] = {"count": 1, "temperature": 0, "seed": 5}
+    alone = learner().sample(PROMPTS, max_new_tokens=9, **how)
+    lengths = [len(row[0].token_ids) for row in alone]
+    ended = [row[0].finished for row in alone]
+    path = tmp_path / "answers" / "before.jsonl"
+    kept = KeepingLearner(learner(), path)
+    first = kept.sample(PROMPTS, max_new_tokens=3, **how)
+    begun = [row[0].token_ids for row in first]
+    cut = [place for place, row in enumerate(first) if not row[0].finished]
+    kept.sample([PROMPTS[i] for i in cut], max_new_tokens=9, begun=[begun[i] for i in cut], **how)
+    assert cut, "some of these answers are longer than three tokens"
+    for again in (kept, KeepingLearner(learner(), path)):
+        written = count_written(monkeypatch)
+        found = again.sample(PROMPTS, max_new_tokens=9, **how)
+        assert [row[0].token_ids for row in found] == [row[0].token_ids for row in alone]
+        for one, other in zip(found, alone, strict=True):
+            assert one[0].logprobs == pytest.approx(other[0].logprobs, abs=1e-4)
+        assert sum(written) == sum(not end for end in ended), "what did not end has to be cut where it is asked"
+        written.clear()
+        short = again.sample(PROMPTS, max_new_tokens=4, **how)
+        assert [len(row[0].token_ids) for row in short] == [min(length, 4) for length in lengths]
+        assert [row[0].finished for row in short] == [e and n <= 4 for e, n in zip(ended, lengths, strict=True)]
+
+
+def test_an_answer_that_was_begun_with_other_words_is_never_taken_for_the_models_own() -> None:
+    how: dict[str, Any] = {"count": 1, "temperature": 0, "seed": 5, "max_new_tokens": 6}
+    kept = KeepingLearner(learner(), None)
+    own = learner().sample(PROMPTS, **how)
+    other = [[next(t for t in range(4, 12) if t != row[0].token_ids[0])] for row in own]
+    kept.sample(PROMPTS, begun=other, **how)
+    assert [row[0].token_ids for row in kept.sample(PROMPTS, **how)] == [row[0].token_ids for row in own]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mixwright.cli.beside import CUT, Earlier, check_same, read_before, read_earlier, write_beside
+from mixwright.cli.budget import fit_to_budget
 from mixwright.cli.direct import (
     Ready,
     Say,
@@ -92,6 +93,8 @@ def compare(
     ready = _noting_left_out(
         prepare((before, after), asked, rows, measure, say, graders=graders, room=room, folder=folder.path), rows
     )
+    if asked.budget is not None:
+        ready = fit_to_budget(ready, asked.budget, [0, 1] if earlier is None else [1], say)
     in_looks = measured_in_looks(ready, folder, plan, gating.question, say) if plan else None
     ready, found, look = in_looks or (ready, _both(ready, earlier, say), None)
     notes = _notes(ready, found, asked, earlier)

@@ -24,7 +24,7 @@ ITEMS = 100
 """Items per task and level that are written at each strength, where nothing else is asked for."""
 KEEP_HELP = "Task whose success must not be lost; repeatable. All other tasks are the skill that was tuned for."
 ALPHA_HELP = "Strength to try: 0 is the base, 1 the tuned model; repeatable. Default: .25, .5, .75, 1."
-BUDGET_HELP = "Largest loss of success on the kept tasks that is accepted, 0..1."
+LOSS_HELP = "Largest loss of success on the kept tasks that is accepted, 0..1."
 
 
 @with_measuring
@@ -34,11 +34,13 @@ def dial(
     asked: Measuring,
     keep: Annotated[list[str] | None, typer.Option(help=KEEP_HELP)] = None,
     alpha: Annotated[list[float] | None, typer.Option(help=ALPHA_HELP)] = None,
-    budget: Annotated[float, typer.Option(min=0.0, max=1.0, help=BUDGET_HELP)] = 0.02,
+    max_loss: Annotated[float, typer.Option(min=0.0, max=1.0, help=LOSS_HELP)] = 0.02,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")] = False,
 ) -> None:
     """Mix base and tuned model while they write: skill and loss by strength, and the largest strength within a budget."""
-    found, counts = sweep_strengths(base, tuned, asked, keep or (), alpha or ALPHAS, budget, say=output.say)
+    if asked.budget is not None:
+        raise InputError("--items", "--budget", "Leave it out: every strength is measured on the same items.")
+    found, counts = sweep_strengths(base, tuned, asked, keep or (), alpha or ALPHAS, max_loss, say=output.say)
     if as_json:
         output.out_json({"settings": found.settings, "chosen": found.chosen, "budget": found.budget, "items": counts})
         return
@@ -93,7 +95,7 @@ def format_sweep(found: Sweep, counts: dict[str, int]) -> str:
     if found.chosen is None:
         return (
             f"No strength is shown to lose less than {found.budget:.0%} of success on {counts['kept']} kept items: "
-            f"take the base, accept a larger --budget, or add items. {last}"
+            f"take the base, accept a larger --max-loss, or add items. {last}"
         )
     chosen = next(each for each in found.settings if each.alpha == found.chosen)
     return (

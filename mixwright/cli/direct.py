@@ -9,6 +9,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from mixwright.cli.budget import fit_to_budget
 from mixwright.cli.gold_answers import GOLD, with_gold
 from mixwright.cli.options import Measuring, columns_of, graders_of
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from mixwright.corpus.graded import Graded
     from mixwright.learner.learner import Learner
     from mixwright.measure.former import FormerAnswers
+    from mixwright.measure.free_answers import FreeAnswers
     from mixwright.measure.returned import Returned
     from mixwright.measure.stage import MeasureResult
 
@@ -47,6 +49,19 @@ class Ready:
     """Whether completions are written and graded; else probabilities of the rows' own targets or pairs are read."""
     notes: tuple[Observation, ...] = ()
     """Graders that were changed because of the first model's first completions."""
+    completion_seconds: float = 0.0
+    """What writing one completion of one item will take, all models that are measured together; 0 where none is written."""
+    nested: bool = False
+    """Whether what is sampled for an item does not depend on how many others are measured."""
+    models: int = 1
+    """Models that are measured."""
+    pace: float = 0.0
+    """Seconds per item of one model, where a part was measured before; 0 where nobody took the time."""
+
+    def seconds_of(self, items: int) -> float | None:
+        """What measuring one model on so many items will take; None where it is not known."""
+        each = self.completion_seconds / self.models
+        return items * (1 + self.config.measure.samples) * each if each else None
 
 
 def rows_of(
@@ -139,14 +154,17 @@ def prepare(
         if learner.name != path:
             say(f"model: {learner.name}")
     notes: Sequence[Observation] = ()
+    seconds = 0.0
     if rows.probe is None:
-        rows, settled = _with_room(learners, rows, settled, asked, room, say)
+        rows, settled, seconds = _with_room(learners, rows, settled, asked, room, say)
         rows, notes = _with_graders(learners[0], rows, settled, asked, say, graders or {})
         corpus, settled = rows.corpus, with_gold(settled, rows.corpus, say)
         config = replace(config, corpus=rows.config, measure=settled)
     form = learners[0].form.describe(example.prompt for example in corpus)
     say(f"prompts: {form}")
-    return Ready(config, corpus, learners, _noted(config, rows, asked, form), graded=rows.probe is None, notes=tuple(notes))
+    noted, graded = _noted(config, rows, asked, form), rows.probe is None
+    models = len(learners) if room is None else 1
+    return Ready(config, corpus, learners, noted, graded, tuple(notes), seconds, asked.budget is not None, models)
 
 
 def _with_graders(
@@ -169,35 +187,49 @@ def _with_room(
     asked: Measuring,
     known: tuple[int, int] | None,
     say: Say,
-) -> tuple[Graded, MeasureConfig]:
-    """The rows whose prompts leave room, and how long completions may be: as asked, as known, or as the models need."""
-    from mixwright.measure.free_answers import find_room, price
+) -> tuple[Graded, MeasureConfig, float]:
+    """The rows whose prompts leave room, how long completions may be (as asked, as known, or as the models need), and the
+    seconds that one of them takes, of all models that are measured.
+    """
+    from mixwright.measure.free_answers import find_room, price, time_answers
     from mixwright.measure.passes import Passes
     from mixwright.measure.room import keep_fitting_corpus
-    from mixwright.workers.progress import format_duration
 
     corpus, notes = keep_fitting_corpus(learners, rows.corpus, settled, asked.max_new_tokens)
     for note in notes:
         say(one_line(f"warning: {note}"))
     rows = replace(rows, corpus=corpus)
+    measured = learners if known is None else learners[-1:]
     given = known if asked.max_new_tokens is None else (asked.max_new_tokens, 0)
-    if given is not None:
-        why = "as asked" if asked.max_new_tokens is not None else "as in the measuring that is taken over"
-        say(f"completions: up to {given[0]:,} tokens ({why}); another length: --max-new-tokens")
-        return rows, replace(settled, max_new_tokens=given[0], continued_tokens=given[1])
-    room, continued, found = find_room(learners, corpus, settled, say)
+    if given is None:
+        room, continued, found = find_room(learners, corpus, settled, say)
+        tokens, why = room.tokens, room.why
+    else:
+        (tokens, continued), why = given, "as in the measuring that is taken over"
+        why = "as asked" if asked.max_new_tokens is not None else why
+        found = time_answers(measured, corpus, settled, max(given), say)
     further = f", and those that reach it are continued up to {continued:,}" if continued else ""
-    say(f"completions: up to {room.tokens:,} tokens ({room.why}){further}; another length: --max-new-tokens")
-    count = len(Passes(learners[0], None, settled, corpus).items)
-    half = max(1, room.tokens // 2)
-    seconds, shorter = (price(found, count, settled.samples, *size) for size in ((room.tokens, continued), (half, 0)))
-    each = f" x {1 + settled.samples} completions" if settled.samples else ""
-    models = f" x {len(learners)} models" if len(learners) > 1 else ""
-    say(
-        f"price: {count:,} items{each}{models} take {format_duration(seconds)}; "
-        f"with --max-new-tokens {half} {format_duration(shorter)}"
-    )
-    return rows, replace(settled, max_new_tokens=room.tokens, continued_tokens=continued)
+    say(f"completions: up to {tokens:,} tokens ({why}){further}; another length: --max-new-tokens")
+    settled = replace(settled, max_new_tokens=tokens, continued_tokens=continued)
+    if asked.budget is None:
+        count = len(Passes(learners[0], None, settled, corpus).items)
+        say(_priced(found, count, settled, shorter=asked.max_new_tokens is None))
+    return rows, settled, price(found, 1, 0, tokens, continued)
+
+
+def _priced(found: Sequence[FreeAnswers], items: int, settled: MeasureConfig, *, shorter: bool) -> str:
+    """What measuring will take, and where the room was not asked for, what half of it would."""
+    from mixwright.measure.free_answers import price
+    from mixwright.workers.progress import format_duration
+
+    tokens, each = settled.max_new_tokens, f" x {1 + settled.samples} completions" if settled.samples else ""
+    seconds = price(found, items, settled.samples, tokens, settled.continued_tokens)
+    models = f" x {len(found)} models" if len(found) > 1 else ""
+    told = f"price: {items:,} items{each}{models} take {format_duration(seconds)}"
+    if not shorter:
+        return told
+    half = max(1, tokens // 2)
+    return f"{told}; with --max-new-tokens {half} {format_duration(price(found, items, settled.samples, half, 0))}"
 
 
 def load(path: str, asked: Measuring, base: str | None = None) -> Learner:
@@ -245,10 +277,11 @@ def measure_with_progress(title: str, learner: Learner, ready: Ready, *, start: 
             left = (monotonic() - began) * (1 - share) / share if share > 0 else None
             show(share * (total - 0.001), total, left)  # no whole number, which would be a line of its own
 
-        show(0, total, None)
-        found = measure_learner(learner, ready.corpus, config, start=start, seed=ready.config.seed, done=done)
+        show(0, total, ready.seconds_of(total))
+        how = {"start": start, "seed": ready.config.seed, "nested": ready.nested}
+        found = measure_learner(learner, ready.corpus, config, **how, done=done)
         show(total, total, 0.0)
-    return replace(found, pace=(monotonic() - began) / max(total, 1))
+    return replace(found, pace=ready.pace or (monotonic() - began) / max(total, 1))
 
 
 def ask_lost_answers(ready: Ready, found: Mapping[str, MeasureResult], say: Say) -> Returned | None:
@@ -354,6 +387,7 @@ def measure_rows(
     probes = (*plain.probes, *(name for name in evidence if name not in plain.probes))
     decoding = "sampled" if asked.greedy is False else "greedy"
     ready = prepare((model,), asked, rows, replace(plain, probes=probes, decoding=decoding), say, folder=folder)
+    ready = ready if asked.budget is None else fit_to_budget(ready, asked.budget, [0], say)
     found = measure_with_progress("measure", ready.learners[0], ready)
     length = ready.config.measure.longest_completion
     notes = notes_on({"before": found}, ready.corpus, length) + other_forms(ready.learners[0], ready, found, asked)

@@ -51,6 +51,7 @@ def judge(
 
         if asked.corpus is None:
             raise InputError("--corpus", "nothing", "Name the examples that both checkpoints are measured on.")
+        asked.check_budget()
         look = compare(
             before, after, asked, run, gating=gating, decoding=decoding, beside=beside, before_in=before_in, say=output.say
         )

@@ -34,6 +34,7 @@ def check_looks(asked: Measuring, decoding: str, *, taken_over: bool) -> Measuri
     """
     wrong = {
         "--items": asked.items is not None,
+        "--budget": asked.budget is not None,
         "--samples": bool(asked.samples),
         "--sampled": decoding == "sampled",
         "--measured or --beside": taken_over,

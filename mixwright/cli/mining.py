@@ -103,6 +103,8 @@ def mine_checkpoint(model: str, asked: Measuring, miner: str, rehearse: str | No
     if miner != "rehearsal":
         remedy = "Write settings first: mixwright run --init FILE --model MODEL; then: mixwright mine run.yaml."
         raise InputError("RUN.YAML for this miner; beside --corpus only `rehearsal` runs", miner, remedy)
+    if asked.budget is not None:
+        raise InputError("--budget with --try", "--budget with --corpus", "Leave it out: all requests are answered.")
     if rehearse is None:
         raise InputError("--rehearse FILE, requests like those that the model gets", "nothing", "Name the file.")
     folder = export_to or Path("rehearsal")

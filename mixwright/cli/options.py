@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
+from mixwright.cli.budget import Budget, start_budget
 from mixwright.errors import InputError
 from mixwright.learner.sources import ENDING
 
@@ -61,6 +62,10 @@ PROMPTS_HELP = "With --corpus and --miner rehearsal: requests like those that th
 KEEP_HELP = "With --corpus, for SFT and DPO: task that the plan keeps, whatever was measured. Repeatable."
 MEASURED_HELP = "With --corpus: what `measure --folder`, or a comparison, wrote of the model before, which is taken over."
 FAIL_HELP = "Exit with 3 when anything this grave or graver was seen; never: 0 whatever was seen, for people who read."
+BUDGET_HELP = (
+    "Time that the whole command may take, such as 90s, 20m or 1h30m: items, samples and seeds are chosen for it. Default: "
+    "no limit."
+)
 COMMAND = "--corpus FILE"
 
 
@@ -84,6 +89,7 @@ class Measuring:
     adapter: Annotated[str | None, typer.Option(help=ADAPTER_HELP)] = None
     chat_template: Annotated[bool | None, typer.Option("--chat-template/--no-chat-template", help=CHAT_HELP)] = None
     system: Annotated[str | None, typer.Option(help="System message of every prompt; implies the chat template.")] = None
+    budget: Annotated[Budget | None, typer.Option(parser=start_budget, metavar="TIME", help=BUDGET_HELP)] = None
 
     def given(self) -> list[str]:
         """Names of the options beside --corpus that were given, as they are typed."""
@@ -100,6 +106,7 @@ class Measuring:
         path = Path(source)
         yaml = path.suffix.lower() in (".yaml", ".yml") or (path.is_file() and path.suffix.lower() != ENDING)
         if self.corpus is not None:
+            self.check_budget()
             if yaml:
                 got = f"the file {source} and --corpus"
                 raise InputError(f"RUN.YAML alone, or MODEL with {COMMAND}", got, "Leave one of the two out.")
@@ -110,6 +117,11 @@ class Measuring:
             raise InputError(f"RUN.YAML, or MODEL with {COMMAND}", got, remedy)
         self.check_alone()
         return False
+
+    def check_budget(self) -> None:
+        """Raises InputError where a number of items was asked for beside the time that is to decide it."""
+        if self.budget is not None and self.items is not None:
+            raise InputError("--items or --budget", "both", "Leave one out: a budget chooses the items.")
 
     def check_alone(self) -> None:
         """Raises InputError where an option was given that only means something beside --corpus."""

@@ -22,13 +22,16 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
     from mixwright.records import Example
 
-ITEMS = 16
+TIMED_ITEMS = 16
 """Items that are completed, spread over the tasks."""
-SECONDS = 20.0
-"""Longest that completing them should take for one model."""
-FIRST = 32
-"""Tokens of the first attempt; each further one has room for twice as many."""
-TIMES = 4
+CPU_TOKENS, GPU_TOKENS = 2048, 65_536
+"""Tokens that all of them may have together: some 20 s of a model of 100 million parameters on two cores, or of a large one
+on a GPU. Tokens are counted and not seconds, so that the room is the same on a busy machine."""
+MAX_SECONDS = 60.0
+"""Longest that completing them should take for one model, however slow it is."""
+FIRST_TOKENS = 32
+"""Room of the first attempt; each further one has room for twice as many."""
+CONTINUED_TIMES = 4
 """Times the room to which a completion that reaches it is continued before it is graded."""
 
 
@@ -49,7 +52,7 @@ class FreeAnswers:
         own = [length for length, ended in zip(self.lengths, self.ended, strict=True) if ended]
         return max(own) if 2 * len(own) >= len(self.lengths) and own else None
 
-    def seconds_of(self, tokens: int, times: int = TIMES) -> float:
+    def seconds_of(self, tokens: int, times: int = CONTINUED_TIMES) -> float:
         """Seconds that one completion will take with this room, in the mean, when those that reach it are continued.
 
         Args:
@@ -64,7 +67,7 @@ class FreeAnswers:
         return self.seconds / max(len(self.lengths), 1) * kept / max(written, 1)
 
 
-def spread_items(items: Sequence[Example], count: int = ITEMS) -> list[Example]:
+def spread_items(items: Sequence[Example], count: int = TIMED_ITEMS) -> list[Example]:
     """At most `count` items, in turn one of each task, evenly over its levels."""
     tasks: dict[str, list[Example]] = {}
     for item in items:
@@ -91,9 +94,10 @@ def complete_freely(
         InputError: as `Learner.sample`.
     """
     began, prompts = clock(), [item.prompt for item in items]
+    limit = CPU_TOKENS if learner.device.type == "cpu" else GPU_TOKENS
     tokens: list[tuple[int, ...]] = [()] * len(items)
     ended = [False] * len(items)
-    waiting, size = list(range(len(items))), min(FIRST, most)
+    waiting, size = list(range(len(items))), min(FIRST_TOKENS, most)
     while waiting:
         begun = [tokens[place] for place in waiting] if any(tokens) else None
         asked = [prompts[place] for place in waiting]
@@ -102,7 +106,8 @@ def complete_freely(
             tokens[place], ended[place] = tuple(best.token_ids), best.finished
         waiting = [place for place in waiting if not ended[place]]
         spent, written = clock() - began, sum(map(len, tokens))
-        if size >= most or spent + spent / max(written, 1) * size * len(waiting) > SECONDS:
+        further = size * len(waiting)
+        if size >= most or written + further > limit or spent + spent / max(written, 1) * further > MAX_SECONDS:
             break
         size = min(2 * size, most)
     return FreeAnswers(tuple(map(len, tokens)), tuple(ended), clock() - began)
@@ -133,10 +138,25 @@ def find_room(
     )
     left = [one.context - max(len(one.encode(row.prompt)) for row in rows) for one in learners if one.context]
     limit = max(1, min(left)) if left else None
-    say(f"room for answers: {len(items):,} items are completed freely by each model, in about {SECONDS:.0f} s at most")
+    say(f"room for answers: {len(items):,} items are completed freely by each model")
     found = [_kept_or_completed(one, items, MOST if limit is None else min(MOST, limit)) for one in learners]
     gold = longest_answer(learners, corpus, config)[0]
     return *room_of(found, otherwise, gold, limit), found
+
+
+def time_answers(
+    learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig, most: int, say: Callable[[str], None]
+) -> list[FreeAnswers]:
+    """What completing a few items showed of each model, where the room is known and only the price is asked.
+
+    Raises:
+        InputError: nothing to grade, or chat prompts without a chat template.
+    """
+    from mixwright.measure.passes import Passes
+
+    items = spread_items(Passes(learners[0], None, config, corpus).items)
+    say(f"price: {len(items):,} items are completed by each model to time it")
+    return [_kept_or_completed(one, items, most) for one in learners]
 
 
 def _kept_or_completed(learner: Learner, items: Sequence[Example], most: int) -> FreeAnswers:
@@ -172,7 +192,7 @@ def room_of(found: Sequence[FreeAnswers], otherwise: Room, gold: int, limit: int
         why += f", and the longest that is right {gold:,}"
     if limit is not None and tokens > limit:
         tokens, why = limit, f"the context leaves room for no more; {why}"
-    continued = TIMES * tokens if limit is None else min(TIMES * tokens, limit)
+    continued = CONTINUED_TIMES * tokens if limit is None else min(CONTINUED_TIMES * tokens, limit)
     return Room(tokens, why), continued if continued > tokens else 0
 
 

@@ -38,6 +38,7 @@ class KeepingLearner(Learner):
         vars(self).update(vars(learner))
         self._path, self._print = path, _fingerprint(learner)
         self._known = {row["key"]: row for row in _rows(path)} if path is not None else {}
+        self._greedy = {row["greedy"]: row.get("whole", row["made"][0]) for row in self._known.values() if "greedy" in row}
 
     def sample(
         self,
@@ -60,10 +61,18 @@ class KeepingLearner(Learner):
         if temperature != 0:  # what is drawn depends on these, too
             asked = [[*parts, place, count, temperature, seed] for parts, place in zip(asked, places, strict=True)]
         keys = [self._key(parts) for parts in asked]
+        of_prompt = [self._key(["greedy", self.encode(prompt)]) for prompt in prompts] if temperature == 0 else []
+        if temperature == 0:
+            self._take_over(keys, of_prompt, starts, max(max_new_tokens, longest or 0))
         new = self._new(keys)
 
         def keep(made: Mapping[int, list[Completion]]) -> None:
-            self._keep({"key": keys[new[i]], "made": [vars(one) for one in row[:rows]]} for i, row in made.items())
+            kept = {new[i]: [vars(one) for one in row[:rows]] for i, row in made.items()}
+            self._keep(
+                {"key": keys[place], "made": row}
+                | (self._as_greedy(of_prompt[place], starts[place], row[0]) if of_prompt else {})
+                for place, row in kept.items()
+            )
             if finished:
                 finished({new[i]: row for i, row in made.items()})
 
@@ -82,6 +91,27 @@ class KeepingLearner(Learner):
         keep({i: row for i, row in enumerate(made) if keys[new[i]] not in self._known})
         found = [[_completion(one) for one in self._known[key]["made"]] for key in keys]
         return [row * count for row in found] if temperature == 0 else found
+
+    def _take_over(
+        self, keys: Sequence[str], of_prompt: Sequence[str], starts: Sequence[Sequence[int]], longest: int
+    ) -> None:
+        """Know the greedy answers that ended by themselves when there was other room for them, and fit into this."""
+        for key, name, start in zip(keys, of_prompt, starts, strict=True):
+            made = self._greedy.get(name)
+            if key not in self._known and not start and made and made["finished"] and len(made["token_ids"]) <= longest:
+                self._known[key] = {"key": key, "made": [made]}
+
+    def _as_greedy(self, name: str, start: Sequence[int], made: dict[str, Any]) -> dict[str, Any]:
+        """What to keep of a greedy answer beside it; nothing where it was begun with other tokens than its own."""
+        before = self._greedy.get(name)
+        if not start:
+            self._greedy[name] = made
+            return {"greedy": name}
+        if before is None or tuple(start) != tuple(before["token_ids"]):
+            return {}
+        known = tuple(before["logprobs"])
+        self._greedy[name] = whole = {**made, "logprobs": (*known, *made["logprobs"][len(known) :])}
+        return {"greedy": name, "whole": whole}
 
     def logprobs(self, prompts: Sequence[Text], completions: Sequence[Sequence[int]]) -> list[list[float]]:
         """As `Learner.logprobs`."""
@@ -143,6 +173,8 @@ def _rows(path: Path) -> list[dict[str, Any]]:
             isinstance(row, dict)
             and isinstance(row.get("key"), str)
             and (_is_reading(row) or _is_answer(row) or isinstance(row.get("told"), dict))
+            and ("greedy" not in row or (_is_answer(row) and isinstance(row["greedy"], str)))
+            and ("whole" not in row or (isinstance(row["whole"], dict) and _is_completion(row["whole"])))
         ):
             found.append(row)
     return found

@@ -88,6 +88,9 @@ class Passes:
     """Called with the share of the work that is done, 0..1."""
     chosen: tuple[Example, ...] | None = None
     """The items themselves, where they are not to be picked: gradable rows of either split, as the scan reads them."""
+    nested: bool = False
+    """Whether what is sampled for an item does not depend on how many others are measured: a second, larger measuring then
+    holds the first."""
 
     @cached_property
     def grades(self) -> TimedGrades:
@@ -162,11 +165,13 @@ class Passes:
         greedy = self.learner.sample(prompts, count=1, temperature=0, seed=self.seed, **length, **self._heard(0, first))
         found, sampled = {}, [[] for _ in prompts]
         if config.samples:
+            places = {"places": [_number(item) for item in self.items]} if self.nested else {}
             sampled = self.learner.sample(
                 prompts,
                 count=config.samples,
                 temperature=config.temperature,
                 seed=self.seed,
+                **places,
                 **length,
                 **self._heard(first, WRITING),
             )
@@ -255,3 +260,8 @@ class Passes:
                 f"{theirs.name} beside {ours.name}",
                 "Give the checkpoint that training started from.",
             )
+
+
+def _number(item: Example) -> int:
+    """A number of 32 bits that the item's draws depend on, whatever stands beside it."""
+    return int.from_bytes(hashlib.sha256(item.id.encode()).digest()[:4], "big")

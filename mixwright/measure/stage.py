@@ -65,6 +65,7 @@ def measure_learner(
     seed: int,
     progress: Callable[[str], None] | None = None,
     done: Callable[[float], None] | None = None,
+    nested: bool = False,
 ) -> MeasureResult:
     """Run the probes of `config` on `learner`.
 
@@ -76,12 +77,13 @@ def measure_learner(
         seed: of samples and probes; one seed before and after couples the two.
         progress: called with the name of each probe before it runs.
         done: called with the share of the work that is done, 0..1.
+        nested: what is sampled for an item does not depend on how many others are measured.
 
     Raises:
         InputError: unknown probe, nothing to grade, prompts too long, or a starting model with another tokenizer.
     """
     probes = {name: catalog.create("probes", name, dict(config.options.get(name, {}))) for name in config.probes}
-    passes = Passes(learner, start, config, corpus, seed, done)
+    passes = Passes(learner, start, config, corpus, seed, done, nested=nested)
     measurements: list[Measurement] = []
     for name, probe in probes.items():
         if progress:

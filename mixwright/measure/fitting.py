@@ -1,0 +1,59 @@
+"""Items and samples that fit into a time: from what one completion takes, before anything is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mixwright.estimates.cell_states import FEWEST_ITEMS
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much is measured."""
+
+    items: int
+    """Items per cell, as far as a cell has so many."""
+    samples: int
+    """Sampled completions per item, beside the greedy one."""
+
+
+def count_items(counts: Sequence[int], each: int) -> int:
+    """Items over all cells of these counts, at most `each` of one cell."""
+    return sum(min(count, each) for count in counts)
+
+
+def most_items_within(counts: Sequence[int], items: float) -> int:
+    """The largest number per cell with which at most so many items are measured over all cells; 0 where one is too many."""
+    low, high = 0, max(counts, default=0)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if count_items(counts, middle) <= items else (low, middle - 1)
+    return low
+
+
+def least_items(counts: Sequence[int]) -> int:
+    """Items per cell from which a cell is judged; fewer only where no cell has so many."""
+    return min(FEWEST_ITEMS, max(counts, default=0))
+
+
+def fit_sizes(
+    counts: Sequence[int], seconds: float, completion: float, *, wanted: Sizes, fewest_samples: int = 0
+) -> Sizes | None:
+    """The sizes that a time allows, or None where it is too short for any cell to be judged.
+
+    Samples are halved before there are fewer items than are wanted; with them gone, items are fewer. Where time is left,
+    items are more than are wanted.
+
+    Args:
+        counts: items that each cell has.
+        seconds: that are left.
+        completion: seconds that one completion of one item takes, all models together.
+        wanted: sizes without a limit of time.
+        fewest_samples: where a sampled decoding is judged, which needs them.
+    """
+    samples, asked = wanted.samples, count_items(counts, wanted.items)
+    while samples > fewest_samples and asked * (1 + samples) * completion > seconds:
+        samples = max(samples // 2, fewest_samples)
+    each = most_items_within(counts, seconds / max(completion * (1 + samples), 1e-12))
+    return Sizes(each, samples) if each >= least_items(counts) else None

@@ -1,0 +1,160 @@
+"""Budgets of a measuring: the items that a time allows, and that what is chosen fits into it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_call import Call, write
+from hypothesis import given
+from hypothesis import strategies as st
+from trainers_tiny import model, tokenizer
+
+from mixwright.cli import budget as budgets
+from mixwright.cli.budget import half_width, parse_duration
+from mixwright.config import RunConfig
+from mixwright.errors import InputError
+from mixwright.learner.learner import Learner
+from mixwright.measure.fitting import Sizes, count_items, fit_sizes, most_items_within
+from mixwright.runs import read_yaml
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("20m", 1200), ("1h30m", 5400), ("1.5h", 5400), (" 2M ", 120)])
+def test_durations_are_read(text: str, seconds: float) -> None:
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "60", "0m", "-5m", "an hour", "5m5m", "1e400h", "nan"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(InputError):
+        parse_duration(text)
+
+
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=6), st.integers(0, 200))
+def test_the_largest_number_per_cell_within_a_total_is_found(counts: list[int], total: int) -> None:
+    by_trying = max((n for n in range(max(counts) + 1) if sum(min(c, n) for c in counts) <= total), default=0)
+    assert most_items_within(counts, total) == by_trying
+
+
+def test_samples_go_before_items_and_time_that_is_left_buys_items() -> None:
+    counts, wanted = [100, 100, 20], Sizes(40, 8)  # 100 items, nine completions each: 900
+    assert count_items(counts, 40) == 100
+    assert fit_sizes(counts, 900, 1.0, wanted=wanted) == Sizes(40, 8)
+    assert fit_sizes(counts, 1800, 1.0, wanted=wanted) == Sizes(90, 8), "90 + 90 + 20 items"
+    assert fit_sizes(counts, 500, 1.0, wanted=wanted) == Sizes(40, 4)
+    assert fit_sizes(counts, 100, 1.0, wanted=wanted) == Sizes(40, 0)
+    assert fit_sizes(counts, 60, 1.0, wanted=wanted) == Sizes(20, 0)
+    assert fit_sizes(counts, 60, 1.0, wanted=wanted, fewest_samples=1) == Sizes(10, 1)
+    assert fit_sizes(counts, 23, 1.0, wanted=wanted) is None, "seven of each cell would not be judged"
+    assert fit_sizes([3, 5], 8, 1.0, wanted=wanted) == Sizes(5, 0), "there are no more"
+
+
+class Clock:
+    """A clock that the model moves on: one second per completion that it writes."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Time that passes only while completions are written."""
+    from mixwright.learner.learner import continue_begun
+
+    ticking = Clock()
+
+    def counted(learner: Learner, prompts: Any, copies: int, *how: Any) -> Any:
+        ticking.now += len(prompts) * copies
+        return continue_begun(learner, prompts, copies, *how)
+
+    monkeypatch.setattr("mixwright.learner.learner.continue_begun", counted)
+    monkeypatch.setattr(budgets, "monotonic", ticking)
+    monkeypatch.setattr(budgets, "BEGAN", 0.0)
+    monkeypatch.setattr("mixwright.measure.free_answers.complete_freely", _timed(ticking))
+    return ticking
+
+
+def _timed(clock: Clock) -> Any:
+    from mixwright.measure.free_answers import complete_freely
+
+    return lambda learner, items, most: complete_freely(learner, items, most, clock)
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models")
+    for seed, name in enumerate(("before", "after")):
+        model(seed).save_pretrained(folder / name)
+        tokenizer().save_pretrained(folder / name)
+    return folder
+
+
+def measured(folder: str) -> Any:
+    return read_yaml(Path(folder, "run.yaml"), RunConfig).measure
+
+
+@pytest.mark.parametrize("seconds", [150, 700])
+def test_measuring_takes_its_budget_and_writes_nothing_twice(
+    call: Call, clock: Clock, checkpoints: Path, seconds: int
+) -> None:
+    rows = write("a.jsonl", [{"task": "t", "prompt": f"{n}+1=", "answer": f"{n + 1}"} for n in range(90)])
+    code, _, err = call(
+        *("measure", str(checkpoints / "before"), "--corpus", rows, "--grader", "exact", "--budget", f"{seconds}s"),
+        *("--folder", f"one{seconds}"),
+    )
+    assert code == 0, err
+    sizes = measured(f"one{seconds}")
+    assert "budget: " in err
+    assert 0.75 * seconds <= clock.now <= seconds
+    if seconds == 150:
+        assert sizes.samples < 8, "samples go first"
+    whole = sizes.items * (1 + sizes.samples)
+    assert clock.now < whole + 16 * 4, "beside the items themselves only a few were completed to time them"
+
+
+def test_a_budget_under_what_a_cell_needs_is_refused_with_what_it_needs(call: Call, checkpoints: Path) -> None:
+    rows = write("a.jsonl", [{"task": f"t{n % 9}", "prompt": f"{n}+1=", "answer": f"{n + 1}"} for n in range(90)])
+    code, _, err = call("measure", str(checkpoints / "before"), "--corpus", rows, "--grader", "exact", "--budget", "0.01s")
+    assert code == 1
+    assert "expected a budget of about" in err
+    assert "8 items of each cell" in err
+
+
+def test_items_and_budget_contradict_each_other(call: Call, checkpoints: Path) -> None:
+    rows = write("a.jsonl", [{"task": "t", "prompt": "1+1=", "answer": "2"}])
+    code, _, err = call("measure", str(checkpoints / "before"), "--corpus", rows, "--items", "3", "--budget", "5m")
+    assert code == 1
+    assert "--items or --budget" in err
+
+
+def test_rows_that_are_only_read_are_timed_by_reading_a_few(call: Call, checkpoints: Path) -> None:
+    rows = write("a.jsonl", [{"task": "t", "prompt": f"{n}+1=", "completion": f" {n + 1}"} for n in range(90)])
+    paths = [str(checkpoints / name) for name in ("before", "after")]
+    code, _, err = call("verdict", *paths, "--corpus", rows, "--budget", "5m", "--folder", "read")
+    assert code == 0, err
+    assert "these are all items that there are" in err
+    assert measured("read").items == 90
+
+
+def test_what_is_sampled_for_an_item_does_not_depend_on_the_others_in_a_budget() -> None:
+    from mixwright.config import MeasureConfig
+    from mixwright.corpus import Corpus
+    from mixwright.measure.passes import Passes
+    from mixwright.records import Example
+
+    rows = [Example(f"i{n}", "t", f"{n}+1=", answer="2") for n in range(20)]
+    corpus, one = Corpus.from_examples(rows), Learner(model().eval(), tokenizer(), "chars")
+    config = MeasureConfig(items=5, samples=2, max_new_tokens=4)
+    few = Passes(one, None, config, corpus, 3, nested=True).rollouts
+    many = Passes(one, None, replace(config, items=20), corpus, 3, nested=True).rollouts
+    assert len(few) == 5
+    assert all(many[name].texts("pass@1") == found.texts("pass@1") for name, found in few.items())
+
+
+def test_the_half_width_is_that_of_a_share_of_one_half() -> None:
+    assert half_width(100) == pytest.approx(0.098)
