@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from trainers_tiny import model, tokenizer
 
 from mixwright.cli import budget as budgets
-from mixwright.cli.budget import half_width, parse_duration
+from mixwright.cli.budget import parse_duration
+from mixwright.cli.fitted import half_width
 from mixwright.config import RunConfig
 from mixwright.errors import InputError
 from mixwright.learner.learner import Learner

@@ -282,17 +282,17 @@ def test_the_command_keeps_answers_between_looks_and_runs(call: Call, monkeypatc
     assert code == 4, err  # random models: no answer is right
     assert [f"look {n} of 4, {10 * n} of 40 items" in err for n in (1, 2, 3, 4)] == [True] * 4
     assert "not decided at look 4 of 4, 40 of 40 items" in out
-    assert [size for size in written if size == 10] == [10] * 8, "four looks of two checkpoints, ten new items each"
+    assert sum(written) == 2 * 40, "every item once by each checkpoint, those that were completed for the price, too"
     assert read_json(asked_file(RunFolder("runs/comparison")), GateAsked).look == Look(4, 40, 40)
     kept = Path("runs/comparison/answers/before.jsonl").read_text(encoding="utf-8").splitlines()
     assert sum("made" in json.loads(line) for line in kept) >= 40
     written.clear()
     code, again, err = call("verdict", before, after, *looks)
     assert (code, again) == (4, out), err
-    assert 10 not in written, "nothing is written a second time"
+    assert sum(written) == 0, "nothing is written a second time"
     model = checkpoint("before", 2)  # another model under the same name
     assert call("verdict", model, after, *looks)[0] == 4
-    assert written.count(10) == 4
+    assert sum(written) == 40
     asked_file(RunFolder("runs/comparison")).unlink()
     assert call("verdict", "runs/comparison", "--gate", "--protect", "sum")[1].count("look 4 of 4") == 1
 

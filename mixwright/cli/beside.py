@@ -16,8 +16,8 @@ from mixwright.runs import RunFolder, read_json, read_measurements, read_yaml, w
 from mixwright.verdict.beside import BESIDE, Beside, beside_file
 
 if TYPE_CHECKING:
-    from mixwright.cli.direct import Ready
     from mixwright.cli.options import Measuring
+    from mixwright.cli.ready import Ready
     from mixwright.measure.stage import MeasureResult
 
 READING_SETTINGS = ("grader", "probe", "prompts", "system message", "adapter")

@@ -7,12 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mixwright.cli.beside import CUT, Earlier, check_same, read_before, read_earlier, write_beside
-from mixwright.cli.budget import fit_to_budget
 from mixwright.cli.direct import (
-    Ready,
     Say,
     ask_lost_answers,
-    measure_with_progress,
     other_forms,
     prepare,
     read_former_likelihood,
@@ -20,9 +17,11 @@ from mixwright.cli.direct import (
     tell,
     with_greedy_answers,
 )
+from mixwright.cli.fitted import fit_to_budget
 from mixwright.cli.gold_answers import GOLD, has_gold
 from mixwright.cli.looks import check_looks, measured_in_looks, plan_looks
 from mixwright.cli.options import Measuring
+from mixwright.cli.ready import Ready, measure_with_progress, with_price
 from mixwright.config import MeasureConfig
 from mixwright.errors import InputError, join_some, unknown_name
 from mixwright.estimates.readings import GRADED, READINGS, Decoding, outcome_of
@@ -93,8 +92,11 @@ def compare(
     ready = _noting_left_out(
         prepare((before, after), asked, rows, measure, say, graders=graders, room=room, folder=folder.path), rows
     )
-    if asked.budget is not None:
-        ready = fit_to_budget(ready, asked.budget, [0, 1] if earlier is None else [1], say)
+    if earlier is not None:
+        check_same(earlier, ready)
+    measured, known = [0, 1] if earlier is None else [1], asked.max_new_tokens is not None or earlier is not None
+    ready = with_price(ready, measured, say, known=known, limited=asked.budget is not None)
+    ready = ready if asked.budget is None else fit_to_budget(ready, asked.budget, measured, say)
     in_looks = measured_in_looks(ready, folder, plan, gating.question, say) if plan else None
     ready, found, look = in_looks or (ready, _both(ready, earlier, say), None)
     notes = _notes(ready, found, asked, earlier)
@@ -168,7 +170,6 @@ def _both(ready: Ready, earlier: Earlier | None, say: Say) -> dict[str, MeasureR
     if earlier is None:
         first = measure_with_progress("measure before", start, ready)
     else:
-        check_same(earlier, ready)
         beside = f", and {earlier.name} stands beside" if earlier.other is not None else ""
         say(f"measure before: taken over from {earlier.folder}{beside}")
         first = _with_gold(earlier.before, ready)

@@ -14,7 +14,7 @@ from mixwright.errors import InputError, unknown_name
 if TYPE_CHECKING:
     import numpy as np
 
-    from mixwright.cli.direct import Ready
+    from mixwright.cli.ready import Ready
     from mixwright.learner.dial import Sweep
     from mixwright.records import Example
 

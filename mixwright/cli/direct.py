@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from mixwright.cli.budget import fit_to_budget
+from mixwright.cli.fitted import fit_to_budget
 from mixwright.cli.gold_answers import GOLD, with_gold
 from mixwright.cli.options import Measuring, columns_of, graders_of
+from mixwright.cli.ready import Ready, measure_with_progress, with_price
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
 from mixwright.errors import InputError, one_line
 from mixwright.records import Measurement, Observation, to_data
 from mixwright.runs import RunFolder, write_measurements
 
 if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
     from mixwright.corpus.graded import Graded
     from mixwright.learner.learner import Learner
     from mixwright.measure.former import FormerAnswers
@@ -31,37 +30,6 @@ ITEMS, CELL_ITEMS = 200, 32
 """Items that `measure` and `plan` take over all cells, and per cell at least."""
 MEASURED = ("decoding", "items", "samples", "temperature", "max_new_tokens", "continued_tokens")
 """Settings of measuring that are noted."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """Models and rows, checked and loaded."""
-
-    config: RunConfig
-    """Settings of what is measured; those of training are defaults and nothing is said of them."""
-    corpus: Corpus
-    """Rows that can be graded, or compared without."""
-    learners: tuple[Learner, ...]
-    """In the order of the paths."""
-    noted: Mapping[str, Any]
-    """How it is measured, by name, for the manifest."""
-    graded: bool = True
-    """Whether completions are written and graded; else probabilities of the rows' own targets or pairs are read."""
-    notes: tuple[Observation, ...] = ()
-    """Graders that were changed because of the first model's first completions."""
-    completion_seconds: float = 0.0
-    """What writing one completion of one item will take, all models that are measured together; 0 where none is written."""
-    nested: bool = False
-    """Whether what is sampled for an item does not depend on how many others are measured."""
-    models: int = 1
-    """Models that are measured."""
-    pace: float = 0.0
-    """Seconds per item of one model, where a part was measured before; 0 where nobody took the time."""
-
-    def seconds_of(self, items: int) -> float | None:
-        """What measuring one model on so many items will take; None where it is not known."""
-        each = self.completion_seconds / self.models
-        return items * (1 + self.config.measure.samples) * each if each else None
 
 
 def rows_of(
@@ -154,17 +122,16 @@ def prepare(
         if learner.name != path:
             say(f"model: {learner.name}")
     notes: Sequence[Observation] = ()
-    seconds = 0.0
+    free: tuple[FreeAnswers, ...] = ()
     if rows.probe is None:
-        rows, settled, seconds = _with_room(learners, rows, settled, asked, room, say)
+        rows, settled, free = _with_room(learners, rows, settled, asked, room, say)
         rows, notes = _with_graders(learners[0], rows, settled, asked, say, graders or {})
         corpus, settled = rows.corpus, with_gold(settled, rows.corpus, say)
         config = replace(config, corpus=rows.config, measure=settled)
     form = learners[0].form.describe(example.prompt for example in corpus)
     say(f"prompts: {form}")
     noted, graded = _noted(config, rows, asked, form), rows.probe is None
-    models = len(learners) if room is None else 1
-    return Ready(config, corpus, learners, noted, graded, tuple(notes), seconds, asked.budget is not None, models)
+    return Ready(config, corpus, learners, noted, graded, tuple(notes), free, asked.budget is not None)
 
 
 def _with_graders(
@@ -187,19 +154,18 @@ def _with_room(
     asked: Measuring,
     known: tuple[int, int] | None,
     say: Say,
-) -> tuple[Graded, MeasureConfig, float]:
-    """The rows whose prompts leave room, how long completions may be (as asked, as known, or as the models need), and the
-    seconds that one of them takes, of all models that are measured.
+) -> tuple[Graded, MeasureConfig, tuple[FreeAnswers, ...]]:
+    """The rows whose prompts leave room, how long completions may be (as asked, as known, or as the models need), and what
+    the latter rests on.
     """
-    from mixwright.measure.free_answers import find_room, price, time_answers
-    from mixwright.measure.passes import Passes
+    from mixwright.measure.free_answers import find_room
     from mixwright.measure.room import keep_fitting_corpus
 
     corpus, notes = keep_fitting_corpus(learners, rows.corpus, settled, asked.max_new_tokens)
     for note in notes:
         say(one_line(f"warning: {note}"))
     rows = replace(rows, corpus=corpus)
-    measured = learners if known is None else learners[-1:]
+    found: list[FreeAnswers] = []
     given = known if asked.max_new_tokens is None else (asked.max_new_tokens, 0)
     if given is None:
         room, continued, found = find_room(learners, corpus, settled, say)
@@ -207,29 +173,9 @@ def _with_room(
     else:
         (tokens, continued), why = given, "as in the measuring that is taken over"
         why = "as asked" if asked.max_new_tokens is not None else why
-        found = time_answers(measured, corpus, settled, max(given), say)
     further = f", and those that reach it are continued up to {continued:,}" if continued else ""
     say(f"completions: up to {tokens:,} tokens ({why}){further}; another length: --max-new-tokens")
-    settled = replace(settled, max_new_tokens=tokens, continued_tokens=continued)
-    if asked.budget is None:
-        count = len(Passes(learners[0], None, settled, corpus).items)
-        say(_priced(found, count, settled, shorter=asked.max_new_tokens is None))
-    return rows, settled, price(found, 1, 0, tokens, continued)
-
-
-def _priced(found: Sequence[FreeAnswers], items: int, settled: MeasureConfig, *, shorter: bool) -> str:
-    """What measuring will take, and where the room was not asked for, what half of it would."""
-    from mixwright.measure.free_answers import price
-    from mixwright.workers.progress import format_duration
-
-    tokens, each = settled.max_new_tokens, f" x {1 + settled.samples} completions" if settled.samples else ""
-    seconds = price(found, items, settled.samples, tokens, settled.continued_tokens)
-    models = f" x {len(found)} models" if len(found) > 1 else ""
-    told = f"price: {items:,} items{each}{models} take {format_duration(seconds)}"
-    if not shorter:
-        return told
-    half = max(1, tokens // 2)
-    return f"{told}; with --max-new-tokens {half} {format_duration(price(found, items, settled.samples, half, 0))}"
+    return rows, replace(settled, max_new_tokens=tokens, continued_tokens=continued), tuple(found)
 
 
 def load(path: str, asked: Measuring, base: str | None = None) -> Learner:
@@ -260,28 +206,6 @@ def _noted(config: RunConfig, rows: Graded, asked: Measuring, form: str) -> dict
     names = [name for name in (MEASURED if graded else ("items",)) if name != "temperature" or config.measure.samples]
     measured = {name: to_data(getattr(config.measure, name)) for name in names}
     return {name: value for name, value in {**data, **measured, **how}.items() if value is not None}
-
-
-def measure_with_progress(title: str, learner: Learner, ready: Ready, *, start: Learner | None = None) -> MeasureResult:
-    """Measure one model, with a progress line on stderr that says how much time is left."""
-    from mixwright.measure.passes import Passes
-    from mixwright.measure.stage import measure_learner
-    from mixwright.workers.progress import progress_line
-
-    config, began = ready.config.measure, monotonic()
-    passes = Passes(learner, start, config, ready.corpus)
-    total = len(passes.items if ready.graded else passes.picked(lambda _: True))
-    with progress_line(f"{title}, {total:,} items") as show:
-
-        def done(share: float) -> None:
-            left = (monotonic() - began) * (1 - share) / share if share > 0 else None
-            show(share * (total - 0.001), total, left)  # no whole number, which would be a line of its own
-
-        show(0, total, ready.seconds_of(total))
-        how = {"start": start, "seed": ready.config.seed, "nested": ready.nested}
-        found = measure_learner(learner, ready.corpus, config, **how, done=done)
-        show(total, total, 0.0)
-    return replace(found, pace=ready.pace or (monotonic() - began) / max(total, 1))
 
 
 def ask_lost_answers(ready: Ready, found: Mapping[str, MeasureResult], say: Say) -> Returned | None:
@@ -387,6 +311,7 @@ def measure_rows(
     probes = (*plain.probes, *(name for name in evidence if name not in plain.probes))
     decoding = "sampled" if asked.greedy is False else "greedy"
     ready = prepare((model,), asked, rows, replace(plain, probes=probes, decoding=decoding), say, folder=folder)
+    ready = with_price(ready, [0], say, known=asked.max_new_tokens is not None, limited=asked.budget is not None)
     ready = ready if asked.budget is None else fit_to_budget(ready, asked.budget, [0], say)
     found = measure_with_progress("measure", ready.learners[0], ready)
     length = ready.config.measure.longest_completion

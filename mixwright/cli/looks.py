@@ -6,8 +6,9 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mixwright.cli.direct import Ready, Say, measure_with_progress
+from mixwright.cli.direct import Say
 from mixwright.cli.options import Measuring
+from mixwright.cli.ready import Ready, measure_with_progress
 from mixwright.errors import InputError, join_some, one_line
 from mixwright.estimates.cell_states import FEWEST_ITEMS
 from mixwright.estimates.looks import LOOKS, Look

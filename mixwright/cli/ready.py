@@ -1,0 +1,109 @@
+"""Models and rows that are ready to be measured without a YAML, what that will cost, and the measuring of one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mixwright.config import RunConfig
+    from mixwright.corpus import Corpus
+    from mixwright.learner.learner import Learner
+    from mixwright.measure.free_answers import FreeAnswers
+    from mixwright.measure.stage import MeasureResult
+    from mixwright.records import Observation
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """Models and rows, checked and loaded."""
+
+    config: RunConfig
+    """Settings of what is measured; those of training are defaults and nothing is said of them."""
+    corpus: Corpus
+    """Rows that can be graded, or compared without."""
+    learners: tuple[Learner, ...]
+    """In the order of the paths."""
+    noted: Mapping[str, Any]
+    """How it is measured, by name, for the manifest."""
+    graded: bool = True
+    """Whether completions are written and graded; else probabilities of the rows' own targets or pairs are read."""
+    notes: tuple[Observation, ...] = ()
+    """Graders that were changed because of the first model's first completions."""
+    found: tuple[FreeAnswers, ...] = ()
+    """What completing a few items showed of each model that is measured, where that was done."""
+    nested: bool = False
+    """Whether what is sampled for an item does not depend on how many others are measured."""
+    pace: float = 0.0
+    """Seconds per item of one model, where a part was measured before; 0 where nobody took the time."""
+
+    @property
+    def completion_seconds(self) -> float:
+        """What one completion of one item takes, all models that are measured together; 0 where it is not known."""
+        from mixwright.measure.free_answers import price
+
+        measure = self.config.measure
+        return price(self.found, 1, 0, measure.max_new_tokens, measure.continued_tokens)
+
+
+def with_price(ready: Ready, measured: Sequence[int], say: Callable[[str], None], *, known: bool, limited: bool) -> Ready:
+    """The same, with what completing a few items showed of the models that are measured; says what measuring will take.
+
+    Args:
+        ready: models and rows.
+        measured: numbers of the models that are measured.
+        say: told the price.
+        known: the room was asked for or taken over, so that no other is offered.
+        limited: the items are yet to be chosen by a budget, and the price follows from it.
+
+    Raises:
+        InputError: chat prompts without a chat template.
+    """
+    from mixwright.measure.free_answers import price, time_answers
+    from mixwright.measure.passes import Passes
+    from mixwright.workers.progress import format_duration
+
+    if not ready.graded:
+        return ready
+    settled, found = ready.config.measure, ready.found
+    if not found:
+        learners = [ready.learners[number] for number in measured]
+        found = tuple(time_answers(learners, ready.corpus, settled, settled.longest_completion, say))
+    ready = replace(ready, found=found)
+    if limited:
+        return ready
+    items, tokens = len(Passes(ready.learners[0], None, settled, ready.corpus).items), settled.max_new_tokens
+    each = f" x {1 + settled.samples} completions" if settled.samples else ""
+    models = f" x {len(found)} models" if len(found) > 1 else ""
+    seconds = price(found, items, settled.samples, tokens, settled.continued_tokens)
+    half = max(1, tokens // 2)
+    shorter = f"; with --max-new-tokens {half} {format_duration(price(found, items, settled.samples, half, 0))}"
+    say(f"price: {items:,} items{each}{models} take {format_duration(seconds)}{'' if known else shorter}")
+    return ready
+
+
+def measure_with_progress(title: str, learner: Learner, ready: Ready, *, start: Learner | None = None) -> MeasureResult:
+    """Measure one model, with a progress line on stderr that says how much time is left."""
+    from mixwright.measure.passes import Passes
+    from mixwright.measure.stage import measure_learner
+    from mixwright.workers.progress import progress_line
+
+    config, began = ready.config.measure, monotonic()
+    passes = Passes(learner, start, config, ready.corpus)
+    total = len(passes.items if ready.graded else passes.picked(lambda _: True))
+    seconds = ready.completion_seconds / max(len(ready.found), 1) * total * (1 + config.samples)
+    with progress_line(f"{title}, {total:,} items") as show:
+
+        def done(share: float) -> None:
+            left = (monotonic() - began) * (1 - share) / share if share > 0 else None
+            show(share * (total - 0.001), total, left)  # no whole number, which would be a line of its own
+
+        show(0, total, seconds or None)
+        how = {"start": start, "seed": ready.config.seed, "nested": ready.nested}
+        found = measure_learner(learner, ready.corpus, config, **how, done=done)
+        show(total, total, 0.0)
+    return replace(found, pace=ready.pace or (monotonic() - began) / max(total, 1))
