@@ -19,10 +19,12 @@ import typer
 
 from mixwright import __version__
 from mixwright.cli import output
+from mixwright.cli.budget import Budget, start_budget
 from mixwright.cli.concluding import EXIT_FOUND, conclude
 from mixwright.cli.dialling import dial
 from mixwright.cli.options import (
     BESIDE_HELP,
+    BUDGET_HELP,
     COLUMNS_HELP,
     DATA_HELP,
     EXPORT_HELP,
@@ -40,6 +42,7 @@ from mixwright.cli.options import (
     columns_of,
     decoding_of,
     load_settings,
+    with_budget,
     with_measuring,
 )
 from mixwright.errors import InputError, disk_full_error, one_line, system_error
@@ -62,6 +65,7 @@ Source = Annotated[str, typer.Argument(metavar="RUN.YAML|MODEL", help="Settings;
 Folder = Annotated[Path | None, typer.Option(help="Run folder; default: runs/<name of RUN.YAML>.")]
 Full = Annotated[bool, typer.Option("--full", help="Print every number, or every observation, in the table.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
+Limit = Annotated[Budget | None, typer.Option("--budget", parser=start_budget, metavar="TIME", help=BUDGET_HELP)]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")]
 
 
@@ -167,6 +171,7 @@ def mine(
     """Choose training rows, or make new ones, each with a reason; --try says whether that was worth it."""
     from mixwright.cli.mining import mine_checkpoint, mine_folder
 
+    budget, asked = asked.budget, asked if asked.corpus is not None else replace(asked, budget=None)
     if asked.on_checkpoint(source):
         if keep is not None or export or tried or folder:
             raise InputError("--export-to alone beside --corpus", "--keep, --export, --try or --folder", "Leave them out.")
@@ -183,6 +188,7 @@ def mine(
         export_to=export_to,
         tried=tried,
         export=export,
+        budget=budget,
     )
 
 
@@ -246,6 +252,7 @@ def trial(
     config: Config,
     folder: Folder = None,
     data: Annotated[str | None, typer.Option(metavar="MINER|TABLE", help=DATA_HELP)] = None,
+    budget: Limit = None,
 ) -> None:
     """Try the plan against simpler choices, paired by seed; where it helps, against its nulls."""
     from mixwright.opening import check_plan, open_run_folder, workers
@@ -254,12 +261,13 @@ def trial(
 
     settings, run = load_settings(config, folder)
     settings = settings if data is None else replace(settings, trial=replace(settings.trial, data=data))
+    settings, deadline = with_budget(settings, run, budget)
     with (
         workers(settings) as pool,
         open_run_folder(settings, run, base=config.parent, pool=pool, whole=True, after=run.plan) as corpus,
     ):
         check_plan(settings, run, corpus)
-        result = try_plan(settings, run, pool, base=config.parent, say=output.say)
+        result = try_plan(settings, run, pool, base=config.parent, say=output.say, deadline=deadline)
     output.out_effects(result.effects)
     for line in format_selection(result):
         output.out(one_line(line))
@@ -305,6 +313,7 @@ def run(
     objective: Annotated[str | None, typer.Option(help="With --init: grpo, sft or dpo; default: from the columns.")] = None,
     folder: Folder = None,
     dry_run: DryRun = False,
+    budget: Limit = None,
 ) -> None:
     """Do the whole line, corpus to verdict; continues where it stopped."""
     from mixwright import pipeline
@@ -314,7 +323,8 @@ def run(
         from mixwright.cli.init import write_settings
 
         asked = {"held_out": held_out, "model": model, "objective": objective}
-        for note in write_settings(str(source) if source else None, output_file, **asked):
+        seconds = None if budget is None else budget.seconds
+        for note in write_settings(str(source) if source else None, output_file, **asked, budget=seconds, say=output.say):
             output.say(one_line(note))
         output.say(f"Look at {output_file}, then: mixwright run {output_file} --dry-run")
         return
@@ -326,7 +336,8 @@ def run(
     if dry_run:
         output.out_rows(("stage", "what would be done"), outline(settings, place, base=source.parent))
         return
-    page = pipeline.run(settings, place, base=source.parent, say=lambda line: output.say(one_line(line)))
+    settings, deadline = with_budget(settings, place, budget)
+    page = pipeline.run(settings, place, base=source.parent, say=lambda line: output.say(one_line(line)), deadline=deadline)
     conclude(place, page)
 
 

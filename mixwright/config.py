@@ -230,6 +230,9 @@ class TrialConfig:
     """Gain in success on fixed held-out items of all cells that `rollouts to target` counts up to; fixed before the run."""
     progress_every: NonNegativeInt = 10
     """Steps between evaluations on the way, which tell when the target was reached; charged, the same for every arm."""
+    budget_minutes: NonNegativeFinite = 0.0
+    """Minutes that a whole run may take; 0 sets no limit. Every arm is trained on as many seeds as fit: fewer than `seeds`
+    where the time does not suffice, and up to twice as many where it is left."""
     margin: NonNegativeFinite = 0.05
     """Change of success that does not matter: "no change" needs the whole interval within +-margin."""
 

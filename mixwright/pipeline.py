@@ -20,6 +20,7 @@ from mixwright.plan.stage import plan_run
 from mixwright.runs import RunFolder, read_measurements, read_plan
 from mixwright.trial.arm_roles import arms_in, with_order
 from mixwright.trial.data_rows import data_path
+from mixwright.trial.deadline import Deadline
 from mixwright.trial.stage import try_plan
 from mixwright.verdict.stage import render
 
@@ -27,7 +28,14 @@ if TYPE_CHECKING:
     from mixwright.config import RunConfig
 
 
-def run(config: RunConfig, folder: RunFolder, *, base: Path = Path(), say: Callable[[str], None] = lambda _: None) -> Path:
+def run(
+    config: RunConfig,
+    folder: RunFolder,
+    *,
+    base: Path = Path(),
+    say: Callable[[str], None] = lambda _: None,
+    deadline: Deadline | None = None,
+) -> Path:
     """Corpus to verdict; returns the page.
 
     Args:
@@ -35,10 +43,12 @@ def run(config: RunConfig, folder: RunFolder, *, base: Path = Path(), say: Calla
         folder: where everything is written; a stage whose output is there and up to date is not done again.
         base: folder that relative paths in the settings start from.
         say: called with what is being done.
+        deadline: of the run; None begins one where the settings have a budget.
 
     Raises:
         InputError: something in the settings or the data; before the folder is made where that can be known.
     """
+    deadline = Deadline(config.trial.budget_minutes, folder) if deadline is None else deadline
     with workers(config) as pool, open_run_folder(config, folder, base=base, pool=pool, whole=True) as corpus:
         before, result = folder.measurements("before"), folder.result
         if stale(folder.audit, folder.corpus / "rows.parquet"):
@@ -48,6 +58,7 @@ def run(config: RunConfig, folder: RunFolder, *, base: Path = Path(), say: Calla
         if stale(before, folder.corpus / "rows.parquet"):
             say("measure: what the model can do now")
             measure_bases(config, folder, pool, base=base, say=say)
+            deadline.save()
         rehearse_run(config, folder, pool, corpus, say=say)
         corpus = with_mined_rehearsal(folder, corpus)
         if stale(folder.plan, before):
@@ -63,7 +74,7 @@ def run(config: RunConfig, folder: RunFolder, *, base: Path = Path(), say: Calla
             plan = read_plan(folder.plan)
             arms = ", ".join(with_order(arms_in(config, corpus, folder, base), plan).first)
             say(f"trial: {arms} on {config.trial.seeds} seeds; nulls only if a lever helps")
-            try_plan(config, folder, pool, base=base, say=say)
+            try_plan(config, folder, pool, base=base, say=say, deadline=deadline)
     return render(folder)
 
 

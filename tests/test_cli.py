@@ -44,13 +44,13 @@ FLAGS = {
         " --rehearse --steps",
     ),
     "steer": "RUN.YAML --dry-run --folder",
-    "trial": "RUN.YAML --data --folder",
+    "trial": "RUN.YAML --budget --data --folder",
     "verdict": flags(
         "RUN|BEFORE AFTER",
         "--beside --cannot-tell --decoding --each --folder --full --gate --margin --max-items --measured --protect"
         " --until-decided",
     ),
-    "run": "RUN.YAML|TRAIN --dry-run --eval --folder --init --model --objective --output",
+    "run": "RUN.YAML|TRAIN --budget --dry-run --eval --folder --init --model --objective --output",
     "dial": flags("BASE TUNED", "--alpha --max-loss --json --keep"),
     "replicates": "RUN|SCORES --json --target",
     "list": "KIND --json",

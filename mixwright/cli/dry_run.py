@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixwright.catalog import listing
+from mixwright.corpus.corpus import REHEARSE
 from mixwright.errors import join_some
 from mixwright.estimates.readings import GRADED, outcome_of
 from mixwright.mine.job import with_mined_rehearsal
@@ -16,8 +17,12 @@ from mixwright.records import Task, to_data
 
 if TYPE_CHECKING:
     from mixwright.config import RunConfig
+    from mixwright.corpus import Corpus
     from mixwright.runs import RunFolder
     from mixwright.trial.arm_roles import Arms
+    from mixwright.trial.dry_run import Timing
+    from mixwright.trial.fitting import Data
+    from mixwright.workers.local import Workers
 
 DRAWS = 100_000
 """Draws that a dry run makes at most."""
@@ -50,22 +55,21 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
     from mixwright.learner.bases import bases_of
     from mixwright.trial import power
     from mixwright.trial.arm_roles import arms_in
-    from mixwright.trial.dry_run import DryRunJob, foretold_minutes, format_dry_run, time_dry_run
-    from mixwright.workers.local import Job
+    from mixwright.trial.costs import format_costs, held_out_cells, stage_seconds
 
     corpus = known_corpus(config, folder, base=base, whole=True)
     with workers(config) as pool:
         resolve_training_settings(config, corpus, pool)
-        job = Job("dry run", time_dry_run, DryRunJob(to_data(config), str(base)))
-        (timing,) = pool.run([job], progress=lambda done, jobs, left: None)
-    time = format_dry_run(foretold_minutes(config, corpus, timing, folder), config, timing)
+        (timing,) = time_configs([config], pool, base)
     train, held_out = (corpus.select(split=name) for name in ("train", "eval"))
     sizes, steps, bases = config.measure, config.train, len(bases_of(config, folder))
-    items = sum(min(cell.count, sizes.items) for cell in held_out.cells()) if len(held_out) else 0
+    items = sum(min(count, sizes.items) for _, count in held_out_cells(corpus))
     measured = f"{bases} x {items} items, greedy and {sizes.samples} samples: {bases * items * (1 + sizes.samples)} rollouts"
     if outcome_of(sizes.probes, sizes.decoding) not in GRADED:
         measured = f"{bases} x {items} items, read and not generated: {', '.join(sizes.probes)}"
     arms = arms_in(config, corpus, folder, base)
+    counts = {"items": items, "arms": len(arms.first) - 1, "bases": bases, "rehearsed": prompts_to_answer(corpus)}
+    time = format_costs(stage_seconds(config, timing, **counts), config, arms, timing)
     generates = steps.objective == "grpo"
     size = f"{steps.prompts} groups of {steps.generations}" if generates else f"{steps.prompts} rows"
     each = steps.generations if generates else 1
@@ -89,6 +93,36 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
         *(("can see", line.removeprefix("can see").lstrip(": ")) for line in power.format_power(seen)),
         ("time", time),
     ]
+
+
+def held_out_data(config: RunConfig, corpus: Corpus) -> Data:
+    """What has to be known of the rows to choose sizes for a time."""
+    from mixwright.learner.bases import TINY
+    from mixwright.trial.arm_roles import arms_in
+    from mixwright.trial.costs import held_out_cells
+    from mixwright.trial.fitting import Data
+
+    arms = arms_in(config, corpus)
+    bases = config.model.bases if config.model.path == TINY else 1
+    cells, rehearsed = held_out_cells(corpus), prompts_to_answer(corpus)
+    return Data(cells, len(arms.first) - 1, len(arms.references), bases, rehearsed)
+
+
+def time_configs(configs: Sequence[RunConfig], pool: Workers, base: Path) -> list[Timing]:
+    """What dry runs of these settings timed; one runs in two workers at once where there are two, as a trial will."""
+    from mixwright.trial.dry_run import DryRunJob, mean_timing, time_dry_run
+    from mixwright.workers.local import Job, count_cores
+
+    copies = 2 if len(configs) == 1 and (configs[0].trial.workers or count_cores()) > 1 else 1
+    jobs = [Job("dry run", time_dry_run, DryRunJob(to_data(one), str(base))) for one in configs for _ in range(copies)]
+    found = pool.run(jobs, title="dry run: the model is loaded, a few items are measured, a few steps trained")
+    return [mean_timing(found[place : place + copies]) for place in range(0, len(found), copies)]
+
+
+def prompts_to_answer(corpus: Corpus) -> int:
+    """Prompts that the model answers itself before it is trained: rows to rehearse without a completion."""
+    rows = corpus.select(split=REHEARSE).table
+    return rows["target"].null_count if len(rows) else 0
 
 
 def _compared(arms: Arms) -> str:

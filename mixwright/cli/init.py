@@ -8,12 +8,12 @@ import itertools
 import os
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from mixwright import config as settings
-from mixwright.cli.proposals import Proposal, propose
+from mixwright.cli.proposals import UNKNOWN, Proposal, propose
 from mixwright.config import CorpusConfig, ModelConfig, RunConfig, WarmupConfig
 from mixwright.errors import InputError, one_line
 from mixwright.learner.bases import TINY
@@ -34,6 +34,8 @@ def write_settings(
     held_out: str | None = None,
     model: str | None = None,
     objective: str | None = None,
+    budget: float | None = None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> list[str]:
     """Write `path` for the examples in `train`; returns what a person should know, one line each.
 
@@ -43,6 +45,8 @@ def write_settings(
         held_out: source of the held-out examples.
         model: checkpoint; None takes a tiny model that is built on the spot.
         objective: grpo, sft or dpo; None takes it from the columns.
+        budget: seconds that the run may take; sizes are chosen for it by a dry run.
+        say: told what is done.
 
     Raises:
         InputError: `path` is there already, or `train` cannot be used for another reason than the names of its columns.
@@ -51,9 +55,15 @@ def write_settings(
         raise InputError("a new file", "one that is there already", "Choose another with --output.", file=path)
     bare = RunConfig(CorpusConfig(PLACEHOLDER), ModelConfig(warmup=WARMUP))
     found = Proposal(bare, []) if train is None else propose(train, held_out, model, objective)
+    if found.config.model.path == "tiny:" and found.config.model.warmup is None:
+        found = dataclasses.replace(found, config=dataclasses.replace(found.config, model=ModelConfig(warmup=WARMUP)))
+    if budget is not None and UNKNOWN not in found.config.corpus.columns.values():
+        from mixwright.cli.init_budget import fit_proposal
+
+        if train is None:
+            raise InputError("TRAIN beside --budget", "nothing", "Name the examples: their items and steps are timed.")
+        found = fit_proposal(found, budget, say)
     config = found.config
-    if config.model.path == "tiny:" and config.model.warmup is None:
-        config = dataclasses.replace(config, model=ModelConfig(warmup=WARMUP))
     places = {name: _relative_source(getattr(config.corpus, name), path.parent) for name in ("train", "eval", "rehearse")}
     config = dataclasses.replace(config, corpus=dataclasses.replace(config.corpus, **places))
     head = ["Settings of one run. Every line may be edited; what is left out keeps the default shown here.", *found.notes]

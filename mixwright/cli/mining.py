@@ -13,15 +13,18 @@ from mixwright.cli import output
 from mixwright.cli.concluding import conclude
 from mixwright.cli.export import resolve_format
 from mixwright.cli.mined_export import export_mined
+from mixwright.cli.options import with_budget
 from mixwright.errors import InputError, one_line
 from mixwright.plan.mix import messages
 from mixwright.runs import write_text
 
 if TYPE_CHECKING:
+    from mixwright.cli.budget import Budget
     from mixwright.cli.options import Measuring
     from mixwright.config import RunConfig
     from mixwright.records import Objective
     from mixwright.runs import RunFolder
+    from mixwright.trial.deadline import Deadline
 
 KEEP_ALL = ("chosen rows", "Keep all rows: there is no choice to try.")
 """Kind of a table that may hold all training rows, and what is said then."""
@@ -39,6 +42,7 @@ def mine_folder(
     export_to: Path | None,
     tried: bool,
     export: str | None = None,
+    budget: Budget | None = None,
 ) -> None:
     """Mine a run's corpus and say what came of it.
 
@@ -50,6 +54,7 @@ def mine_folder(
         keep: share of the rows; None takes the settings'.
         export_to: folder for the rows as trainers read them.
         tried: go on to measure, plan, try them and write the verdict.
+        budget: of mining, measuring and the trial together.
         export: trainer whose format the rows are written in, to `export_to`, or to export/<miner>-<format> in the run.
 
     Raises:
@@ -59,6 +64,9 @@ def mine_folder(
     from mixwright.mine.stage import make_miner
     from mixwright.opening import open_run_folder, workers
 
+    if budget is not None and not tried:
+        raise InputError("--try beside --budget", "no --try", "Add it, or leave --budget out.")
+    settings, deadline = with_budget(settings, run, budget)
     make_miner(miner, options_of(settings, miner, keep))
     _check_export(export, export_to)
     _check_tried(miner, tried=tried)
@@ -75,7 +83,8 @@ def mine_folder(
     if told["kind"] == KEEP_ALL[0] and told["rows"] == told["training rows"]:
         output.out(KEEP_ALL[1])
     elif tried:
-        _try(settings, run, base, miner)
+        deadline.save()
+        _try(settings, run, base, miner, deadline)
     else:
         output.say("  Worth more than as many random rows? Not known yet: give the command again with --try.")
 
@@ -172,7 +181,7 @@ def _write(
         write_text(folder / MINED_FILE, json.dumps(told, indent=1))
 
 
-def _try(settings: RunConfig, run: RunFolder, base: Path, miner: str) -> None:
+def _try(settings: RunConfig, run: RunFolder, base: Path, miner: str, deadline: Deadline) -> None:
     """The rest of the line, with a trial of the mined rows against all and as many random ones."""
     from mixwright import pipeline
     from mixwright.records import TrialResult
@@ -180,7 +189,7 @@ def _try(settings: RunConfig, run: RunFolder, base: Path, miner: str) -> None:
     from mixwright.trial.selection import format_selection
 
     settings = replace(settings, trial=replace(settings.trial, data=miner))
-    page = pipeline.run(settings, run, base=base, say=lambda line: output.say(one_line(line)))
+    page = pipeline.run(settings, run, base=base, say=lambda line: output.say(one_line(line)), deadline=deadline)
     for line in format_selection(read_json(run.result, TrialResult)):
         output.out(one_line(line))
     conclude(run, page)

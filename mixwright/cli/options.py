@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
-from mixwright.cli.budget import Budget, start_budget
+from mixwright.cli.budget import BEGAN, Budget, start_budget
 from mixwright.errors import InputError
 from mixwright.learner.sources import ENDING
 
 if TYPE_CHECKING:
     from mixwright.config import RunConfig
     from mixwright.runs import RunFolder
+    from mixwright.trial.deadline import Deadline
 
 SCANNED_HELP = (
     "Groups or single columns (`mixwright list columns`), or all. Default: those without rollouts, gradients, vectors."
@@ -195,3 +196,12 @@ def load_settings(config: Path, folder: Path | None) -> tuple[RunConfig, RunFold
         remedy = f"Write settings for them: mixwright run --init {config}; then: mixwright run run.yaml --dry-run"
         raise InputError("settings, RUN.YAML", f"examples, {config}", remedy)
     return read_yaml(config, RunConfig), RunFolder(folder or Path("runs") / config.stem)
+
+
+def with_budget(config: RunConfig, run: RunFolder, budget: Budget | None) -> tuple[RunConfig, Deadline]:
+    """The settings with the budget of the command line, if one was given, and the clock of the run."""
+    from mixwright.trial.deadline import Deadline
+
+    if budget is not None:
+        config = dataclasses.replace(config, trial=dataclasses.replace(config.trial, budget_minutes=budget.seconds / 60))
+    return config, Deadline(config.trial.budget_minutes, run, began=BEGAN)

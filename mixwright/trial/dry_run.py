@@ -1,15 +1,16 @@
 """Dry run of a run: a few items measured and a few steps trained, timed, in a scratch folder that is thrown away.
 
-It refuses what only the model, the graders and TRL can refuse, and tells how many minutes each stage will take.
+It refuses what only the model, the graders and TRL can refuse. It ends within two minutes for a model of 100 million
+parameters on two cores: what is timed is cut to a few items and rows.
 """
 
 from __future__ import annotations
 
+import importlib
 import itertools
-import math
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -17,25 +18,25 @@ from typing import TYPE_CHECKING, Any
 from mixwright import catalog
 from mixwright.config import RunConfig
 from mixwright.corpus.trainable import has_pairs
-from mixwright.errors import InputError, join_some
+from mixwright.errors import InputError
 from mixwright.learner.bases import TINY
+from mixwright.measure.free_answers import spread_items
 from mixwright.records import Plan, Stage, from_data
-from mixwright.runs import RunFolder
-from mixwright.trial.arm_roles import arms_in, arms_of, branch_of
-from mixwright.workers.local import count_cores
+from mixwright.trial.arm_roles import branch_of
+from mixwright.workers.progress import report
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
 
-SECONDS = 6.0
+ITEM_SECONDS, STEP_SECONDS = 10.0, 20.0
 """Longest that items are measured, and that steps are trained, beyond the first."""
-STEPS, WARM, ITEMS = 4, 3, 8
-"""Training steps, warm-up steps and items that are timed, at most."""
-PROMPTS = 2000
+TIMED_STEPS, WARM_STEPS, TIMED_ITEMS, TIMED_SAMPLES = 4, 3, 16, 4
+"""Training steps, warm-up steps, items and samples of each that are timed, at most."""
+LARGE_PARAMETERS, LARGE_PROMPTS = 20_000_000, 4
+"""Parameters from which a step is timed on fewer prompts, and how many: its time grows with them, then."""
+COUNTED_PROMPTS = 2000
 """Prompts whose length is looked at."""
-EVALUATED = 128
-"""Completions of an evaluation on the way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +53,34 @@ class DryRunJob:
 class Timing:
     """Seconds of one process, and what they were timed on."""
 
-    item: float
-    """Of measuring one item with all its probes."""
+    greedy: float
+    """Of measuring one item with all its probes, without samples."""
+    sample: float
+    """That each sampled completion of an item adds."""
     step: float
     """Of one training step, canaries left out."""
     warm: float = 0.0
     """Of one warm-up step of a tiny model."""
+    load: float = 0.0
+    """Of loading the model."""
+    setup: float = 0.0
+    """Of making a trainer, and saving what it trained."""
+    start: float = 0.0
+    """Of a worker's imports."""
     items: int = 0
     """Items that were measured."""
     steps: int = 0
     """Training steps that were made."""
+
+    def item(self, samples: int) -> float:
+        """Seconds of measuring one item with so many samples."""
+        return self.greedy + samples * self.sample
+
+
+def mean_timing(found: Sequence[Timing]) -> Timing:
+    """The mean of what several processes timed side by side."""
+    values = {field.name: [getattr(one, field.name) for one in found] for field in fields(Timing)}
+    return Timing(**{name: type(own[0])(sum(own) / len(own)) for name, own in values.items()})
 
 
 def time_dry_run(job: DryRunJob) -> Timing:
@@ -72,14 +91,21 @@ def time_dry_run(job: DryRunJob) -> Timing:
     """
     from mixwright.corpus import read_corpus
 
+    began = perf_counter()
     config = from_data(RunConfig, dict(job.config))
+    importlib.import_module(f"mixwright.trainers.{config.train.objective}")
     corpus = read_corpus(config.corpus, base=Path(job.base))
+    loading = perf_counter()
+    report(0.1)
     with tempfile.TemporaryDirectory(prefix="mixwright-") as scratch:
         learner, warm = _learner(config, corpus, Path(scratch) / "base")
+        load = perf_counter() - loading - warm * WARM_STEPS
+        report(0.3)
         _check_lengths(config, corpus, learner)
-        item, items = _measuring(config, corpus, learner)
-        step, steps = _training(config, corpus, learner, Path(scratch))
-    return Timing(item, step, warm, items, steps)
+        greedy, sample, items = _measuring(config, corpus, learner)
+        report(0.6)
+        step, setup, steps = _training(config, corpus, learner, Path(scratch))
+    return Timing(greedy, sample, step, warm, load, setup, loading - began, items, steps)
 
 
 def _learner(config: RunConfig, corpus: Corpus, scratch: Path) -> tuple[Learner, float]:
@@ -96,7 +122,7 @@ def _learner(config: RunConfig, corpus: Corpus, scratch: Path) -> tuple[Learner,
     learner = build_tiny(tokenizer_texts(train), config.model, config.seed)
     each = 0.0
     if config.model.warmup is not None and config.model.warmup.steps and config.model.warmup.source is None:
-        few = replace(config.model.warmup, steps=min(WARM, config.model.warmup.steps), cells={})
+        few = replace(config.model.warmup, steps=min(WARM_STEPS, config.model.warmup.steps), cells={})
         start = perf_counter()
         warm_up(learner, train, few, seed=config.seed)
         each = (perf_counter() - start) / few.steps
@@ -110,119 +136,99 @@ def _check_lengths(config: RunConfig, corpus: Corpus, learner: Learner) -> None:
     generated += [config.train.max_new_tokens] if config.train.objective == "grpo" else []
     if learner.context is None or not generated:
         return
-    length, row = max(((len(learner.encode(e.prompt)), e) for e in itertools.islice(corpus, PROMPTS)), key=lambda p: p[0])
+    rows = itertools.islice(corpus, COUNTED_PROMPTS)
+    length, row = max(((len(learner.encode(e.prompt)), e) for e in rows), key=lambda p: p[0])
     if length + max(generated) > learner.context:
         got = f"{length:,} tokens at {row.source or row.id} and max_new_tokens {max(generated):,}"
         remedy = "Shorten or leave out long prompts, or lower max_new_tokens (measure and train)."
         raise InputError(f"prompts and completions of at most {learner.context:,} tokens together", got, remedy)
 
 
-def _measuring(config: RunConfig, corpus: Corpus, learner: Learner) -> tuple[float, int]:
-    """Seconds per item, and items that were measured."""
+def _measuring(config: RunConfig, corpus: Corpus, learner: Learner) -> tuple[float, float, int]:
+    """Seconds per item measured greedily, seconds that a sample of it adds, and items that were measured."""
     from mixwright.measure.stage import measure_learner
 
     held_out = corpus.select(split="eval")
-    probes = tuple(name for name in config.measure.probes if name not in _training_probes(config))
-    ids, began, each = [example.id for example in held_out], perf_counter(), 0.0
-    count = 2
-    while True:
-        own = held_out.select(ids=ids[:count])
+    probes = tuple(name for name in config.measure.probes if name not in training_probes(config))
+    ids = [example.id for example in spread_items(list(held_out), TIMED_ITEMS)]
+
+    def seconds(count: int, samples: int) -> float:
         start = perf_counter()
-        measure_learner(learner, own, replace(config.measure, probes=probes), start=learner, seed=config.seed)
-        now = perf_counter()
-        each = (now - start) / len(own)
-        if count >= min(ITEMS, len(ids)) or now - began + each * ITEMS > SECONDS:
-            return each, len(own)
-        count = ITEMS
+        settings = replace(config.measure, probes=probes, samples=samples)
+        measure_learner(learner, held_out.select(ids=ids[:count]), settings, start=learner, seed=config.seed)
+        return perf_counter() - start
+
+    count, taken = min(2, len(ids)), 0.0
+    while True:
+        now = seconds(count, 0)
+        taken += now
+        if count == len(ids) or taken + now * len(ids) / count > ITEM_SECONDS:
+            break
+        count = len(ids)
+    if not config.measure.samples:
+        return now / count, 0.0, count
+    samples = min(TIMED_SAMPLES, config.measure.samples)
+    few = count if now * samples <= ITEM_SECONDS else min(2, count)
+    more = seconds(few, samples)
+    return now / count, max(more - now * few / count, 0.0) / few / samples, count
 
 
-def _training_probes(config: RunConfig) -> tuple[str, ...]:
+def training_probes(config: RunConfig) -> tuple[str, ...]:
     """Probes that train copies of the model: what they cost, and need, does not follow from a few items."""
     return tuple(name for name in config.measure.probes if catalog.load("probes", name).TRAINS)
 
 
-def _training(config: RunConfig, corpus: Corpus, learner: Learner, scratch: Path) -> tuple[float, int]:
-    """Seconds per training step, and steps that were made. Raises InputError for settings that TRL refuses only now."""
+def _training(config: RunConfig, corpus: Corpus, learner: Learner, scratch: Path) -> tuple[float, float, int]:
+    """Seconds per training step, seconds around them, and steps that were made.
+
+    Raises InputError for settings that TRL refuses only now.
+    """
     from transformers import TrainerCallback
 
     from mixwright.trial.branch import of_settings
-    from mixwright.trial.training import make_trainer
+    from mixwright.trial.training import adapted, make_trainer
 
     ends: list[float] = []
 
     class Clock(TrainerCallback):
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             ends.append(perf_counter())
-            control.should_training_stop = ends[-1] - start > SECONDS
+            report(0.7 + 0.29 * len(ends) / steps)
+            control.should_training_stop = ends[-1] - start > STEP_SECONDS
 
     train = corpus.select(split="train")
     if config.train.objective == "dpo" and not has_pairs(corpus):  # they are to be mined
         train = _any_pairs(train)
     tasks = sorted({cell.task for cell in corpus.cells()})
-    steps = min(STEPS, config.train.steps)
+    steps, prompts = min(TIMED_STEPS, config.train.steps), config.train.prompts
+    if sum(values.numel() for values in learner.model.parameters()) >= LARGE_PARAMETERS:
+        prompts = min(prompts, LARGE_PROMPTS)
+    timed = replace(config, train=replace(config.train, prompts=prompts))
     stage = Stage("training", config.train.objective, steps, {task: 1 / len(tasks) for task in tasks})  # type: ignore[arg-type]
-    branch = branch_of("uniform", Plan("rehearsal", (stage,)), corpus)
-    start = perf_counter()
+    branch = branch_of("uniform", Plan("dry run", (stage,)), corpus)
+    began = start = perf_counter()
     try:
-        trainer = make_trainer(learner, train, branch, config, seed=config.seed, folder=scratch)
+        if config.train.adapter:
+            timed, _ = adapted(learner, config.train.adapter, timed)
+        trainer = make_trainer(learner, train, branch, timed, seed=config.seed, folder=scratch)
         trainer.add_callback(Clock())
         start = perf_counter()
         trainer.train()
     except Exception as error:
         raise of_settings(error, config) from error
-    if len(ends) > 1:  # the first step pays for what is made once
-        return (ends[-1] - ends[0]) / (len(ends) - 1), len(ends)
-    return (ends[0] if ends else perf_counter()) - start, len(ends)
+    first = (ends[0] if ends else perf_counter()) - start
+    step = (ends[-1] - ends[0]) / (len(ends) - 1) if len(ends) > 1 else first  # the first pays for what is made once
+    around = start - began + max(first - step, 0.0)
+    start = perf_counter()
+    learner.model.save_pretrained(str(scratch / "saved"))
+    return step * config.train.prompts / prompts, around + perf_counter() - start, len(ends)
 
 
 def _any_pairs(train: Corpus) -> Corpus:
     """Rows with their targets as chosen and that of another row as rejected answer, which have the length of pairs."""
     from mixwright.corpus import Corpus
 
-    rows = [row for row in itertools.islice(train, PROMPTS) if row.prompt and (row.target or row.answer)]
-    said = [row.target or row.answer for row in rows]
-    made = [replace(row, chosen=said[at], rejected=said[at - 1]) for at, row in enumerate(rows)]
+    rows = [row for row in itertools.islice(train, COUNTED_PROMPTS) if row.prompt and (row.target or row.answer)]
+    answers = [row.target or row.answer for row in rows]
+    made = [replace(row, chosen=answers[at], rejected=answers[at - 1]) for at, row in enumerate(rows)]
     return Corpus.from_examples(made)
-
-
-def foretold_minutes(config: RunConfig, corpus: Corpus, timing: Timing, folder: RunFolder) -> list[tuple[str, float]]:
-    """(stage, minutes) of a run that begins now. Nulls, which run for a lever that helps, are left out."""
-    from mixwright.learner.bases import bases_of
-
-    measure, train, trial = config.measure, config.train, config.trial
-    held_out = corpus.select(split="eval")
-    items = sum(min(cell.count, measure.items) for cell in held_out.cells())
-    bases, arms = len(bases_of(config, folder)), arms_in(config, corpus, folder)
-    workers = trial.workers or count_cores()
-    after = items * timing.item
-    on_the_way = 0.0
-    if train.objective == "grpo" and trial.progress_every:
-        on_the_way = (1 + math.ceil(train.steps / trial.progress_every)) * EVALUATED * timing.item / (1 + measure.samples)
-    trained = len(arms.first) - 1
-    branches = trial.seeds * (after + trained * (train.steps * timing.step + on_the_way + after))
-    warmup = config.model.warmup
-    warm = warmup.steps * timing.warm if warmup is not None else 0.0
-    parts = [
-        ("warm-up", bases * warm / min(workers, bases)),
-        ("measure", bases * after / min(workers, bases)),
-        ("trial", branches / min(workers, trial.seeds * len(arms.first))),
-    ]
-    return [(name, seconds / 60) for name, seconds in parts if seconds]
-
-
-def format_dry_run(parts: Sequence[tuple[str, float]], config: RunConfig, timing: Timing) -> str:
-    """The minutes for people, and what was timed."""
-
-    def about(value: float) -> str:
-        return f"{value:.0f}" if value >= 10 else f"{max(value, 0.1):.1f}"
-
-    arms = arms_of(config.trial)
-    shown = [f"{name} {about(value)}" for name, value in parts]
-    shape = f"({len(arms.first)} arms x {config.trial.seeds} seeds)"
-    whole = about(sum(value for _, value in parts))
-    probes = _training_probes(config)
-    left_out = f"nulls and what the probe{'s' * (len(probes) > 1)} {join_some(probes)} will train" if probes else "nulls"
-    return (
-        f"about {whole} minutes: {', '.join(shown)} {shape}, without {left_out}. Timed here, in one process: {timing.items} "
-        f"items at {timing.item:.2g} s each and {timing.steps} training steps at {timing.step:.2g} s each"
-    )

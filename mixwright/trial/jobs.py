@@ -83,6 +83,10 @@ class Trial:
         for base in self.bases:
             item_scores(read_measurements(self.run.measurements(base_name(base))))  # refused before hours of training
 
+    def unfinished(self, jobs: Sequence[BranchJob]) -> list[BranchJob]:
+        """Those that were not finished under the same plan, settings and data."""
+        return [job for job in jobs if not is_complete(self.run.branch(job.arm, job.seed), job.digest)]
+
     def train(self, jobs: Sequence[BranchJob], title: str = "trial") -> None:
         """Train those that were not finished under the same plan, settings and data."""
         stage, logs = self.plan.stages[-1], self.run.path / "trial" / "logs"
@@ -97,8 +101,7 @@ class Trial:
                     cost=steps * (1 + watched * job.planned) if job.branch["trains"] else CANARIES * steps,
                     log=logs / f"{job.arm}.{job.seed}.log",
                 )
-                for job in jobs
-                if not is_complete(self.run.branch(job.arm, job.seed), job.digest)
+                for job in self.unfinished(jobs)
             ],
             title,
         )

@@ -35,11 +35,12 @@ from mixwright.trial.arm_roles import (
 )
 from mixwright.trial.branch import is_complete, train_branch
 from mixwright.trial.data_rows import DataTable, data_notes, data_path, fit_plan, read_data, rows_for
+from mixwright.trial.deadline import OVER, Deadline, branches_seconds, train_within
 from mixwright.trial.jobs import Trial
 from mixwright.trial.power import foresee, format_power
 from mixwright.trial.seed_rows import COMPETENCE
 from mixwright.trial.summary import MinedTable, summarise
-from mixwright.workers.local import Job, Workers
+from mixwright.workers.local import Job, Workers, count_cores
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
@@ -47,9 +48,19 @@ if TYPE_CHECKING:
 
 
 def try_plan(
-    config: RunConfig, folder: RunFolder, pool: Workers, *, base: Path = Path(), say: Callable[[str], None] = lambda _: None
+    config: RunConfig,
+    folder: RunFolder,
+    pool: Workers,
+    *,
+    base: Path = Path(),
+    say: Callable[[str], None] = lambda _: None,
+    deadline: Deadline | None = None,
 ) -> TrialResult:
-    """Train and compare all arms, paired by seed; writes trial/. `say` is told beforehand what the trial can see."""
+    """Train and compare all arms, paired by seed; writes trial/. `say` is told beforehand what the trial can see.
+
+    Without a `deadline` one begins now, where the settings have a budget.
+    """
+    deadline = Deadline(config.trial.budget_minutes, folder) if deadline is None else deadline
 
     def replan(corpus: Corpus, measured: Sequence[Sequence[Measurement]]) -> Plan:
         return make_plan(config, corpus, pool_measurements(measured))
@@ -59,7 +70,7 @@ def try_plan(
         config = replace(config, trial=replace(config.trial, data=str(path)))
         data_of(config, folder, load_rehearsed(folder), read_plan(folder.plan))
     build_bases(config, folder, pool, base)
-    return run_trial(folder, config, bases_of(config, folder), pool=pool, replan=replan, say=say)
+    return run_trial(folder, config, bases_of(config, folder), pool=pool, replan=replan, say=say, deadline=deadline)
 
 
 def steer_once(
@@ -92,6 +103,7 @@ def run_trial(
     progress: Progress | None = None,
     replan: Replan | None = None,
     say: Callable[[str], None] = lambda _: None,
+    deadline: Deadline | None = None,
 ) -> TrialResult:
     """Train and measure every arm on every seed and write trial/result.json.
 
@@ -107,6 +119,7 @@ def run_trial(
         progress: as in `Workers.run`.
         replan: makes the plan of `shuffled_levels`; without it that null is left out.
         say: called with what the trial can see, before the first branch.
+        deadline: after which no further seed is begun; None and one without a limit train the seeds of the settings.
 
     Raises:
         InputError: unknown arm, plan of several stages, no held-out examples, broken files.
@@ -122,12 +135,19 @@ def run_trial(
         seen = foresee(config, run, corpus, bases)
         for line in format_power(seen):
             say(f"  {line}")
-        trial.train(trial.arm_jobs(arms.first))
-        result = replace(_with_nulls(trial, arms, notes, replan), power=seen)
+        limited = deadline if deadline is not None and deadline.seconds else None
+        if limited is None:
+            trial.train(trial.arm_jobs(arms.first))
+        else:
+            trial, told = train_within(trial, arms.first, limited, say)
+            notes += told
+        result = replace(_with_nulls(trial, arms, notes, replan, limited), power=seen)
     finally:
         for partial in run.result.parent.glob(".*.partial"):  # all workers have stopped
             shutil.rmtree(partial, ignore_errors=True)
     write_json(run.result, result)
+    if limited is not None:
+        limited.finish()
     shutil.rmtree(run.path / "trial" / "stages", ignore_errors=True)  # what branches shared
     return result
 
@@ -140,7 +160,9 @@ def _possible(arms: Arms, plan: Plan, corpus: Corpus, data: DataTable | None) ->
     return kept, notes + ([] if data is None else data_notes(data, corpus, plan))
 
 
-def _with_nulls(trial: Trial, arms: Arms, left: Sequence[str], replan: Replan | None) -> TrialResult:
+def _with_nulls(
+    trial: Trial, arms: Arms, left: Sequence[str], replan: Replan | None, deadline: Deadline | None
+) -> TrialResult:
     """The result after the nulls of the levers that help; where none does, with a note that says so."""
     mined = None if trial.data is None else _mined(trial.data, trial.corpus)
     result = summarise(trial.run, trial.config, arms, notes=left, data=mined)
@@ -156,6 +178,12 @@ def _with_nulls(trial: Trial, arms: Arms, left: Sequence[str], replan: Replan | 
         for null in own_nulls(arms.nulls, trial.config.train.objective)
     }
     possible = [null for null, reason in reasons.items() if not reason]
+    if deadline is not None and possible:
+        branches, size = len(helping) * len(possible) * trial.config.trial.seeds, {"arms": max(len(arms.first) - 1, 1)}
+        workers = trial.config.trial.workers or count_cores()
+        if branches_seconds(deadline, branches, **size, workers=workers) > deadline.left + OVER * deadline.seconds:
+            reasons |= dict.fromkeys(possible, "it did not fit into the budget")
+            possible = []
     trial.train([job for lever in helping for job in trial.null_jobs(possible, lever, replan)], "nulls")
     notes = [f"The null {null} was left out: {reason}." for null, reason in reasons.items() if reason]
     if not possible:

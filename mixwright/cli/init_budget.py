@@ -1,0 +1,96 @@
+"""Budget of `mixwright run --init --budget`: a dry run is timed, and sizes are chosen that the run will end within it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mixwright.cli.proposals import LORA, RATES, Proposal
+from mixwright.errors import InputError
+from mixwright.learner.bases import TINY
+from mixwright.workers.progress import format_duration
+
+if TYPE_CHECKING:
+    from mixwright.config import RunConfig
+    from mixwright.trial.dry_run import Timing
+    from mixwright.trial.fitting import Fitted
+
+
+def fit_proposal(found: Proposal, seconds: float, say: Callable[[str], None]) -> Proposal:
+    """The proposal with sizes for a budget, and what they will see among its notes.
+
+    Args:
+        found: settings without a limit of time, their paths as they are from the working directory.
+        seconds: that the run may take.
+        say: told what is done.
+
+    Raises:
+        InputError: too short for any trial that says something, or what the dry run refuses.
+    """
+    from mixwright.cli.dry_run import held_out_data, time_configs
+    from mixwright.corpus import read_corpus
+    from mixwright.opening import workers
+    from mixwright.trial.fitting import fit_run, least_seconds
+
+    corpus = read_corpus(found.config.corpus)
+    data = held_out_data(found.config, corpus)
+    if not data.cells:
+        raise InputError("held-out rows, for a budget", "none", "Give some: --eval FILE.")
+    configs = _variants(found.config)
+    say("budget: items and steps are timed first, in about two minutes")
+    with workers(found.config) as pool:
+        timed = time_configs(list(configs.values()), pool, Path())
+    timings = {name: (config, timing) for (name, config), timing in zip(configs.items(), timed, strict=True)}
+    fitted = fit_run(timings, data, seconds)
+    if fitted is None:
+        least = least_seconds(timings, data)
+        raise InputError(
+            f"a budget of {format_duration(least)} or more, for a trial that can say something",
+            format_duration(seconds),
+            "Allow more time, give fewer or shorter held-out rows, or only measure: mixwright measure --budget.",
+        )
+    twice = fit_run(timings, data, 2 * seconds)
+    config = replace(fitted.config, trial=replace(fitted.config.trial, budget_minutes=round(seconds / 60, 2)))
+    line = f"Budget: {_format(fitted)}. Twice the time: {_format(twice or fitted)}."
+    return Proposal(config, [*found.notes, line], {**found.comments, **_comments(found.config, config, timings)})
+
+
+def _variants(config: RunConfig) -> dict[str | None, RunConfig]:
+    """The settings for all weights and for LoRA, where the model is a checkpoint; else as they are."""
+    if config.model.path == TINY or config.model.adapter is not None:
+        return {config.train.adapter: config}
+    rate = RATES[config.train.objective]
+    lora = {**LORA, "learning_rate": 10 * rate}
+    every = replace(config.train, adapter=None, adapters={}, learning_rate=rate)
+    low = replace(every, adapter="lora", adapters={"lora": lora})
+    return {"lora": replace(config, train=low), None: replace(config, train=every)}
+
+
+def _format(found: Fitted) -> str:
+    """Room, weights, sizes and time, and what they will see."""
+    config = found.config
+    weights = "a tiny model" if config.model.path == TINY else "LoRA" if config.train.adapter == "lora" else "all weights"
+    told = (
+        f"{config.measure.max_new_tokens} tokens, {weights}, {config.train.steps} steps, {config.trial.seeds} seeds, "
+        f"{found.items} items: {format_duration(found.seconds)}"
+    )
+    return told if found.visible is None else f"{told}; would see {100 * found.visible:.0f} points between trained arms"
+
+
+def _comments(
+    before: RunConfig, config: RunConfig, timings: Mapping[str | None, tuple[RunConfig, Timing]]
+) -> dict[str, str]:
+    """Why the sizes are what they are."""
+    wanted = {
+        "measure.items": (before.measure.items, config.measure.items),
+        "measure.samples": (before.measure.samples, config.measure.samples),
+        "train.steps": (before.train.steps, config.train.steps),
+        "trial.seeds": (before.trial.seeds, config.trial.seeds),
+    }
+    why = {name: f"For the budget; without one {old}." for name, (old, new) in wanted.items() if old != new}
+    if len(timings) > 1:
+        steps = {name: f"{timing.step:.2g}" for name, (_, timing) in timings.items()}
+        why["train.adapter"] = f"A step takes {steps['lora']} s with LoRA, and {steps[None]} s with all weights."
+    return why

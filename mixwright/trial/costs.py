@@ -1,0 +1,86 @@
+"""Minutes that a run takes, stage by stage, from what a dry run timed."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from mixwright.config import RunConfig
+from mixwright.errors import join_some
+from mixwright.trial.arm_roles import Arms
+from mixwright.trial.dry_run import Timing, training_probes
+from mixwright.workers.local import count_cores
+
+if TYPE_CHECKING:
+    from mixwright.corpus import Corpus
+
+PROGRESS_COMPLETIONS = 128
+"""Completions of an evaluation on the way, at most."""
+
+
+def held_out_cells(corpus: Corpus) -> list[tuple[str, int]]:
+    """Task and held-out items of each cell."""
+    held_out = corpus.select(split="eval")
+    return [(cell.task, cell.count) for cell in held_out.cells()] if len(held_out) else []
+
+
+def branch_seconds(config: RunConfig, timing: Timing, items: int) -> tuple[float, float]:
+    """Seconds of one process for a branch that is trained and measured, and for one that is only measured."""
+    train, measured = config.train, items * timing.item(config.measure.samples)
+    on_the_way = 0.0
+    if train.objective == "grpo" and config.trial.progress_every:
+        evaluations = 1 + math.ceil(train.steps / config.trial.progress_every)
+        on_the_way = evaluations * min(PROGRESS_COMPLETIONS, items) * timing.greedy
+    trained = 2 * timing.load + timing.setup + train.steps * timing.step + on_the_way + measured
+    return trained, timing.load + measured
+
+
+def makespan(seconds: Iterable[float], workers: int) -> float:
+    """Seconds until all jobs are done, the longest first, each by whoever is free."""
+    ends = [0.0] * max(workers, 1)
+    for one in sorted(seconds, reverse=True):
+        heapq.heappush(ends, heapq.heappop(ends) + one)
+    return max(ends)
+
+
+def stage_seconds(
+    config: RunConfig, timing: Timing, *, items: int, arms: int, bases: int = 1, rehearsed: int = 0
+) -> list[tuple[str, float]]:
+    """(stage, seconds) of a run that begins now. Nulls, which run for a lever that helps, are left out.
+
+    Args:
+        config: sizes of measuring, training and trial.
+        timing: what a dry run timed.
+        items: held-out items that are measured.
+        arms: that are trained, beside the model that is not.
+        bases: starting models.
+        rehearsed: prompts that the model answers itself before it is trained.
+    """
+    workers = config.trial.workers or count_cores()
+    trained, untrained = branch_seconds(config, timing, items)
+    warmup = config.model.warmup
+    parts = [
+        ("start", timing.start + timing.load * bool(rehearsed) + rehearsed * timing.greedy),
+        ("warm-up", makespan([warmup.steps * timing.warm] * bases, workers) if warmup is not None else 0.0),
+        ("measure", makespan([untrained] * bases, workers)),
+        ("trial", makespan(config.trial.seeds * ([trained] * arms + [untrained]), workers)),
+    ]
+    return [(name, seconds) for name, seconds in parts if seconds]
+
+
+def format_costs(parts: Sequence[tuple[str, float]], config: RunConfig, arms: Arms, timing: Timing) -> str:
+    """The minutes for people, and what was timed."""
+
+    def about(seconds: float) -> str:
+        return f"{seconds / 60:.0f}" if seconds >= 600 else f"{max(seconds / 60, 0.1):.1f}"
+
+    shown = [f"{name} {about(value)}" for name, value in parts]
+    shape = f"({len(arms.first)} arms x {config.trial.seeds} seeds)"
+    whole, probes = about(sum(value for _, value in parts)), training_probes(config)
+    left_out = f"nulls and what the probe{'s' * (len(probes) > 1)} {join_some(probes)} will train" if probes else "nulls"
+    return (
+        f"about {whole} minutes: {', '.join(shown)} {shape}, without {left_out}. Timed here: {timing.items} items at "
+        f"{timing.item(config.measure.samples):.2g} s each and {timing.steps} training steps, {timing.step:.2g} s each"
+    )

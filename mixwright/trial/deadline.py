@@ -1,0 +1,141 @@
+"""Time that a run may take: whole seeds are trained as long as they fit, and none is begun that would not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from mixwright.config import RunConfig
+from mixwright.errors import InputError
+from mixwright.estimates.judgement import FEWEST_SEEDS
+from mixwright.runs import RunFolder, read_json, write_json
+from mixwright.workers.local import count_cores
+
+if TYPE_CHECKING:
+    from mixwright.trial.jobs import Trial
+
+SPENT = "spent.json"
+"""File of a run folder: seconds that earlier calls spent on what is not finished."""
+MOST_TIMES = 2.0
+"""Times the seeds of the settings that are trained at most, where time is left."""
+OVER, OVER_FEWEST = 0.05, 0.2
+"""Shares of the budget by which seeds that were asked for may end late, and the fewest seeds that allow any word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What was spent on a run that goes on."""
+
+    seconds: float
+    """In all calls."""
+    pace: float = 0.0
+    """That one seed of all arms took last, when as many ran as there are workers; 0 where none was timed."""
+
+
+class Deadline:
+    """The clock of one run: what was spent, in this call and in those before it that were stopped."""
+
+    def __init__(
+        self, minutes: float, run: RunFolder, *, began: float | None = None, clock: Callable[[], float] = monotonic
+    ) -> None:
+        """Take the time.
+
+        Args:
+            minutes: that the run may take; 0 for any number.
+            run: its folder, in which what was spent is kept.
+            began: reading of the clock when the command was given; None: now.
+            clock: seconds.
+        """
+        self.seconds, self._clock, self._file = 60 * minutes, clock, run.path / SPENT
+        known = self._known()
+        self._began, self.pace = (clock() if began is None else began) - known.seconds, known.pace
+
+    def _known(self) -> Spent:
+        try:
+            return read_json(self._file, Spent) if self.seconds and self._file.is_file() else Spent(0.0)
+        except InputError:  # cut by a full disk: the time is counted from now
+            return Spent(0.0)
+
+    @property
+    def spent(self) -> float:
+        """Seconds."""
+        return self._clock() - self._began
+
+    @property
+    def left(self) -> float:
+        """Seconds; infinite where there is no limit."""
+        return self.seconds - self.spent if self.seconds else float("inf")
+
+    def save(self) -> None:
+        """Keep what was spent, so that the next call of the same command goes on with the rest."""
+        if self.seconds:
+            write_json(self._file, Spent(self.spent, self.pace))
+
+    def finish(self) -> None:
+        """Forget what was spent: the run is finished."""
+        self._file.unlink(missing_ok=True)
+
+
+def seeds_that_fit(deadline: Deadline, *, done: int, wanted: int, arms: int, workers: int) -> int:
+    """How many seeds to train next: as many as keep the workers busy, fewer at the end, 0 where no further one fits.
+
+    Args:
+        deadline: of the run, with the seconds that a seed took.
+        done: seeds that are finished.
+        wanted: seeds that the settings ask for.
+        arms: that are trained.
+        workers: processes.
+    """
+    more = wanted - done if done < wanted else int(MOST_TIMES * wanted) - done
+    for seeds in range(min(workers, more), 0, -1):
+        needed = branches_seconds(deadline, seeds * arms, arms=arms, workers=workers)
+        late = OVER_FEWEST if done + seeds <= FEWEST_SEEDS else OVER if done + seeds <= wanted else 0.0
+        if not done or needed <= deadline.left + late * deadline.seconds:
+            return seeds
+    return 0
+
+
+def branches_seconds(deadline: Deadline, branches: int, *, arms: int, workers: int) -> float:
+    """Seconds until so many branches are trained, by the time that a seed of so many arms took."""
+    return deadline.pace * workers * math.ceil(branches / workers) / arms
+
+
+def train_within(
+    trial: Trial, arms: Sequence[str], deadline: Deadline, say: Callable[[str], None]
+) -> tuple[Trial, list[str]]:
+    """Train the arms on as many seeds as fit into the time, paired; the trial with these seeds, and a note where it is told.
+
+    The number of seeds follows from the clock alone, so it says nothing of what came out.
+
+    Args:
+        trial: what is tried.
+        arms: references, levers and ablations.
+        deadline: of the run.
+        say: told what was left out, or added.
+    """
+    wanted, done = trial.config.trial.seeds, 0
+    workers, trained = trial.config.trial.workers or count_cores(), max(len(arms) - 1, 1)
+    while seeds := seeds_that_fit(deadline, done=done, wanted=wanted, arms=trained, workers=workers):
+        now = with_seeds(trial, done + seeds)
+        jobs, began = now.arm_jobs(arms), deadline.spent
+        missing = len(now.unfinished(jobs))
+        now.train(jobs)
+        done += seeds
+        if missing == seeds * len(arms) and seeds == min(workers, wanted):  # else some workers had nothing to do
+            deadline.pace = (deadline.spent - began) / seeds
+        deadline.save()
+    if done == wanted:
+        return with_seeds(trial, done), []
+    why = "more did not fit into the budget" if done < wanted else "time was left"
+    note = f"{done} seeds instead of {wanted} were trained, each with every arm, because {why}."
+    say(f"  seeds: {note}")
+    return with_seeds(trial, done), [note]
+
+
+def with_seeds(trial: Trial, seeds: int) -> Trial:
+    """The trial with another number of seeds, the first ones being the same."""
+    config: RunConfig = replace(trial.config, trial=replace(trial.config.trial, seeds=seeds))
+    return replace(trial, config=config)

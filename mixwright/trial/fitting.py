@@ -1,0 +1,175 @@
+"""Sizes of a run that fit into a time: adapter, steps, seeds, items and samples, and the change that they will see.
+
+Steps come first, because a trial of a training that is too short says nothing of a longer one; then seeds and items, by the
+difference that they can see; samples last.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from mixwright.estimates.judgement import FEWEST_SEEDS
+from mixwright.estimates.power import PRIOR, TYPICAL, Cell, expected
+from mixwright.estimates.readings import GRADED, outcome_of
+from mixwright.measure.fitting import count_items, least_items, most_items_within
+from mixwright.trial.costs import stage_seconds
+
+if TYPE_CHECKING:
+    from mixwright.config import RunConfig
+    from mixwright.trial.dry_run import Timing
+
+USED_SHARE = 0.92
+"""Share of a budget that is planned; the rest is for audit, plan and page, and for what was timed too short."""
+TRAINING_SHARE = 0.6
+"""Share of it up to which steps are raised on the fewest seeds and items; the rest is left for more of those."""
+MOST_SEEDS = 20
+FEWEST_ITEMS_IN_ALL = 40
+"""Held-out items over all cells, where there are so many, with fewer of which nothing would be seen."""
+FEWEST_SAMPLES = {"grpo": 4}
+"""Samples per item that the plan of an objective reads; others need none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """Settings that fit."""
+
+    config: RunConfig
+    """With sizes for the budget."""
+    seconds: float
+    """That the run will take."""
+    items: int
+    """Held-out items that are measured."""
+    visible: float | None
+    """Difference from another trained arm that will be seen in 80 of 100 such trials, a share; None where nothing is
+    graded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """What has to be known of the rows."""
+
+    cells: Sequence[tuple[str, int]]
+    """Task and held-out items of each cell."""
+    arms: int
+    """Arms that are trained."""
+    references: int = 3
+    """Of them and the untrained one, those that a lever is compared with."""
+    bases: int = 1
+    """Starting models."""
+    rehearsed: int = 0
+    """Prompts that the model answers itself."""
+
+    @property
+    def counts(self) -> list[int]:
+        """Held-out items of each cell."""
+        return [count for _, count in self.cells]
+
+
+def fit_run(timings: Mapping[str | None, tuple[RunConfig, Timing]], data: Data, seconds: float) -> Fitted | None:
+    """The settings that a time allows, or None where it is too short for the fewest seeds, items and steps.
+
+    Args:
+        timings: adapter (None: all weights) -> settings without a limit of time, which train it, and what was timed of them.
+        data: the rows.
+        seconds: for the whole run.
+    """
+    limit, best = USED_SHARE * seconds, None
+    for config, timing in timings.values():
+        found = _fit(config, timing, data, limit)
+        if found is not None and (best is None or _rank(found) > _rank(best)):
+            best = found
+    return best
+
+
+def least_seconds(timings: Mapping[str | None, tuple[RunConfig, Timing]], data: Data) -> float:
+    """The shortest budget that `fit_run` finds settings for."""
+    return min(_cost(_smallest(config, data), timing, data) for config, timing in timings.values()) / USED_SHARE
+
+
+def _rank(found: Fitted) -> tuple[float, ...]:
+    """More steps, then a smaller difference, then less time."""
+    return found.config.train.steps, -(found.visible or 1.0), -found.seconds
+
+
+def _fit(config: RunConfig, timing: Timing, data: Data, limit: float) -> Fitted | None:
+    smallest = _smallest(config, data)
+    if _cost(smallest, timing, data) > limit:
+        return None
+    steps = max(
+        steps
+        for steps in _steps(config)
+        if steps == smallest.train.steps or _cost(with_sizes(smallest, steps=steps), timing, data) <= TRAINING_SHARE * limit
+    )
+    fewest = smallest.measure.samples
+    possible = [
+        sized
+        for seeds, items in itertools.product(
+            range(FEWEST_SEEDS, MOST_SEEDS + 1), _items(data.counts, smallest.measure.items)
+        )
+        if _cost(sized := with_sizes(smallest, steps=steps, seeds=seeds, items=items), timing, data) <= limit
+    ]
+    chosen = min(possible, key=lambda one: _visible(one, data) or -count_items(data.counts, one.measure.items))
+    for samples in range(config.measure.samples, fewest, -1):
+        more = replace(chosen, measure=replace(chosen.measure, samples=samples))
+        if _cost(more, timing, data) <= limit:
+            chosen = more
+            break
+    items = count_items(data.counts, chosen.measure.items)
+    return Fitted(chosen, _cost(chosen, timing, data), items, _visible(chosen, data))
+
+
+def with_sizes(
+    config: RunConfig, *, steps: int | None = None, seeds: int | None = None, items: int | None = None
+) -> RunConfig:
+    """The settings with these sizes; those that are not named stay."""
+    train = config.train if steps is None else replace(config.train, steps=steps)
+    trial = config.trial if seeds is None else replace(config.trial, seeds=seeds)
+    measure = config.measure if items is None else replace(config.measure, items=items)
+    return replace(config, train=train, trial=trial, measure=measure)
+
+
+def _smallest(config: RunConfig, data: Data) -> RunConfig:
+    """The settings with the fewest steps, seeds, items and samples that are of use."""
+    counts = data.counts
+    each = max(least_items(counts), 1)
+    while count_items(counts, each) < min(FEWEST_ITEMS_IN_ALL, sum(counts)):
+        each += 1
+    samples = min(config.measure.samples, FEWEST_SAMPLES.get(config.train.objective, 0))
+    if config.measure.decoding == "sampled":
+        samples = max(samples, 1)
+    small = with_sizes(config, steps=min(_steps(config)), seeds=FEWEST_SEEDS, items=each)
+    return replace(small, measure=replace(small.measure, samples=samples))
+
+
+def _steps(config: RunConfig) -> list[int]:
+    """Numbers of steps that are considered: those of the settings, and down to ten, each about a quarter fewer."""
+    found = [config.train.steps]
+    while found[-1] > 10:
+        found.append(max(10, round(found[-1] * 0.77)))
+    return found
+
+
+def _items(counts: Sequence[int], least: int) -> Iterator[int]:
+    """Items per cell that are considered, from the least up to all, each about a fifth more."""
+    items, most = least, max(counts)
+    while items < most:
+        yield items
+        items = max(items + 1, most_items_within(counts, 1.2 * count_items(counts, items)))
+    yield max(most, least)
+
+
+def _cost(config: RunConfig, timing: Timing, data: Data) -> float:
+    items = count_items(data.counts, config.measure.items)
+    parts = stage_seconds(config, timing, items=items, arms=data.arms, bases=data.bases, rehearsed=data.rehearsed)
+    return sum(seconds for _, seconds in parts)
+
+
+def _visible(config: RunConfig, data: Data) -> float | None:
+    if outcome_of(config.measure.probes, config.measure.decoding) not in GRADED:
+        return None
+    cells = [Cell(task, min(count, config.measure.items), TYPICAL) for task, count in data.cells if count]
+    noise = PRIOR[config.measure.decoding, "trained"]
+    return expected(cells, config.trial.seeds, noise).detectable(max(data.references, 1))
