@@ -122,7 +122,7 @@ def train_within(
         now = with_seeds(trial, done + seeds)
         jobs, began = now.arm_jobs(arms), deadline.spent
         missing = len(now.unfinished(jobs))
-        now.train(jobs)
+        now.train(jobs, f"trial, seeds {done + 1} to {done + seeds} of about {max(wanted, done + seeds)}")
         done += seeds
         if missing == seeds * len(arms) and seeds == min(workers, wanted):  # else some workers had nothing to do
             deadline.pace = (deadline.spent - began) / seeds

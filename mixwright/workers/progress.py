@@ -55,7 +55,7 @@ def progress_line(title: str) -> Iterator[Progress]:
         shown = [-1.0]
 
         def plain(done: float, total: int, seconds: float | None) -> None:
-            if done < total and done != int(done) and done < shown[0] + SHARE_BETWEEN_LINES * total:
+            if done == shown[0] or (done != int(done) and done < shown[0] + SHARE_BETWEEN_LINES * total):
                 return
             shown[0] = done
             part = f" ({done / total:.0%})" if done != int(done) else ""

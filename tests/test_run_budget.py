@@ -1,0 +1,245 @@
+"""Budgets of a run: sizes that fit into a time, and seeds that are trained as long as they do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from cli_call import Call, sums, write
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig
+from mixwright.records import to_data
+from mixwright.runs import RunFolder, read_yaml, write_text, yaml_text
+from mixwright.trial.costs import branch_seconds, makespan, stage_seconds
+from mixwright.trial.deadline import SPENT, Deadline, branches_seconds, seeds_that_fit, train_within
+from mixwright.trial.dry_run import Timing, mean_timing
+from mixwright.trial.fitting import Data, fit_run, least_seconds
+
+TIMING = Timing(greedy=1.0, sample=0.5, step=4.0, load=5.0, setup=3.0, start=10.0)
+SFT = RunConfig(
+    CorpusConfig("train.jsonl"),
+    ModelConfig("some/model"),
+    MeasureConfig(items=40, samples=8, max_new_tokens=16),
+    train=TrainConfig("sft", steps=100, prompts=16),
+    trial=TrialConfig(workers=2, seeds=8),
+)
+Timings = dict[str | None, tuple[RunConfig, Timing]]
+DATA = Data([("a", 60), ("b", 60), ("c", 30)], arms=3)
+
+
+def test_a_branch_costs_loading_training_and_measuring() -> None:
+    trained, untrained = branch_seconds(SFT, TIMING, items=20)
+    assert untrained == 5 + 20 * (1 + 8 * 0.5)
+    assert trained == 2 * 5 + 3 + 100 * 4 + 100
+    grpo = replace(SFT, train=replace(SFT.train, objective="grpo"), trial=replace(SFT.trial, progress_every=25))
+    assert branch_seconds(grpo, TIMING, items=20)[0] == trained + 5 * 20, "five evaluations of twenty items"
+
+
+@given(st.lists(st.floats(0.1, 50), min_size=1, max_size=12), st.integers(1, 4))
+def test_the_longest_jobs_first_end_between_the_bounds(seconds: list[float], workers: int) -> None:
+    found = makespan(seconds, workers)
+    least = max(max(seconds), sum(seconds) / workers)
+    assert least * 0.999 <= found <= (4 / 3) * least + 1e-6 + max(seconds) / 3, "Graham 1969"
+    assert makespan(seconds, 1) == pytest.approx(sum(seconds))
+
+
+def test_stages_are_told_one_by_one_and_by_the_workers_there_are() -> None:
+    parts = dict(stage_seconds(SFT, TIMING, items=20, arms=3, rehearsed=10))
+    assert parts["start"] == 10 + 5 + 10
+    assert parts["measure"] == 105
+    trained, untrained = branch_seconds(SFT, TIMING, 20)
+    assert parts["trial"] == pytest.approx(12 * trained + 4 * untrained)
+    assert "warm-up" not in parts
+
+
+def test_the_mean_of_timings_keeps_counts_whole() -> None:
+    found = mean_timing([replace(TIMING, items=16, steps=3), replace(TIMING, greedy=3.0, items=2, steps=4)])
+    assert (found.greedy, found.items, found.steps) == (2.0, 9, 3)
+
+
+@pytest.mark.parametrize("hours", [0.6, 1, 3, 10])
+def test_what_fits_costs_no_more_than_it_may_and_more_time_sees_no_less(hours: float) -> None:
+    timings: Timings = {None: (SFT, TIMING)}
+    found, more = fit_run(timings, DATA, 3600 * hours), fit_run(timings, DATA, 7200 * hours)
+    assert found is not None
+    assert more is not None
+    assert found.seconds <= 0.92 * 3600 * hours
+    assert found.config.trial.seeds >= 5
+    assert found.items >= 40
+    assert more.config.train.steps >= found.config.train.steps
+    if more.config.train.steps == found.config.train.steps:
+        assert more.visible is not None
+        assert found.visible is not None
+        assert more.visible <= found.visible
+
+
+def test_a_time_that_is_too_short_fits_nothing_and_the_least_that_fits_is_told() -> None:
+    timings: Timings = {None: (SFT, TIMING)}
+    least = least_seconds(timings, DATA)
+    assert fit_run(timings, DATA, least * 1.001) is not None
+    assert fit_run(timings, DATA, least * 0.999) is None
+
+
+def test_what_trains_more_steps_in_the_same_time_is_taken() -> None:
+    lora = replace(SFT, train=replace(SFT.train, adapter="lora"))
+    quick, slow = replace(TIMING, step=1.0), replace(TIMING, step=9.0)
+    for of_lora, of_all, adapter in ((quick, slow, "lora"), (slow, quick, None)):
+        found = fit_run({"lora": (lora, of_lora), None: (SFT, of_all)}, DATA, 3600)
+        assert found is not None
+        assert found.config.train.adapter == adapter
+
+
+def test_a_plan_for_rewards_keeps_the_samples_that_it_reads() -> None:
+    grpo = replace(SFT, train=replace(SFT.train, objective="grpo"))
+    timings: Timings = {None: (grpo, TIMING)}
+    found = fit_run(timings, DATA, least_seconds(timings, DATA) * 1.01)
+    assert found is not None
+    assert found.config.measure.samples >= 4
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Tried:
+    """A trial whose seeds take a time each, and nothing else."""
+
+    def __init__(self, clock: Clock, seconds: float, config: RunConfig, done: int = 0) -> None:
+        self.clock, self.seconds, self.config, self.known = clock, seconds, config, {"seeds": done}
+
+    def arm_jobs(self, arms: Any) -> list[int]:
+        return [seed for seed in range(self.config.trial.seeds) for _ in arms]
+
+    def unfinished(self, jobs: list[int]) -> list[int]:
+        return [seed for seed in jobs if seed >= self.known["seeds"]]
+
+    def train(self, jobs: list[int], title: str) -> None:
+        seeds = len({*self.unfinished(jobs)})
+        self.clock.now += self.seconds * seeds
+        self.known["seeds"] += seeds
+
+
+@pytest.fixture
+def limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Seeds that are trained of `wanted` in so many minutes, where each takes so many seconds."""
+
+    def with_seeds(trial: Tried, seeds: int) -> Tried:
+        other = Tried(trial.clock, trial.seconds, replace(trial.config, trial=replace(trial.config.trial, seeds=seeds)))
+        other.known = trial.known
+        return other
+
+    monkeypatch.setattr("mixwright.trial.deadline.with_seeds", with_seeds)
+
+    def trained(minutes: float, seconds: float, wanted: int = 8, *, done: int = 0, name: str = "run") -> Any:
+        clock, lines = Clock(), list[str]()
+        run = RunFolder(tmp_path / name)
+        run.path.mkdir(exist_ok=True)
+        deadline = Deadline(minutes, run, clock=clock)
+        config = replace(SFT, trial=replace(SFT.trial, seeds=wanted))
+        arms = ("frozen", "uniform", "equal_shares", "steered")
+        trial, notes = train_within(Tried(clock, seconds, config, done), arms, deadline, lines.append)  # type: ignore[arg-type]
+        return SimpleNamespace(seeds=trial.config.trial.seeds, spent=deadline.spent, notes=notes, lines=lines, run=run)
+
+    return trained
+
+
+def test_all_seeds_are_trained_where_they_fit_and_nothing_is_said(limited: Any) -> None:
+    found = limited(minutes=10, seconds=75)
+    assert (found.seeds, found.notes) == (8, [])
+    assert found.spent == 600
+
+
+def test_seeds_that_do_not_fit_are_left_out_whole_and_it_is_said(limited: Any) -> None:
+    found = limited(minutes=10, seconds=100)
+    assert found.seeds == 6
+    assert found.spent <= 600
+    assert "6 seeds instead of 8" in found.notes[0]
+    assert "did not fit" in found.notes[0]
+
+
+def test_time_that_is_left_buys_more_seeds_twice_as_many_at_most(limited: Any) -> None:
+    assert limited(minutes=10, seconds=50).seeds == 12
+    assert limited(minutes=10, seconds=50, wanted=4, name="few").seeds == 8
+    assert limited(minutes=100, seconds=1, name="quick").seeds == 16
+
+
+def test_the_fifth_seed_may_end_late_and_no_sixth(limited: Any) -> None:
+    found = limited(minutes=10, seconds=130)
+    assert found.seeds == 5, "650 s of 600: fewer than five seeds would allow no word"
+    assert limited(minutes=10, seconds=300, name="slow").seeds == 2, "and 750 s would be too late"
+
+
+@given(st.floats(1, 400), st.integers(1, 12), st.integers(0, 8), st.integers(1, 4), st.integers(1, 8))
+def test_what_is_begun_ends_within_a_quarter_of_the_budget(
+    pace: float, wanted: int, done: int, arms: int, workers: int
+) -> None:
+    deadline = SimpleNamespace(pace=pace, left=600.0, seconds=600.0)
+    seeds = seeds_that_fit(deadline, done=done, wanted=wanted, arms=arms, workers=workers)  # type: ignore[arg-type]
+    assert 0 <= seeds <= workers
+    if done and seeds:
+        assert branches_seconds(deadline, seeds * arms, arms=arms, workers=workers) <= 1.2 * 600  # type: ignore[arg-type]
+
+
+def test_who_was_stopped_goes_on_with_the_rest_of_the_time(tmp_path: Path) -> None:
+    run, clock = RunFolder(tmp_path), Clock()
+    first = Deadline(10, run, clock=clock)
+    clock.now = 200.0
+    first.pace = 33.0
+    first.save()
+    clock.now = 5000.0
+    again = Deadline(10, run, clock=clock)
+    assert (again.spent, again.left, again.pace) == (200.0, 400.0, 33.0)
+    (tmp_path / SPENT).write_text("{")
+    assert Deadline(10, run, clock=clock).spent == 0, "a file that was cut"
+    again.finish()
+    assert not (tmp_path / SPENT).exists()
+    assert Deadline(0, run, clock=clock).left == float("inf")
+    Deadline(0, run, clock=clock).save()
+    assert not (tmp_path / SPENT).exists()
+
+
+def test_a_run_is_written_for_a_budget_and_ends_with_whole_seeds(call: Call) -> None:
+    rows = [{**row, "task": f"t{place % 2}"} for place, row in enumerate(sums(80))]
+    code, _, err = call("run", write("rows.jsonl", rows), "--init", "--budget", "40s")
+    assert code == 0, err
+    written = read_yaml(Path("run.yaml"), RunConfig)
+    assert written.trial.budget_minutes == pytest.approx(40 / 60, abs=0.01)
+    assert written.trial.seeds >= 5
+    text = " ".join(Path("run.yaml").read_text(encoding="utf-8").replace("# ", "").split())
+    assert "would see" in text
+    assert "Twice the time" in text
+    Path("run.yaml").unlink()
+    code, _, err = call("run", "rows.jsonl", "--init", "--budget", "2s")
+    assert code == 1
+    assert "expected a budget of" in err
+    assert not Path("run.yaml").exists()
+
+
+def test_a_trial_of_a_budget_trains_whole_seeds_and_keeps_what_it_spent(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert call("run", write("rows.jsonl", sums(80)), "--init", "--output", "tiny.yaml")[0] == 0
+    config = read_yaml(Path("tiny.yaml"), RunConfig)
+    small = replace(
+        config,
+        model=replace(config.model, width=16, depth=1, heads=2, warmup=None),
+        measure=replace(config.measure, items=8, samples=2, probes=("competence",)),
+        train=replace(config.train, steps=2, prompts=4, generations=2),
+        trial=replace(config.trial, arms=("uniform", "equal_shares"), nulls=(), seeds=3, workers=1),
+    )
+    write_text(Path("tiny.yaml"), yaml_text(to_data(small)))
+    code, _, err = call("run", "tiny.yaml", "--budget", "0.1s")
+    assert code == 0, err
+    assert "1 seeds instead of 3" in err or "1 seed instead of 3" in err
+    branches = sorted(path.name for path in Path("runs/tiny/trial").iterdir() if (path / "branch.json").is_file())
+    assert {name.rpartition(".")[2] for name in branches} == {"0"}, "one whole seed"
+    assert len(branches) == 3
+    assert not Path("runs/tiny", SPENT).exists(), "the run is finished"
+    assert "instead of 3" in Path("runs/tiny/verdict.html").read_text(encoding="utf-8")
