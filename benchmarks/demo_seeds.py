@@ -228,8 +228,8 @@ def measure(quick: bool) -> Result:
     seeds = QUICK if quick else SEEDS
     known = {(row["seed"], MIXED if MIXED in row["codes"] else "all") for row in rows}
     jobs = [(seed, part) for part in PARTS for seed in seeds]
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        for done in as_completed([pool.submit(run_demo, *job) for job in jobs if job not in known]):
+    with ThreadPoolExecutor(AT_ONCE) as workers:
+        for done in as_completed([workers.submit(run_demo, *job) for job in jobs if job not in known]):
             rows.append(done.result())
             if not quick:
                 with ROWS.open("a", encoding="utf-8") as file:

@@ -184,15 +184,15 @@ def measure(quick: bool) -> Result:
     """All draws and fakes; the headline is the share of unharmed checkpoints of 8 x 50 items, from .7, that pass."""
     draws, new, seeds = (20, 20, 1) if quick else (300, FRESH, 20)
     jobs = [(*size, start, harm, n) for size in SIZES for start in STARTS for harm in HARMS for n in range(draws)]
-    with ProcessPoolExecutor(WORKERS, mp_context=multiprocessing.get_context("spawn")) as pool:
-        rows = list(pool.map(drawn, jobs, chunksize=20))
+    with ProcessPoolExecutor(WORKERS, mp_context=multiprocessing.get_context("spawn")) as workers:
+        rows = list(workers.map(drawn, jobs, chunksize=20))
         places = judged_places(rows)
         # seeds below `draws` chose the places
         again = [
             (*place, n) for place in dict.fromkeys(place for place, *_ in places.values()) for n in range(draws, draws + new)
         ]
-        fresh = list(pool.map(drawn, again, chunksize=20))
-        fakes = [row for own in pool.map(faked, [(name, seed) for name in FAKES for seed in range(seeds)]) for row in own]
+        fresh = list(workers.map(drawn, again, chunksize=20))
+        fakes = [row for own in workers.map(faked, [(name, seed) for name in FAKES for seed in range(seeds)]) for row in own]
     goals = goals_of(places, fresh, fakes)
     codes = {
         name: {q: [r["code"] for r in fakes if (r["fake"], r["question"]) == (name, q)] for q in QUESTIONS} for name in FAKES

@@ -157,8 +157,8 @@ def measure(quick: bool) -> Result:
     if quick:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        for done in [pool.submit(make_and_judge, seed, kind, path, quick=quick) for kind in KINDS for seed in seeds]:
+    with ThreadPoolExecutor(AT_ONCE) as workers:
+        for done in [workers.submit(make_and_judge, seed, kind, path, quick=quick) for kind in KINDS for seed in seeds]:
             done.result()
     order = {name: place for place, name in enumerate((RUINED, *HARMLESS, SAME))}
     rows = sorted(known_rows(path), key=lambda row: (row["seed"], row["kind"], order[row["model"]]))

@@ -127,12 +127,12 @@ def measure(source: Source, asked: Measuring, folder: Folder = None, full: Full 
         rows = direct.measurements(direct.measure(source, asked, folder, say=output.say)[1])
     else:
         from mixwright.measure.bases import measure_bases
-        from mixwright.opening import open_run_folder, workers
+        from mixwright.opening import open_run_folder, start_workers
 
         config = Path(source)
         settings, run = load_settings(config, folder)
-        with workers(settings) as pool, open_run_folder(settings, run, base=config.parent, pool=pool):
-            found = measure_bases(settings, run, pool, base=config.parent, say=output.say)
+        with start_workers(settings) as workers, open_run_folder(settings, run, base=config.parent, workers=workers):
+            found = measure_bases(settings, run, workers, base=config.parent, say=output.say)
             rows = [row for row in found if row.example is None]
     output.out_measurements(rows, as_json=as_json, full=full)
 
@@ -226,7 +226,7 @@ def plan(
 def steer(config: Config, folder: Folder = None, dry_run: DryRun = False) -> None:
     """Train once under the plan; --dry-run shows what would be drawn."""
     from mixwright.cli.dry_run import first_draws
-    from mixwright.opening import check_plan, open_run_folder, workers
+    from mixwright.opening import check_plan, open_run_folder, start_workers
     from mixwright.trial.stage import steer_once
 
     settings, run = load_settings(config, folder)
@@ -234,11 +234,11 @@ def steer(config: Config, folder: Folder = None, dry_run: DryRun = False) -> Non
         output.out_rows(("task", "planned share", "drawn", "of draws"), first_draws(settings, run, base=config.parent))
         return
     with (
-        workers(settings) as pool,
-        open_run_folder(settings, run, base=config.parent, pool=pool, whole=True, after=run.plan) as corpus,
+        start_workers(settings) as workers,
+        open_run_folder(settings, run, base=config.parent, workers=workers, whole=True, after=run.plan) as corpus,
     ):
         check_plan(settings, run, corpus)
-        output.out(str(steer_once(settings, run, pool, base=config.parent, say=output.say)))
+        output.out(str(steer_once(settings, run, workers, base=config.parent, say=output.say)))
 
 
 @app.command()
@@ -248,18 +248,18 @@ def trial(
     data: Annotated[str | None, typer.Option(metavar="MINER|TABLE", help=DATA_HELP)] = None,
 ) -> None:
     """Try the plan against simpler choices, paired by seed; where it helps, against its nulls."""
-    from mixwright.opening import check_plan, open_run_folder, workers
+    from mixwright.opening import check_plan, open_run_folder, start_workers
     from mixwright.trial.selection import format_selection
     from mixwright.trial.stage import try_plan
 
     settings, run = load_settings(config, folder)
     settings = settings if data is None else replace(settings, trial=replace(settings.trial, data=data))
     with (
-        workers(settings) as pool,
-        open_run_folder(settings, run, base=config.parent, pool=pool, whole=True, after=run.plan) as corpus,
+        start_workers(settings) as workers,
+        open_run_folder(settings, run, base=config.parent, workers=workers, whole=True, after=run.plan) as corpus,
     ):
         check_plan(settings, run, corpus)
-        result = try_plan(settings, run, pool, base=config.parent, say=output.say)
+        result = try_plan(settings, run, workers, base=config.parent, say=output.say)
     output.out_effects(result.effects)
     for line in format_selection(result):
         output.out(one_line(line))

@@ -188,16 +188,16 @@ def trial(
     Raises:
         InputError: something in the settings, the data or the plan, or a folder without a plan.
     """
-    from mixwright.opening import check_plan, open_run_folder, workers
+    from mixwright.opening import check_plan, open_run_folder, start_workers
     from mixwright.trial.stage import try_plan
 
     settings, place, base = _settings(config, folder)
     with (
-        workers(settings) as pool,
-        open_run_folder(settings, place, base=base, pool=pool, whole=True, after=place.plan) as corpus,
+        start_workers(settings) as workers,
+        open_run_folder(settings, place, base=base, workers=workers, whole=True, after=place.plan) as corpus,
     ):
         check_plan(settings, place, corpus)
-        return try_plan(settings, place, pool, base=base, say=say)
+        return try_plan(settings, place, workers, base=base, say=say)
 
 
 def verdict(folder: RunFolder | str | Path, console: Console | None = None) -> Path:

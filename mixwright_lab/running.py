@@ -57,15 +57,15 @@ class Task:
         )
 
 
-def run(name: str, scale: str, *, seed_base: int = 0, workers: int = 0, pool: Workers | None = None) -> Result:
+def run(name: str, scale: str, *, seed_base: int = 0, worker_count: int = 0, workers: Workers | None = None) -> Result:
     """Run one finding, or go on with it, and judge it.
 
     Args:
         name: file in `findings/`.
         scale: smoke or laptop.
         seed_base: first seed.
-        workers: processes of one thread; 0 takes one per core.
-        pool: workers that other findings used, and that have imported torch by then; None starts `workers` of its own.
+        worker_count: processes of one thread; 0 takes one per core.
+        workers: those of earlier findings, which have imported torch by then; None starts `worker_count` new ones.
 
     Raises:
         InputError: unknown finding or scale, a seed base or number of workers out of range, a finding that breaks a promise
@@ -76,19 +76,19 @@ def run(name: str, scale: str, *, seed_base: int = 0, workers: int = 0, pool: Wo
         raise InputError("scale smoke or laptop", repr(scale), "Name one of them.")
     if not 0 <= seed_base < SEED_LIMIT // 2:
         raise InputError(f"a seed base of 0 or more, below {SEED_LIMIT // 2}", f"{seed_base:.6g}", "Correct --seed-base.")
-    if workers < 0:
-        raise InputError("1 worker or more, or 0 for one per core", str(workers), "Correct --workers.")
+    if worker_count < 0:
+        raise InputError("1 worker or more, or 0 for one per core", str(worker_count), "Correct --workers.")
     finding = load_checked(name)
     shared, tasks = tasks_of(name, finding, scale, seed_base)
     groups = [(shared, f"{name}: starting points"), (tasks, name)]
     missing = [([task for task in group if not _place(task).is_file()], title) for group, title in groups]
     with contextlib.ExitStack() as stack:
-        if pool is None and any(group for group, _ in missing):
-            pool = stack.enter_context(Workers(workers))
+        if workers is None and any(group for group, _ in missing):
+            workers = stack.enter_context(Workers(worker_count))
         for group, title in missing:
-            if pool is not None and group:
+            if workers is not None and group:
                 jobs = [Job(task.name, work, task) for task in group]
-                pool.run(jobs, title=title, progress=None if sys.stderr.isatty() else print_tenths(title))
+                workers.run(jobs, title=title, progress=None if sys.stderr.isatty() else print_tenths(title))
     rows = [_read(task) for task in tasks]
     return result_of(name, finding, scale, rows, sum(_read(task).seconds for task in shared))
 

@@ -1,4 +1,4 @@
-"""Workers for many one-thread runs: each job in a fresh process of a small pool, answers in the order of the jobs."""
+"""Workers for many one-thread runs: each job in a fresh process of a few, answers in the order of the jobs."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def spread(work: Callable[[Job], Answer], jobs: Sequence[Job], *, say: str = "")
     """
     os.environ["OMP_NUM_THREADS"] = "1"
     answers: list[Any] = []
-    with ProcessPoolExecutor(WORKERS, mp_context=multiprocessing.get_context("spawn"), initializer=_one_thread) as pool:
-        for number, answer in enumerate(pool.map(work, jobs), 1):
+    with ProcessPoolExecutor(WORKERS, mp_context=multiprocessing.get_context("spawn"), initializer=_one_thread) as workers:
+        for number, answer in enumerate(workers.map(work, jobs), 1):
             answers.append(answer)
             if say:
                 sys.stderr.write(f"{say} {number} of {len(jobs)}\n")

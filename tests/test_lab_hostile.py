@@ -73,7 +73,7 @@ def test_every_finding_of_the_catalogue_may_run() -> None:
         assert isinstance(load_checked(name), catalog.load("findings", name))
 
 
-@pytest.mark.parametrize("wrong", [{"workers": -1}, {"seed_base": 2**31}])
+@pytest.mark.parametrize("wrong", [{"worker_count": -1}, {"seed_base": 2**31}])
 def test_numbers_out_of_range_are_refused(wrong: dict[str, int], rows: Path) -> None:
     with pytest.raises(InputError, match="Correct --"):
         run("pruning", "smoke", **wrong)

@@ -11,7 +11,7 @@ from mixwright.catalog import listing
 from mixwright.errors import join_some
 from mixwright.estimates.readings import GRADED, outcome_of
 from mixwright.mine.job import with_mined_rehearsal
-from mixwright.opening import check_plan, known_corpus, resolve_training_settings, workers
+from mixwright.opening import check_plan, known_corpus, resolve_training_settings, start_workers
 from mixwright.records import Task, to_data
 
 if TYPE_CHECKING:
@@ -54,10 +54,10 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
     from mixwright.workers.local import Job
 
     corpus = known_corpus(config, folder, base=base, whole=True)
-    with workers(config) as pool:
-        resolve_training_settings(config, corpus, pool)
+    with start_workers(config) as workers:
+        resolve_training_settings(config, corpus, workers)
         job = Job("dry run", time_dry_run, DryRunJob(to_data(config), str(base)))
-        (timing,) = pool.run([job], progress=lambda done, jobs, left: None)
+        (timing,) = workers.run([job], progress=lambda done, jobs, left: None)
     time = format_dry_run(foretold_minutes(config, corpus, timing, folder), config, timing)
     train, held_out = (corpus.select(split=name) for name in ("train", "eval"))
     sizes, steps, bases = config.measure, config.train, len(bases_of(config, folder))

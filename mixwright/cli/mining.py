@@ -57,13 +57,13 @@ def mine_folder(
     """
     from mixwright.mine.job import mine_in_run, options_of
     from mixwright.mine.stage import make_miner
-    from mixwright.opening import open_run_folder, workers
+    from mixwright.opening import open_run_folder, start_workers
 
     make_miner(miner, options_of(settings, miner, keep))
     _check_export(export, export_to)
     _check_tried(miner, tried=tried)
-    with workers(settings) as pool, open_run_folder(settings, run, base=base, pool=pool):
-        path = mine_in_run(settings, run, pool, miner, keep=keep, base=base, say=output.say)
+    with start_workers(settings) as workers, open_run_folder(settings, run, base=base, workers=workers):
+        path = mine_in_run(settings, run, workers, miner, keep=keep, base=base, say=output.say)
     told = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     rows = [(task, one["training rows"], one["mined rows"]) for task, one in told["tasks"].items()]
     output.out_rows(("task", "training rows", "mined rows"), rows)

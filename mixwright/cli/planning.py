@@ -84,7 +84,7 @@ def plan_folder(
     does.
     """
     from mixwright.mine.job import REHEARSAL, rehearse_run, table_file, with_mined_rehearsal
-    from mixwright.opening import check_plan, known_corpus, open_run_folder, workers
+    from mixwright.opening import check_plan, known_corpus, open_run_folder, start_workers
     from mixwright.plan.stage import make_plan, plan_run
     from mixwright.runs import read_measurements
 
@@ -96,8 +96,8 @@ def plan_folder(
         return
     with open_run_folder(config, run, base=base, trains=True, after=run.measurements("before")) as corpus:
         if export is None or not run.plan.exists():  # what was edited by hand is exported as it stands
-            with workers(config) as pool:
-                rehearse_run(config, run, pool, corpus, say=output.say)
+            with start_workers(config) as workers:
+                rehearse_run(config, run, workers, corpus, say=output.say)
             made = plan_run(config, run, with_mined_rehearsal(run, corpus))
             for line in reasons_of(made):
                 output.say(one_line(f"plan: {line}"))

@@ -45,13 +45,13 @@ def bases_of(config: RunConfig, run: RunFolder) -> list[str]:
     return [str(run.path / "bases" / f"base-{place}") for place in range(max(1, config.model.bases))]
 
 
-def build_bases(config: RunConfig, run: RunFolder, pool: Workers, base: Path) -> None:
+def build_bases(config: RunConfig, run: RunFolder, workers: Workers, base: Path) -> None:
     """Build and warm up the tiny bases that are not there yet; nothing to do for given checkpoints.
 
     Args:
         config: the settings.
         run: the run folder.
-        pool: running workers.
+        workers: running workers.
         base: folder that relative paths in the settings start from.
     """
     if config.model.path != TINY:
@@ -60,7 +60,7 @@ def build_bases(config: RunConfig, run: RunFolder, pool: Workers, base: Path) ->
     data, log = to_data(config), run.path / "bases" / "log.txt"
     jobs = [Job(f"base {place}", build_base, BaseJob(str(run.path), place, data, str(base)), log=log) for place in missing]
     if jobs:
-        pool.run(jobs, title="warm up")
+        workers.run(jobs, title="warm up")
 
 
 def build_base(job: BaseJob) -> str:

@@ -158,16 +158,21 @@ def _mean(rows: Sequence[Measurement]) -> Measurement:
 
 
 def measure_bases(
-    config: RunConfig, folder: RunFolder, pool: Workers, *, base: Path = Path(), say: Callable[[str], None] = lambda _: None
+    config: RunConfig,
+    folder: RunFolder,
+    workers: Workers,
+    *,
+    base: Path = Path(),
+    say: Callable[[str], None] = lambda _: None,
 ) -> list[Measurement]:
     """Build and measure every starting model; writes measure/<base>.parquet and, all together, before.parquet."""
     if read_json(folder.manifest, RunManifest).settings.get("use_cpu"):
         say("  on this CPU: float32 without gradient checkpointing; TRL's defaults are for a GPU, about 4 times slower here")
-    build_bases(config, folder, pool, base)
+    build_bases(config, folder, workers, base)
     bases, data = bases_of(config, folder), to_data(config)
     jobs = [Job(f"measure {base_name(b)}", measure_base, MeasureJob(str(folder.path), b, base_name(b), data)) for b in bases]
     notes: list[Observation] = []
-    for path, (cut, doubts) in zip(bases, pool.run(jobs, title="measure"), strict=True):
+    for path, (cut, doubts) in zip(bases, workers.run(jobs, title="measure"), strict=True):
         if cut > MUCH:
             length = config.measure.longest_completion
             told = f"{cut:.1%} of completions of {base_name(path)} were cut at {length:,} tokens"

@@ -97,7 +97,7 @@ class ScanResult:
 def scan_bases(
     config: RunConfig,
     folder: RunFolder,
-    pool: Workers,
+    workers: Workers,
     *,
     columns: Sequence[str] | None = None,
     sample: int | None = None,
@@ -110,7 +110,7 @@ def scan_bases(
     Args:
         config: the settings.
         folder: the run folder, open, with its corpus.
-        pool: running workers.
+        workers: running workers.
         columns: groups or columns; None takes the cheap ones, `all` every one.
         sample: so many rows by a hash of their ids; None takes all.
         moments: second moments of a warm-up, for gradient sketches.
@@ -121,10 +121,10 @@ def scan_bases(
         InputError: an unknown column, or data or a model that cannot be used.
     """
     groups = groups_of(columns)
-    build_bases(config, folder, pool, base)
+    build_bases(config, folder, workers, base)
     shared = (to_data(config), tuple(groups), sample, str(moments.resolve()) if moments else None)
     jobs = [ScanJob(str(folder.path), path, *shared) for path in bases_of(config, folder)]
-    keys = pool.run([Job(f"prepare {base_name(job.base)}", prepare_scan, job) for job in jobs], title="prepare scan")
+    keys = workers.run([Job(f"prepare {base_name(job.base)}", prepare_scan, job) for job in jobs], title="prepare scan")
     dealt: list[ScanJob] = []
     for job, key in zip(jobs, keys, strict=True):
         place = scan_folder(folder, base_name(job.base))
@@ -136,7 +136,7 @@ def scan_bases(
     names = ", ".join(name for group in groups.values() for name in group.NAMES)
     say(f"scan: {keys[0]['rows']:,} rows, columns {names}")
     work = [Job(f"scan {base_name(job.base)}", scan_shards, job, cost=len(job.shards)) for job in dealt]
-    made = pool.run(work, title="scan") if work else []
+    made = workers.run(work, title="scan") if work else []
     return [
         _result(job, key, [m for d, m in zip(dealt, made, strict=True) if d.base == job.base])
         for job, key in zip(jobs, keys, strict=True)

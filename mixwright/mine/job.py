@@ -51,7 +51,7 @@ def options_of(config: RunConfig, name: str, keep: float | None) -> dict[str, An
 def mine_in_run(
     config: RunConfig,
     folder: RunFolder,
-    pool: Workers,
+    workers: Workers,
     name: str,
     *,
     keep: float | None = None,
@@ -63,7 +63,7 @@ def mine_in_run(
     Args:
         config: the settings.
         folder: the run folder, open, with its corpus.
-        pool: running workers.
+        workers: running workers.
         name: of the miner.
         keep: share of the rows to choose; None takes the settings'.
         base: folder that relative paths in the settings start from.
@@ -78,16 +78,16 @@ def mine_in_run(
     made = make_miner(name, options)
     start = bases_of(config, folder)[0]
     if missing := missing_columns(made, folder, base_name(start)):
-        scan_bases(config, folder, pool, columns=missing, base=base, say=say)
+        scan_bases(config, folder, workers, columns=missing, base=base, say=say)
     say(f"mine: {name}")
-    pool.run(
+    workers.run(
         [Job(f"mine {name}", mine_in_worker, MineJob(str(folder.path), start, to_data(config), name, options))], title="mine"
     )
     return table_file(folder, name)
 
 
 def rehearse_run(
-    config: RunConfig, folder: RunFolder, pool: Workers, corpus: Corpus, *, say: Callable[[str], None] = lambda _: None
+    config: RunConfig, folder: RunFolder, workers: Workers, corpus: Corpus, *, say: Callable[[str], None] = lambda _: None
 ) -> None:
     """Write mine/rehearsal.parquet, the rows to rehearse, prompts among them answered by the first starting model.
 
@@ -98,7 +98,7 @@ def rehearse_run(
         return
     start, options = bases_of(config, folder)[0], options_of(config, REHEARSAL, None)
     job = MineJob(str(folder.path), start, to_data(config), REHEARSAL, options)
-    (told,) = pool.run([Job("rehearsal", answer_prompts_to_rehearse, job)], title="rehearsal")
+    (told,) = workers.run([Job("rehearsal", answer_prompts_to_rehearse, job)], title="rehearsal")
     for note in told:
         say(f"  {note}")
 

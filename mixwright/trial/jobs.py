@@ -41,7 +41,7 @@ class Trial:
     """Rows of both splits."""
     bases: Sequence[str]
     """Checkpoint folders or hub names with different last parts."""
-    pool: Workers | None = None
+    workers: Workers | None = None
     """Running workers; None starts own ones for each batch of jobs."""
     progress: Progress | None = None
     """Called after every job; None shows a line on the terminal."""
@@ -138,7 +138,7 @@ class Trial:
         return Plan(made.planner, (changed,), made.cells, why=made.why)
 
     def _work(self, jobs: Sequence[Job], title: str) -> None:
-        if jobs and self.pool is not None:
-            self.pool.run(jobs, title=title, progress=self.progress)
+        if jobs and self.workers is not None:
+            self.workers.run(jobs, title=title, progress=self.progress)
         elif jobs:
             run_jobs(jobs, workers=self.config.trial.workers, title=title, progress=self.progress)

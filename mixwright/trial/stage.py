@@ -47,7 +47,12 @@ if TYPE_CHECKING:
 
 
 def try_plan(
-    config: RunConfig, folder: RunFolder, pool: Workers, *, base: Path = Path(), say: Callable[[str], None] = lambda _: None
+    config: RunConfig,
+    folder: RunFolder,
+    workers: Workers,
+    *,
+    base: Path = Path(),
+    say: Callable[[str], None] = lambda _: None,
 ) -> TrialResult:
     """Train and compare all arms, paired by seed; writes trial/. `say` is told beforehand what the trial can see."""
 
@@ -58,24 +63,29 @@ def try_plan(
         path = data_path(config.trial.data, folder, base)
         config = replace(config, trial=replace(config.trial, data=str(path)))
         data_of(config, folder, load_rehearsed(folder), read_plan(folder.plan))
-    build_bases(config, folder, pool, base)
-    return run_trial(folder, config, bases_of(config, folder), pool=pool, replan=replan, say=say)
+    build_bases(config, folder, workers, base)
+    return run_trial(folder, config, bases_of(config, folder), workers=workers, replan=replan, say=say)
 
 
 def steer_once(
-    config: RunConfig, folder: RunFolder, pool: Workers, *, base: Path = Path(), say: Callable[[str], None] = lambda _: None
+    config: RunConfig,
+    folder: RunFolder,
+    workers: Workers,
+    *,
+    base: Path = Path(),
+    say: Callable[[str], None] = lambda _: None,
 ) -> Path:
     """Train once under the plan as it stands; returns the branch folder, which a later trial takes over.
 
     A trial's result that speaks of another plan's branch is set aside.
     """
-    build_bases(config, folder, pool, base)
+    build_bases(config, folder, workers, base)
     one = replace(config, trial=replace(config.trial, seeds=1))
     trial = Trial(folder, one, read_plan(folder.plan), load_rehearsed(folder), bases_of(config, folder))
     job = trial.arm_jobs([builtin_arm("plan")])[0]
     of_another = folder.result.exists() and not is_complete(folder.branch(job.arm, job.seed), job.digest)
     log = folder.path / "trial" / "logs" / f"{job.arm}.0.log"
-    (branch,) = pool.run([Job(f"{job.arm}, seed 0", train_branch, job, log=log)], title="steer")
+    (branch,) = workers.run([Job(f"{job.arm}, seed 0", train_branch, job, log=log)], title="steer")
     if of_another:
         aside = folder.result.with_name("result.earlier.json")
         folder.result.replace(aside)
@@ -88,7 +98,7 @@ def run_trial(
     config: RunConfig,
     bases: Sequence[str | Path],
     *,
-    pool: Workers | None = None,
+    workers: Workers | None = None,
     progress: Progress | None = None,
     replan: Replan | None = None,
     say: Callable[[str], None] = lambda _: None,
@@ -103,7 +113,7 @@ def run_trial(
         run: with corpus/ and plan.yaml. A base without measure/<its folder name>.parquet is measured first.
         config: arms, seeds, target, training and measuring.
         bases: starting models, checkpoint folders or hub names with different last parts.
-        pool: running workers to use; None starts own ones.
+        workers: running workers to use; None starts own ones.
         progress: as in `Workers.run`.
         replan: makes the plan of `shuffled_levels`; without it that null is left out.
         say: called with what the trial can see, before the first branch.
@@ -116,7 +126,7 @@ def run_trial(
     _check(config, plan, corpus, bases)
     data = data_of(config, run, corpus, plan)
     arms, notes = _possible(with_order(arms_in(config, corpus, run), plan), plan, corpus, data)
-    trial = Trial(run, config, plan, corpus, [str(base) for base in bases], pool, progress, data)
+    trial = Trial(run, config, plan, corpus, [str(base) for base in bases], workers, progress, data)
     try:
         trial.measure()
         seen = foresee(config, run, corpus, bases)
