@@ -240,7 +240,7 @@ def _used(name: str, guards: Guards) -> bool:
     return not plugin or plugin in (*guards.gates, guards.selector) or kind == "engine"
 
 
-def work(job: Job) -> dict[str, Any]:
+def run_job(job: Job) -> dict[str, Any]:
     """One run, with every answer to the held-out problems at its end."""
     guards, world = ARMS[job.arm], POOLS[job.pool]
     settings = Settings(rate=world.rate * guards.rate, beta=guards.beta, permute=guards.permute)
@@ -326,7 +326,7 @@ def measure(quick: bool) -> Result:
         for arm in arms
         if quick or seed in POOLS[pool].seeds
     ]
-    rows = spread(work, jobs, say="run")
+    rows = spread(run_job, jobs, say="run")
     figures: dict[str, Any] = {}
     for pool, arms in chosen.items():
         mine, scored = [row for row in rows if row["pool"] == pool], held_out(pool)

@@ -156,14 +156,14 @@ def plan(
         InputError: an unknown planner or option, rows that the objective cannot be trained on, or a planner that lacks
             what it plans by.
     """
-    from mixwright.corpus.trainable import NEEDED, check_training
+    from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training
     from mixwright.plan.stage import make_plan
 
     config, rows = (
         RunConfig(IN_MEMORY, plan=settings or PlanConfig(), train=train or TrainConfig()),
         _read_graded_corpus(corpus),
     )
-    if config.train.objective in NEEDED:  # others are refused with the plan
+    if config.train.objective in NEEDED_COLUMNS:  # others are refused with the plan
         check_training(config.train.objective, rows)
     return make_plan(config, rows, measured)
 

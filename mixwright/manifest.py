@@ -101,7 +101,7 @@ def _find_output_resting_on(folder: RunFolder, section: str) -> str:
 
 def file_digests(config: RunConfig, base: Path) -> dict[str, str]:
     """SHA-256 of the source files, by split, and of the user's graders; generated and hub sources have none."""
-    from mixwright.corpus import GENERATED
+    from mixwright.corpus import GENERATED_PREFIX
     from mixwright.corpus.reading import files_of
 
     found = {}
@@ -110,7 +110,7 @@ def file_digests(config: RunConfig, base: Path) -> dict[str, str]:
         ("eval", config.corpus.eval),
         ("rehearse", config.corpus.rehearse),
     ):
-        if source is None or source.startswith(GENERATED):
+        if source is None or source.startswith(GENERATED_PREFIX):
             continue
         if (base / source).is_file():
             found[name] = _digest(base / source)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mixwright import catalog
 from mixwright.config import ADAPTER_FILES
-from mixwright.corpus.trainable import NEEDED, check_training, has_pairs
+from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training, has_pairs
 from mixwright.errors import InputError, missing_extra, unknown_name
 from mixwright.estimates.readings import GRADED, Outcome, outcome_of
 from mixwright.learner.sources import SMOLLM2, is_gguf
@@ -56,7 +56,7 @@ def check_settings(config: RunConfig, corpus: Corpus) -> None:
         if name not in config.measure.probes:
             raise unknown_name("probe of measure.probes", name, config.measure.probes)
         catalog.create("probes", name, dict(options))
-    if config.train.objective not in NEEDED:
+    if config.train.objective not in NEEDED_COLUMNS:
         raise InputError("train.objective grpo, sft or dpo", repr(config.train.objective), "Correct train.objective.")
     for name, task in corpus.tasks.items():
         if task.kind == "verifiable":

@@ -20,8 +20,8 @@ AGAIN = 1000
 PARTS = (
     ("Claim", "CLAIM"),
     ("Source", "SOURCE"),
-    ("What the source shows", "SHOWS"),
-    ("What the popular version gets wrong", "POPULAR"),
+    ("What the source shows", "WHAT_IT_SHOWS"),
+    ("What the popular version gets wrong", "POPULAR_READING"),
 )
 """Heading of each text of a finding, and its name."""
 MEANING = {

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def check_finding(cls: type[Finding]) -> None:
     """Claim, source, expectations over arms that exist, a noise arm, settings of both scales; the run is not made here."""
     finding = check_plugin(cls)
-    for name in ("CLAIM", "SOURCE", "SHOWS", "POPULAR"):
+    for name in ("CLAIM", "SOURCE", "WHAT_IT_SHOWS", "POPULAR_READING"):
         require(bool(getattr(cls, name)), f"{name} is a text")
     for feature in cls.FEATURES:
         kind, _, name = feature.partition("/")

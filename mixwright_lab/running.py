@@ -87,7 +87,7 @@ def run(name: str, scale: str, *, seed_base: int = 0, worker_count: int = 0, wor
             workers = stack.enter_context(Workers(worker_count))
         for group, title in missing:
             if workers is not None and group:
-                jobs = [Job(task.name, work, task) for task in group]
+                jobs = [Job(task.name, run_task, task) for task in group]
                 workers.run(jobs, title=title, progress=None if sys.stderr.isatty() else print_tenths(title))
     rows = [_read(task) for task in tasks]
     return result_of(name, finding, scale, rows, sum(_read(task).seconds for task in shared))
@@ -130,7 +130,7 @@ def print_tenths(title: str) -> Progress:
     return show
 
 
-def work(task: Task) -> None:
+def run_task(task: Task) -> None:
     """Do one task and keep its row; in a process of its own."""
     finding: Finding = catalog.create("findings", task.finding)
     settings = finding.SCALES[task.scale]

@@ -23,7 +23,7 @@ from mixwright.errors import InputError
 from mixwright.records import Expectation, difference
 from mixwright_lab import cards, report, result_files, running
 from mixwright_lab.judging import Row, judge
-from mixwright_lab.running import Task, load_checked, run, work
+from mixwright_lab.running import Task, load_checked, run, run_task
 
 LAB = [sys.executable, "-m", "mixwright_lab"]
 RANDOM = "random, 16 per dimension"
@@ -83,7 +83,7 @@ def test_numbers_out_of_range_are_refused(wrong: dict[str, int], rows: Path) -> 
 def test_a_reading_that_is_not_finite_names_its_arm(rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalog.load("findings", "pruning"), "run", lambda *_, **__: {"error .3": math.nan})
     with pytest.raises(InputError, match=r"a finite 'error \.3' of pruning random, 16 per dimension seed 0"):
-        work(TASK)
+        run_task(TASK)
     assert not list(rows.rglob("*.json"))
 
 
@@ -96,7 +96,7 @@ def test_readings_whose_squares_overflow_are_refused() -> None:
 
 @pytest.mark.parametrize("change", [{"arm": "other"}, {"seed": 7}, {"again": True}, {"seconds": "<b>"}, None])
 def test_a_row_of_another_task_is_not_taken_over(change: dict[str, Any] | None, rows: Path) -> None:
-    work(TASK)
+    run_task(TASK)
     (path,) = rows.rglob("*.json")
     kept = json.loads(path.read_text(encoding="utf-8"))
     assert running._read(TASK).readings == kept["readings"]

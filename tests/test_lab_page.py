@@ -45,7 +45,7 @@ EVIL = "<script>alert(1)</script> | `x` \u202e[a](javascript:b) <!-- /findings -
 class Made(Finding):
     """Two arms that differ by 0.3 of one reading."""
 
-    CLAIM, SOURCE, SHOWS, POPULAR = "a is more than b.", "Nobody, Made up.", "Nothing.", "That it is."
+    CLAIM, SOURCE, WHAT_IT_SHOWS, POPULAR_READING = "a is more than b.", "Nobody, Made up.", "Nothing.", "That it is."
     FEATURES = {"planners/proportional": ("a - b",)}  # noqa: RUF012
     NOISE = ("b",)
     SCALES = {"smoke": dataclasses.make_dataclass("S", [])(), "laptop": dataclasses.make_dataclass("S", [])()}  # noqa: RUF012
@@ -114,7 +114,7 @@ def test_a_plot_has_t_intervals_over_seeds_and_leaves_out_what_nobody_ran() -> N
 
 
 def test_hostile_texts_are_escaped() -> None:
-    texts = dict.fromkeys(("CLAIM", "SOURCE", "SHOWS", "POPULAR", "REMARKS"), EVIL)
+    texts = dict.fromkeys(("CLAIM", "SOURCE", "WHAT_IT_SHOWS", "POPULAR_READING", "REMARKS"), EVIL)
     expect = (Expectation(EVIL, difference("a", "b", "x"), 0.1, EVIL),)
     plot = Plot(EVIL, EVIL, EVIL, (Curve(EVIL, ((1.0, "a", "x"),)),))
     cls = edited(**texts, EXPECT=expect, PLOTS=(plot,), FEATURES={EVIL: (EVIL,)})

@@ -24,7 +24,7 @@ from mixwright.cli.looks import plan_looks
 from mixwright.errors import InputError
 from mixwright.estimates.crossed import estimate_of
 from mixwright.estimates.intervals import t_quantile
-from mixwright.estimates.looks import LOOKS, Look, obrien_fleming, read_look
+from mixwright.estimates.looks import PLANNED_LOOKS, Look, obrien_fleming, parse_look
 from mixwright.estimates.outcome import item_scores
 from mixwright.learner.learner import Completion, Learner
 from mixwright.learner.load import load_learner
@@ -47,7 +47,7 @@ PUBLISHED = {
 
 
 def at(number: int, most: int) -> Look:
-    return Look(number, most * number // LOOKS, most)
+    return Look(number, most * number // PLANNED_LOOKS, most)
 
 
 @pytest.mark.parametrize("looks", PUBLISHED)
@@ -58,16 +58,16 @@ def test_boundaries_are_those_of_the_published_table(looks: int) -> None:
 
 def test_a_true_zero_crosses_at_any_look_in_the_error_that_was_asked_for() -> None:
     rng, draws = np.random.default_rng(0), 200_000
-    steps = np.cumsum(rng.standard_normal((draws, LOOKS)), axis=1) / np.sqrt(np.arange(1, LOOKS + 1))
+    steps = np.cumsum(rng.standard_normal((draws, PLANNED_LOOKS)), axis=1) / np.sqrt(np.arange(1, PLANNED_LOOKS + 1))
     for alpha in (0.05, 0.1):
-        crossed = (np.abs(steps) >= obrien_fleming(LOOKS, alpha)).any(axis=1).mean()
+        crossed = (np.abs(steps) >= obrien_fleming(PLANNED_LOOKS, alpha)).any(axis=1).mean()
         assert crossed == pytest.approx(alpha, abs=4 * math.sqrt(alpha / draws))
 
 
 def test_the_interval_of_a_look_ends_at_its_boundary() -> None:
     found = at(2, 480).with_look_interval(estimate_of(0.02, 0.01**2, 1e6, 1, 240))
     assert (found.low, found.high) == pytest.approx((0.02 - 0.02863, 0.02 + 0.02863), abs=1e-5)
-    assert at(2, 480).told == "look 2 of 4, 240 of 480 items"
+    assert at(2, 480).label == "look 2 of 4, 240 of 480 items"
 
 
 def part(cells: Cells, share: float) -> Cells:
@@ -76,8 +76,8 @@ def part(cells: Cells, share: float) -> Cells:
 
 def decided(before: Cells, after: Cells, most: int, margin: float | None = 0.05) -> tuple[str, int]:
     """What the gate says at the look that decides, and the items of that look."""
-    for number in range(1, LOOKS + 1):
-        old, new = part(before, number / LOOKS), part(after, number / LOOKS)
+    for number in range(1, PLANNED_LOOKS + 1):
+        old, new = part(before, number / PLANNED_LOOKS), part(after, number / PLANNED_LOOKS)
         found = check([scores(old)], [scores(new)], list(old), named=True, margin=margin, look=at(number, most))
         if found.outcome != "cannot tell":
             break
@@ -162,12 +162,12 @@ def test_so_few_items_that_no_cell_could_be_judged_are_refused(call: Call) -> No
 @given(st.integers(1, 8), st.integers(0, 10**9), st.integers(0, 10**9))
 def test_a_look_that_was_written_down_is_read_back(number: int, items: int, more: int) -> None:
     look = Look(number, items, items + more, 8)
-    assert read_look(look.told) == look
+    assert parse_look(look.label) == look
 
 
 @pytest.mark.parametrize("told", ["", "look 5 of 4, 1 of 2 items", "look 0 of 4, 1 of 2 items", "look 1 of 4, 3 of 2 items"])
 def test_what_is_no_look_is_not_read_as_one(told: str) -> None:
-    assert read_look(told) is None
+    assert parse_look(told) is None
 
 
 def test_a_folder_without_its_question_is_still_judged_at_its_look(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_a_folder_without_its_question_is_still_judged_at_its_look(tmp_path: Pat
     for when in ("before", "after"):
         write_measurements(run.measurements(when), table)
     assert asked_of(run) is None
-    noted = RunManifest({}, {}, {}, {"looks": at(1, 800).told})
+    noted = RunManifest({}, {}, {}, {"looks": at(1, 800).label})
     write_json(run.manifest, noted)
     asked = asked_of(run)
     assert asked is not None

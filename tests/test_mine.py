@@ -121,7 +121,7 @@ def test_the_files_hold_what_was_chosen(corpus: Corpus, tmp_path: Path) -> None:
         "m",
         tuple(MinedRow(name, 2.0, "why") for name in names),
         harmful=(MinedRow("m5", 0.3, "against"),),
-        rule=(MinedRow("m6", 1.0, "of it"),),
+        simple_rule_rows=(MinedRow("m6", 1.0, "of it"),),
     )
     path = write_mined(Mining(mined, {"add": (48, 30), "times": (48, 0)}, 1.5), corpus, tmp_path)
     assert pq.read_table(path).to_pylist()[0] == {"id": names[0], "weight": 2.0, "reason": "why"}
@@ -135,7 +135,7 @@ def test_the_files_hold_what_was_chosen(corpus: Corpus, tmp_path: Path) -> None:
         "1.5 CPU seconds beyond the scan",
     )
     assert told["shares changed"]["times"] == {"before": 0.5, "after": 0.0}
-    write_mined(Mining(dataclasses.replace(mined, harmful=(), rule=()), {}, 0.0), corpus, tmp_path)
+    write_mined(Mining(dataclasses.replace(mined, harmful=(), simple_rule_rows=()), {}, 0.0), corpus, tmp_path)
     for beside in ("harmful", "simple_rule"):
         assert not (tmp_path / f"m.{beside}.parquet").exists(), "of an earlier mining"
     export_rows(path, corpus, tmp_path / "out")

@@ -17,7 +17,7 @@ from mixwright.conformance import samples
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.tiny import build_tiny
-from mixwright.mine.candidates import Candidates, candidates_of, lowest, one_each, reach
+from mixwright.mine.candidates import Candidates, candidates_of, lowest, one_each, train_on_each_source
 from mixwright.mine.choosing import train_rows
 from mixwright.mine.miners import frontier
 from mixwright.mine.stage import mine
@@ -99,7 +99,7 @@ def test_the_rule_leaves_out_prompts_of_which_no_candidate_passes(tmp_path: Path
 
 
 def made_up(chances: dict[str, float], seeds: int = 4) -> Any:
-    """`reach` of two sources whose copies are right that often; a mix is right half of the times."""
+    """`train_on_each_source` of two sources whose copies are right that often; a mix is right half of the times."""
     sources = np.array(["x", "y"] * 40)
     found = Candidates(np.repeat(np.arange(40), 2), sources, np.array(["t"] * 80))
 
@@ -108,7 +108,7 @@ def made_up(chances: dict[str, float], seeds: int = 4) -> Any:
         chance = chances[own.pop()] if len(own) == 1 else 0.5
         return (np.random.default_rng([seed, len(places), int(places.sum())]).random(60) < chance).astype(float)
 
-    return reach(found, np.ones(80, dtype=bool), train, np.zeros(60), np.array(["t"] * 60), range(seeds))["t"]
+    return train_on_each_source(found, np.ones(80, dtype=bool), train, np.zeros(60), np.array(["t"] * 60), range(seeds))["t"]
 
 
 def test_a_source_wins_where_its_copies_beat_those_of_a_mix() -> None:
@@ -183,7 +183,7 @@ def test_random_rows_are_of_as_many_prompts(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": ids, "weight": [1.0] * PROMPTS}), tmp_path / "x.parquet")
     pq.write_table(pa.table({"id": [*ids[:-1], "long0"], "weight": [1.0] * PROMPTS}), tmp_path / "y.parquet")
     once, twice = (read_data(tmp_path / f"{name}.parquet", corpus) for name in "xy")
-    assert once.like != twice.like
+    assert once.random_like_digest != twice.random_like_digest
     for seed in range(5):
         drawn = rows_for("random_like", corpus, once, seed)
         prompts = {row.prompt for row in drawn}

@@ -192,14 +192,14 @@ def test_rows_are_rewritten_with_parents_and_others_stay(
     monkeypatch.setattr(Halved, "proven", property(lambda _: True))
     miner = create("miners", "self_edits", options(templates=["{who} {what} {value}"], forms=0))
     found = mine(miner, "self_edits", data, samples.scan(data, tmp_path, ()), learner).mined
-    new = [row for row in found.made if row.source == "self_edits"]
+    new = [row for row in found.new_rows if row.source == "self_edits"]
     assert {row.target for row in new} >= {"bo colour red", "bo size blue", "lum colour blue"}
     assert len(new) == 16
     assert {tuple(row.extra["parents"]) for row in new} == {(f"f{n}",) for n in range(8)}
-    rest = {row.id for row in found.made} - {row.id for row in new}
+    rest = {row.id for row in found.new_rows} - {row.id for row in new}
     assert rest == {row.id for row in data if row.split == "train" and row.task != "facts"}
-    assert rest < {row.id for row in found.null}
-    assert {row.extra["parents"][0] for row in found.null} == {row.id for row in data if row.split == "train"}
+    assert rest < {row.id for row in found.null_rows}
+    assert {row.extra["parents"][0] for row in found.null_rows} == {row.id for row in data if row.split == "train"}
     assert any("nats per token under the model" in note and "protected rows" in note for note in found.notes)
 
 

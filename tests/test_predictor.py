@@ -64,7 +64,7 @@ class World:
         self.predictor.note_before_learning(rows)
         wins, tries = self.ledger.learn(groups, rows, (0.0, 1.0))
         self.predictor.learn(groups, rows, wins, tries)
-        self.ledger.reach(self.step)
+        self.ledger.advance_to(self.step)
         self.step += 1
 
     def batches(self, count: int, *, even: bool = True, size: int = 8) -> World:

@@ -23,7 +23,7 @@ def states(here, band=(0.1, 0.9)):
 
 
 def show(kept, place, cell, wins, step):
-    place.ledger.reach(step)
+    place.ledger.advance_to(step)
     kept.observe(step, [group(place.pool.cells[cell], wins, step)])
     return list(kept.named().values())[cell]
 
@@ -98,7 +98,7 @@ def test_a_mastered_cell_that_regresses_comes_back_and_forgets_its_past():
 
 
 def serve(kept, place, step, draws=8):
-    place.ledger.reach(step)
+    place.ledger.advance_to(step)
     cells = np.full(draws, -1)
     kept.serve(np.zeros(draws, dtype=int), cells, np.random.default_rng(step))
     return [int(cell) for cell in cells if cell >= 0]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mixwright.audit.chance import Template, tokens
-from mixwright.audit.rows import SAMPLE, Reader, Row, draw, members
+from mixwright.audit.rows import SAMPLE_ROWS, Reader, Row, draw, members
 from mixwright.audit.siblings import Siblings, count_siblings
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 MOST_ROWS_COMPARED = 1000
 """Rows of either split among which those that are worded alike are counted."""
-BLOCK = 4000
+BLOCK_ROWS = 4000
 """Rows read at once for tasks that follow each other."""
-FEW, ALL = 4, 20_000
+SAMPLE_ROWS_PER_TASK, SAMPLE_ROWS_TOGETHER = 4, 20_000
 """Rows sampled of each of many tasks, and of all tasks together where that is more: many tasks cost little more than one."""
 
 
@@ -39,11 +39,11 @@ class Cases:
         self.train = {code: found.train[places] for code, places in members(found.task[found.train]).items()}
         codes = {name: code for code, name in enumerate(leaks.tasks)}
         self.sought = members(np.array([codes[row.task] for row in leaks.rows], np.int64))
-        self.few = min(SAMPLE, max(FEW, ALL // max(len(self.held_out), 1)))
+        self.few = min(SAMPLE_ROWS, max(SAMPLE_ROWS_PER_TASK, SAMPLE_ROWS_TOGETHER // max(len(self.held_out), 1)))
 
     def __iter__(self) -> Iterator[Case]:
         codes = list(self.held_out)
-        block = max(1, BLOCK // self.few)
+        block = max(1, BLOCK_ROWS // self.few)
         for start in range(0, len(codes), block):
             here = codes[start : start + block]
             wanted = [self._drawn(code, self.few, train) for code in here for train in (False, True)]
@@ -83,7 +83,7 @@ class Case:
         chosen = [cases.train[task] for task in (related.tolist() or [code]) if task in cases.train]
         self._train = np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, np.int64)
         self.train_rows = len(self._train)
-        size = SAMPLE if len(related) else cases.few
+        size = SAMPLE_ROWS if len(related) else cases.few
         self._rows = cases.sample(self._train if self.train_rows else found.train, size)
         self._seen = [row.prompt for row in self._rows]
         held = cases.sample(found.held_out[self.mine], size)

@@ -11,7 +11,7 @@ import numpy as np
 
 from mixwright.audit.rows import Fingerprints
 
-TALK = 3
+TALK_CHATS = 3
 """Chats of one split from which on a turn that all of them have is talk."""
 
 
@@ -85,7 +85,7 @@ def _talk(prints: Fingerprints) -> np.ndarray:
     for split in (False, True):
         turns = rows + np.flatnonzero(prints.talk & (prints.held_out[rows:] == split))
         _, which, counts = np.unique(prints.normal[turns], return_inverse=True, return_counts=True)
-        found[turns] = counts[which] >= TALK
+        found[turns] = counts[which] >= TALK_CHATS
     return found | np.isin(prints.normal, prints.normal[found]) & (np.arange(len(found)) >= rows)
 
 

@@ -154,7 +154,7 @@ def _judged(measure: MeasureConfig, decoding: Decoding, asked: Measuring, gating
     written = gating.wanted and outcome == "loss"
     unused = [name for name in asked.given() if name in OF_COMPLETIONS and not (written and name == OF_COMPLETIONS[-1])]
     unused += ["--margin, which is in points of success"] if gating.margin is not None else []
-    told = f"no answer can be graded, so {READINGS[outcome].told} is compared, and "
+    told = f"no answer can be graded, so {READINGS[outcome].title} is compared, and "
     told += "the form and the likelihood of answers" if written else "no completion is written"
     return told + (f"; nothing is done with {', '.join(unused)}" if unused else "")
 

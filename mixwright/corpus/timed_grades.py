@@ -12,7 +12,7 @@ from mixwright.errors import InputError
 from mixwright.records import Example
 from mixwright.time_limit import TOLD_AFTER, TooSlow, call_with_timeout
 
-SECONDS = 10.0
+SECONDS_PER_GRADE = 10.0
 """For one answer, where nobody says otherwise."""
 
 

@@ -28,7 +28,7 @@ class Reading:
     """Probe that measures it."""
     column: str
     """Name of its measurement of single items."""
-    told: str
+    title: str
     """For people."""
     unit: str = "share"
     """share (0..1) or nats per token."""

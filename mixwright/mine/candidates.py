@@ -86,7 +86,7 @@ class Reach:
         """Sources, the most accurate first."""
         return sorted(self.accuracy, key=lambda name: (-self.accuracy[name], name))
 
-    def said(self, name: str) -> str:
+    def format_accuracy(self, name: str) -> str:
         """Accuracy after training on a source, and on the mix of all."""
         if name not in self.accuracy:
             return "not tried in this task"
@@ -105,7 +105,7 @@ class Reach:
         return [name for name in self.order if self.gains[name].value < 0 and self.p[name] < 1 - LEVEL]
 
 
-def reach(
+def train_on_each_source(
     candidates: Candidates,
     usable: NDArray[np.bool_],
     train: Try,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixwright.config import RunConfig
-from mixwright.corpus.corpus import REHEARSE
+from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.errors import InputError
 from mixwright.learner.bases import bases_of
 from mixwright.measure.bases import base_name
@@ -94,7 +94,7 @@ def rehearse_run(
     Nothing is done where the corpus has none, or where the table is newer than the corpus.
     """
     table, rows = table_file(folder, REHEARSAL), folder.corpus / "rows.parquet"
-    if not len(corpus.select(split=REHEARSE)) or (table.exists() and table.stat().st_mtime > rows.stat().st_mtime):
+    if not len(corpus.select(split=REHEARSE_SPLIT)) or (table.exists() and table.stat().st_mtime > rows.stat().st_mtime):
         return
     start, options = bases_of(config, folder)[0], options_of(config, REHEARSAL, None)
     job = MineJob(str(folder.path), start, to_data(config), REHEARSAL, options)
@@ -125,7 +125,7 @@ def load_rehearsed(folder: RunFolder) -> Corpus:
 
 def with_mined_rehearsal(folder: RunFolder, corpus: Corpus) -> Corpus:
     """The corpus with the rows of mine/rehearsal.parquet in place of the rows to rehearse that it was read with."""
-    if not len(corpus.select(split=REHEARSE)):
+    if not len(corpus.select(split=REHEARSE_SPLIT)):
         return corpus
     table = table_file(folder, REHEARSAL)
     return corpus.with_rehearsal(read_rows(table) if table.is_file() else ())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mixwright.mine.answers import length, room
-from mixwright.mine.candidates import Reach, lowest, reach
+from mixwright.mine.candidates import Reach, lowest, train_on_each_source
 from mixwright.mine.proxies import choose_held_back, grade_greedy_answers, make_copy_trainer
 from mixwright.records import plain
 
@@ -63,7 +63,7 @@ def reach_of(
     most = max(length(learner, plain(row.target if row.target is not None else row.answer)) for row in several)
     longest = room(learner, items, min(most + 1, max_new_tokens))
     trained = make_copy_trainer(learner, RowLosses(learner, corpus), rows.numbers, sizes)
-    tried = reach(
+    tried = train_on_each_source(
         found,
         usable,
         lambda places, seed: grade_greedy_answers(learner, trained(places, seed), items, grades, longest),

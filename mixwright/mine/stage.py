@@ -47,7 +47,7 @@ class Mining:
     """CPU seconds of the miner."""
 
     def shifts(self) -> dict[str, tuple[float, float]]:
-        """Share of each task among training rows and among mined rows, where they differ by more than `SHIFT`."""
+        """Share of each task among training rows and among mined rows, if they differ by over `NOTED_SHIFT_SHARE`."""
         before, after = (max(sum(pair[place] for pair in self.counts.values()), 1) for place in (0, 1))
         shares = {task: (one / before, other / after) for task, (one, other) in self.counts.items()}
         return {task: pair for task, pair in shares.items() if abs(pair[1] - pair[0]) > SHIFT}
@@ -87,13 +87,13 @@ def mine(
     seconds = time.process_time() - begun
     rows = train_rows(corpus, scan)
     there = dict(zip(rows.ids, rows.tasks.tolist(), strict=True))
-    strange = [row.id for row in (*found.rows, *found.harmful, *found.rule) if row.id not in there]
+    strange = [row.id for row in (*found.rows, *found.harmful, *found.simple_rule_rows) if row.id not in there]
     if strange:
         raise InputError("training rows of this corpus from the miner", f"{strange[0]!r}", "Correct the miner.")
     counts = Counter(there.values())
     if found.rows:
         found = with_floor(found, there, fading(measured))
-    made = Counter(there[row.id] for row in found.rows) if found.rows else Counter(row.task for row in found.made)
+    made = Counter(there[row.id] for row in found.rows) if found.rows else Counter(row.task for row in found.new_rows)
     mining = Mining(found, {task: (counts[task], made[task]) for task in sorted({*counts, *made})}, seconds)
     total = corpus.table["split"].to_pylist().count("train")
     partly = [f"{len(there)} of {total} training rows were scanned; the others were not considered."]
@@ -145,12 +145,12 @@ def write_mined(mining: Mining, corpus: Corpus, folder: Path) -> Path:
 
     mined = mining.mined
     path = folder / f"{mined.miner}.parquet"
-    write_table(path, _table(mined.rows) if not mined.made else Rows.from_examples(mined.made).table)
+    write_table(path, _table(mined.rows) if not mined.new_rows else Rows.from_examples(mined.new_rows).table)
     null = folder / f"{mined.miner}.random_like.parquet"
     null.unlink(missing_ok=True)  # of an earlier mining
-    if mined.null:
-        write_table(null, Rows.from_examples(mined.null).table)
-    for kind, rows in (("harmful", mined.harmful), ("simple_rule", mined.rule)):
+    if mined.null_rows:
+        write_table(null, Rows.from_examples(mined.null_rows).table)
+    for kind, rows in (("harmful", mined.harmful), ("simple_rule", mined.simple_rule_rows)):
         beside = folder / f"{mined.miner}.{kind}.parquet"
         beside.unlink(missing_ok=True)
         if rows:
@@ -163,13 +163,13 @@ def summary(mining: Mining, corpus: Corpus) -> dict[str, Any]:
     """Counts, what changed in the mix, notes and price, as JSON values."""
     return {
         "miner": mining.mined.miner,
-        "kind": "new rows" if mining.mined.made else "chosen rows",
-        "rows": len(mining.mined.made or mining.mined.rows),
+        "kind": "new rows" if mining.mined.new_rows else "chosen rows",
+        "rows": len(mining.mined.new_rows or mining.mined.rows),
         "training rows": sum(before for before, _ in mining.counts.values()),
         "tasks": {task: {"training rows": before, "mined rows": after} for task, (before, after) in mining.counts.items()},
         "shares changed": {task: {"before": a, "after": b} for task, (a, b) in mining.shifts().items()},
         "harmful": len(mining.mined.harmful),
-        "simple rule": mining.mined.rule_told,
+        "simple rule": mining.mined.simple_rule_description,
         "notes": list(mining.mined.notes),
         "price": _price(mining),
         "tried": "not yet: `mixwright trial` with trial.data tries it against as many random rows",

@@ -14,7 +14,7 @@ from mixwright.records.serial import from_data
 
 Objective = Literal["sft", "grpo", "dpo"]
 Kept = Literal["optimizer", "reference"]
-BORDER_FIELDS = ("learning_rate", "kept", "expected", "rehearsal", "rehearse")
+BORDER_FIELDS = ("learning_rate", "kept", "expected", "earlier_share", "rehearse")
 """Fields of a stage that say how it is trained and how it begins, which steering does not read."""
 CellState = Literal["unknown", "mastered", "reachable", "hopeless", "lucky"]
 
@@ -212,7 +212,7 @@ class Stage:
     and the reference model is the one that the stage starts from."""
     expected: Mapping[str, float] = field(default_factory=dict)
     """Success of each task that is expected after this stage, 0..1, under the declared decoding; empty says nothing."""
-    rehearsal: float = 0.0
+    earlier_share: float = 0.0
     """Share of this stage's draws that goes to tasks of earlier stages whose success, measured after the stage before, is
     shown to be below what was expected there, 0..0.5; 0 rehearses nothing."""
     rehearse: tuple[str, ...] = ()

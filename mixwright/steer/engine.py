@@ -171,7 +171,7 @@ class Engine:
         rewarded = [group for group in groups if isinstance(group, GroupOutcome)]
         if rewarded:
             self._learn(rewarded, found, signals.step)
-        self._ledger.reach(signals.step)
+        self._ledger.advance_to(signals.step)
         for steerer in self._steerers().values():
             steerer.observe(signals.step, groups)
         refusals = self._judge.refusals(rewarded, self._pool.cell_of[found].tolist())

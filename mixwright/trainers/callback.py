@@ -231,7 +231,7 @@ def _stream(source: _Source) -> Iterator[dict[str, Any]]:
     """Rows in drawn order, from the first draw of this training on, for ever."""
     position = 0
     while True:
-        yield source.rows[source.log.read(position, 1)[0]]
+        yield source.rows[source.log.read_or_draw(position, 1)[0]]
         position += 1
 
 

@@ -210,7 +210,7 @@ class SteeringHooks(TrainerCallback):
         check_same_run(self.run, step)
         kept = {"last": self.last, "whole": self.batch_is_done, "checks": self.run.checks, "remembered": self.remembered()}
         kept |= {"served": self._served(), "max_steps": self.args.max_steps}
-        self.checkpoints.stage(step, kept)
+        self.checkpoints.stage_state(step, kept)
         self._staged = step
 
     def _align(self, args: Any, state: Any, control: Any) -> None:

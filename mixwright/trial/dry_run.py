@@ -161,7 +161,7 @@ def _training(config: RunConfig, corpus: Corpus, learner: Learner, scratch: Path
     tasks = sorted({cell.task for cell in corpus.cells()})
     steps = min(STEPS, config.train.steps)
     stage = Stage("training", config.train.objective, steps, {task: 1 / len(tasks) for task in tasks})  # type: ignore[arg-type]
-    branch = branch_of("uniform", Plan("rehearsal", (stage,)), corpus)
+    branch = branch_of("uniform", Plan("dry_run", (stage,)), corpus)
     start = perf_counter()
     try:
         trainer = make_trainer(learner, train, branch, config, seed=config.seed, folder=scratch)

@@ -59,7 +59,7 @@ def sentence(contrast: Contrast, word: str) -> str:
     """A contrast with its numbers, success in points."""
     moved, depends, outcome = contrast.change.success, contrast.change.dependence, contrast.change.outcome
     reading = READINGS[outcome]
-    parts = [f"{reading.told} {format_change(moved, outcome)}"]
+    parts = [f"{reading.title} {format_change(moved, outcome)}"]
     if math.isfinite(depends.value):
         parts.append(f"dependence on the prompt {format_change(depends, outcome)}")
     said = format_word(word, contrast.margin, outcome)

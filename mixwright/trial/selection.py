@@ -69,7 +69,7 @@ def _decided(by: Mapping[str, Contrast], *, made: bool, rule: str, answered: boo
     if chance is None or untrained is None or (whole is None and right is None):
         return "not recommended", "an arm that it must be compared with was not measured on the same items"
     moved, outcome = chance.change.success, chance.change.outcome
-    better = READINGS[outcome].told
+    better = READINGS[outcome].title
     gain = f"{better} {format_change(moved, outcome)} against {'random' if made else 'as many random'} rows"
     if moved.seeds < FEWEST_SEEDS:
         return "too few seeds", f"{moved.seeds} of {FEWEST_SEEDS} seeds that a word takes at least ({gain})"

@@ -194,7 +194,7 @@ def _mined(data: DataTable, corpus: Corpus) -> MinedTable:
     summary = read_json(path, dict[str, Any]) if path.is_file() else {}
     train = len(corpus.select(split="train"))
     said = {name: str(summary.get(name, "")) for name in ("price", "simple rule")}
-    return MinedTable(data.name, data.size, train, data.made is not None, said["price"], said["simple rule"])
+    return MinedTable(data.name, data.size, train, data.new_rows is not None, said["price"], said["simple rule"])
 
 
 def _check(config: RunConfig, plan: Plan, corpus: Corpus, bases: Sequence[str | Path]) -> None:

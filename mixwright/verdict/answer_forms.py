@@ -14,7 +14,7 @@ from mixwright.verdict.form_changes import OWN, FormChange, form_changes
 from mixwright.verdict.marks import marks
 from mixwright.verdict.text import count
 
-ROWS = 500
+MOST_ROWS_READ = 500
 """Rows of a task whose completions are read for their marks."""
 KnownForms = dict[str, dict[str, float]]
 """Task -> mark -> share of the completions in its rows that have it."""
@@ -40,7 +40,7 @@ class GoneOver:
         return sum(change.items for change in self.changes)
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """`58 of 58 answers of 4 tasks now look like answers of ticket`, without a full stop."""
         one = self.changes[0].task if len(self.changes) == 1 else count(len(self.changes), "task")
         return f"{self.shown:,} of {count(self.items, 'answer')} of {one} now look like answers of {self.other}"
@@ -87,7 +87,7 @@ def write_known_forms(run: RunFolder, corpus: Iterable[Example]) -> None:
     rows = Counter[str]()
     for example in corpus:
         text = plain(example.target if example.target is not None else example.chosen)
-        if text and rows[example.task] < ROWS:
+        if text and rows[example.task] < MOST_ROWS_READ:
             rows[example.task] += 1
             found[example.task].update(marks(text))
     shares = {task: {mark: known / rows[task] for mark, known in sorted(own.items())} for task, own in sorted(found.items())}

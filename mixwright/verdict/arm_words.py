@@ -37,7 +37,7 @@ def word(result: TrialResult, effect: Effect) -> str:
 def format_outcome(outcome: Outcome) -> str:
     """`success, greedy, all held-out items, mean over tasks`."""
     how = f", {outcome}" if outcome in GRADED else ""
-    return f"{READINGS[outcome].told}{how}, all held-out items, mean over tasks"
+    return f"{READINGS[outcome].title}{how}, all held-out items, mean over tasks"
 
 
 def with_interval(found: Interval | None, unit: str = "share") -> str:

@@ -92,7 +92,7 @@ def _trial(run: RunFolder, result: TrialResult) -> TrialSeen:
         proof=judgement.proof if judgement else "not tried",
         margin=result.margin,
         needed=_needed(run, result, lever),
-        outcome=READINGS[result.decoding].told,
+        outcome=READINGS[result.decoding].title,
         unit=READINGS[result.decoding].unit,
         lower=READINGS[result.decoding].sign < 0,
         items=items,
@@ -190,7 +190,7 @@ def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
         pace=_pace(run),
         exhausted=_all_measured(run),
         cut=_cut(run),
-        outcome=READINGS[decoding].told,
+        outcome=READINGS[decoding].title,
         unit=READINGS[decoding].unit,
         lower=READINGS[decoding].sign < 0,
         graded=decoding in GRADED,
@@ -231,7 +231,7 @@ def _seen_with(size: float, moved: Change, cells: int) -> tuple[float, float, in
 def _format_form(run: RunFolder, tasks: Collection[str] | None) -> str:
     """Which of these tasks went over to the form of another; of all where None."""
     found = form_changes_of(run)
-    return "; ".join(group.told for group in grouped(one for one in found if tasks is None or one.task in tasks))
+    return "; ".join(group.sentence for group in grouped(one for one in found if tasks is None or one.task in tasks))
 
 
 ANSWERS: Mapping[str, GateOutcome] = {"do not ship": "damaged", "ship": "passed", "may replace": "passed"}

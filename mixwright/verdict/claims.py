@@ -236,7 +236,7 @@ def _why(part: Compared, chance: Interval | None, before: float) -> str:
         return NO_ANSWER
     signed = moved.low > 0 or moved.high < 0
     rose = (moved.value > 0) == (reading.sign > 0)
-    said = f"{reading.told} {'rose' if rose else 'fell'}"
+    said = f"{reading.title} {'rose' if rose else 'fell'}"
     if 1 < moved.seeds < FEWEST_SEEDS:
         return f"{f'{said}, but ' if signed else ''}nothing is judged with fewer than {FEWEST_SEEDS} seeds"
     if moved.low > 0 and not part.above_chance and reading.unit == "share":

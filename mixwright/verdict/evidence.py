@@ -116,7 +116,7 @@ def about(run: RunFolder) -> str:
 
 def before_and_after(run: RunFolder) -> str:
     """`Success before and after (arm steered against its start)`: a caption of claims."""
-    told = READINGS[decoding_of(run)].told
+    told = READINGS[decoding_of(run)].title
     return f"{told[:1].upper()}{told[1:]} before and after{arm_suffix(run)}"
 
 

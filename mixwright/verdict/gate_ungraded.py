@@ -44,7 +44,7 @@ class _Read:
     lost: bool
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """A line for people."""
         parts = []
         if self.rose is not None:
@@ -69,8 +69,8 @@ def _ungraded(run: RunFolder, parts: Sequence[Compared], protected: Sequence[Cel
     moved = format_unlikely(far_former_answers(run, {one.cell[0] for one in read if one.lost}))
     worse = [f"{cell_key(*one.cell)} {one.rose.value:+.2g}" for one in read if one.rose and rose_far(one.rose)]
     rose = f"held-out loss rose far, in nats per token: {listed(worse)}" if worse else ""
-    why = "; ".join([*(form.told for form in forms), *filter(None, [moved or rose])])
-    told = [one.told for one in read] + [f"{one.told} (reported only, since others were named)" for one in others]
+    why = "; ".join([*(form.sentence for form in forms), *filter(None, [moved or rose])])
+    told = [one.sentence for one in read] + [f"{one.sentence} (reported only, since others were named)" for one in others]
     losses, beside = (tuple(map(_loss, part)) for part in (read, others))
     outcome = "damaged" if why else "cannot tell"
     return GateResult(outcome, None, losses, None, others=beside, named=chosen, read=tuple(told), why=why)

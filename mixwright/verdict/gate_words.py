@@ -64,7 +64,7 @@ def format_look(result: GateResult) -> list[str]:
         return []
     decided = "decided" if result.outcome != "cannot tell" else "not decided"
     return [
-        f"{decided} at {look.told}; the mean's interval is that of this look, {look.z():.2f} standard errors to each side"
+        f"{decided} at {look.label}; the mean's interval is that of this look, {look.z():.2f} standard errors to each side"
     ]
 
 

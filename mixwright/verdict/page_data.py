@@ -39,7 +39,7 @@ def data_of(run: RunFolder, parts: Sequence[Part]) -> dict[str, Any]:
         "about": about(run),
         "decoding": outcome,
         "outcome": {
-            "name": reading.told,
+            "name": reading.title,
             "unit": reading.unit,
             "lower_is_better": reading.sign < 0,
             "graded": outcome in GRADED,

@@ -58,11 +58,13 @@ class Composition(Finding):
         "Written-out steps carry no further than pairs, lengths and forms trained on; a few examples mend a missing pair."
     )
     SOURCE = "Zhao et al., Is Chain-of-Thought Reasoning of LLMs a Mirage? A Data Distribution Lens, 2508.01191"
-    SHOWS = (
+    WHAT_IT_SHOWS = (
         "GPT-2-like models from scratch: 100 % exact on pairs trained on, about 0 on the one left out (trace right, answer "
         "wrong), 0 at other lengths; 1.5e-4 of the missing pair's data mends it."
     )
-    POPULAR = "It is called a mirage. It is a matter of coverage: with eight of nine pairs, or 128 examples, most is mended."
+    POPULAR_READING = (
+        "It is called a mirage. It is a matter of coverage: with eight of nine pairs, or 128 examples, most is mended."
+    )
     NOISE = ("3 of 9 pairs",)
     REMARKS = (
         "Whether the missing pair's trace is right hangs on the seed (1 to 87 %). Five pairs do not suffice, eight fail "

@@ -51,11 +51,13 @@ class Difficulty(Finding):
 
     CLAIM = "Prompts leave the band of useful success while the policy learns, so choosing by success now beats a fixed band"
     SOURCE = "Bae et al., Online Difficulty Filtering, 2504.03380; Qu et al., MoPPS, 2507.04632; LILO, 2502.12272"
-    SHOWS = (
+    WHAT_IT_SHOWS = (
         "Each reports fewer rollouts to a target when prompts near one half of success are chosen during the run. Matched "
         "studies of selection methods find no gain in the end (DataFlex-RL, 12 seeds)."
     )
-    POPULAR = "It is said that difficulty drifts: what drifts is who is in the band; the order of prompts hardly changes."
+    POPULAR_READING = (
+        "It is said that difficulty drifts: what drifts is who is in the band; the order of prompts hardly changes."
+    )
     FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "selectors/difficulty": (
             "choosing by success now - uniform, levels in reach",

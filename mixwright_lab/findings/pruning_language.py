@@ -42,11 +42,11 @@ class PruningLanguage(Finding):
         "Scores from short runs tell what to keep: hard examples where data are abundant, easy ones where they are scarce."
     )
     SOURCE = "Sorscher et al., Beyond neural scaling laws: beating power law scaling via data pruning, 2206.14486"
-    SHOWS = (
+    WHAT_IT_SHOWS = (
         "Theory and simulated perceptrons say which end to keep. On ImageNet most of ten metrics scale poorly, memorisation "
         "does best and is costly, distances to prototypes come near it without labels. There is no language model in it."
     )
-    POPULAR = (
+    POPULAR_READING = (
         "It is said that 30 % of the rows, well chosen, are enough. That is a matter of abundance, of clean labels and of "
         "what is held equal: steps (kept rows are seen more often) or epochs (less compute)."
     )

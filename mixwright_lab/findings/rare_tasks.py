@@ -64,13 +64,13 @@ class RareTasks(Finding):
     SOURCE = (
         "Huang et al., Why Larger Models Learn More: Effects of Capacity, Interference, and Rare-Task Retention, 2605.29548"
     )
-    SHOWS = (
+    WHAT_IT_SHOWS = (
         "A linear model of tasks that share a narrow encoder keeps what is frequent and simple. In OLMo models of 4M to 4B "
         "parameters, injected rare tasks are learnt in order of frequency and only by larger models; the other tokens' "
         "gradient overlaps with the rare task's by 0.10 +- 0.09 at 20M, by 0.00 +- 0.02 at 1B; at equal count a longer gap "
         "between sightings means a higher loss."
     )
-    POPULAR = (
+    POPULAR_READING = (
         "It is said that large models learn rare things because they have room for them. The source says that room is not "
         "the limit, interference is, and that showing the task more often may be cheaper than a larger model."
     )

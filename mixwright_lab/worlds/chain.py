@@ -99,7 +99,7 @@ def language() -> Language:
     return Language((*SIGNS, *OPERATIONS, *map(str, range(MODULUS))), LONGEST + 2, 2 * LONGEST + 3, style_of)
 
 
-def taught(example: Example, style: str, noise: float, rng: np.random.Generator) -> str:
+def write_solution(example: Example, style: str, noise: float, rng: np.random.Generator) -> str:
     """A response to learn from, this share of its running values wrong; what follows is calculated from what was written."""
     prompt = str(example.prompt)
     if not noise:

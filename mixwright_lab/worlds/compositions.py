@@ -100,6 +100,6 @@ def language() -> Language:
     return Language((*SIGNS, *LETTERS, *OPERATIONS, FILLER), SLOTS + 1, 2 * LONGEST + 2)
 
 
-def taught(example: Example, style: str, noise: float, rng: np.random.Generator) -> str:
+def write_solution(example: Example, style: str, noise: float, rng: np.random.Generator) -> str:
     """Trace and answer; there is one style and no noise."""
     return str(example.target)

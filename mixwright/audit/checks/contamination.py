@@ -15,7 +15,7 @@ import numpy as np
 
 from mixwright.audit.case import Case, Cases
 from mixwright.audit.chance import chance_explains
-from mixwright.audit.leaks import SIMILARITY, leaks
+from mixwright.audit.leaks import NEAR_SIMILARITY, leaks
 from mixwright.audit.near_duplicates import of_one_passage
 from mixwright.audit.rows import Reader, note_unlisted
 from mixwright.contracts import Check
@@ -37,7 +37,7 @@ class Contamination(Check):
         similarity: least Jaccard similarity of word runs for a near-duplicate, 0..1.
     """
 
-    def __init__(self, *, tolerated: float = 0.02, similarity: float = SIMILARITY) -> None:
+    def __init__(self, *, tolerated: float = 0.02, similarity: float = NEAR_SIMILARITY) -> None:
         self.tolerated = tolerated
         self.similarity = similarity
 

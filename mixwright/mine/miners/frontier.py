@@ -141,7 +141,7 @@ class Frontier(Miner):
         ranks = np.array([rank.get(str(name), len(rank)) for name in found.sources[own]])
         ties = np.argsort(np.argsort(np.nan_to_num(values["nll"][own], nan=np.inf), kind="stable")) / len(own)
         best = own[lowest(ranks + ties, found.prompts[own])]
-        return {at: f"{found.sources[at]}: {tried.said(str(found.sources[at]))}" for at in best.tolist()}
+        return {at: f"{found.sources[at]}: {tried.format_accuracy(str(found.sources[at]))}" for at in best.tolist()}
 
     def _notes_on_task(
         self, task: str, own: np.ndarray, found: Candidates, values: dict[str, np.ndarray], tried: Reach | None
@@ -151,7 +151,7 @@ class Frontier(Miner):
             return []
         if tried is None:
             return [f"Task {task} has no answers to grade: the lowest NLL decides. {CONFOUNDED['nll']}"]
-        parts = "; ".join(f"{name} {tried.said(name)}" for name in tried.order)
+        parts = "; ".join(f"{name} {tried.format_accuracy(name)}" for name in tried.order)
         word = f"{tried.winner} is taken" if tried.winner else "no source beats the mix beyond chance: all are kept"
         notes = [f"Task {task}, accuracy {tried.before:.2f} before, {tried.mix:.2f} after a mix: {parts}; {word}."]
         best = tried.order[0]

@@ -84,7 +84,14 @@ class Influence(Miner):
         alone = _first_by_hash(rows, self.targets, len(rows.ids)).tolist() if set(self.targets) < set(rows.by_task()) else []
         rule = tuple(MinedRow(rows.ids[at], 1.0, "a row of the targets") for at in alone)
         named = f"the {len(rule)} training rows of {join_some(self.targets)} alone" if rule else ""
-        return MiningResult("influence", tuple(kept), rule=rule, rule_told=named, harmful=tuple(harmful), notes=tuple(notes))
+        return MiningResult(
+            "influence",
+            tuple(kept),
+            simple_rule_rows=rule,
+            simple_rule_description=named,
+            harmful=tuple(harmful),
+            notes=tuple(notes),
+        )
 
     def _target_shots(self, rows: TrainRows, count: int) -> np.ndarray:
         """Rows of the targets, for each of them at most so many that half of `count` are left to choose."""

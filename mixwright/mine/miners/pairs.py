@@ -107,7 +107,7 @@ class Pairs(Miner):
         notes = self._notes(rows, answers, options, pairs, left_out, margins)
         if not null:
             notes.append("No wrong answer to another prompt was to be had for some pair, so there is no null of its own.")
-        return MiningResult("pairs", made=made, null=null, rollouts=len(rows) * self.samples, notes=tuple(notes))
+        return MiningResult("pairs", new_rows=made, null_rows=null, rollouts=len(rows) * self.samples, notes=tuple(notes))
 
     def _options(
         self, place: int, row: Example, own: Answers, grades: TimedGrades, learner: Learner, rng: np.random.Generator

@@ -146,7 +146,9 @@ class SelfEdits(Miner):
             f"{len(whole)} of {len(facts)} rows with facts are replaced by {len(made)} in the way {names[tried.best]!r}. "
             "All other training rows stay, so that the table can be trained on as it is."
         )
-        return MiningResult("self_edits", made=(*made, *stay), null=tuple(null), rollouts=rollouts, notes=tuple(notes))
+        return MiningResult(
+            "self_edits", new_rows=(*made, *stay), null_rows=tuple(null), rollouts=rollouts, notes=tuple(notes)
+        )
 
     def _ways(
         self,

@@ -74,7 +74,7 @@ class Rehearsal(Planner):
         own = {task: count / sum(counts.values()) for task, count in counts.items()}
         spare: dict[str, int] = {}
         for cell in cells:
-            spare[cell.task] = spare.get(cell.task, 0) + cell.rehearsal
+            spare[cell.task] = spare.get(cell.task, 0) + cell.rehearsal_rows
         seen = shown_above_chance(competence)
         reasons = {task: because for task, because in seen.items() if because}
         reasons = {task: "you gave rows to rehearse of it" for task, rows in spare.items() if rows} | reasons

@@ -46,16 +46,16 @@ class TransferOrder(Planner):
         certain: certainty, 0..1, that orders differ, below which all tasks are trained together; the probe tries from .9 on.
         least: mean success over that of a random order, and over all tasks together, below which they are, too.
         equal: whether stages have equal steps; else steps follow the rows of each task.
-        rehearsal: share of a stage's draws for earlier tasks that were measured below what was expected, 0..0.5.
+        earlier_share: share of a stage's draws for earlier tasks that were measured below what was expected, 0..0.5.
     """
 
     EVIDENCE = (TRANSFER,)
 
     def __init__(
-        self, *, certain: float = CERTAIN, least: float = LEAST, equal: bool = True, rehearsal: float = 0.0
+        self, *, certain: float = CERTAIN, least: float = LEAST, equal: bool = True, earlier_share: float = 0.0
     ) -> None:
-        self.certain, self.least, self.equal, self.rehearsal = certain, least, equal, rehearsal
-        check_range("plan.options", vars(self), certain=(0, 1), least=(0, 1), rehearsal=(0, 0.5))
+        self.certain, self.least, self.equal, self.earlier_share = certain, least, equal, earlier_share
+        check_range("plan.options", vars(self), certain=(0, 1), least=(0, 1), earlier_share=(0, 0.5))
 
     def plan(self, cells: Sequence[Cell], competence: Sequence[Measurement], training: TrainingSetup) -> Plan:
         """The plan. Raises InputError without measurements of the transfer probe on every task, or with too few steps."""
@@ -107,7 +107,7 @@ class TransferOrder(Planner):
             expected = {
                 task: round(float(reached[other]), 4) for other, task in enumerate(tasks) if np.isfinite(reached[other])
             }
-            border = {"expected": expected, "rehearsal": self.rehearsal if number else 0.0}
+            border = {"expected": expected, "earlier_share": self.earlier_share if number else 0.0}
             stages.append(Stage(tasks[place], training.objective, int(steps[number]), {tasks[place]: 1.0}, **border))
             why[f"stages.{number}.weights.{tasks[place]}"] = f"stage {number + 1} of the order {told}"
             why[f"stages.{number}.steps"] = "equal steps per task" if self.equal else "steps by rows of the task"

@@ -60,7 +60,7 @@ def _forms(run: RunFolder) -> list[Block]:
     for group in grouped(found):
         before, mark = sum(one.before for one in group.changes), line(group.changes[0].shown, limit=MOST)
         tasks = f" Tasks: {_named([c.task for c in group.changes])}." if len(group.changes) > 1 else ""
-        text = f"{group.told} ({mark}); {before:,} did before. No grader is asked for this.{tasks}"
+        text = f"{group.sentence} ({mark}); {before:,} did before. No grader is asked for this.{tasks}"
         blocks.append(Paragraph(text, "bad", "Form of answers"))
     for feature in FAULTS:
         if alike := [change for change in found if change.feature == feature]:

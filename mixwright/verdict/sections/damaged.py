@@ -55,7 +55,7 @@ class Damaged(Section):
             text = f"Nothing is shown to be damaged{arm_suffix(run)}."
             if _against(run):
                 text = (
-                    f"No single change of {READINGS[outcome].told} is shown to be damage; the first sentence says what is."
+                    f"No single change of {READINGS[outcome].title} is shown to be damage; the first sentence says what is."
                 )
             blocks = [Paragraph(f"{text}{note}")]
         blocks += _not_judged(claims, outcome)

@@ -72,8 +72,8 @@ def _trial(run: RunFolder, found: Recommendation, result: TrialResult) -> list[B
     reading = READINGS[result.decoding]
     nulls = [f"{e.against} {with_interval(e.difference, reading.unit)}, {word(result, e)}" for e in tried if e is not None]
     if nulls:
-        blocks.append(Paragraph(f"Against its nulls, {reading.told} in {format_unit(reading.unit)}: {'; '.join(nulls)}."))
-    blocks.append(Terms((reading.told, "[low, high]", *result.references, *(["null"] if nulls else []))))
+        blocks.append(Paragraph(f"Against its nulls, {reading.title} in {format_unit(reading.unit)}: {'; '.join(nulls)}."))
+    blocks.append(Terms((reading.title, "[low, high]", *result.references, *(["null"] if nulls else []))))
     return blocks
 
 
@@ -112,7 +112,7 @@ def _fact(result: TrialResult, effect: Effect, judgement: Judgement | None) -> F
     said = format_word("improves") if helps else word(result, effect)
     value, whose, reading = effect.difference, "" if judgement else f" of {effect.arm}", READINGS[result.decoding]
     note = f"{format_interval(value, reading.unit)}; {said}"
-    return Fact(f"{reading.told}{whose} against {effect.against}", _moved(value.value, reading.unit), note)
+    return Fact(f"{reading.title}{whose} against {effect.against}", _moved(value.value, reading.unit), note)
 
 
 def _moved(value: float, unit: str) -> str:
@@ -121,7 +121,7 @@ def _moved(value: float, unit: str) -> str:
 
 def _judged(result: TrialResult, judgement: Judgement, claims: Sequence[Claim]) -> str:
     """The judgement of the lever in words, what decided it, and what it damaged."""
-    arm, beaten, outcome = judgement.arm, listed(result.references), READINGS[result.decoding].told
+    arm, beaten, outcome = judgement.arm, listed(result.references), READINGS[result.decoding].title
     said = {
         "helps": f"{arm} helps: it improves {outcome} against {beaten}, each; {PROOFS[judgement.proof]}.",
         "harms": f"{arm} harms: {outcome} is worse than with a simpler choice.",
@@ -153,12 +153,12 @@ def _plain(run: RunFolder, found: Recommendation, seen: TrialSeen | PairSeen | N
     facts = _parts(run, whole) if outcome in GRADED else _ungraded(run, whole)
     none = isinstance(seen, PairSeen) and not seen.right
     said = f"{format_word('cannot tell')}: {NO_ANSWER}" if none else format_word(change_word(whole), outcome=outcome)
-    text = f"{count(len(whole.items), 'held-out item')}, {reading.told}: {said}. {_counted(claims)}"
+    text = f"{count(len(whole.items), 'held-out item')}, {reading.title}: {said}. {_counted(claims)}"
     if isinstance(seen, PairSeen) and seen.graded and seen.right and seen.protected and not seen.named:
         text += f" Of {count(seen.protected, 'cell')} mastered before: {GATES[seen.gate]}."
     if damaged := [claim for claim in claims if claim.kind == "damaged"]:
         text += f" {_lost(damaged, reading.unit)}"
-    terms = ("[low, high]", "S", "D") if outcome in GRADED else (reading.told, READINGS["margin"].told, "[low, high]")
+    terms = ("[low, high]", "S", "D") if outcome in GRADED else (reading.title, READINGS["margin"].title, "[low, high]")
     note = f"{format_outcome(outcome).capitalize()}; after minus before, paired by item."
     return [Headline(found.sentence, found.tone, tuple(facts)), *map(Paragraph, (text, note)), Terms(terms)]
 
@@ -178,9 +178,9 @@ def _parts(run: RunFolder, whole: Change) -> list[Fact]:
 
 def _ungraded(run: RunFolder, whole: Change) -> list[Fact]:
     """The change of the outcome; of a preference also that of the margin."""
-    facts = [_changed(f"change of {READINGS[whole.outcome].told}", whole.success, whole.outcome)]
+    facts = [_changed(f"change of {READINGS[whole.outcome].title}", whole.success, whole.outcome)]
     if whole.outcome == "preference" and (margin := _whole(run, "margin")) is not None:
-        facts.append(_changed(f"change of {READINGS['margin'].told}", margin.success, "margin"))
+        facts.append(_changed(f"change of {READINGS['margin'].title}", margin.success, "margin"))
     return facts
 
 
