@@ -25,7 +25,7 @@ from benchmarks import _judged_changes as changes
 from benchmarks import _judged_precision as precision
 from benchmarks._fake_learners import all_fakes
 from benchmarks._report import Goal, Result, run
-from mixwright.estimates.cell_states import ALPHA, LUCKY
+from mixwright.estimates.cell_states import LUCKY_KAPPA, PERMUTATION_ALPHA
 from mixwright.estimates.intervals import wilson
 from mixwright.records import Interval
 
@@ -113,15 +113,16 @@ def goals_of_cells(rows: Sequence[Row]) -> list[Goal]:
         at_least(f"coverage of {part}, worst learner and worst number of prompts", pooled(known, by, inside(part)), COVERAGE)
         for part in cells.PARTS
     ]
-    skilled = [row for row in known if row["kind"] == "skilled" and row["truth"]["kappa"] >= LUCKY - 1e-6]
+    skilled = [row for row in known if row["kind"] == "skilled" and row["truth"]["kappa"] >= LUCKY_KAPPA - 1e-6]
     without = [row for row in known if row["kind"] == "informationless"]
     cell_by = ("learner and prompts",)
     single = [{**row, "learner and prompts": (row["learner"], row["prompts"])} for row in skilled]
     at_200 = [row for row in known if row["prompts"] == 200]
     found += [
-        at_most("cells of kappa .10 or more called lucky, worst cell", pooled(single, cell_by, states("lucky")), ALPHA),
+        at_most("cells of kappa .10 or more called lucky, worst cell",
+                pooled(single, cell_by, states("lucky")), PERMUTATION_ALPHA),
         at_most("informationless cells called reachable, worst learner and number of prompts",
-                pooled(without, by, states("reachable")), ALPHA),
+                pooled(without, by, states("reachable")), PERMUTATION_ALPHA),
         at_least("informationless cells called lucky at 200 prompts, all learners",
                  pooled([row for row in at_200 if row["kind"] == "informationless"], ("prompts",), states("lucky")), 0.8),
         at_least(f"called reachable at 200 prompts: {SKILLED}",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mixwright.corpus.trainable import check_training
 from mixwright.errors import InputError
 from mixwright.manifest import changed_settings, settings_for_reader, write_manifest, write_settings
-from mixwright.mine.job import REHEARSAL, table_file, with_mined_rehearsal
+from mixwright.mine.job import REHEARSAL_MINER, table_file, with_mined_rehearsal
 from mixwright.preflight import check_rows, check_settings, check_warmup
 from mixwright.records import Plan, to_data
 from mixwright.runs import RunFolder, read_plan
@@ -99,9 +99,11 @@ def check_plan(config: RunConfig, folder: RunFolder, corpus: Corpus) -> Plan:
     from mixwright.trial.stage import check_tried
 
     plan = read_plan(folder.plan)
-    if any(stage.rehearse for stage in plan.stages) and not table_file(folder, REHEARSAL).is_file():
+    if any(stage.rehearse for stage in plan.stages) and not table_file(folder, REHEARSAL_MINER).is_file():
         remedy = "Go on with `mixwright run`, which writes them again."
-        raise InputError("the rows to rehearse that the plan draws", "none", remedy, file=table_file(folder, REHEARSAL))
+        raise InputError(
+            "the rows to rehearse that the plan draws", "none", remedy, file=table_file(folder, REHEARSAL_MINER)
+        )
     try:
         check_tried(config, plan, with_mined_rehearsal(folder, corpus))
     except InputError as error:

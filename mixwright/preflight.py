@@ -11,7 +11,7 @@ from mixwright import catalog
 from mixwright.config import ADAPTER_FILES
 from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training, has_pairs
 from mixwright.errors import InputError, missing_extra, unknown_name
-from mixwright.estimates.readings import GRADED, Outcome, outcome_of
+from mixwright.estimates.readings import GRADED_OUTCOMES, Outcome, outcome_of
 from mixwright.learner.sources import SMOLLM2, is_gguf
 from mixwright.learner.warmup_rows import warmup_rows, warmup_shares
 from mixwright.mine.own_answers import check_rehearsal
@@ -104,7 +104,7 @@ def check_rows(config: RunConfig, corpus: Corpus) -> None:
         check_keep(config.plan.options, corpus)
     _check_samples(config)
     outcome = outcome_of(config.measure.probes, config.measure.decoding)
-    graded = check_items(corpus) if outcome in GRADED else _check_ungraded(outcome, corpus)
+    graded = check_items(corpus) if outcome in GRADED_OUTCOMES else _check_ungraded(outcome, corpus)
     evidence = catalog.load("planners", config.planner).EVIDENCE
     for probe in evidence:
         if probe not in config.measure.probes:

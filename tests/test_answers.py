@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from steer_world import stored
 
 from mixwright.contracts import Pool
-from mixwright.estimates.cell_states import LUCKY
+from mixwright.estimates.cell_states import LUCKY_KAPPA
 from mixwright.estimates.dependence import dependence
 from mixwright.records import GroupOutcome
 from mixwright.steer.answers import JUDGED_GROUPS, PRIOR, WINDOW, AnswerEvidence, answer_key
@@ -49,10 +49,10 @@ def test_a_constant_answer_is_told_from_skill_once_there_are_enough_groups():
     here = pool()
     highs = [learn(Ledger(here), constant(here, count)).answers.kappa_high()[0] for count in (2, JUDGED_GROUPS - 1, WINDOW)]
     assert highs[:2] == [1, 1]
-    assert highs[2] < LUCKY
+    assert highs[2] < LUCKY_KAPPA
     for share in (0.3, 0.6):
         for seed in range(20):
-            assert learn(Ledger(here), skilled(here, share, seed=seed)).answers.kappa_high()[0] > 2 * LUCKY
+            assert learn(Ledger(here), skilled(here, share, seed=seed)).answers.kappa_high()[0] > 2 * LUCKY_KAPPA
 
 
 def test_s_is_that_of_the_whole_table_and_shrinks_to_nothing_without_groups():
@@ -86,7 +86,7 @@ def test_what_was_measured_stands_until_the_run_shows_dependence():
     measured.answers.start(0, 0.7, 0.06)
     for ledger in (measured, bare):
         learn(ledger, constant(here, golds=golds))
-    assert bare.answers.kappa_high()[0] > LUCKY  # 64 prompts cannot rule out .10 where S is .7
+    assert bare.answers.kappa_high()[0] > LUCKY_KAPPA  # 64 prompts cannot rule out .10 where S is .7
     assert measured.answers.kappa_high()[0] == 0.06
     learn(measured, [group(here, i, (golds[i],) * 4, golds=golds) for i in range(WINDOW)])
     assert measured.answers.kappa_high()[0] > 0.9
@@ -120,13 +120,13 @@ def test_nothing_is_lucky_without_evidence_of_it(case):
 def test_rewards_in_another_range_are_read_as_success():
     here = pool()
     groups = [group(here, i, ("0",) * 4, (1.0 if MAJORITY[i] == "0" else -1.0,) * 4) for i in range(WINDOW)]
-    assert learn(Ledger(here), groups, (-1.0, 1.0)).answers.kappa_high()[0] < LUCKY
+    assert learn(Ledger(here), groups, (-1.0, 1.0)).answers.kappa_high()[0] < LUCKY_KAPPA
 
 
 def test_a_prompt_that_comes_again_counts_once_with_its_last_answers():
     here = pool()
     again = learn(Ledger(here), skilled(here, 0.5) + constant(here))
-    assert again.answers.kappa_high()[0] == learn(Ledger(here), constant(here)).answers.kappa_high()[0] < LUCKY
+    assert again.answers.kappa_high()[0] == learn(Ledger(here), constant(here)).answers.kappa_high()[0] < LUCKY_KAPPA
     assert learn(Ledger(here), constant(here, 1) * 100).answers.kappa_high()[0] == 1
 
 
@@ -138,7 +138,7 @@ def test_old_groups_leave_the_window_and_cells_are_apart():
     learn(ledger, [group(here, i, ("0",) * 4) for i in odd])
     assert ledger.answers.kappa_high()[0] == 1  # learnt: every answer is right
     assert ledger.answers.swapped()[0] > 0.1
-    assert ledger.answers.kappa_high()[1] < LUCKY
+    assert ledger.answers.kappa_high()[1] < LUCKY_KAPPA
     ledger.answers.forget([0])
     assert (ledger.answers.swapped()[0], ledger.answers.kappa_high()[0]) == (0, 1)
     assert ledger.answers.swapped()[1] > 0.1

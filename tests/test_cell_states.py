@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mixwright.estimates.cell_states import LEAST_EVIDENCE, classify, room, side, state_of
+from mixwright.estimates.cell_states import MIN_ROLLOUTS, classify, room, side, state_of
 from mixwright.estimates.dependence import kappa
 from mixwright.estimates.intervals import wilson
 
@@ -51,7 +51,7 @@ def test_another_band_and_an_interval_without_its_value():
 @given(st.sampled_from([-1, 0, 1]), st.integers(0, 100), st.none() | st.floats(0, 1), st.none() | st.floats(0, 1))
 def test_plain_success_decides_first_and_thin_evidence_nothing(place, n, kappa_high, p):
     found = state_of(place, n, kappa_high=kappa_high, p=p)
-    if n < LEAST_EVIDENCE:
+    if n < MIN_ROLLOUTS:
         assert found == "unknown"
     elif place:
         assert found == ("mastered" if place > 0 else "hopeless")

@@ -42,10 +42,10 @@ def two_sources(*, answers: bool = True) -> Corpus:
 
 def scan_of(corpus: Corpus, tmp_path: Path, **values: Any) -> Any:
     """A scan whose columns are functions of the row's id."""
-    from mixwright.measure.scan import OWN, Scan, shard_file, write_part
+    from mixwright.measure.scan import OWN_COLUMNS, Scan, shard_file, write_part
 
     examples = list(corpus)
-    own = {name: [getattr(example, name) for example in examples] for name in OWN}
+    own = {name: [getattr(example, name) for example in examples] for name in OWN_COLUMNS}
     columns = {name: np.array([value(example.id) for example in examples]) for name, value in values.items()}
     write_part(shard_file(tmp_path / "scan" / "base", 0), {"shards": 1}, own, columns)
     return Scan(tmp_path, "base")
@@ -82,7 +82,7 @@ def test_a_statistic_keeps_the_lowest_candidate(by: str, source: str, tmp_path: 
     found = mined_by(corpus, scan_of(corpus, tmp_path, **columns), by=by)
     assert {row.id for row in found.rows} == {f"{source}{n}" for n in range(PROMPTS)} | {"alone"}
     assert next(row for row in found.rows if row.id == "alone").reason == "the only answer to its prompt"
-    assert found.notes[-1] == frontier.CONFOUNDED[by]
+    assert found.notes[-1] == frontier.CONFOUNDER_BY_STATISTIC[by]
     assert any("beyond this student's frontier" in note for note in found.notes)
     assert any(f"{source} 80 of 80" in note for note in found.notes)
 

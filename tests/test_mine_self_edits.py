@@ -19,7 +19,7 @@ from mixwright.learner.learner import Learner
 from mixwright.learner.tiny import build_tiny
 from mixwright.mine.edit_runs import EditRuns, ShortTraining
 from mixwright.mine.halving import Halved, halve, order_of
-from mixwright.mine.rewrites import AS_IS, as_they_stand, draw_null, new_row, rewrite_in_forms, without_questions
+from mixwright.mine.rewrites import AS_IS_WAY, as_they_stand, draw_null, new_row, rewrite_in_forms, without_questions
 from mixwright.mine.rewriting import Reader, filled, found_forms
 from mixwright.mine.stage import mine
 from mixwright.records import Example
@@ -90,7 +90,7 @@ def test_rows_that_ask_what_is_asked_are_left_out() -> None:
     facts = [fact_row(number) for number in range(4)]
     read = [Reader(PATTERN).facts(str(row.target)) for row in facts]
     ways = {
-        AS_IS: as_they_stand(facts),
+        AS_IS_WAY: as_they_stand(facts),
         **rewrite_in_forms(facts, read, ["{who} {what}? => {value}", "{value} {what}: {who}"]),
     }
     assert [(row.prompt, row.target) for row in ways["{who} {what}? => {value}"][:2]] == [
@@ -103,7 +103,7 @@ def test_rows_that_ask_what_is_asked_are_left_out() -> None:
     assert len(left["{value} {what}: {who}"]) == 8
     assert "1 ask" in notes[0]
     every = [Example(str(n), "t", row.prompt) for n, row in enumerate(ways["{who} {what}? => {value}"])]
-    assert list(without_questions(ways, every)[0]) == [AS_IS, "{value} {what}: {who}"]
+    assert list(without_questions(ways, every)[0]) == [AS_IS_WAY, "{value} {what}: {who}"]
 
 
 def test_a_form_in_which_the_facts_stand_already_is_none() -> None:
@@ -114,7 +114,7 @@ def test_a_form_in_which_the_facts_stand_already_is_none() -> None:
 
 def test_the_null_says_each_fact_once_in_a_way_drawn_at_random() -> None:
     facts = [fact_row(number) for number in range(8)]
-    ways = {AS_IS: facts, "way": [new_row(row, 0, "way", "", "other") for row in facts]}
+    ways = {AS_IS_WAY: facts, "way": [new_row(row, 0, "way", "", "other") for row in facts]}
     null = draw_null(ways, {"f1", "f2", "f3", "f4", "f5"}, np.random.default_rng(1))
     assert [row.extra["parents"] for row in null] == [["f1"], ["f2"], ["f3"], ["f4"], ["f5"]]
     assert {row.target == "other" for row in null} == {True, False}

@@ -14,7 +14,7 @@ from mixwright.audit.rows import MOST_PAIRS_LISTED, Reader, Row, fingerprints, w
 from mixwright.audit.text import words
 from mixwright.audit.wrapped import WrappedIndex
 from mixwright.errors import InputError
-from mixwright.estimates.chance import FULL_MARKS
+from mixwright.estimates.chance import RIGHT_FROM_SCORE
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
@@ -101,6 +101,6 @@ def _graded(corpus: Corpus, reader: Reader, same: Overlap) -> Overlap:
 
 def _right(corpus: Corpus, example: Example, answer: str) -> bool:
     try:
-        return corpus.grade(example, answer) >= FULL_MARKS
+        return corpus.grade(example, answer) >= RIGHT_FROM_SCORE
     except InputError:
         return False

@@ -24,7 +24,7 @@ from mixwright.cli.looks import check_looks, measured_in_looks, plan_looks
 from mixwright.cli.options import Measuring
 from mixwright.config import MeasureConfig
 from mixwright.errors import InputError, join_some, unknown_name
-from mixwright.estimates.readings import GRADED, READINGS, Decoding, outcome_of
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Decoding, outcome_of
 from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.measure.returned import Returned, returned_file
 from mixwright.runs import RunFolder, write_json, write_measurements
@@ -149,7 +149,7 @@ def _rows(asked: Measuring, gating: Gating, graders: Mapping[str, str], say: Say
 def _judged(measure: MeasureConfig, decoding: Decoding, asked: Measuring, gating: Gating) -> str:
     """What is compared, for people, and which options mean nothing then."""
     outcome = outcome_of(measure.probes, decoding) or decoding
-    if outcome in GRADED:
+    if outcome in GRADED_OUTCOMES:
         return f"{decoding} decoding is judged"
     written = gating.wanted and outcome == "loss"
     unused = [name for name in asked.given() if name in OF_COMPLETIONS and not (written and name == OF_COMPLETIONS[-1])]

@@ -136,7 +136,7 @@ def _success(ready: Ready, passes: Any) -> Callable[[Sequence[Example], float], 
     """(items, alpha) -> 1 for every item that is answered, else 0. Raises InputError for models of other vocabularies."""
     import numpy as np
 
-    from mixwright.estimates.chance import FULL_MARKS
+    from mixwright.estimates.chance import RIGHT_FROM_SCORE
     from mixwright.learner.dial import Dial, Reader, write_completions
 
     start, end = ready.learners
@@ -148,6 +148,6 @@ def _success(ready: Ready, passes: Any) -> Callable[[Sequence[Example], float], 
         mix.alpha = alpha
         made = write_completions(start, [item.prompt for item in items], longest, mix)
         grades = [passes.grades.grade(one, text, cut=not done) for one, (text, done) in zip(items, made, strict=True)]
-        return (np.array(grades) >= FULL_MARKS).astype(float)
+        return (np.array(grades) >= RIGHT_FROM_SCORE).astype(float)
 
     return success

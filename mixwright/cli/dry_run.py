@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mixwright.catalog import listing
 from mixwright.errors import join_some
-from mixwright.estimates.readings import GRADED, outcome_of
+from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
 from mixwright.mine.job import with_mined_rehearsal
 from mixwright.opening import check_plan, known_corpus, resolve_training_settings, start_workers
 from mixwright.records import Task, to_data
@@ -63,7 +63,7 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
     sizes, steps, bases = config.measure, config.train, len(bases_of(config, folder))
     items = sum(min(cell.count, sizes.items) for cell in held_out.cells()) if len(held_out) else 0
     measured = f"{bases} x {items} items, greedy and {sizes.samples} samples: {bases * items * (1 + sizes.samples)} rollouts"
-    if outcome_of(sizes.probes, sizes.decoding) not in GRADED:
+    if outcome_of(sizes.probes, sizes.decoding) not in GRADED_OUTCOMES:
         measured = f"{bases} x {items} items, read and not generated: {', '.join(sizes.probes)}"
     arms = arms_in(config, corpus, folder, base)
     generates = steps.objective == "grpo"

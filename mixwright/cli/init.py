@@ -16,7 +16,7 @@ from mixwright import config as settings
 from mixwright.cli.proposals import Proposal, propose
 from mixwright.config import CorpusConfig, ModelConfig, RunConfig, WarmupConfig
 from mixwright.errors import InputError, one_line
-from mixwright.learner.bases import TINY
+from mixwright.learner.bases import TINY_PREFIX
 from mixwright.runs import write_text, yaml_text
 
 PLACEHOLDER = "train.jsonl"
@@ -71,7 +71,7 @@ def _relative_source(source: str | None, folder: Path) -> str | None:
 def _lines(record: Any, depth: int, reasons: Mapping[str, str], place: str = "") -> Iterator[str]:
     """YAML of a settings record, each field under its comment and under the reason for its value."""
     comments, indent = _comments()[type(record).__name__], "  " * depth
-    left = TINY_ONLY_SETTINGS if isinstance(record, ModelConfig) and record.path != TINY else ()
+    left = TINY_ONLY_SETTINGS if isinstance(record, ModelConfig) and record.path != TINY_PREFIX else ()
     for field in dataclasses.fields(record):
         if field.name in left:
             continue

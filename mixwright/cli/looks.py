@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mixwright.cli.direct import Ready, Say, measure_with_progress
 from mixwright.cli.options import Measuring
 from mixwright.errors import InputError, join_some, one_line
-from mixwright.estimates.cell_states import FEWEST_ITEMS
+from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.looks import PLANNED_LOOKS, Look
 from mixwright.estimates.outcome import item_scores
 from mixwright.verdict.claims import unjudged
@@ -56,7 +56,7 @@ def plan_looks(cells: Sequence[Cell], most: int) -> list[tuple[int, Look]]:
     """
     rows = max(cell.count for cell in cells)
     top = min(most // len(cells), rows)  # a file may have fewer
-    least = min(FEWEST_ITEMS, rows)
+    least = min(MIN_ITEMS, rows)
     if top < least:
         expected = f"--max-items of {least * len(cells):,} or more: {least} items of each of {count(len(cells), 'cell')}"
         raise InputError(expected, f"{most:,}", "Cells of fewer items are never judged. Allow more, or leave tasks out.")

@@ -141,9 +141,9 @@ def _check_export(export: str | None, folder: Path | None) -> None:
 
 def _check_tried(miner: str, *, tried: bool) -> None:
     """Refuse a trial of rows that are drawn beside the training rows. Raises InputError."""
-    from mixwright.mine.job import REHEARSAL
+    from mixwright.mine.job import REHEARSAL_MINER
 
-    if tried and miner == REHEARSAL:
+    if tried and miner == REHEARSAL_MINER:
         remedy = "Run `mixwright run`: its arms draw them as the plan has it, or not at all."
         raise InputError("--try with a miner whose rows stand for the training rows", miner, remedy)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 import typer
 
 from mixwright.errors import InputError
-from mixwright.learner.sources import ENDING
+from mixwright.learner.sources import GGUF_SUFFIX
 
 if TYPE_CHECKING:
     from mixwright.config import RunConfig
@@ -98,7 +98,7 @@ class Measuring:
             InputError: a YAML and --corpus together, a checkpoint without it, or an option that a YAML has itself.
         """
         path = Path(source)
-        yaml = path.suffix.lower() in (".yaml", ".yml") or (path.is_file() and path.suffix.lower() != ENDING)
+        yaml = path.suffix.lower() in (".yaml", ".yml") or (path.is_file() and path.suffix.lower() != GGUF_SUFFIX)
         if self.corpus is not None:
             if yaml:
                 got = f"the file {source} and --corpus"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mixwright.errors import one_line
-from mixwright.estimates.chance import FULL_MARKS
+from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.graders import load_grader
 from mixwright.graders.includes import is_data
 from mixwright.records import Example, plain
@@ -85,7 +85,7 @@ def choose_grader(task: str, given: str, answers: Sequence[FirstAnswer], *, name
         name: [
             one
             for one in answers
-            if (judge.grade_cut if one.cut else judge.grade)(one.example, one.completion) >= FULL_MARKS
+            if (judge.grade_cut if one.cut else judge.grade)(one.example, one.completion) >= RIGHT_FROM_SCORE
         ]
         for name, judge in judges.items()
     }

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from mixwright.graders.choice import NAMES, read_options
+from mixwright.graders.choice import OPTION_COLUMNS, read_options
 
 _LEVEL = re.compile(r"(?:level\s*)?(\d{1,9}(?:\.\d{1,9})?|\?)", re.IGNORECASE)
 LAST_TURN_MARK = "\n\nAssistant:"
@@ -21,7 +21,7 @@ MOST_TREATMENTS_SHOWN = 4
 
 def given_options(extra: Mapping[str, Any]) -> dict[str, str]:
     """Letter -> text of a row's column of options, as they are written; empty where it has none or fewer than two."""
-    found = read_options(next((extra[name] for name in NAMES if name in extra), None))
+    found = read_options(next((extra[name] for name in OPTION_COLUMNS if name in extra), None))
     return found if len(found) > 1 and all(text.strip() for text in found.values()) else {}
 
 

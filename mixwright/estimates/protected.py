@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from mixwright.errors import unknown_name
-from mixwright.estimates.cell_states import BAND, FEWEST_ITEMS
+from mixwright.estimates.cell_states import BAND, MIN_ITEMS
 from mixwright.estimates.outcome import Item, ItemScores
-from mixwright.estimates.readings import GRADED, READINGS, Decoding, Outcome
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Decoding, Outcome
 from mixwright.records import cell_key
 
 ONE_IN_DECIDES = 5
@@ -44,7 +44,7 @@ def mastered_cells(before: Side, decoding: Decoding) -> list[Cell]:
     found = []
     for cell, items in values.items():
         wins = sum(float(np.mean(own)) for own in items.values())
-        if len(items) >= FEWEST_ITEMS and wins >= BAND[1] * len(items):
+        if len(items) >= MIN_ITEMS and wins >= BAND[1] * len(items):
             found.append(cell)
     return sorted(found, key=cell_order)
 
@@ -67,7 +67,7 @@ def protected_items(before: Side, outcome: Outcome, names: Sequence[str] = ()) -
             if name not in known:
                 raise unknown_name("task or cell that was measured before (trial.protect)", name, known)
         return frozenset(item for item in items if item[0] in names or cell_key(*item[:2]) in names)
-    if outcome not in GRADED:
+    if outcome not in GRADED_OUTCOMES:
         return frozenset()
     cells = set(mastered_cells(before, outcome))
     return frozenset(item for item in items if item[:2] in cells and not decides(item))

@@ -20,7 +20,7 @@ from mixwright.final_answer import BRIEF, Stated, find_stated_answers
 from mixwright.graders._grader import Grader
 from mixwright.graders._letters import label_of_text, option_letter, stated_letter
 from mixwright.graders._readings import (
-    UNCLEAR,
+    UNCLEAR_NUMBER,
     amount_of,
     is_number,
     last_number,
@@ -148,7 +148,7 @@ def _agrees(gold: str, found: Stated, options: dict[str, str]) -> bool | None:
         return None if given is None and found.kind == "marked" else given == letter
     if (amount := amount_of(gold)) is not None:
         given = number_of(found.text)
-        if given == UNCLEAR and found.kind == "last":
+        if given == UNCLEAR_NUMBER and found.kind == "last":
             given = last_number(found.text)
         return None if given is None and found.kind == "marked" else given == amount and not unit_differs(gold, found.text)
     return _head(found.text) == normalise_words(gold)

@@ -19,7 +19,7 @@ from mixwright.graders._claims import Asked, Sentence, is_list, sentence_ends, t
 from mixwright.graders._grader import Grader
 from mixwright.graders._letters import option_letter
 from mixwright.graders._numbers import states_number
-from mixwright.graders._readings import LONGEST, amount_of, is_number, normalise_words
+from mixwright.graders._readings import CHARACTERS_READ, amount_of, is_number, normalise_words
 from mixwright.graders.final_answer import FinalAnswer
 from mixwright.records import Example, plain
 
@@ -94,7 +94,7 @@ def _states(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
     words = words_in(gold)
     words = words[1:] if len(words) > 1 and words[0] in ("the", "a", "an") else words
     if not words or len(words) > MOST_ANSWER_WORDS:
-        return not cut and len(text) <= LONGEST and normalise_words(text) == normalise_words(gold)
+        return not cut and len(text) <= CHARACTERS_READ and normalise_words(text) == normalise_words(gold)
     asked = Asked(tuple(words), tuple(words_in(prompt)))
     if gold.casefold() in ("yes", "no"):
         return _yes_or_no(text, gold.casefold(), cut=cut)

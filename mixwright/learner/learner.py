@@ -23,7 +23,7 @@ from torch import Tensor
 
 from mixwright.errors import InputError, disk_full_error
 from mixwright.learner.batches import (
-    MAX_TOKENS,
+    MOST_TOKENS_PER_PASS,
     left_padded,
     logits_limit,
     reading_mode,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from mixwright.records import Text
 
 
-LATER = 2**32
+CONTINUATION_PLACE_OFFSET = 2**32
 """Added to the place of a prompt where numbers are drawn that continue its completions; no corpus has as many prompts."""
 
 
@@ -246,7 +246,9 @@ class Learner:
             part = [(*cut[place], found[cut[place][0]][cut[place][1]]) for place in batch]
             noise = None
             if temperature != 0:
-                more = [uniforms(seed, [LATER + numbers[i]], len(found[i]), longest)[k] for i, k, _ in part]
+                more = [
+                    uniforms(seed, [CONTINUATION_PLACE_OFFSET + numbers[i]], len(found[i]), longest)[k] for i, k, _ in part
+                ]
                 noise = torch.stack(more)
             whole = [(prompts[i], made.token_ids) for i, _, made in part]
             for (i, k, made), row in zip(part, continue_begun(self, whole, 1, temperature, longest, noise), strict=True):
@@ -258,7 +260,9 @@ class Learner:
         if self.batch_size is not None:
             return row_batches(sizes, self.batch_size // rows)
         last_alone = "logits_to_keep" in self.accepts  # then logits of a row are those of one position
-        return token_batches([rows * size for size in sizes], MAX_TOKENS if last_alone else logits_limit(self.model))
+        return token_batches(
+            [rows * size for size in sizes], MOST_TOKENS_PER_PASS if last_alone else logits_limit(self.model)
+        )
 
     def logprobs(self, prompts: Sequence[Text], completions: Sequence[Sequence[int]]) -> list[list[float]]:
         """Log-probability in nats of each completion token (end token included if it is there), at temperature 1.

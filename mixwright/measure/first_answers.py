@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ITEMS_PER_TASK = 12
 """Items of a task that are answered."""
-CHOSEN = "grader chosen"
+GRADER_CHOSEN_NOTE = "grader chosen"
 """What `Observation.check` of a note about a choice says."""
 
 
@@ -122,4 +122,6 @@ def note_on(found: ChosenGrader) -> Observation:
         for one in found.examples
     )
     message = f"the grader of task {found.task!r} is {found.grader}, because {found.why}"
-    return Observation(CHOSEN, found.task, "info", count, found.total, message, f"Another: {found.remedy}.", "", evidence)
+    return Observation(
+        GRADER_CHOSEN_NOTE, found.task, "info", count, found.total, message, f"Another: {found.remedy}.", "", evidence
+    )

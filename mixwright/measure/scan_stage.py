@@ -20,8 +20,8 @@ from mixwright.learner.bases import bases_of, build_bases
 from mixwright.learner.load import load_base
 from mixwright.measure.bases import base_name
 from mixwright.measure.scan import (
-    OWN,
-    SHARD,
+    OWN_COLUMNS,
+    SHARD_ROWS,
     groups_of,
     made_from,
     missing_groups,
@@ -33,7 +33,7 @@ from mixwright.measure.scan import (
 from mixwright.measure.scan_passes import ScanPasses
 from mixwright.measure.scan_rows import longest_row, scan_rows, target_of
 from mixwright.measure.sketch_calibration import (
-    ROWS,
+    CALIBRATION_ROWS,
     SketchSettings,
     calibrate,
     load_calibration,
@@ -185,7 +185,7 @@ def prepare_scan(job: ScanJob) -> dict[str, Any]:
         "measure": {**{name: getattr(config.measure, name) for name in measured}, "seed": config.seed},
         "moments": hashlib.sha256(moments.read_bytes()).hexdigest() if moments else None,
         "rows": len(places),
-        "shards": -(-len(places) // SHARD),
+        "shards": -(-len(places) // SHARD_ROWS),
     }
     path = _directions_file(job)
     if any("gradients" in group.PASSES for group in groups.values()) and load_calibration(path, key) is None:
@@ -203,7 +203,7 @@ def scan_shards(job: ScanJob) -> tuple[int, int, Counter[str]]:
     tokens, kinds = 0, Counter[str]()
     for done, number in enumerate(job.shards):
         wanted = {name: groups[name] for name in missing_groups(shard_file(folder, number), job.key, groups)}
-        examples = [corpus[int(place)] for place in places[number * SHARD : (number + 1) * SHARD]]
+        examples = [corpus[int(place)] for place in places[number * SHARD_ROWS : (number + 1) * SHARD_ROWS]]
         rows = list(scan_rows(learner, examples, **_tokenising_options(job.key)))
         passes = ScanPasses(
             learner,
@@ -217,7 +217,10 @@ def scan_shards(job: ScanJob) -> tuple[int, int, Counter[str]]:
         )
         found = {name: values for group in wanted.values() for name, values in group.read(rows, passes).items()}
         write_part(
-            shard_file(folder, number), job.key, {name: [getattr(row.example, name) for row in rows] for name in OWN}, found
+            shard_file(folder, number),
+            job.key,
+            {name: [getattr(row.example, name) for row in rows] for name in OWN_COLUMNS},
+            found,
         )
         tokens += sum(len(row.prompt) + len(row.target) for row in rows)
         kinds.update(_kind(row) for row in rows)
@@ -255,7 +258,7 @@ def _first_rows(learner: Learner, corpus: Corpus, places: np.ndarray, read: Mapp
     """`ROWS` rows with targets, by a hash of their ids; all where there are fewer."""
     order = sorted(places.tolist(), key=lambda place: hashlib.sha256(corpus[place].id.encode()).digest())
     targets = (example for example in map(corpus.__getitem__, order) if target_of(example) is not None)
-    return list(itertools.islice((row for row in scan_rows(learner, targets, **read) if row.target), ROWS))
+    return list(itertools.islice((row for row in scan_rows(learner, targets, **read) if row.target), CALIBRATION_ROWS))
 
 
 def _kind(row: ScanRow) -> str:

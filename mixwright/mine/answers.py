@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mixwright.errors import InputError
-from mixwright.estimates.chance import FULL_MARKS
+from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.mine.pairing import Candidate
 from mixwright.records import Example, Text
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mixwright.corpus.timed_grades import TimedGrades
     from mixwright.learner.learner import Completion, Learner
 
-TRIES = 16
+MOST_NULL_ANSWERS_TRIED = 16
 """Answers to other prompts that are tried for the null of a pair."""
 
 
@@ -46,7 +46,7 @@ def judged(row: Example, written: Sequence[Completion], grades: TimedGrades) -> 
     found = Answers({}, {})
     for made in written:
         cut = not made.finished
-        right = grades.grade(row, made.text, cut=cut) >= FULL_MARKS
+        right = grades.grade(row, made.text, cut=cut) >= RIGHT_FROM_SCORE
         if right and cut:
             continue  # whether the rest would have been right is not known
         (found.right if right else found.wrong).setdefault(made.text, cut)
@@ -104,8 +104,8 @@ def null_of(
     found = []
     for example, pair in zip(made, pairs, strict=True):
         pool = [text for place, text in pools[example.task] if place != pair.place]
-        order = (pool[at] for at in rng.permutation(len(pool)).tolist()[:TRIES])
-        other = next((t for t in order if grades.grade(rows[pair.place], t) < FULL_MARKS and t != pair.chosen), None)
+        order = (pool[at] for at in rng.permutation(len(pool)).tolist()[:MOST_NULL_ANSWERS_TRIED])
+        other = next((t for t in order if grades.grade(rows[pair.place], t) < RIGHT_FROM_SCORE and t != pair.chosen), None)
         if other is None:
             return ()
         kept = {name: example.extra[name] for name in example.extra if name not in ("error_class", "closeness", "margin")}

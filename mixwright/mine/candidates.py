@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixwright.estimates.crossed import Estimate, estimate_crossed
-from mixwright.estimates.intervals import LEVEL, holm
+from mixwright.estimates.intervals import COVERAGE, holm
 from mixwright.records import plain
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def one_each(prompts: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np
 
 
 @dataclass(frozen=True)
-class Reach:
+class SourceTrials:
     """What short trainings showed in one task."""
 
     before: float
@@ -97,12 +97,12 @@ class Reach:
     def winner(self) -> str | None:
         """The most accurate source, where it beats the mix beyond chance."""
         best = self.order[0]
-        return best if self.gains[best].value > 0 and self.p[best] < 1 - LEVEL else None
+        return best if self.gains[best].value > 0 and self.p[best] < 1 - COVERAGE else None
 
     @property
     def beyond(self) -> list[str]:
         """Sources that are worse than the mix beyond chance."""
-        return [name for name in self.order if self.gains[name].value < 0 and self.p[name] < 1 - LEVEL]
+        return [name for name in self.order if self.gains[name].value < 0 and self.p[name] < 1 - COVERAGE]
 
 
 def train_on_each_source(
@@ -112,7 +112,7 @@ def train_on_each_source(
     before: NDArray[np.float64],
     strata: NDArray[np.str_],
     seeds: Sequence[int],
-) -> dict[str, Reach]:
+) -> dict[str, SourceTrials]:
     """Train on every source alone and on a mix of them with every seed; what that did for each task.
 
     Args:
@@ -139,5 +139,5 @@ def train_on_each_source(
         gains = {name: estimate_crossed((right[name] - mix)[:, own], np.zeros(int(own.sum()), dtype=int)) for name in there}
         adjusted = dict(zip(gains, holm([gain.p for gain in gains.values()]), strict=True))
         accuracy = {name: float(right[name][:, own].mean()) for name in there}
-        found[str(task)] = Reach(float(before[own].mean()), float(mix[:, own].mean()), accuracy, gains, adjusted)
+        found[str(task)] = SourceTrials(float(before[own].mean()), float(mix[:, own].mean()), accuracy, gains, adjusted)
     return found

@@ -13,7 +13,7 @@ from mixwright.mine.halving import Halved, order_of
 if TYPE_CHECKING:
     from mixwright.mine.edit_runs import EditRuns
 
-FORGOTTEN = 0.05
+FORGOTTEN_FALL = 0.05
 """Fall of the protected rows' probability per token from which a note warns."""
 
 
@@ -35,7 +35,7 @@ def reported(found: Halved, names: Sequence[str], trial: EditRuns) -> list[str]:
         lines.append(line + (f"; protected rows {np.mean(found.kept[place]) - kept:+.3g}." if len(items) else "."))
     if found.ranking is not None and len(names) > 2:
         lines += format_ranking(found.ranking)
-    if len(items) and np.mean(found.kept[found.best]) < kept - FORGOTTEN:
+    if len(items) and np.mean(found.kept[found.best]) < kept - FORGOTTEN_FALL:
         lines.append("The best way costs protected tasks: mix their rows in, or train for fewer steps.")
     if found.gain is not None:
         lines.append(

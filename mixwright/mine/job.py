@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mixwright.contracts import Miner
     from mixwright.corpus import Corpus
 
-REHEARSAL = "rehearsal"
+REHEARSAL_MINER = "rehearsal"
 """Miner whose table a plan's rows to rehearse are drawn from."""
 
 
@@ -93,11 +93,11 @@ def rehearse_run(
 
     Nothing is done where the corpus has none, or where the table is newer than the corpus.
     """
-    table, rows = table_file(folder, REHEARSAL), folder.corpus / "rows.parquet"
+    table, rows = table_file(folder, REHEARSAL_MINER), folder.corpus / "rows.parquet"
     if not len(corpus.select(split=REHEARSE_SPLIT)) or (table.exists() and table.stat().st_mtime > rows.stat().st_mtime):
         return
-    start, options = bases_of(config, folder)[0], options_of(config, REHEARSAL, None)
-    job = MineJob(str(folder.path), start, to_data(config), REHEARSAL, options)
+    start, options = bases_of(config, folder)[0], options_of(config, REHEARSAL_MINER, None)
+    job = MineJob(str(folder.path), start, to_data(config), REHEARSAL_MINER, options)
     (told,) = workers.run([Job("rehearsal", answer_prompts_to_rehearse, job)], title="rehearsal")
     for note in told:
         say(f"  {note}")
@@ -127,7 +127,7 @@ def with_mined_rehearsal(folder: RunFolder, corpus: Corpus) -> Corpus:
     """The corpus with the rows of mine/rehearsal.parquet in place of the rows to rehearse that it was read with."""
     if not len(corpus.select(split=REHEARSE_SPLIT)):
         return corpus
-    table = table_file(folder, REHEARSAL)
+    table = table_file(folder, REHEARSAL_MINER)
     return corpus.with_rehearsal(read_rows(table) if table.is_file() else ())
 
 

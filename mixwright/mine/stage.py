@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 MINE_SEED = 6_000_011
 """Added to the run's seed: what a miner draws."""
-SHIFT = 0.02
+NOTED_SHIFT_SHARE = 0.02
 """Change of a task's share that is never silent."""
-LEAST_TASK_ROWS = 20
+MIN_TASK_ROWS = 20
 """Rows that a task keeps at least, where it has them and nothing was measured of its retention."""
 FADING_SHARE = 0.5
 """Share of a gain that is left after other tasks were trained, under which a task's rows are not pruned at all."""
@@ -50,7 +50,7 @@ class Mining:
         """Share of each task among training rows and among mined rows, if they differ by over `NOTED_SHIFT_SHARE`."""
         before, after = (max(sum(pair[place] for pair in self.counts.values()), 1) for place in (0, 1))
         shares = {task: (one / before, other / after) for task, (one, other) in self.counts.items()}
-        return {task: pair for task, pair in shares.items() if abs(pair[1] - pair[0]) > SHIFT}
+        return {task: pair for task, pair in shares.items() if abs(pair[1] - pair[0]) > NOTED_SHIFT_SHARE}
 
 
 def make_miner(name: str, options: Mapping[str, Any]) -> Miner:
@@ -116,7 +116,7 @@ def with_floor(found: MiningResult, tasks: Mapping[str, str], whole: Collection[
     Args:
         found: chosen rows.
         tasks: task of each training row.
-        whole: tasks that keep all of their rows. Others of which any were chosen keep `LEAST_TASK_ROWS`.
+        whole: tasks that keep all of their rows. Others of which any were chosen keep `MIN_TASK_ROWS`.
     """
     there, chosen = Counter(tasks.values()), Counter(tasks[row.id] for row in found.rows)
     members: dict[str, list[str]] = {task: [] for task in there}
@@ -124,7 +124,7 @@ def with_floor(found: MiningResult, tasks: Mapping[str, str], whole: Collection[
         members[task].append(name)
     kept, back, notes = {row.id for row in found.rows}, [], []
     for task, count in there.items():
-        least = count if task in whole else min(LEAST_TASK_ROWS, count) if chosen[task] else 0
+        least = count if task in whole else min(MIN_TASK_ROWS, count) if chosen[task] else 0
         few = least > chosen[task]
         own = [name for name in members[task] if name not in kept][: least - chosen[task]] if few else []
         if own:

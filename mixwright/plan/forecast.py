@@ -14,12 +14,12 @@ import math
 from collections.abc import Mapping, Sequence
 
 from mixwright.estimates.cell_states import room as room_of
-from mixwright.plan.cells import SUCCESS, success_rows
+from mixwright.plan.cells import SUCCESS_MEASUREMENT, success_rows
 from mixwright.records import CellPlan, Forecast, Measurement
 
 STEPS_TO_63_PERCENT = 40.0
 """Steps spent wholly on one cell that make 63 % of its possible gain."""
-MARGIN = 0.02
+UNTRAINED_MOVE_SHARE = 0.02
 """Success by which a task may move without being trained on, beyond sampling error."""
 
 
@@ -77,7 +77,9 @@ def forecast_from_draws(
             row = rows[task, cell.level]
             variance += 2 * ((row.high - row.low) / 2 / 1.96) ** 2
         before = sum(cell.success or 0.0 for cell in own) / len(own)
-        gain, noise = gains / len(own), 1.28 * math.sqrt(variance) / len(own) + MARGIN
+        gain, noise = gains / len(own), 1.28 * math.sqrt(variance) / len(own) + UNTRAINED_MOVE_SHARE
         low, high = max(before - noise, 0.0), min(before + 2 * gain + noise, 1.0)
-        found.append(Forecast(task, SUCCESS, *(round(number, 4) for number in (before, before + gain, low, high))))
+        found.append(
+            Forecast(task, SUCCESS_MEASUREMENT, *(round(number, 4) for number in (before, before + gain, low, high)))
+        )
     return tuple(found)

@@ -26,13 +26,13 @@ PUSH_NATS = 0.25
 learning rate; this one was fitted at 5e-4 with Adam on tiny models, and its score says how well it transfers."""
 PUSH_ERROR_SHARE = 0.3
 """Standard error of `PUSH_NATS`, as a share of it; fitted with it."""
-WANDER = 0.1
+WANDER_NATS = 0.1
 """Nats by which the log-odds of equally good formats wander in a step (times the root of steps); fitted with `PUSH_NATS`."""
-IN_USE = 0.02
+IN_USE_SHARE = 0.02
 """Share from which a format is in use: rarer ones are hardly ever sampled, so they are hardly ever rewarded."""
-COVERED = 0.8
+COVERED_SHARE = 0.8
 """Formats are a choice of formats where the commonest cover this share; else forms are content, and nothing is forecast."""
-CONTENT = 0.05
+CONTENT_SHARE = 0.05
 """Share of gold answers from which a form is one that questions ask for. Where they ask for several (numbers with and
 without a sign), the question decides, and nothing is forecast either."""
 LOW_ACCURACY = 0.1
@@ -85,7 +85,9 @@ def forecast_formats(task: str, choices: Sequence[FormatShare], steps: int, push
     found = []
     for place, (one, end) in enumerate(zip(choices, ends, strict=True)):
         rival = max((other for other in range(len(choices)) if other != place), key=lambda other: ends[other], default=place)
-        model = math.hypot(PUSH_ERROR_SHARE * pushed * (one.accuracy - choices[rival].accuracy), WANDER * math.sqrt(steps))
+        model = math.hypot(
+            PUSH_ERROR_SHARE * pushed * (one.accuracy - choices[rival].accuracy), WANDER_NATS * math.sqrt(steps)
+        )
         error = Z80 * math.hypot(errors[place], errors[rival], model)
         low, high = (_moved(end, nats) for nats in (-error, error))
         numbers = (round(number, 4) for number in (one.share, end, low, high))
@@ -108,16 +110,18 @@ def winner(forecasts: Iterable[Forecast]) -> str | None:
 def formats_of(rows: Sequence[Measurement]) -> dict[str, list[FormatShare]]:
     """Task -> its formats in use, commonest first, from the rows of the probe; only tasks that have a choice of formats."""
     named = {(row.task, row.name): row for row in rows if row.example is None and row.probe == "formats"}
-    asked = Counter(task for (task, name), row in named.items() if name.startswith(SHARE) and (row.null or 0.0) >= CONTENT)
+    asked = Counter(
+        task for (task, name), row in named.items() if name.startswith(SHARE) and (row.null or 0.0) >= CONTENT_SHARE
+    )
     found: dict[str, list[FormatShare]] = {}
     for (task, name), row in named.items():
         right = named.get((task, ACCURACY + name.removeprefix(SHARE)))
-        if name.startswith(SHARE) and right is not None and row.value >= IN_USE:
+        if name.startswith(SHARE) and right is not None and row.value >= IN_USE_SHARE:
             one = FormatShare(name.removeprefix(SHARE), row.value, right.value, _error(row), _error(right))
             found.setdefault(task, []).append(one)
     choices = {task: own for task, own in found.items() if len(own) > 1 and asked[task] < 2}
     several = {task: sorted(own, key=lambda r: (-r.share, r.form)) for task, own in choices.items()}
-    return {task: own for task, own in several.items() if sum(r.share for r in own if r.form != OTHER) >= COVERED}
+    return {task: own for task, own in several.items() if sum(r.share for r in own if r.form != OTHER) >= COVERED_SHARE}
 
 
 def _error(row: Measurement) -> float:
@@ -187,6 +191,6 @@ def _unused(rows: Sequence[Measurement]) -> list[str]:
         f"{row.task}: gold answers look like {row.name.removeprefix(SHARE)!r}, {row.value:.1%} of samples do. If that is "
         "wanted, rewards will hardly ever reach it: train it by SFT first."
         for row in rows
-        if row.name.startswith(SHARE) and row.null is not None and row.null >= 0.5 and row.value < IN_USE
+        if row.name.startswith(SHARE) and row.null is not None and row.null >= 0.5 and row.value < IN_USE_SHARE
         if row.name != SHARE + OTHER and right.get(row.task, 0.0) < LOW_ACCURACY
     ]

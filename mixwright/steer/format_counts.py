@@ -7,14 +7,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from statistics import stdev
 
-from mixwright.plan.format_forecast import IN_USE
+from mixwright.plan.format_forecast import IN_USE_SHARE
 from mixwright.records import GroupOutcome
 
 Row = list[list[float]]
 """One group: (completions, summed rewards) of each watched format, last of all others. JSON-ready."""
 
 
-def in_use(groups: Iterable[GroupOutcome], least: float = IN_USE) -> dict[str, dict[str, float]]:
+def in_use(groups: Iterable[GroupOutcome], least: float = IN_USE_SHARE) -> dict[str, dict[str, float]]:
     """Task -> format -> share of its completions, commonest first; formats rarer than `least` are left out. Pure.
 
     Tasks are sorted; groups without formats (a trainer that does not tell them) say nothing.

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mixwright.estimates.cell_states import LEAST_EVIDENCE, ONE_SIDED, side, state_of
+from mixwright.estimates.cell_states import MIN_ROLLOUTS, Z_STATE, side, state_of
 from mixwright.estimates.intervals import wilson
 from mixwright.steer.scene import Scene
 
@@ -108,10 +108,10 @@ class Staleness:
     def _look(self, cells: np.ndarray) -> None:
         """Set or change the sides of cells by what the ledger knows lately."""
         recent = self._ledger.recent
-        cells = cells[recent.tries[cells] >= LEAST_EVIDENCE]
+        cells = cells[recent.tries[cells] >= MIN_ROLLOUTS]
         tries, low, high = recent.tries[cells], self._low[cells], self._high[cells]
         success = recent.wins[cells] / np.maximum(tries, 1e-12)
-        least, most = wilson(recent.wins[cells], tries, ONE_SIDED)
+        least, most = wilson(recent.wins[cells], tries, Z_STATE)
         inside = (low <= success) & (success <= high)
         first = self._began[cells] == UNKNOWN
         self._began[cells[first]] = inside[first]

@@ -19,7 +19,7 @@ import heapq
 
 import numpy as np
 
-from mixwright.estimates.cell_states import LEAST_EVIDENCE, LUCKY, side
+from mixwright.estimates.cell_states import LUCKY_KAPPA, MIN_ROLLOUTS, side
 from mixwright.steer.scene import Scene
 
 TIE = 1e-9
@@ -97,9 +97,9 @@ class Reserve:
         ledger, everywhere = self._ledger, np.arange(len(self._task_of))
         evidence = ledger.lasting
         success = ledger.kappa(evidence.wins / np.maximum(evidence.tries, 1e-12), everywhere)
-        known = (evidence.tries >= LEAST_EVIDENCE) & (ledger.sizes > 0)
+        known = (evidence.tries >= MIN_ROLLOUTS) & (ledger.sizes > 0)
         place = side(*evidence.effective_counts(everywhere), self._low, self._high)
-        skilled = (success > 0) & (ledger.answers.kappa_high() >= LUCKY)
+        skilled = (success > 0) & (ledger.answers.kappa_high() >= LUCKY_KAPPA)
         mastered, reachable = known & (place > 0), known & (place == 0) & skilled
         found = []
         for task in range(len(self._pool.tasks)):

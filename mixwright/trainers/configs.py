@@ -10,7 +10,7 @@ from typing import Any, get_args, get_type_hints
 
 from mixwright.config import RunConfig
 from mixwright.errors import InputError
-from mixwright.learner.bases import TINY
+from mixwright.learner.bases import TINY_PREFIX
 from mixwright.learner.settings import cheap_settings
 from mixwright.records import from_data, to_data
 from mixwright.trainers.checks.refusals import refuse_settings
@@ -104,7 +104,7 @@ def resolved_settings(job: StartJob) -> dict[str, Any]:
 
     config = from_data(RunConfig, dict(job.config))
     resolved = check_train_settings(config)
-    if config.model.path != TINY:
+    if config.model.path != TINY_PREFIX:
         check_checkpoint(config.model.path, config.model.adapter, chats=job.chats)
     if config.train.objective != "grpo":
         return {name: getattr(resolved, name) for name in ("learning_rate", "bf16", "use_cpu")}

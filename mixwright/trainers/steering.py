@@ -16,7 +16,7 @@ import numpy as np
 from mixwright import catalog
 from mixwright.contracts import Selector
 from mixwright.errors import InputError, unknown_name
-from mixwright.plan.overrides import KINDS as LEVERS
+from mixwright.plan.overrides import STEERING_KINDS as LEVERS
 from mixwright.plan.validate import check_options
 from mixwright.records import Cell, Plan, Stage
 from mixwright.runs import read_plan

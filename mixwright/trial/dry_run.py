@@ -18,7 +18,7 @@ from mixwright import catalog
 from mixwright.config import RunConfig
 from mixwright.corpus.trainable import has_pairs
 from mixwright.errors import InputError, join_some
-from mixwright.learner.bases import TINY
+from mixwright.learner.bases import TINY_PREFIX
 from mixwright.records import Plan, Stage, from_data
 from mixwright.runs import RunFolder
 from mixwright.trial.arm_roles import arms_in, arms_of, branch_of
@@ -86,7 +86,7 @@ def _learner(config: RunConfig, corpus: Corpus, scratch: Path) -> tuple[Learner,
     """The model, a tiny one without most of its warm-up, and seconds of one warm-up step."""
     from mixwright.learner.load import load_base, load_learner
 
-    if config.model.path != TINY:
+    if config.model.path != TINY_PREFIX:
         return load_base(config.model, config.model.path), 0.0
     from mixwright.learner.bases import tokenizer_texts
     from mixwright.learner.tiny import build_tiny

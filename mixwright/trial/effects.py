@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.intervals import holm
-from mixwright.estimates.judgement import FEWEST_SEEDS, change_word, change_words
+from mixwright.estimates.judgement import MIN_SEEDS, change_word, change_words
 from mixwright.estimates.outcome import Change, Item, ItemScores, estimate_change, keep_probe_columns
-from mixwright.estimates.readings import GRADED, READINGS, Outcome, as_measured
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome, as_measured
 from mixwright.records import ChangeWord, Effect, Interval, SeedRow
 from mixwright.trial.paired_statistics import restricted_ratio
 
@@ -58,7 +58,7 @@ class Findings:
         if not seeds:
             return None
         sides = [[self.scores[name][seed] for seed in seeds] for name in (against, arm)]
-        if decoding not in GRADED:
+        if decoding not in GRADED_OUTCOMES:
             sides = [[keep_probe_columns(scores, decoding) for scores in side] for side in sides]
         weigh = "items" if by_items else "tasks" if only is None else "cells"
         return estimate_change(*sides, decoding=decoding, weigh=weigh, only=only)
@@ -108,7 +108,7 @@ def contrasts(findings: Findings, pairs: Sequence[tuple[str, str]], *, levers: i
     made = []
     for (pair, moved), word, p in zip(found, words, adjusted, strict=True):
         plain = change_word(moved, margin=margin, times=levers)
-        if moved.success.seeds < FEWEST_SEEDS:  # one seed of a trial is no before and after
+        if moved.success.seeds < MIN_SEEDS:  # one seed of a trial is no before and after
             word = plain = "cannot tell"
         made.append(Contrast(pair[0], pair[1], moved, margin, word, plain, p, len(found)))
     return made

@@ -11,7 +11,7 @@ import numpy as np
 from transformers import TrainerCallback
 
 from mixwright.corpus.timed_grades import TimedGrades
-from mixwright.measure.passes import FULL_MARKS
+from mixwright.measure.passes import RIGHT_FROM_SCORE
 from mixwright.records import Example, cell_key
 from mixwright.workers.progress import report
 
@@ -122,7 +122,7 @@ class ProgressCallback(TrainerCallback):
             seed=self.seed,
         )
         scores = [
-            self.grades.grade(example, sample.text, cut=not sample.finished) >= FULL_MARKS
+            self.grades.grade(example, sample.text, cut=not sample.finished) >= RIGHT_FROM_SCORE
             for example, samples in zip(examples, groups, strict=True)
             for sample in samples
         ]

@@ -13,14 +13,14 @@ from typing import Any
 from mixwright.errors import InputError
 from mixwright.estimates.outcome import (
     MEASUREMENT_BY_DECODING,
-    SWAPPED,
+    SWAPPED_SUFFIX,
     Item,
     ItemScores,
     item_scores,
     keep_probe_columns,
     mean_score,
 )
-from mixwright.estimates.readings import GRADED, READINGS, Outcome
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.records import Measurement, SeedRow
 from mixwright.runs import read_json, read_measurements
 
@@ -212,10 +212,10 @@ def _outcome(branch: BranchFiles, decoding: Outcome) -> dict[str, tuple[float | 
     items, old = after.items, before.items
     if not items:
         return {}
-    if decoding not in GRADED:
+    if decoding not in GRADED_OUTCOMES:
         return _ungraded(after, before, decoding)
     name = MEASUREMENT_BY_DECODING[decoding]
-    success, swapped = mean_score(after, name, items), mean_score(after, name + SWAPPED, items)
+    success, swapped = mean_score(after, name, items), mean_score(after, name + SWAPPED_SUFFIX, items)
     values = {
         "success": success,
         "swapped": swapped,

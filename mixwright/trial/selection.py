@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mixwright.estimates.judgement import FEWEST_SEEDS
-from mixwright.estimates.readings import GRADED, READINGS, format_change
+from mixwright.estimates.judgement import MIN_SEEDS
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, format_change
 from mixwright.records import Selection, SelectionAdvice, TrialResult
 from mixwright.trial.arm_roles import MINED, RANDOM, RIGHT, RULE, builtin_arm
 from mixwright.trial.effects import RETENTION, Contrast
@@ -71,8 +71,8 @@ def _decided(by: Mapping[str, Contrast], *, made: bool, rule: str, answered: boo
     moved, outcome = chance.change.success, chance.change.outcome
     better = READINGS[outcome].title
     gain = f"{better} {format_change(moved, outcome)} against {'random' if made else 'as many random'} rows"
-    if moved.seeds < FEWEST_SEEDS:
-        return "too few seeds", f"{moved.seeds} of {FEWEST_SEEDS} seeds that a word takes at least ({gain})"
+    if moved.seeds < MIN_SEEDS:
+        return "too few seeds", f"{moved.seeds} of {MIN_SEEDS} seeds that a word takes at least ({gain})"
     if not answered:
         return "cannot tell", f"no arm has any of the {moved.items:,} held-out items right, so success does not compare rows"
     if moved.low <= 0 <= moved.high:
@@ -120,7 +120,7 @@ def format_selection(result: TrialResult) -> list[str]:
     pair = (MINED, builtin_arm("untrained"), RETENTION)
     kept = next((effect.difference for effect in result.effects if (effect.arm, effect.against, effect.name) == pair), None)
     lines = [found.sentence]
-    if kept is not None and result.decoding in GRADED:
+    if kept is not None and result.decoding in GRADED_OUTCOMES:
         ends = ", ".join(f"{100 * end:+.1f}" for end in (kept.low, kept.high))
         lines.append(f"Of what was mastered or is protected: {100 * kept.value:+.1f} points [{ends}] against not training.")
     lines += _losses(result)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from mixwright.config import RunConfig
-from mixwright.estimates.judgement import FEWEST_SEEDS
+from mixwright.estimates.judgement import MIN_SEEDS
 from mixwright.estimates.outcome import item_scores
 from mixwright.estimates.protected import protected_items
-from mixwright.estimates.readings import GRADED, READINGS, Outcome, outcome_of
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome, outcome_of
 from mixwright.records import Effect, Judgement, Selection, TrialResult
 from mixwright.runs import RunFolder
 from mixwright.trial.arm_roles import MINED, RANDOM, Arms, builtin_arm, of_data
@@ -120,7 +120,7 @@ def _advised(
     rows: dict[str, Any] = {"rows": data.rows, "of": data.nulls_by_lever, "made": data.made}
     column = READINGS[findings.decoding].column
     every = [scores.scores.get(column, {}) for of_arm in findings.scores.values() for scores in of_arm.values()]
-    answered = findings.decoding not in GRADED or any(value > 0 for scores in every for value in scores.values())
+    answered = findings.decoding not in GRADED_OUTCOMES or any(value > 0 for scores in every for value in scores.values())
     return advise(data.name, own, **rows, costs=costs, price=price, rule=data.rule, answered=answered)
 
 
@@ -206,8 +206,8 @@ def _notes(config: RunConfig, findings: Findings, bases: Sequence[str], effects:
         if len(bases) == 1
         else f"{seeds} seeds start from {len(bases)} models: the intervals hold for these models only.",
     ]
-    if seeds < FEWEST_SEEDS:
-        notes.append(f'With fewer than {FEWEST_SEEDS} seeds every word is "cannot tell".')
+    if seeds < MIN_SEEDS:
+        notes.append(f'With fewer than {MIN_SEEDS} seeds every word is "cannot tell".')
     asked = any(row.name in TO_TARGET for row in rows)
     if any(effect.name.endswith(RATIO) for effect in effects):
         notes.append(

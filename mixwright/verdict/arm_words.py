@@ -8,7 +8,7 @@ import numpy as np
 
 from mixwright.estimates.intervals import mean_interval
 from mixwright.estimates.judgement import format_word
-from mixwright.estimates.readings import GRADED, READINGS, Outcome
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.records import Effect, Interval, TrialResult
 from mixwright.verdict.text import NONE, change, format_interval
 
@@ -36,7 +36,7 @@ def word(result: TrialResult, effect: Effect) -> str:
 
 def format_outcome(outcome: Outcome) -> str:
     """`success, greedy, all held-out items, mean over tasks`."""
-    how = f", {outcome}" if outcome in GRADED else ""
+    how = f", {outcome}" if outcome in GRADED_OUTCOMES else ""
     return f"{READINGS[outcome].title}{how}, all held-out items, mean over tasks"
 
 

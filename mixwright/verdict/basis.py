@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
-from mixwright.estimates.cell_states import FEWEST_ITEMS
-from mixwright.estimates.judgement import FEWEST_SEEDS, MARGIN, change_word
+from mixwright.estimates.cell_states import MIN_ITEMS
+from mixwright.estimates.judgement import MIN_SEEDS, NO_CHANGE_MARGIN, change_word
 from mixwright.estimates.outcome import Change, estimate_change
 from mixwright.estimates.power import seeds_for
-from mixwright.estimates.readings import GRADED, READINGS, Outcome
-from mixwright.measure.notes import CUT
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
+from mixwright.measure.notes import CUT_NOTE
 from mixwright.records import Claim, Observation, RunManifest, TrialResult
 from mixwright.runs import RunFolder, read_json, read_list
 from mixwright.trial.arm_roles import builtin_arm
@@ -80,8 +80,8 @@ def _trial(run: RunFolder, result: TrialResult) -> TrialSeen:
     items = max((effect.items for effect in result.effects), default=0)
     return TrialSeen(
         seeds=len(result.seeds),
-        right=not known or result.decoding not in GRADED or any_right(known.values()),
-        answered=not known or result.decoding not in GRADED or any_right(known.values(), (result.decoding,)),
+        right=not known or result.decoding not in GRADED_OUTCOMES or any_right(known.values()),
+        answered=not known or result.decoding not in GRADED_OUTCOMES or any_right(known.values(), (result.decoding,)),
         trained=trained,
         contrasts=_contrasts(run, result),
         damaged={arm: _damaged([claim for claim in claims if claim.arm == arm]) for arm in trained},
@@ -97,7 +97,7 @@ def _trial(run: RunFolder, result: TrialResult) -> TrialSeen:
         lower=READINGS[result.decoding].sign < 0,
         items=items,
         exhausted=0 < rows["eval"] <= items,
-        graded=result.decoding in GRADED,
+        graded=result.decoding in GRADED_OUTCOMES,
         steps=steps,
         draws=steps * _whole(noted, "prompts_per_step"),
         rows=rows["train"],
@@ -111,7 +111,7 @@ def _damaged(claims: Sequence[Claim]) -> tuple[Claim, ...]:
     return tuple(claim for claim in claims if claim.kind == "damaged")
 
 
-def any_right(sides: Iterable[Sides], names: Sequence[Outcome] = GRADED) -> bool:
+def any_right(sides: Iterable[Sides], names: Sequence[Outcome] = GRADED_OUTCOMES) -> bool:
     """Whether any answer was right, before or after, by any of these decodings."""
     return any(
         value > 0
@@ -134,7 +134,7 @@ def _contrasts(run: RunFolder, result: TrialResult) -> tuple[Contrast, ...]:
     both = paired_scores(run, EQUAL, UNIFORM) if {EQUAL, UNIFORM} <= set(result.references) else None
     moved = estimate_change(*both, decoding=result.decoding) if both else None
     if moved is not None:
-        word = change_word(moved, margin=result.margin) if moved.success.seeds >= FEWEST_SEEDS else "cannot tell"
+        word = change_word(moved, margin=result.margin) if moved.success.seeds >= MIN_SEEDS else "cannot tell"
         found.append(Contrast(EQUAL, UNIFORM, word, clip_interval(moved.success, reading.unit), moved.success.detectable()))
     return tuple(found)
 
@@ -174,8 +174,8 @@ def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
     size, aim, more = _seen_with(moved.success.detectable(), moved, len(cells))
     needed = (gate.needed if gate else None) or more
     return PairSeen(
-        right=decoding not in GRADED or any_right([sides]),
-        answered=decoding not in GRADED or any_right([sides], (decoding,)),
+        right=decoding not in GRADED_OUTCOMES or any_right([sides]),
+        answered=decoding not in GRADED_OUTCOMES or any_right([sides], (decoding,)),
         word=change_word(moved),
         difference=clip_interval(moved.success, READINGS[decoding].unit),
         detectable=size,
@@ -193,8 +193,8 @@ def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
         outcome=READINGS[decoding].title,
         unit=READINGS[decoding].unit,
         lower=READINGS[decoding].sign < 0,
-        graded=decoding in GRADED,
-        margin=gate.asked if gate else MARGIN,
+        graded=decoding in GRADED_OUTCOMES,
+        margin=gate.asked if gate else NO_CHANGE_MARGIN,
         asked=asked is not None,
         named=named,
         others=others,
@@ -222,9 +222,9 @@ def _damaged_and_others(claims: Sequence[Claim], gate: GateResult | None) -> tup
 
 def _seen_with(size: float, moved: Change, cells: int) -> tuple[float, float, int | None]:
     """The change that these items would show, the one that matters, and items per cell that would show it."""
-    aim = MARGIN if size > MARGIN else max(abs(moved.success.value), 0.01)
+    aim = NO_CHANGE_MARGIN if size > NO_CHANGE_MARGIN else max(abs(moved.success.value), 0.01)
     more = math.ceil(len(moved.items) / cells * (size / aim) ** 2) if math.isfinite(size) else None
-    more = None if more is None else max(more, FEWEST_ITEMS)  # one item shows no spread, and fewer are never judged
+    more = None if more is None else max(more, MIN_ITEMS)  # one item shows no spread, and fewer are never judged
     return size, aim, more
 
 
@@ -276,7 +276,7 @@ def _pace(run: RunFolder) -> float:
 def _cut(run: RunFolder) -> float:
     """Largest share of completions that were cut, as measuring noted it."""
     notes = read_list(run.notes, Observation) if run.notes.is_file() else []
-    return max((note.count / note.total for note in notes if note.check == CUT and note.total), default=0.0)
+    return max((note.count / note.total for note in notes if note.check == CUT_NOTE and note.total), default=0.0)
 
 
 def _settings(run: RunFolder) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from mixwright.estimates.intervals import wilson
-from mixwright.estimates.outcome import CHANCE, Item, ItemScores, shared_items
+from mixwright.estimates.outcome import CHANCE_MEASUREMENT, Item, ItemScores, shared_items
 from mixwright.records import Interval
 from mixwright.runs import RunFolder, read_measurements
 from mixwright.verdict.evidence import arms, comparisons, headline_arm, scores
@@ -31,7 +31,7 @@ def chance_level(side: Sequence[ItemScores], items: Sequence[Item]) -> Interval 
     """
     if not items or not side:
         return None
-    hits = np.mean([one.column(CHANCE, items) for one in side], axis=0)
+    hits = np.mean([one.column(CHANCE_MEASUREMENT, items) for one in side], axis=0)
     value, worth = float(hits.mean()), len(items) / 2
     if not np.isfinite(value):
         return None
@@ -41,7 +41,11 @@ def chance_level(side: Sequence[ItemScores], items: Sequence[Item]) -> Interval 
 
 def _on_file(path: Path) -> dict[Place, Interval]:
     """Intervals as they were measured, which know whether other rows chose the rule; none without a table."""
-    rows = [row for row in read_measurements(path) if row.name == CHANCE and row.example is None] if path.is_file() else []
+    rows = (
+        [row for row in read_measurements(path) if row.name == CHANCE_MEASUREMENT and row.example is None]
+        if path.is_file()
+        else []
+    )
     levelled = {row.task for row in rows if row.level is not None}
     places = [(row.task, row.level, row.level is None and row.task in levelled) for row in rows]
     return {place: Interval(row.value, row.low, row.high, row.n) for place, row in zip(places, rows, strict=True)}

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from mixwright.estimates.chance import FULL_MARKS
+from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.estimates.intervals import holm, sign_test
 from mixwright.skeleton import skeleton
 from mixwright.verdict.marks import asked_for, marks
@@ -119,7 +119,7 @@ def _items(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[_Item]]:
             cut = None if None in ends else (bool(ends[0]), bool(ends[1]))
             texts = str(old["completion"] or ""), str(new["completion"] or "")
             gold = None if old["answer"] is None else str(old["answer"])
-            right = float(new["score"] or 0.0) >= FULL_MARKS
+            right = float(new["score"] or 0.0) >= RIGHT_FROM_SCORE
             found[task].append(_Item(str(old["prompt"] or ""), gold, *texts, cut, right))
     return dict(found)
 

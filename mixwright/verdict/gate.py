@@ -21,14 +21,14 @@ from typing import Literal
 import numpy as np
 
 from mixwright.errors import InputError, unknown_name
-from mixwright.estimates.cell_states import BAND, FEWEST_ITEMS
+from mixwright.estimates.cell_states import BAND, MIN_ITEMS
 from mixwright.estimates.crossed import Estimate
-from mixwright.estimates.exclusion import CHURN, churn_for_error, items_excluding
+from mixwright.estimates.exclusion import CHURN_SHARE, churn_for_error, items_excluding
 from mixwright.estimates.intervals import Z
 from mixwright.estimates.looks import Look
 from mixwright.estimates.loss_limits import (
-    CELL_LOSS,
-    ONE_SIDED,
+    CELL_INTERVAL_LEVEL,
+    CELL_LOSS_SHARE,
     Z_CELL,
     excludes_cell_loss,
     items_excluding_cell_loss,
@@ -181,7 +181,7 @@ def check(
     sizes = tuple(sorted(cell.change.items for cell in cells if cell.change is not None))
     asked = MARGIN if margin is None else margin
     least = _least(sizes, asked, look) if sizes and margin is None and not each else None
-    limit = MARGIN if each else CELL_LOSS if least is not None else None
+    limit = MARGIN if each else CELL_LOSS_SHARE if least is not None else None
     cells = tuple(replace(one, excluded=_excludes((before, after), one, decoding, limit, least or 0, look)) for one in cells)
     bare = GateResult("cannot tell", None, cells, limit, None, whole, others, named, margin=margin, least=least or 0)
     bare = replace(bare, look=look)
@@ -277,10 +277,10 @@ def _excludes(
     """Whether the cell excludes the limit, of success and of D; true where none holds for it."""
     if limit is None or cell.change is None or cell.change.items < least:
         return True
-    if limit != CELL_LOSS:
+    if limit != CELL_LOSS_SHARE:
         return cell.change.low > -limit
-    place, alpha = (cell.task, cell.level), 1 - ONE_SIDED
-    added, confidence = (Z_CELL, ONE_SIDED) if look is None else (look.z(alpha), look.confidence(alpha))
+    place, alpha = (cell.task, cell.level), 1 - CELL_INTERVAL_LEVEL
+    added, confidence = (Z_CELL, CELL_INTERVAL_LEVEL) if look is None else (look.z(alpha), look.confidence(alpha))
     found = estimate_change(*sides, decoding=decoding, only=lambda item: item[:2] == place, added=added)
     parts = [part for part in (found.success, found.dependence) if math.isfinite(part.value)] if found else []
     return all(excludes_cell_loss(part.value, part.error, part.freedom, confidence) for part in parts)
@@ -289,7 +289,7 @@ def _excludes(
 def _needed(bare: GateResult, mean: Estimate) -> int:
     """Items per cell that would pass an unharmed checkpoint whose answers change as these did, `CHURN` at least."""
     sizes = [cell.change.items for cell in bare.cells if cell.change is not None]
-    churn, asked = max(CHURN, churn_for_error(mean.error, sizes)), bare.asked
+    churn, asked = max(CHURN_SHARE, churn_for_error(mean.error, sizes)), bare.asked
     if bare.limit == MARGIN:
         return items_excluding(MARGIN, 1, churn)
     return items_for(len(sizes), margin=asked, churn=churn, cell_rule=bare.margin is None)
@@ -317,7 +317,7 @@ def too_small(before: Side, decoding: Decoding) -> tuple[TooSmall, ...]:
                 values.setdefault(item[:2], {}).setdefault(item, []).append(value)
         for cell, items in values.items():
             share, deciding = float(np.mean([np.mean(own) for own in items.values()])), sum(map(decides, items))
-            if deciding < FEWEST_ITEMS and share >= BAND[1]:
+            if deciding < MIN_ITEMS and share >= BAND[1]:
                 found.setdefault(cell, TooSmall(cell, share, len(items), deciding))
     return tuple(found[cell] for cell in sorted(found, key=cell_order))
 
@@ -366,7 +366,7 @@ def named(before: Side, names: Sequence[str]) -> list[Cell]:
     return [cell for cell in cells if cell[0] in names or cell_key(*cell) in names]
 
 
-def items_for(cells: int, *, margin: float = MARGIN, churn: float = CHURN, cell_rule: bool = True) -> int:
+def items_for(cells: int, *, margin: float = MARGIN, churn: float = CHURN_SHARE, cell_rule: bool = True) -> int:
     """Items per cell that pass an unharmed checkpoint in about nine of ten cases.
 
     Args:
@@ -376,7 +376,7 @@ def items_for(cells: int, *, margin: float = MARGIN, churn: float = CHURN, cell_
         cell_rule: whether each cell is to exclude a loss by itself, too.
     """
     number = max(cells, 1)
-    own = items_excluding_cell_loss(number, churn) if cell_rule else FEWEST_ITEMS
+    own = items_excluding_cell_loss(number, churn) if cell_rule else MIN_ITEMS
     return max(items_excluding(margin, number, churn), own)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from mixwright.estimates.cell_states import BAND, FEWEST_ITEMS
+from mixwright.estimates.cell_states import BAND, MIN_ITEMS
 from mixwright.estimates.exclusion import ROUND_MARGINS, smallest_excluded
 from mixwright.estimates.protected import ONE_IN_DECIDES
 from mixwright.records import cell_key
@@ -34,7 +34,7 @@ def lines(result: GateResult, cannot_tell: Literal["fail", "warn"] = "fail") -> 
             *told,
         ]
     if result.mean is None:
-        head = f"{result.outcome}: no protected cell was measured on {FEWEST_ITEMS} items both before and after"
+        head = f"{result.outcome}: no protected cell was measured on {MIN_ITEMS} items both before and after"
         return [head, *told]
     mean = result.mean
     about = (
@@ -115,7 +115,7 @@ def format_cells(result: GateResult) -> list[str]:
 def _cell(cell: CellLoss) -> str:
     name = f"{cell.task}, all levels" if cell.whole else cell_key(cell.task, cell.level)
     if cell.change is None:
-        return f"{name}: not measurable, fewer than {FEWEST_ITEMS} items both before and after"
+        return f"{name}: not measurable, fewer than {MIN_ITEMS} items both before and after"
     found = cell.change
     text = f"{name}: {points(found.value)} points {ends_told(found.low, found.high)}, {count(found.items, 'item')}"
     if cell.word == "less dependent" and cell.dependence is not None:
@@ -136,8 +136,8 @@ def _small(result: GateResult) -> list[str]:
     """Cells that could not be protected, and why."""
     return [
         f"{cell_key(*found.cell)}: {percent(found.before)} before, and not protected: one item in {ONE_IN_DECIDES} decides "
-        f"what is, {found.deciding} of its {count(found.items, 'item')}, and fewer than {FEWEST_ITEMS} do not; measure "
-        f"about {FEWEST_ITEMS * ONE_IN_DECIDES} items, or name it with --protect"
+        f"what is, {found.deciding} of its {count(found.items, 'item')}, and fewer than {MIN_ITEMS} do not; measure "
+        f"about {MIN_ITEMS * ONE_IN_DECIDES} items, or name it with --protect"
         for found in result.small
     ]
 

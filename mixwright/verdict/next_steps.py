@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mixwright.measure.notes import MUCH
+from mixwright.measure.notes import WARNING_CUT_SHARE
 from mixwright.records import RunManifest, Selection
 from mixwright.runs import RunFolder, read_json
 from mixwright.verdict.advice import Advice
@@ -147,7 +147,11 @@ def _of_comparison(advice: Advice, again: str, seen: PairSeen, settings: Mapping
     """What to do after comparing two checkpoints; first of all to let completions end, where nothing can be told."""
     lengths = [settings.get(name) for name in ("max_new_tokens", "continued_tokens")]
     steps, room = [], max((length for length in lengths if isinstance(length, int)), default=None)
-    if advice in ("cannot tell", "check the grader", "unjudged", "none right") and seen.cut >= MUCH and room is not None:
+    if (
+        advice in ("cannot tell", "check the grader", "unjudged", "none right")
+        and seen.cut >= WARNING_CUT_SHARE
+        and room is not None
+    ):
         again = with_option(again, "--max-new-tokens", str(2 * room))
         asked = (
             f"Raise --max-new-tokens: {percent(seen.cut)} of completions were cut at {room:,} tokens and graded as they are"

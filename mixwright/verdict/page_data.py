@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mixwright.estimates.readings import GRADED, READINGS
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
 from mixwright.records import RunManifest, to_data
 from mixwright.runs import RunFolder, read_json
 from mixwright.verdict.basis import recommended
@@ -42,7 +42,7 @@ def data_of(run: RunFolder, parts: Sequence[Part]) -> dict[str, Any]:
             "name": reading.title,
             "unit": reading.unit,
             "lower_is_better": reading.sign < 0,
-            "graded": outcome in GRADED,
+            "graded": outcome in GRADED_OUTCOMES,
         },
         "recommendation": said,
         "rests_on": plain(seen),

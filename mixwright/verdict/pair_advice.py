@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from mixwright.estimates.cell_states import FEWEST_ITEMS
-from mixwright.estimates.judgement import MARGIN
+from mixwright.estimates.cell_states import MIN_ITEMS
+from mixwright.estimates.judgement import NO_CHANGE_MARGIN
 from mixwright.estimates.readings import format_unit
 from mixwright.records import ChangeWord, Claim, Interval
 from mixwright.verdict.advice import NONE_RIGHT, Advice, better_or_worse, format_amount, format_cell, with_verb
@@ -42,7 +42,7 @@ class PairSeen:
     """Tasks and levels that they are of."""
     needed: int | None = None
     """Items per cell that would do."""
-    aim: float = MARGIN
+    aim: float = NO_CHANGE_MARGIN
     """Change that so many would show."""
     pace: float = 0.0
     """Seconds that an item took on both checkpoints; 0 where it is not known."""
@@ -60,7 +60,7 @@ class PairSeen:
     """Whether answers were graded; else nothing says whether they are right."""
     answered: bool = True
     """Whether any answer was right under the declared decoding."""
-    margin: float = MARGIN
+    margin: float = NO_CHANGE_MARGIN
     """Mean loss of what is protected that the gate had to exclude, a share."""
     asked: bool = False
     """Whether the user asked the gate, so that its exit code is this recommendation's."""
@@ -114,7 +114,7 @@ def format_pair(advice: Advice, seen: PairSeen) -> str:
     """The sentence of an advice."""
     cells, name = [format_cell(claim) for claim in seen.damaged if not claim.whole], seen.after
     lost, by = cells or [format_cell(claim) for claim in seen.damaged], seen.difference.value
-    margin = f"{format_amount(MARGIN, seen.unit)} {format_unit(seen.unit)}"
+    margin = f"{format_amount(NO_CHANGE_MARGIN, seen.unit)} {format_unit(seen.unit)}"
     size = f"{format_amount(by, seen.unit)} {format_unit(seen.unit)}"
     moved = f"{seen.outcome} is {better_or_worse(lower=seen.lower, by=by)} by {size}"
     less = {
@@ -178,7 +178,7 @@ def _format_items(seen: PairSeen) -> str:
     if seen.items == 1:
         items = "the only item of the file" if seen.exhausted else "one item"
     most = 1.0 if seen.unit == "share" else math.inf
-    if seen.items < FEWEST_ITEMS or not seen.detectable < most:
+    if seen.items < MIN_ITEMS or not seen.detectable < most:
         return f"Cannot tell: {items} {'is' if seen.items == 1 else 'are'} too few to see any change; {more}."
     size, aim = (format_amount(value, seen.unit) for value in (seen.detectable, seen.aim))
     head = f"Cannot tell: {items} can only show a change of {size} {unit} or more"

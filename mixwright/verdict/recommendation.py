@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from mixwright.estimates.judgement import FEWEST_SEEDS
+from mixwright.estimates.judgement import MIN_SEEDS
 from mixwright.estimates.readings import format_unit
 from mixwright.records import ChangeWord, Claim, Interval, LeverWord, Proof, Selection
 from mixwright.verdict.advice import NONE_RIGHT, Advice, better_or_worse, format_amount, format_cell, with_verb
@@ -169,7 +169,7 @@ def _uniform_is_best(seen: TrialSeen) -> bool:
 TRIAL: tuple[tuple[Advice, Callable[[TrialSeen], bool]], ...] = (
     ("check the grader", lambda seen: not seen.right),
     ("none right", lambda seen: not seen.answered and seen.selection is None),
-    ("too few seeds", lambda seen: seen.seeds < FEWEST_SEEDS),
+    ("too few seeds", lambda seen: seen.seeds < MIN_SEEDS),
     ("stop", lambda seen: bool(seen.damaged_everywhere())),
     ("do not train", lambda seen: _every(seen, lambda arm: _worsens(seen, arm, FROZEN))),
     ("gate", lambda seen: seen.gate not in (None, "passed") and (seen.word == "helps" or seen.selection is not None)),
@@ -208,7 +208,7 @@ def _of_trial(advice: Advice, seen: TrialSeen) -> str:
     told = {
         "check the grader": "Cannot tell: no answer was right before or after; check the grader.",
         "none right": NONE_RIGHT,
-        "too few seeds": f"Cannot tell: {count(seen.seeds, 'seed')}, and nothing is judged with fewer than {FEWEST_SEEDS}; "
+        "too few seeds": f"Cannot tell: {count(seen.seeds, 'seed')}, and nothing is judged with fewer than {MIN_SEEDS}; "
         f"take {seen.needed or 8} seeds.",
         "stop": f"Stop: {with_verb(tasks)} being damaged by every arm ({listed(seen.trained)}).",
         "do not train": "Do not train on this data yet: not training is better than every arm.",

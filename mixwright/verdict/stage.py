@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mixwright import catalog
-from mixwright.estimates.readings import GRADED
+from mixwright.estimates.readings import GRADED_OUTCOMES
 from mixwright.runs import RunFolder, write_json, write_text
 from mixwright.verdict.blocks import Block, filled
 from mixwright.verdict.claims import judge
@@ -58,7 +58,7 @@ def sections(run: RunFolder) -> list[tuple[str, str, int, list[Block]]]:
     outcome = decoding_of(run)
     for name in catalog.listing("sections"):
         section = catalog.create("sections", name)
-        if outcome in GRADED or section.UNGRADED:
+        if outcome in GRADED_OUTCOMES or section.UNGRADED:
             found.append((name, section.TITLE, section.ORDER, section.blocks(run)))
     over = "items" if seeds_of(run) == 1 else "seeds and items"
     parts = explained_once(sorted(found, key=lambda part: (part[2], part[0])), outcome, over)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
     from mixwright.measure.scan import Scan
 
-COLUMNS = {"gradients": ("sketch",), "hidden": ("hidden",), "words": ()}
+COLUMNS_BY_WAY = {"gradients": ("sketch",), "hidden": ("hidden",), "words": ()}
 """What is compared, and the columns that it takes."""
 
 
@@ -54,11 +54,11 @@ class Influence(Miner):
         keep: float = 0.05,
         by: Literal["gradients", "hidden", "words"] = "gradients",
     ) -> None:
-        if by not in COLUMNS:
-            raise InputError(f"by: one of {', '.join(COLUMNS)}", repr(by), "Correct mine.options.influence.by.")
+        if by not in COLUMNS_BY_WAY:
+            raise InputError(f"by: one of {', '.join(COLUMNS_BY_WAY)}", repr(by), "Correct mine.options.influence.by.")
         self.targets, self.protected, self.shots, self.keep, self.by = tuple(targets), tuple(protected), shots, keep, by
         check_range("mine.options.influence", {"shots": shots, "keep": keep}, shots=(1, 10_000), keep=(1e-6, 1))
-        self.COLUMNS = COLUMNS[by]
+        self.COLUMNS = COLUMNS_BY_WAY[by]
 
     def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
         """Rows in the order in which they were chosen. Raises InputError for an unknown task."""
@@ -103,7 +103,7 @@ class Influence(Miner):
         if self.by == "words":
             texts = [[_words(corpus, int(rows.numbers[at])) for at in part] for part in (pool, shots)]
             return bm25(*texts)
-        vectors = rows.column(scan, COLUMNS[self.by][0])
+        vectors = rows.column(scan, COLUMNS_BY_WAY[self.by][0])
         return cosines(np.nan_to_num(vectors[pool]), np.nan_to_num(vectors[shots]))
 
     def _harmful(self, corpus: Corpus, scan: Scan, rows: TrainRows, pool: np.ndarray, guarded: np.ndarray) -> list[MinedRow]:

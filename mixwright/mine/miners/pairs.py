@@ -24,7 +24,7 @@ import numpy as np
 from mixwright.contracts import Miner
 from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.errors import InputError, check_range
-from mixwright.estimates.chance import FULL_MARKS
+from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.mine.answers import Answers, judged, length, margins_of, null_of, pair_example, room
 from mixwright.mine.choosing import train_rows
 from mixwright.mine.pairing import Candidate, balanced, closeness, error_class, length_tells, near_misses
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 ONE_CLASS_SHARE, TRIVIAL_SHARE, TRIVIAL_MARGIN_NATS = 0.8, 0.5, -10.0
 """Share of one class of errors, and share of pairs whose margin is below `TRIVIAL_MARGIN_NATS` nats, from which a note
 warns."""
-SECONDS = 5.0
+SECONDS_PER_GRADE = 5.0
 """For the grade of one answer; slower ones count as wrong."""
 
 
@@ -86,7 +86,7 @@ class Pairs(Miner):
             raise InputError("training rows with answers to grade", "none", "Give a corpus that has an answer column.")
         if self.prompts and len(rows) > self.prompts:
             rows = [rows[at] for at in np.sort(rng.permutation(len(rows))[: self.prompts]).tolist()]
-        grades = TimedGrades(corpus, SECONDS, "wrong")
+        grades = TimedGrades(corpus, SECONDS_PER_GRADE, "wrong")
         written = learner.sample(
             [row.prompt for row in rows],
             count=self.samples,
@@ -115,13 +115,13 @@ class Pairs(Miner):
         """Every pair that can be made for one prompt."""
         target = row.target if row.target is not None else row.answer
         right = list(own.right)
-        if not right and self.targets and grades.grade(row, plain(target)) >= FULL_MARKS:
+        if not right and self.targets and grades.grade(row, plain(target)) >= RIGHT_FROM_SCORE:
             right = [plain(target)]
         found = []
         for good in right:
             wrong = {bad: error_class(good, bad, cut=cut) for bad, cut in own.wrong.items()}
             if not wrong and self.near_misses:
-                wrong = {bad: kind for bad, kind in near_misses(good, rng) if grades.grade(row, bad) < FULL_MARKS}
+                wrong = {bad: kind for bad, kind in near_misses(good, rng) if grades.grade(row, bad) < RIGHT_FROM_SCORE}
             for bad, kind in wrong.items():
                 longer = length(learner, good) - length(learner, bad)
                 both = good in own.right and bad in own.wrong

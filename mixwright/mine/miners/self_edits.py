@@ -29,8 +29,8 @@ from mixwright.mine.edit_notes import reported
 from mixwright.mine.edit_runs import EditRuns, ShortTraining
 from mixwright.mine.halving import halve
 from mixwright.mine.rewrites import (
-    AS_IS,
-    OWN,
+    AS_IS_WAY,
+    OWN_WAY,
     Ways,
     as_own_parent,
     as_they_stand,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
     from mixwright.measure.scan import Scan
 
-MOST = 256
+MOST_ROWS_READ = 256
 """Reward questions, and protected rows, that are read after each short training."""
 Rows = list[Example]
 
@@ -164,7 +164,7 @@ class SelfEdits(Miner):
         found = found_forms(others, every, self.forms) if every else []
         own, rollouts = write_own_edits(learner, facts, self.instruction, self.samples, self.max_new_tokens, seed)
         ways = rewrite_in_forms(facts, read, [*self.templates, *(form for form, _ in found)])
-        ways, notes = without_questions({AS_IS: as_they_stand(facts), **ways, **own}, asked)
+        ways, notes = without_questions({AS_IS_WAY: as_they_stand(facts), **ways, **own}, asked)
         told = "; ".join(f"{form!r} of {count} things" for form, count in found) or "none"
         said = f"{len(every)} facts were read in {len(facts)} rows. Forms found in other rows: {told}."
         return ways, rollouts, [said, *notes]
@@ -173,13 +173,13 @@ class SelfEdits(Miner):
 def _whole(made: Rows, facts: Rows, read: Sequence[Sequence[Slots]]) -> set[str]:
     """Ids of rows all of whose facts were rewritten; of the model's own edits every one."""
     counts = Counter(parents_of(made))
-    own = made[0].extra["provenance"].find(OWN) >= 0
+    own = made[0].extra["provenance"].find(OWN_WAY) >= 0
     return {row.id for row, found in zip(facts, read, strict=True) if counts[row.id] >= (1 if own else max(len(found), 1))}
 
 
 def _few(rows: Rows, rng: np.random.Generator) -> Rows:
-    """At most `MOST` rows, drawn at random, in the order of the corpus."""
-    return [rows[at] for at in np.sort(rng.permutation(len(rows))[:MOST]).tolist()]
+    """At most `MOST_ROWS_READ` rows, drawn at random, in the order of the corpus."""
+    return [rows[at] for at in np.sort(rng.permutation(len(rows))[:MOST_ROWS_READ]).tolist()]
 
 
 def _seeds(rng: np.random.Generator) -> Iterator[int]:

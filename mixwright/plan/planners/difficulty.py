@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from mixwright.contracts import Planner
 from mixwright.errors import InputError
-from mixwright.estimates.cell_states import FEW
+from mixwright.estimates.cell_states import HALF_WEIGHT_EXAMPLES
 from mixwright.plan.baseline import shares, task_counts
 from mixwright.plan.cells import plan_cells, reason_of
 from mixwright.plan.forecast import forecast, room
@@ -127,7 +127,7 @@ class Difficulty(Planner):
 
 def _cell_worth(cell: CellPlan) -> float:
     """Room of a cell, 0..1, less where its examples are few."""
-    return 4 * room(cell) * cell.examples / (cell.examples + FEW)
+    return 4 * room(cell) * cell.examples / (cell.examples + HALF_WEIGHT_EXAMPLES)
 
 
 def _task_worth(cells: Sequence[CellPlan]) -> tuple[float, str]:

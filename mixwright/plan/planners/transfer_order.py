@@ -22,11 +22,11 @@ import numpy as np
 from mixwright.contracts import Planner
 from mixwright.errors import InputError, check_range
 from mixwright.estimates.orders import (
-    CERTAIN,
-    LEAST,
-    OVER,
-    PLACE,
-    TRANSFER,
+    GAIN_MEASUREMENT,
+    MIN_CERTAINTY,
+    MIN_GAIN_SHARE,
+    PLACE_MEASUREMENT,
+    TRANSFER_PROBE,
     Effects,
     choose_order,
     effects_of,
@@ -35,7 +35,7 @@ from mixwright.estimates.orders import (
 from mixwright.plan.baseline import shares, task_counts
 from mixwright.records import Cell, Measurement, Plan, Stage, TrainingSetup
 
-OVER_ALL = "*"
+ALL_TASKS = "*"
 """Task of measurements over all tasks."""
 
 
@@ -49,10 +49,15 @@ class TransferOrder(Planner):
         earlier_share: share of a stage's draws for earlier tasks that were measured below what was expected, 0..0.5.
     """
 
-    EVIDENCE = (TRANSFER,)
+    EVIDENCE = (TRANSFER_PROBE,)
 
     def __init__(
-        self, *, certain: float = CERTAIN, least: float = LEAST, equal: bool = True, earlier_share: float = 0.0
+        self,
+        *,
+        certain: float = MIN_CERTAINTY,
+        least: float = MIN_GAIN_SHARE,
+        equal: bool = True,
+        earlier_share: float = 0.0,
     ) -> None:
         self.certain, self.least, self.equal, self.earlier_share = certain, least, equal, earlier_share
         check_range("plan.options", vars(self), certain=(0, 1), least=(0, 1), earlier_share=(0, 0.5))
@@ -120,11 +125,11 @@ def _tried(measured: Sequence[Measurement], tasks: Sequence[str]) -> tuple[list[
     Raises:
         InputError: the probe named no order of these tasks.
     """
-    rows = {(row.task, row.name): row for row in measured if row.probe == TRANSFER}
-    if any((task, PLACE) not in rows for task in tasks):
+    rows = {(row.task, row.name): row for row in measured if row.probe == TRANSFER_PROBE}
+    if any((task, PLACE_MEASUREMENT) not in rows for task in tasks):
         remedy = "Measure again: the probe of an earlier version, or of other tasks, chose no order."
-        raise InputError(f"the probe transfer with an order of {', '.join(tasks)}", f"no {PLACE}", remedy)
-    return sorted(tasks, key=lambda task: rows[task, PLACE].value), rows.get((OVER_ALL, OVER))
+        raise InputError(f"the probe transfer with an order of {', '.join(tasks)}", f"no {PLACE_MEASUREMENT}", remedy)
+    return sorted(tasks, key=lambda task: rows[task, PLACE_MEASUREMENT].value), rows.get((ALL_TASKS, GAIN_MEASUREMENT))
 
 
 def _split(steps: int, sizes: np.ndarray) -> np.ndarray:

@@ -31,8 +31,8 @@ import numpy as np
 
 from mixwright.contracts import Scene, Selector
 from mixwright.errors import check_range
-from mixwright.estimates.cell_states import FEW, room
-from mixwright.estimates.cell_states import LUCKY as LUCKY_KAPPA
+from mixwright.estimates.cell_states import HALF_WEIGHT_EXAMPLES, room
+from mixwright.estimates.cell_states import LUCKY_KAPPA as LUCKY_KAPPA
 from mixwright.records import GroupOutcome, Outcome, PairOutcome
 from mixwright.steer.selectors._predicted import PredictedDraws
 from mixwright.steer.selectors._states import MASTERED, CellStates
@@ -91,7 +91,7 @@ class Difficulty(Selector):
             self._cells[task, : len(found)] = found
         there = np.arange(self._cells.shape[1]) < np.array([[len(found)] for found in cells])
         sizes = np.where(there, scene.ledger.sizes[self._cells], 0)
-        self._sizes = sizes / (sizes + FEW)
+        self._sizes = sizes / (sizes + HALF_WEIGHT_EXAMPLES)
         self._even = [task for task, found in zip(scene.pool.tasks, cells, strict=True) if len(found) < 2]
         self._predicted = PredictedDraws(scene.predictor, scene.ledger) if scene.predictor is not None else None
 

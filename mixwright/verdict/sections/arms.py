@@ -12,7 +12,7 @@ from collections import defaultdict
 from typing import ClassVar
 
 from mixwright.contracts import Section
-from mixwright.estimates.readings import GRADED, READINGS, format_unit
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, format_unit
 from mixwright.records import Effect, TrialResult
 from mixwright.runs import RunFolder
 from mixwright.verdict.advice import format_amount
@@ -60,10 +60,12 @@ class Arms(Section):
         if result.by_task:
             blocks.append(Fold("Levers in each task", (_by_task(result),)))
         charged = ", ".join(f"{arm} {amount(spent, 'rollouts')}" for arm, spent in result.rollouts.items())
-        if result.decoding in GRADED or any(result.rollouts.values()):
+        if result.decoding in GRADED_OUTCOMES or any(result.rollouts.values()):
             blocks.append(Paragraph(f"Rollouts charged, measuring and canaries included: {charged or 'none'}."))
         targets = ", ".join(f"{name_of(name)} {percent(value)}" for name, value in result.target.items())
-        if targets and result.decoding in GRADED:  # how many rollouts a gain takes is counted for graded answers alone
+        if (
+            targets and result.decoding in GRADED_OUTCOMES
+        ):  # how many rollouts a gain takes is counted for graded answers alone
             blocks.append(Paragraph(f"Targets, fixed before the run: {targets}."))
         blocks.append(Fold("Raw rows, one per arm and seed", (_raw(result),)))
         notes = tuple(Paragraph(note) for note in result.notes)
@@ -110,7 +112,7 @@ def _forest(result: TrialResult, effects: list[Effect]) -> Block:
 def _comparisons(result: TrialResult) -> Table:
     """Every effect; without the columns of S, D and censored runs where nothing is graded, which has none of them."""
     rows = [_row(result, effect) for effect in result.effects]
-    kept = [place for place in range(len(COLUMNS)) if result.decoding in GRADED or place not in OF_SUCCESS]
+    kept = [place for place in range(len(COLUMNS)) if result.decoding in GRADED_OUTCOMES or place not in OF_SUCCESS]
     numeric = tuple(place for place, column in enumerate(kept) if column in NUMERIC)
     shown = [tuple(row[place] for place in kept) for row in rows]
     return Table("Every comparison against another arm", tuple(COLUMNS[place] for place in kept), shown, numeric)

@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mixwright.contracts import Section
-from mixwright.estimates.chance import FULL_MARKS
-from mixwright.estimates.judgement import ALPHA
+from mixwright.estimates.chance import RIGHT_FROM_SCORE
+from mixwright.estimates.judgement import SIGN_ALPHA
 from mixwright.estimates.outcome import shared_items
 from mixwright.estimates.readings import READINGS, Outcome
 from mixwright.measure.bases import read_completion_rows
@@ -107,7 +107,7 @@ def _share(values: Sequence[float]) -> str:
 def _word(claim: Claim) -> str:
     if claim.adjusted_p is None:
         return ", too few items"
-    if claim.adjusted_p >= ALPHA:
+    if claim.adjusted_p >= SIGN_ALPHA:
         return ""
     return ", loss" if claim.difference.value < 0 else ", gain"
 
@@ -137,7 +137,7 @@ def _take_turns(rows: Sequence[Row]) -> list[Row]:
 
 
 def _right(row: dict[str, Any]) -> bool:
-    return float(row["score"] or 0.0) >= FULL_MARKS
+    return float(row["score"] or 0.0) >= RIGHT_FROM_SCORE
 
 
 def _pair(row: Row, names: tuple[str, str, str]) -> Pair:

@@ -15,7 +15,7 @@ import numpy as np
 
 from mixwright.contracts import Section
 from mixwright.errors import join_some
-from mixwright.estimates.adjusted import GOLD, adjusted_change
+from mixwright.estimates.adjusted import GOLD_MEASUREMENT, adjusted_change
 from mixwright.estimates.outcome import estimate_change, mean_score, shared_items
 from mixwright.runs import RunFolder
 from mixwright.verdict.arm_words import with_interval
@@ -60,7 +60,7 @@ def _row(name: str, tasks: list[str], sides: Sides, greedy: bool) -> tuple[str, 
     moved = gold_change(sides, tasks)
     if moved is None:
         return None
-    means = [float(np.mean([mean_score(one, GOLD, moved.items, by="items") for one in side])) for side in sides]
+    means = [float(np.mean([mean_score(one, GOLD_MEASUREMENT, moved.items, by="items") for one in side])) for side in sides]
     plain = estimate_change(*sides, decoding="greedy", weigh="items", only=lambda item: item[0] in tasks) if greedy else None
     single = plain is not None and len(sides[0]) == 1
     found = adjusted_change(sides[0][0], sides[1][0], plain.items) if plain is not None and single else None

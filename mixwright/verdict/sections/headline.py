@@ -16,7 +16,7 @@ from mixwright.contracts import Section
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.judgement import change_word, format_word
 from mixwright.estimates.outcome import Change, estimate_change
-from mixwright.estimates.readings import GRADED, READINGS, Outcome, format_unit
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome, format_unit
 from mixwright.records import Claim, Effect, Judgement, TrialResult
 from mixwright.runs import RunFolder
 from mixwright.verdict.advice import format_cell
@@ -150,7 +150,7 @@ def _plain(run: RunFolder, found: Recommendation, seen: TrialSeen | PairSeen | N
     if whole is None:
         return [Headline(found.sentence, found.tone), Paragraph(_counted(claims))]
     outcome, reading = whole.outcome, READINGS[whole.outcome]
-    facts = _parts(run, whole) if outcome in GRADED else _ungraded(run, whole)
+    facts = _parts(run, whole) if outcome in GRADED_OUTCOMES else _ungraded(run, whole)
     none = isinstance(seen, PairSeen) and not seen.right
     said = f"{format_word('cannot tell')}: {NO_ANSWER}" if none else format_word(change_word(whole), outcome=outcome)
     text = f"{count(len(whole.items), 'held-out item')}, {reading.title}: {said}. {_counted(claims)}"
@@ -158,7 +158,9 @@ def _plain(run: RunFolder, found: Recommendation, seen: TrialSeen | PairSeen | N
         text += f" Of {count(seen.protected, 'cell')} mastered before: {GATES[seen.gate]}."
     if damaged := [claim for claim in claims if claim.kind == "damaged"]:
         text += f" {_lost(damaged, reading.unit)}"
-    terms = ("[low, high]", "S", "D") if outcome in GRADED else (reading.title, READINGS["margin"].title, "[low, high]")
+    terms = (
+        ("[low, high]", "S", "D") if outcome in GRADED_OUTCOMES else (reading.title, READINGS["margin"].title, "[low, high]")
+    )
     note = f"{format_outcome(outcome).capitalize()}; after minus before, paired by item."
     return [Headline(found.sentence, found.tone, tuple(facts)), *map(Paragraph, (text, note)), Terms(terms)]
 

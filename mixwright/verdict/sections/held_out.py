@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from mixwright.contracts import Section
-from mixwright.estimates.readings import GRADED, READINGS, Outcome, format_unit
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome, format_unit
 from mixwright.records import Claim, cell_key
 from mixwright.runs import RunFolder
 from mixwright.verdict.arm_words import with_interval
@@ -36,7 +36,7 @@ class HeldOut(Section):
     def blocks(self, run: RunFolder) -> list[Block]:
         """Silent where answers were graded, and before anything was compared."""
         outcome, claims = decoding_of(run), claims_of(run)
-        if outcome in GRADED or not claims:
+        if outcome in GRADED_OUTCOMES or not claims:
             return []
         table = _table(before_and_after(run), claims, outcome)
         folded = Fold(f"{table.caption}: {count(len(claims), 'claim')}", (table,))

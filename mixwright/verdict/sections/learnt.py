@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from mixwright.contracts import Section
-from mixwright.estimates.readings import GRADED, READINGS
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
 from mixwright.runs import RunFolder
 from mixwright.verdict.blocks import Block, Claims, Fold, Paragraph, Terms
 from mixwright.verdict.claims import cells_first, claims_of, format_kind, undecided_because
@@ -48,7 +48,7 @@ class Learnt(Section):
         other = cells_first(claims, "commonest", "sharper")
         if other:
             blocks.append(Fold(f"{len(other)} rose without being learnt", (Claims(caption, tuple(other)),)))
-        parts = ("S", "D") if outcome in GRADED else ()
+        parts = ("S", "D") if outcome in GRADED_OUTCOMES else ()
         chance = ("chance level",) if READINGS[outcome].unit == "share" else ()
         words = [format_kind(claim.kind) for claim in other]
         return [*blocks, Terms(("cell", "learnt", *parts, *chance, *dict.fromkeys(words)))]

@@ -14,7 +14,7 @@ from statistics import fmean
 from typing import Any, ClassVar
 
 from mixwright.contracts import Section
-from mixwright.estimates.readings import GRADED, READINGS
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
 from mixwright.runs import RunFolder, read_json, read_measurements
 from mixwright.trial.stages import success_of
 from mixwright.verdict.blocks import Block, Paragraph, Table
@@ -34,7 +34,7 @@ class Stages(Section):
         """A table; nothing for plans of one stage, or where nothing was graded."""
         plan, name, declared = plan_of(run), headline_arm(run), decoding_of(run)
         folders = [folder for _, folder in arms(run).get(name, [])]
-        if plan is None or len(plan.stages) < 2 or declared not in GRADED or not folders:
+        if plan is None or len(plan.stages) < 2 or declared not in GRADED_OUTCOMES or not folders:
             return []
         column = READINGS[declared].column
         found: dict[str, dict[int, list[float]]] = {}
