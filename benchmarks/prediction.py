@@ -24,7 +24,7 @@ from benchmarks._runs import Case
 from benchmarks.overhead import BOOKKEPT, compare, figures, packed
 from mixwright import Engine, Pool, make_pool
 from mixwright.records import GroupOutcome, Plan, Signals, Stage, to_data
-from mixwright.steer.prompt_features import WIDTH, prompt_features
+from mixwright.steer.prompt_features import FEATURE_BYTES, prompt_features
 
 CASE = Case("grpo", "15M", prompts=4, tokens=16, steps=27, seeds=3, labelled=False)
 QUICK = replace(CASE, prompts=2, steps=6, seeds=2)
@@ -61,7 +61,7 @@ def pool_of(size: int, seed: int) -> Pool:
     """One task without levels; features of a sample stand for those of the others, which cost nothing more to draw from."""
     features = prompt_features(prompts_of(WORDS["short"], SAMPLE, seed))
     pool = make_pool([str(row) for row in range(size)], ["all"] * size)
-    return replace(pool, features=np.resize(features, (size, WIDTH)))
+    return replace(pool, features=np.resize(features, (size, FEATURE_BYTES)))
 
 
 def drawn(pool: Pool, seed: int) -> dict[str, float]:
@@ -113,7 +113,7 @@ def measure(quick: bool) -> Result:
             f"{arm}: draws per second": round(1e6 / draw),
             f"{arm}: CPU ms per batch of {BATCH} groups": round(learn, 2),
         }
-    found |= {"bytes per example": WIDTH, f"MB at {size:,} examples": size * WIDTH / 1e6}
+    found |= {"bytes per example": FEATURE_BYTES, f"MB at {size:,} examples": size * FEATURE_BYTES / 1e6}
     steps = [row for seed in range(case.seeds) for row in compare(case, seed)]
     shares = figures(steps)
     found |= {name: to_data(value) for name, value in shares.items()}
@@ -122,7 +122,7 @@ def measure(quick: bool) -> Result:
     share = shares[BOOKKEPT]
     goals = [
         Goal("bookkeeping with prediction, 15M parameters, % of a step", share, "<= 1, upper end too", share.high <= 1),
-        Goal("further bytes per example", interval([float(WIDTH)] * 2), "<= 32", WIDTH <= 32),
+        Goal("further bytes per example", interval([float(FEATURE_BYTES)] * 2), "<= 32", FEATURE_BYTES <= 32),
     ]
     unit = "% of a GRPO step's CPU time without steering, 15M parameters, rows without levels: bookkeeping with prediction"
     settings = {"case": to_data(case), "size": size, "batch": BATCH, "candidates": 256}

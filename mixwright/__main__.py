@@ -45,7 +45,7 @@ from mixwright.cli.options import (
 from mixwright.errors import InputError, disk_full_error, one_line, system_error
 
 EXIT_BAD_INPUT, EXIT_BUG = 1, 2
-FAILING = {"error": ("error",), "warning": ("error", "warning"), "never": ()}
+FAILING_SEVERITIES = {"error": ("error",), "warning": ("error", "warning"), "never": ()}
 """What `audit --fail-on` is given -> severities that make it leave with `EXIT_FOUND`."""
 
 app = typer.Typer(
@@ -113,7 +113,7 @@ def audit(
         )
         for line in filter(None, (folded, others)):
             output.out(line)
-    if any(o.severity in FAILING[fail_on] for o in observations):
+    if any(o.severity in FAILING_SEVERITIES[fail_on] for o in observations):
         raise typer.Exit(EXIT_FOUND)
 
 

@@ -21,7 +21,7 @@ from mixwright.runs import RunFolder, read_json, read_yaml, write_json, write_te
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
 
-PACKAGES = (
+NOTED_PACKAGES = (
     "mixwright",
     "numpy",
     "pyarrow",
@@ -196,7 +196,7 @@ def write_manifest(
 
 def _versions() -> dict[str, str]:
     found = {}
-    for name in PACKAGES:
+    for name in NOTED_PACKAGES:
         try:
             found[name] = version(name)
         except PackageNotFoundError:

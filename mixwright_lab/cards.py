@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mixwright import catalog
 from mixwright.contracts import Finding
-from mixwright.verdict.text import MINUS, NONE, count
+from mixwright.verdict.text import MINUS_SIGN, NO_VALUE_SIGN, count
 from mixwright_lab import result_files
 from mixwright_lab.judging import WORDS, Judged
 from mixwright_lab.result_files import Result
@@ -157,9 +157,9 @@ def asked(one: Judged) -> float:
 def number(value: float | None, unit: str, *, sign: bool = False) -> str:
     """A value of a contrast with 3 digits: shares in points, others as they stand; a dash for None."""
     if value is None:
-        return NONE
+        return NO_VALUE_SIGN
     told = f"{100 * value if unit == 'points' else value:{'+' if sign else ''}.3g}"
-    return told.replace("-", MINUS)
+    return told.replace("-", MINUS_SIGN)
 
 
 def interval(one: Judged) -> str:

@@ -27,7 +27,7 @@ from mixwright.verdict.blocks import (
     filled,
 )
 from mixwright.verdict.page import FIRST_SCREEN_ORDER, page
-from mixwright.verdict.text import NONE
+from mixwright.verdict.text import NO_VALUE_SIGN
 from mixwright_lab.cards import (
     AGAIN,
     MEANING,
@@ -104,7 +104,7 @@ def row(card: Card) -> tuple[str, ...]:
     """The card in the table of all; figures of a stale result are not shown there."""
     result = card.result
     if result is None or card.word == STALE:
-        return (card.name, card.word, NONE, NONE, NONE, NONE, NONE)
+        return (card.name, card.word, NO_VALUE_SIGN, NO_VALUE_SIGN, NO_VALUE_SIGN, NO_VALUE_SIGN, NO_VALUE_SIGN)
     most, worst = largest(result.contrasts), deciding(result.contrasts)
     last = "the same" if most is worst else f"{worst.name}: {figure(worst)}"
     first = f"{most.name}: {figure(most)}"
@@ -191,7 +191,7 @@ def lines(plot: Plot, result: Result) -> Lines:
 def versions(result: Result) -> Table:
     """Conditions and settings of the run."""
     made: dict[str, Any] = dict(result.conditions)
-    rows = [("commit", str(made.get("commit", NONE))), ("tree", str(made.get("tree", NONE)))]
+    rows = [("commit", str(made.get("commit", NO_VALUE_SIGN))), ("tree", str(made.get("tree", NO_VALUE_SIGN)))]
     for group in ("versions", "machine"):
         part = made.get(group)
         rows += [(str(name), str(value)) for name, value in part.items()] if isinstance(part, dict) else []

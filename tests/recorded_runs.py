@@ -29,6 +29,12 @@ RENAMED = (
     (r"(engine/)anchor\b", r"\1rehearsal_share"),
     (r"(selectors\.difficulty/)anchor\b", r"\1above"),
     (r"(plan/options/)anchor\b", r"\1mastered_share"),
+    (r"(stages/\d+/)rehearsal\b", r"\1earlier_share"),
+    (r"(returned\.json/)told\b", r"\1not_askable"),
+    (r"(policy/)told\b", r"\1sent_lr_factor"),
+    (r"(policy/)steady\b", r"\1controllers_lr_factor"),
+    (r"(policy/)scaled\b", r"\1batch_lr_factor"),
+    (r"(policy/)lasting\b", r"\1lasting_lr_factor"),
 )
 """Pattern in the path of a value -> what stands there now; paths have `/` between keys."""
 UNLIKE = re.compile(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mixwright.measure.probes.formats import measure_formats
 from mixwright.plan.format_forecast import (
-    OTHER,
+    OTHER_FORMS,
     PUSH_NATS,
     FormatShare,
     crossing,
@@ -91,7 +91,7 @@ def test_overlapping_ranges_are_undecided_and_ties_have_no_winner() -> None:
     noisy = forecast_formats("t", [FormatShare("a", 0.3, 0.8, 0.1, 0.4), FormatShare("b", 0.7, 0.2, 0.1, 0.4)], 40)
     assert winner(noisy) is None
     assert winner(forecast_formats("t", [FormatShare("a", 0.5, 0.5), FormatShare("b", 0.5, 0.5)], 40)) is None
-    assert winner(forecast_formats("t", [FormatShare(OTHER, 0.9, 0.9), FormatShare("b", 0.1, 0.1)], 40)) is None
+    assert winner(forecast_formats("t", [FormatShare(OTHER_FORMS, 0.9, 0.9), FormatShare("b", 0.1, 0.1)], 40)) is None
 
 
 def rows(task: str, forms: dict[str, tuple[float, float]], width: float = 0.01, null: float = 0.0) -> list[Measurement]:
@@ -125,11 +125,11 @@ def test_the_plan_says_shares_before_the_run_with_reasons() -> None:
 
 
 def test_content_has_no_forecast() -> None:
-    assert formats_of(rows("t", {"a": (0.2, 0.2), "b": (0.2, 0.6), OTHER: (0.6, 0.3)})) == {}
+    assert formats_of(rows("t", {"a": (0.2, 0.2), "b": (0.2, 0.6), OTHER_FORMS: (0.6, 0.3)})) == {}
     assert formats_of(rows("t", {"a": (1.0, 0.2)})) == {}
     signs = [replace(row, null=0.5) for row in rows("t", {"9": (0.7, 0.1), "-9": (0.3, 0.2)})]
     assert formats_of(signs) == {}  # the question decides
-    assert set(formats_of(rows("t", {"a": (0.5, 0.2), "b": (0.4, 0.6), OTHER: (0.1, 0.3)}))) == {"t"}
+    assert set(formats_of(rows("t", {"a": (0.5, 0.2), "b": (0.4, 0.6), OTHER_FORMS: (0.1, 0.3)}))) == {"t"}
 
 
 def test_it_warns_of_a_winner_that_is_not_the_best_and_of_a_wanted_form_that_is_not_in_use() -> None:

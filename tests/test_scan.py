@@ -177,7 +177,7 @@ def run(tiny: Learner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple
     folder = RunFolder(tmp_path / "run")
     measurable().save(folder.corpus)
     tiny.save(tmp_path / "model")
-    monkeypatch.setattr(scan_stage, "SHARD", 50)
+    monkeypatch.setattr(scan_stage, "SHARD_ROWS", 50)
 
     class Here(Workers):
         def run(self, jobs: Any, *, title: str = "", progress: Any = None) -> list[Any]:

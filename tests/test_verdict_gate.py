@@ -29,7 +29,7 @@ from mixwright.verdict.gate import (
 )
 from mixwright.verdict.gate_asked import GateAsked
 from mixwright.verdict.gate_words import lines
-from mixwright.verdict.text import MINUS
+from mixwright.verdict.text import MINUS_SIGN
 
 Cells = dict[tuple[str, float | None], np.ndarray]
 
@@ -71,7 +71,7 @@ def test_a_significant_loss_is_damage_even_when_the_mean_holds() -> None:
     assert found.mean.low > -0.05
     assert (found.outcome, found.code()) == ("damaged", 3)
     assert [cell.level for cell in found.cells if cell.lost] == [3.0]
-    assert f"t@3: {MINUS}15 points" in "\n".join(lines(found))
+    assert f"t@3: {MINUS_SIGN}15 points" in "\n".join(lines(found))
 
 
 def test_a_mean_below_zero_is_damage_though_no_cell_is() -> None:

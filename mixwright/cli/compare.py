@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mixwright.cli.beside import CUT, Earlier, check_same, read_before, read_earlier, write_beside
+from mixwright.cli.beside import CUT_SETTING, Earlier, check_same, read_before, read_earlier, write_beside
 from mixwright.cli.direct import (
     Ready,
     Say,
@@ -19,7 +19,7 @@ from mixwright.cli.direct import (
     tell,
     with_greedy_answers,
 )
-from mixwright.cli.gold_answers import GOLD, has_gold
+from mixwright.cli.gold_answers import GOLD_PROBE, has_gold
 from mixwright.cli.looks import check_looks, measured_in_looks, plan_looks
 from mixwright.cli.options import Measuring
 from mixwright.config import MeasureConfig
@@ -28,7 +28,7 @@ from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Decoding, ou
 from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.measure.returned import Returned, returned_file
 from mixwright.runs import RunFolder, write_json, write_measurements
-from mixwright.verdict.beside import BESIDE, beside_file
+from mixwright.verdict.beside import BESIDE_NAME, beside_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -114,16 +114,16 @@ def _earlier(before: str, beside: Path | None, before_in: Path | None, folder: R
 
 def _noting_left_out(ready: Ready, rows: Graded) -> Ready:
     """`ready`, with the tasks that no grader can judge among what is noted, so that the verdict can say so."""
-    from mixwright.verdict.basis import LEFT_OUT
+    from mixwright.verdict.basis import LEFT_OUT_SETTING
 
     left = [task for task in rows.whole.tasks if task not in rows.corpus.tasks] if rows.whole is not None else []
-    return replace(ready, noted={**ready.noted, LEFT_OUT: left}) if left else ready
+    return replace(ready, noted={**ready.noted, LEFT_OUT_SETTING: left}) if left else ready
 
 
 def _measuring(rows: Graded, items: int, decoding: Decoding) -> MeasureConfig:
     """Probes and sizes: what is graded with gold answers beside it, or the one probe of what is not graded."""
     plain = MeasureConfig(items=items, decoding=decoding)
-    return replace(plain, probes=(*plain.probes, GOLD) if rows.probe is None else (rows.probe,))
+    return replace(plain, probes=(*plain.probes, GOLD_PROBE) if rows.probe is None else (rows.probe,))
 
 
 def _looks(rows: Graded, gating: Gating, wanted: int) -> list[tuple[int, Look]]:
@@ -175,9 +175,9 @@ def _both(ready: Ready, earlier: Earlier | None, say: Say) -> dict[str, MeasureR
 def _with_gold(before: MeasureResult, ready: Ready) -> MeasureResult:
     """What was taken over, with the gold answers that an earlier measuring did not read."""
     probes = ready.config.measure.probes
-    if GOLD not in probes or has_gold(before):
+    if GOLD_PROBE not in probes or has_gold(before):
         return before
-    alone = replace(ready.config, measure=replace(ready.config.measure, probes=(GOLD,)))
+    alone = replace(ready.config, measure=replace(ready.config.measure, probes=(GOLD_PROBE,)))
     found = measure_with_progress("read gold answers before", ready.learners[0], replace(ready, config=alone))
     return replace(before, measurements=(*before.measurements, *found.measurements))
 
@@ -212,7 +212,7 @@ def write_comparison(
     from mixwright.measure.bases import write_completions
     from mixwright.measure.notes import write_notes
     from mixwright.verdict.answer_forms import write_known_forms
-    from mixwright.verdict.basis import MOST_ROWS, PACE
+    from mixwright.verdict.basis import MOST_ROWS_SETTING, PACE_SETTING
     from mixwright.verdict.gate_asked import write_asked
 
     config, end = ready.config, ready.learners[1].name
@@ -221,9 +221,9 @@ def write_comparison(
         write_settings(config, folder, ("corpus", "measure", "seed"))
         about = {"checkpoint after": after} | ({"model after": end} if end != after else {})
         completed = {name: result for name, result in found.items() if result.completions}
-        cut = {CUT.format(when): f"{result.cut:.1%}" for when, result in completed.items()}
-        counted = {MOST_ROWS: max(cell.count for cell in cells_measured(ready.corpus))}
-        speed = {PACE: float(f"{2 * found['after'].pace:.2g}")} if found["after"].pace else {}
+        cut = {CUT_SETTING.format(when): f"{result.cut:.1%}" for when, result in completed.items()}
+        counted = {MOST_ROWS_SETTING: max(cell.count for cell in cells_measured(ready.corpus))}
+        speed = {PACE_SETTING: float(f"{2 * found['after'].pace:.2g}")} if found["after"].pace else {}
         settings = about | dict(ready.noted) | counted | speed | cut
         write_manifest(config, folder, ready.corpus, settings=settings, seeds={"measuring": config.seed})
         if question is not None:
@@ -231,7 +231,7 @@ def write_comparison(
         for name, result in found.items():
             write_measurements(folder.measurements(name), result.measurements)
         if completed:
-            third = {} if earlier is None or earlier.other is None else {BESIDE: earlier.other}
+            third = {} if earlier is None or earlier.other is None else {BESIDE_NAME: earlier.other}
             write_completions(folder.path / "completions.parquet", {**completed, **third})
             write_known_forms(folder, ready.corpus)
         if earlier is not None:
@@ -265,7 +265,7 @@ def clear(folder: RunFolder) -> None:
     from mixwright.verdict.answer_forms import known_forms_file
     from mixwright.verdict.gate_asked import asked_file
 
-    tables = [folder.measurements(name) for name in ("before", "after", BESIDE)]
+    tables = [folder.measurements(name) for name in ("before", "after", BESIDE_NAME)]
     for path in (
         *tables,
         folder.notes,

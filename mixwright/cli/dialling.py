@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mixwright.cli import output
-from mixwright.cli.options import COMMAND, Measuring, with_measuring
+from mixwright.cli.options import CORPUS_OPTION, Measuring, with_measuring
 from mixwright.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from mixwright.learner.dial import Sweep
     from mixwright.records import Example
 
-ALPHAS = (0.25, 0.5, 0.75, 1.0)
+DEFAULT_ALPHAS = (0.25, 0.5, 0.75, 1.0)
 MOST_ALPHA = 4.0
-ITEMS = 100
+DEFAULT_ITEMS_PER_CELL = 100
 """Items per task and level that are written at each strength, where nothing else is asked for."""
 KEEP_HELP = "Task whose success must not be lost; repeatable. All other tasks are the skill that was tuned for."
 ALPHA_HELP = "Strength to try: 0 is the base, 1 the tuned model; repeatable. Default: .25, .5, .75, 1."
@@ -38,7 +38,7 @@ def dial(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")] = False,
 ) -> None:
     """Mix base and tuned model while they write: skill and loss by strength, and the largest strength within a budget."""
-    found, counts = sweep_strengths(base, tuned, asked, keep or (), alpha or ALPHAS, budget, say=output.say)
+    found, counts = sweep_strengths(base, tuned, asked, keep or (), alpha or DEFAULT_ALPHAS, budget, say=output.say)
     if as_json:
         output.out_json({"settings": found.settings, "chosen": found.chosen, "budget": found.budget, "items": counts})
         return
@@ -77,7 +77,7 @@ def sweep_strengths(
     from mixwright.measure.passes import Passes
 
     _check(asked, alphas)
-    measure = MeasureConfig(items=asked.items or ITEMS, decoding="greedy")
+    measure = MeasureConfig(items=asked.items or DEFAULT_ITEMS_PER_CELL, decoding="greedy")
     ready = prepare((base, tuned), asked, rows_of(asked, say), measure, say)
     passes = Passes(ready.learners[0], None, ready.config.measure, ready.corpus)
     kept, skill = _split_items(passes.items, keep)
@@ -108,7 +108,7 @@ def _share(interval: Any) -> str:
 
 def _check(asked: Measuring, alphas: Sequence[float]) -> None:
     if asked.corpus is None:
-        raise InputError(COMMAND, "nothing", "Name the examples that the strengths are compared on.")
+        raise InputError(CORPUS_OPTION, "nothing", "Name the examples that the strengths are compared on.")
     wrong = [each for each in alphas if not 0 < each <= MOST_ALPHA]
     if wrong:
         raise InputError(f"--alpha above 0, {MOST_ALPHA:g} at most", f"{wrong[0]:g}", "Correct it; 0 is always among them.")

@@ -9,7 +9,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from mixwright.cli.gold_answers import GOLD, with_gold
+from mixwright.cli.gold_answers import GOLD_PROBE, with_gold
 from mixwright.cli.options import Measuring, columns_of, graders_of
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
 from mixwright.errors import InputError, one_line
@@ -317,7 +317,7 @@ def tell(notes: Sequence[Observation], say: Say) -> None:
 
 def measure(model: str, asked: Measuring, folder: Path | None, *, say: Say) -> tuple[Ready, MeasureResult]:
     """Measure one checkpoint; with a folder, keep what a run keeps of it. Raises InputError as `prepare` does."""
-    return measure_rows(model, asked, folder, (GOLD,), say)
+    return measure_rows(model, asked, folder, (GOLD_PROBE,), say)
 
 
 def measure_rows(

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from mixwright.runs import RunFolder
     from mixwright.trial.arm_roles import Arms
 
-DRAWS = 100_000
+MOST_DRAWS = 100_000
 """Draws that a dry run makes at most."""
 
 
 def first_draws(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> list[Sequence[Any]]:
     """What a steered run would draw before it has seen anything: (task, planned share, drawn, of draws). Trains nothing.
 
-    Of a long run the first `DRAWS` draws. Raises InputError as `steer` would.
+    Of a long run the first `MOST_DRAWS` draws. Raises InputError as `steer` would.
     """
     from mixwright.steer.engine import Engine
     from mixwright.steer.pool import corpus_pool
@@ -37,7 +37,7 @@ def first_draws(config: RunConfig, folder: RunFolder, *, base: Path = Path()) ->
     pool = corpus_pool(with_mined_rehearsal(folder, corpus).training(wanted))
     rows: list[Sequence[Any]] = []
     for number, stage in enumerate(chosen.stages):
-        count = min(config.train.prompts * stage.steps, DRAWS)
+        count = min(config.train.prompts * stage.steps, MOST_DRAWS)
         engine = Engine(chosen, pool, seed=config.seed, stage=number)
         drawn = Counter(pool.tasks[pool.task_of[index]] for index in engine.draw(count))
         of = f" in {stage.name}" if len(chosen.stages) > 1 else ""

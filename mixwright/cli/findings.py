@@ -14,8 +14,8 @@ from mixwright.errors import one_line
 from mixwright.records import Interval
 from mixwright.verdict.text import change, format_interval
 
-LAB = "mixwright_lab"
-KEPT = ("reproduced", "in part")
+LAB_PACKAGE = "mixwright_lab"
+SUPPORTING_WORDS = ("reproduced", "in part")
 """Words of a contrast that a plug-in may rest on."""
 TURNED_PREFIX = "-"
 """Before the name of a contrast: read the other way round, for a plug-in that stands on its right."""
@@ -54,7 +54,7 @@ def _summarise_contrasts(name: str, contrasts: Sequence[str], lab: Path) -> str:
         for each in contrasts
     ]
     told = [f"{_plain(each)}: {said}" for each, _, said in came]
-    doubt = "" if any(came_to in KEPT for _, came_to, _ in came) else "; so the laboratory does not support it"
+    doubt = "" if any(came_to in SUPPORTING_WORDS for _, came_to, _ in came) else "; so the laboratory does not support it"
     return f"Rests on the finding {name}: {'; '.join(told)}{doubt}."
 
 
@@ -140,6 +140,6 @@ def _kept(name: str, lab: Path) -> dict[str, Any] | str:
 
 
 def _installed() -> Path | None:
-    spec = importlib.util.find_spec(LAB)  # of a name without dots it imports nothing
+    spec = importlib.util.find_spec(LAB_PACKAGE)  # of a name without dots it imports nothing
     places = spec.submodule_search_locations if spec else None
     return Path(next(iter(places))) if places else None

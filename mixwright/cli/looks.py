@@ -14,7 +14,7 @@ from mixwright.estimates.looks import PLANNED_LOOKS, Look
 from mixwright.estimates.outcome import item_scores
 from mixwright.verdict.claims import unjudged
 from mixwright.verdict.gate import between
-from mixwright.verdict.gate_asked import LOOKED, GateAsked
+from mixwright.verdict.gate_asked import LOOK_SETTING, GateAsked
 from mixwright.verdict.gate_words import lines
 from mixwright.verdict.text import count
 
@@ -85,7 +85,7 @@ def measured_in_looks(
         kept = ready.learners
         for size, look in plan:
             now = replace(ready.config, measure=replace(ready.config.measure, items=size))
-            noted = {**ready.noted, "items": size, LOOKED: look.label}
+            noted = {**ready.noted, "items": size, LOOK_SETTING: look.label}
             ready = replace(ready, config=now, noted=noted)
             found = {
                 "before": measure_with_progress(f"measure before, {look.label}", kept[0], ready),

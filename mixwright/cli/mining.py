@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mixwright.records import Objective
     from mixwright.runs import RunFolder
 
-KEEP_ALL = ("chosen rows", "Keep all rows: there is no choice to try.")
+KEEP_ALL_WORDS = ("chosen rows", "Keep all rows: there is no choice to try.")
 """Kind of a table that may hold all training rows, and what is said then."""
 MINED_FILE = "mined.json"
 """File by which a folder is known to hold an export, which a newer one may replace."""
@@ -72,8 +72,8 @@ def mine_folder(
     output.out(f"{path}: {told['rows']:,} {told['kind']}, {told['price']}")
     if export is not None or export_to is not None:
         _write(settings, run, path, told, export, export_to)
-    if told["kind"] == KEEP_ALL[0] and told["rows"] == told["training rows"]:
-        output.out(KEEP_ALL[1])
+    if told["kind"] == KEEP_ALL_WORDS[0] and told["rows"] == told["training rows"]:
+        output.out(KEEP_ALL_WORDS[1])
     elif tried:
         _try(settings, run, base, miner)
     else:

@@ -61,7 +61,7 @@ PROMPTS_HELP = "With --corpus and --miner rehearsal: requests like those that th
 KEEP_HELP = "With --corpus, for SFT and DPO: task that the plan keeps, whatever was measured. Repeatable."
 MEASURED_HELP = "With --corpus: what `measure --folder`, or a comparison, wrote of the model before, which is taken over."
 FAIL_HELP = "Exit with 3 when anything this grave or graver was seen; never: 0 whatever was seen, for people who read."
-COMMAND = "--corpus FILE"
+CORPUS_OPTION = "--corpus FILE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,19 +102,20 @@ class Measuring:
         if self.corpus is not None:
             if yaml:
                 got = f"the file {source} and --corpus"
-                raise InputError(f"RUN.YAML alone, or MODEL with {COMMAND}", got, "Leave one of the two out.")
+                raise InputError(f"RUN.YAML alone, or MODEL with {CORPUS_OPTION}", got, "Leave one of the two out.")
             return True
         if not yaml:
             got = f"{source!r} without --corpus"
-            remedy = f"Add {COMMAND} to measure a checkpoint, or name a settings file: mixwright run --init FILE writes one."
-            raise InputError(f"RUN.YAML, or MODEL with {COMMAND}", got, remedy)
+            remedy = f"Add {CORPUS_OPTION} to measure a checkpoint, "
+            remedy += "or name a settings file: mixwright run --init FILE writes one."
+            raise InputError(f"RUN.YAML, or MODEL with {CORPUS_OPTION}", got, remedy)
         self.check_alone()
         return False
 
     def check_alone(self) -> None:
         """Raises InputError where an option was given that only means something beside --corpus."""
         if given := self.given():
-            raise InputError(f"{', '.join(given)} beside {COMMAND}", "no --corpus", "Add it, or set this in RUN.YAML.")
+            raise InputError(f"{', '.join(given)} beside {CORPUS_OPTION}", "no --corpus", "Add it, or set this in RUN.YAML.")
 
 
 def with_measuring(command: Callable[..., None]) -> Callable[..., None]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mixwright.contracts import Arm, Check, Grader, Miner
     from mixwright.learner.learner import Learner
 
-HOSTILE = (
+HOSTILE_TEXTS = (
     "",
     " ",
     "\x00\x1b[31m",
@@ -61,7 +61,7 @@ def check_grader(cls: type[Grader], examples: Sequence[Example] | None = None) -
             for wrong in samples.wrong(gold):
                 earned = grader.grade(example, wrong)
                 require(earned == 0.0 or (not strict and earned < 1.0), f"{wrong!r} earns nothing where {gold!r} is right")
-            for text in HOSTILE:
+            for text in HOSTILE_TEXTS:
                 require(0.0 <= grader.grade(example, text) <= 1.0, f"{text[:20]!r} is graded within 0..1")
         luck = grader.luck(examples)
         require(luck is None or 0.0 <= luck <= 1.0, "luck is None or a share")

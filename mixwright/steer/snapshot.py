@@ -21,9 +21,9 @@ from mixwright.steer.scene import Scene
 
 MOST_LISTED = 100
 """Cells, or tasks, above which a line of the log has those of its batch alone, and changes are summed up."""
-STALE = 0.3
+STALE_SHARE = 0.3
 """Moved share from which a filter made at the start is called stale."""
-MEMORY = 64.0
+YIELD_MEMORY_GROUPS = 64.0
 """Groups that the yield remembers, about."""
 UNKNOWN = -1
 
@@ -81,14 +81,14 @@ class Staleness:
         """Groups of these cells came back, with different rewards or not. Called before the ledger learns of them."""
         success = self._ledger.recent.mean(cells)
         inside = (self._ledger.recent.tries[cells] > 0) & (self._low[cells] <= success) & (success <= self._high[cells])
-        keep = math.exp(-int(inside.sum()) / MEMORY)
+        keep = math.exp(-int(inside.sum()) / YIELD_MEMORY_GROUPS)
         self._drawn = self._drawn * keep + int(inside.sum())
         self._mixed = self._mixed * keep + int((inside & mixed).sum())
 
     def observe(self, step: int, cells: np.ndarray) -> bool:
         """The ledger knows more of these cells. True once, when the picture of the start has become stale."""
         self._look(np.unique(cells))
-        if self.since is not None or self.moved < STALE:
+        if self.since is not None or self.moved < STALE_SHARE:
             return False
         self.since = step
         return True

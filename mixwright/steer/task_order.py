@@ -22,7 +22,7 @@ import numpy as np
 from mixwright.estimates.cell_states import LUCKY_KAPPA, MIN_ROLLOUTS, side
 from mixwright.steer.scene import Scene
 
-TIE = 1e-9
+TIE_TOLERANCE = 1e-9
 """More than rounding can make of half a draw, so that ties are broken alike however many draws are asked for."""
 CANDIDATES = 8
 """Random examples of a cell looked at per draw."""
@@ -59,8 +59,8 @@ class TaskOrder:
                 continue
             left, right, share = nodes[node]
             # What was owed under other weights is owed up to half a draw, so that no task makes up leeway in a run.
-            start = min(max(owed[left] - share * owed[node], -0.5), 0.5 - TIE)
-            steps = np.floor(start + share * np.arange(1, len(slots) + 1) + 0.5 + TIE)
+            start = min(max(owed[left] - share * owed[node], -0.5), 0.5 - TIE_TOLERANCE)
+            steps = np.floor(start + share * np.arange(1, len(slots) + 1) + 0.5 + TIE_TOLERANCE)
             goes = np.diff(steps, prepend=0.0) > 0
             end = start + share * len(slots) - int(np.count_nonzero(goes))
             waiting += [(left, slots[goes], end + share * credit), (right, slots[~goes], (1 - share) * credit - end)]

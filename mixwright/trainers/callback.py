@@ -43,7 +43,7 @@ from mixwright.trainers.rewards import (
 )
 from mixwright.trainers.sampler import SteeredSampler
 from mixwright.trainers.steered_trainer import measured
-from mixwright.trainers.steering import INDEX, Steering, make_run, pool_of, read_steering, with_row_numbers
+from mixwright.trainers.steering import INDEX_COLUMN, Steering, make_run, pool_of, read_steering, with_row_numbers
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -159,7 +159,7 @@ class SteeringCallback(SteeringHooks):
 
         @functools.wraps(function)
         def steered(**given: Any) -> list[float | None]:
-            rows = given.pop(INDEX, None)
+            rows = given.pop(INDEX_COLUMN, None)
             if rows is None:  # evaluation data carries no row numbers
                 if getattr(self._model, "training", False):
                     raise InputError(

@@ -15,7 +15,7 @@ from mixwright.errors import InputError
 from mixwright.steer.run.run import RunSteering
 from mixwright.trainers.checkpoints.resume import Checkpoints
 from mixwright.trainers.checks.finite import Finite
-from mixwright.trainers.checks.processes import CHECK_EVERY, check_same_data, check_same_run
+from mixwright.trainers.checks.processes import STEPS_BETWEEN_CHECKS, check_same_data, check_same_run
 from mixwright.trainers.checks.refusals import refuse_unresumable
 
 
@@ -151,7 +151,7 @@ class SteeringHooks(TrainerCallback):
         self._align(args, state, control)
         if control.should_save:
             self._stage(state.global_step, kwargs)
-        elif state.global_step % CHECK_EVERY == 0:
+        elif state.global_step % STEPS_BETWEEN_CHECKS == 0:
             check_same_run(self.run, state.global_step)
         return control
 

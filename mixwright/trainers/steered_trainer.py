@@ -21,7 +21,7 @@ from mixwright.trainers.checks.refusals import refuse_dataloader, why_lr_is_fixe
 from mixwright.trainers.checks.selftest import check_draws
 from mixwright.trainers.hooks import SteeringHooks
 from mixwright.trainers.sampler import SteeredSampler
-from mixwright.trainers.steering import INDEX, Steering, make_run
+from mixwright.trainers.steering import INDEX_COLUMN, Steering, make_run
 
 
 class SteeredTrainer(Trainer):
@@ -110,8 +110,8 @@ class SteeredTrainer(Trainer):
     def _set_signature_columns_if_needed(self) -> None:
         super()._set_signature_columns_if_needed()
         columns = self._signature_columns or []
-        if self.steered is not None and INDEX not in columns:
-            self._signature_columns = [*columns, INDEX]
+        if self.steered is not None and INDEX_COLUMN not in columns:
+            self._signature_columns = [*columns, INDEX_COLUMN]
 
     def _serve(self, sampler: SteeredSampler) -> SteeredSampler:
         """The sampler of this training, known to the hooks."""

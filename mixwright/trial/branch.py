@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mixwright.records import Measurement, Plan, Stage
     from mixwright.trial.stages import StageStart
 
-PERMUTATION = 5_000_011
+PERMUTATION_SEED = 5_000_011
 """Added to the branch's seed: order of permuted weights."""
 STAGE_SEED = 9_000_011
 """Times the place of a stage, added to its branch's seed."""
@@ -106,7 +106,7 @@ def branch_digest(
 
 def permuted_weights(plan: Plan, seed: int) -> Plan:
     """The plan with the weights of each stage at other tasks: a random order that differs from the plan's where one does."""
-    rng, stages = np.random.default_rng([seed, PERMUTATION]), []
+    rng, stages = np.random.default_rng([seed, PERMUTATION_SEED]), []
     for stage in plan.stages:
         tasks, weights = sorted(stage.weights), [stage.weights[task] for task in sorted(stage.weights)]
         other = weights

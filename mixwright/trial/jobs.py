@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mixwright.trial.data_rows import DataTable
     from mixwright.workers.progress import Progress
 
-CANARIES = 0.2
+CANARY_TIME_SHARE = 0.2
 """What canary passes add to the duration of a branch, about."""
 
 
@@ -87,14 +87,14 @@ class Trial:
         """Train those that were not finished under the same plan, settings and data."""
         stage, logs = self.plan.stages[-1], self.run.path / "trial" / "logs"
         steps = sum(each.steps for each in self.plan.stages)
-        watched = CANARIES if stage.monitors or stage.controllers else 0.0
+        watched = CANARY_TIME_SHARE if stage.monitors or stage.controllers else 0.0
         self._work(
             [
                 Job(
                     f"{job.arm}, seed {job.seed}",
                     train_branch,
                     job,
-                    cost=steps * (1 + watched * job.planned) if job.branch["trains"] else CANARIES * steps,
+                    cost=steps * (1 + watched * job.planned) if job.branch["trains"] else CANARY_TIME_SHARE * steps,
                     log=logs / f"{job.arm}.{job.seed}.log",
                 )
                 for job in jobs

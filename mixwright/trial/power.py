@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.runs import RunFolder
 
-LEAST = 3
+MIN_FINISHED_SEEDS = 3
 """Finished seeds of two arms from which their noise is read."""
 AGAINST_WORDS: dict[Against, str] = {"untrained": "from the untrained model", "trained": "from another trained arm"}
 
@@ -137,7 +137,11 @@ def _noise(config: RunConfig, run: RunFolder, arms: Sequence[str], kind: Against
     items = shared_items(every)
     for one, other in itertools.combinations(arms, 2):
         seeds = sorted(done[one].keys() & done[other].keys())
-        if (builtin_arm("untrained") in (one, other)) != (kind == "untrained") or len(seeds) < LEAST or not items:
+        if (
+            (builtin_arm("untrained") in (one, other)) != (kind == "untrained")
+            or len(seeds) < MIN_FINISHED_SEEDS
+            or not items
+        ):
             continue
         name = MEASUREMENT_BY_DECODING[config.measure.decoding]
         sides = [np.array([done[arm][seed].column(name, items) for seed in seeds]) for arm in (one, other)]

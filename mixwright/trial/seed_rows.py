@@ -24,11 +24,11 @@ from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.records import Measurement, SeedRow
 from mixwright.runs import read_json, read_measurements
 
-COMPETENCE = "competence"
+COMPETENCE_PROBE = "competence"
 """Probe that success is read from."""
-CHARGED = ("pass@1", "greedy")
+CHARGED_MEASUREMENTS = ("pass@1", "greedy")
 """Per-example measurements whose `n` counts rollouts."""
-COUNTS = ("step", "rollouts", "evaluated", "groups", "zero_signal", "refused", "tokens")
+COUNT_FIELDS = ("step", "rollouts", "evaluated", "groups", "zero_signal", "refused", "tokens")
 """Counts of a line of steps.jsonl or progress.jsonl."""
 
 
@@ -127,7 +127,9 @@ def _check_line(line: Any, needed: Sequence[str]) -> None:
     if missing := [name for name in needed if name not in line]:
         raise ValueError(f"no {missing[0]}")
     mixed = line.get("mixed", {})
-    counts = {name: line[name] for name in COUNTS if name in line} | (mixed if isinstance(mixed, dict) else {"mixed": mixed})
+    counts = {name: line[name] for name in COUNT_FIELDS if name in line} | (
+        mixed if isinstance(mixed, dict) else {"mixed": mixed}
+    )
     for name, count in counts.items():
         if not isinstance(count, int) or isinstance(count, bool) or count < 0:
             raise ValueError(f"{name} {count!r:.40}, no count")
@@ -138,7 +140,9 @@ def _check_line(line: Any, needed: Sequence[str]) -> None:
 
 def measuring_rollouts(measurements: Iterable[Measurement]) -> int:
     """Completions that these measurements were graded on; greedy and sampled ones of each item."""
-    return sum(row.n for row in measurements if row.probe == COMPETENCE and row.example and row.name in CHARGED)
+    return sum(
+        row.n for row in measurements if row.probe == COMPETENCE_PROBE and row.example and row.name in CHARGED_MEASUREMENTS
+    )
 
 
 def reached(progress: Sequence[Mapping[str, Any]], gain: float) -> tuple[int | None, float | None]:

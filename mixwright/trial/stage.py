@@ -37,7 +37,7 @@ from mixwright.trial.branch import is_complete, train_branch
 from mixwright.trial.data_rows import DataTable, data_notes, data_path, fit_plan, read_data, rows_for
 from mixwright.trial.jobs import Trial
 from mixwright.trial.power import foresee, format_power
-from mixwright.trial.seed_rows import COMPETENCE
+from mixwright.trial.seed_rows import COMPETENCE_PROBE
 from mixwright.trial.summary import MinedTable, summarise
 from mixwright.workers.local import Job, Workers
 
@@ -232,7 +232,7 @@ def check_trial(config: RunConfig, corpus: Corpus) -> None:
     if outcome_of(config.measure.probes, config.measure.decoding) is None:
         got = ", ".join(config.measure.probes) or "none"
         remedy = "Add it to measure.probes; where nothing is graded, held_out_loss (SFT) or preference (DPO)."
-        raise InputError(f"the probe {COMPETENCE}, which success is read from", got, remedy)
+        raise InputError(f"the probe {COMPETENCE_PROBE}, which success is read from", got, remedy)
     if len(corpus.select(split="train")) == 0:
         raise InputError("training examples", "none", "Give more rows: corpus.train.")
     if len(corpus.select(split="eval")) == 0:

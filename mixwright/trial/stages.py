@@ -28,7 +28,7 @@ TrainOne = Callable[["Branch", "StageStart", Path], Sequence[Measurement]]
 """(branch of one stage, what it starts from, its folder) -> what was measured after it; leaves its files in the folder."""
 STANDARD_ERRORS_BELOW = 2.0
 """Standard errors by which a task has to be below what was expected before it is rehearsed."""
-PER_STAGE = ("steps.jsonl", "decisions.jsonl", "proof.json", "draws.parquet", "measured.parquet", "stage.json")
+STAGE_FILES = ("steps.jsonl", "decisions.jsonl", "proof.json", "draws.parquet", "measured.parquet", "stage.json")
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def join(stages: Sequence[Stage], done: Sequence[Path], folder: Path) -> None:
     for number, (stage, place) in enumerate(zip(stages, done, strict=True)):
         own = folder / "stages" / str(number + 1)  # names may hold what paths must not
         own.mkdir(parents=True)
-        for name in PER_STAGE:
+        for name in STAGE_FILES:
             if (place / name).is_file():
                 shutil.copyfile(place / name, own / name)
         for name, found in lines.items():

@@ -14,7 +14,7 @@ Advice = Literal[
     "equal shares", "keep uniform", "no gain", "not this plan", "missing", "do not ship", "ship", "may replace",
     "unjudged", "gate", "cannot tell",
 ]  # fmt: skip
-NONE_RIGHT = "Cannot tell: no answer was right before or after by the declared decoding, only samples were."
+NONE_RIGHT_SENTENCE = "Cannot tell: no answer was right before or after by the declared decoding, only samples were."
 
 
 def format_amount(value: float, unit: str) -> str:

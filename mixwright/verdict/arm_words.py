@@ -10,11 +10,11 @@ from mixwright.estimates.intervals import mean_interval
 from mixwright.estimates.judgement import format_word
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.records import Effect, Interval, TrialResult
-from mixwright.verdict.text import NONE, change, format_interval
+from mixwright.verdict.text import NO_VALUE_SIGN, change, format_interval
 
-RATIO = ".ratio"
+RATIO_SUFFIX = ".ratio"
 """End of the names of effects that are ratios, arm over reference."""
-OUTCOMES = ("success", "swapped", "dependence", "start", "gain")
+OUTCOME_WORDS = ("success", "swapped", "dependence", "start", "gain")
 """First words of numbers that say what was learnt; of the shares, the others say what was drawn."""
 
 
@@ -31,7 +31,7 @@ def effect_of(result: TrialResult, arm: str, against: str, name: str = "") -> Ef
 
 def word(result: TrialResult, effect: Effect) -> str:
     """What a change may be called, for people; a dash for what stands beside the primary outcome and is not judged."""
-    return NONE if effect.word is None else format_word(effect.word, result.margin, result.decoding)
+    return NO_VALUE_SIGN if effect.word is None else format_word(effect.word, result.margin, result.decoding)
 
 
 def format_outcome(outcome: Outcome) -> str:
@@ -42,12 +42,12 @@ def format_outcome(outcome: Outcome) -> str:
 
 def with_interval(found: Interval | None, unit: str = "share") -> str:
     """`+4.2 [+1.0, +7.4]` in its unit, shares in points; a dash for what was not measured."""
-    return NONE if found is None else f"{change(found.value, unit)} {format_interval(found, unit)}"
+    return NO_VALUE_SIGN if found is None else f"{change(found.value, unit)} {format_interval(found, unit)}"
 
 
 def unit_of(result: TrialResult, effect: Effect) -> str:
     """Unit of an effect's difference: `ratio`, or that of its rows, else a share."""
-    if effect.name.endswith(RATIO):
+    if effect.name.endswith(RATIO_SUFFIX):
         return "ratio"
     return next((row.unit for row in result.rows if row.name == effect.name), "share")
 
@@ -57,7 +57,7 @@ def in_unit(result: TrialResult, effect: Effect) -> str:
     unit, found = unit_of(result, effect), effect.difference
     if unit == "ratio":
         return f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]"
-    return with_interval(found, unit) if found.n else NONE
+    return with_interval(found, unit) if found.n else NO_VALUE_SIGN
 
 
 def listed(words: Sequence[str]) -> str:

@@ -29,13 +29,13 @@ from mixwright.verdict.gate_ungraded import gate_of
 from mixwright.verdict.gate_words import format_damage
 from mixwright.verdict.loss_damage import far_former_answers, format_unlikely
 from mixwright.verdict.pair_advice import PairSeen
-from mixwright.verdict.recommendation import EQUAL, UNIFORM, Contrast, Recommendation, TrialSeen, recommend
+from mixwright.verdict.recommendation import EQUAL_SHARES_ARM, UNIFORM_ARM, Contrast, Recommendation, TrialSeen, recommend
 from mixwright.verdict.spared import changes_of
 
-NAMELESS = "AFTER"
+UNNAMED_AFTER = "AFTER"
 """The later checkpoint where the run folder does not name it."""
-MOST_ROWS, PACE = "rows of the largest cell", "seconds per item, both checkpoints"
-LEFT_OUT = "tasks left out, nothing to grade"
+MOST_ROWS_SETTING, PACE_SETTING = "rows of the largest cell", "seconds per item, both checkpoints"
+LEFT_OUT_SETTING = "tasks left out, nothing to grade"
 """Name of the setting in a comparison's manifest that says how many items a cell could have had."""
 
 
@@ -56,7 +56,7 @@ def _unfinished(run: RunFolder) -> str:
     """What a trial or a comparison lacks; empty where there is neither."""
     if arms(run):
         return "the trial has no result; run it to its end"
-    half = _name_after(run) != NAMELESS and not run.measurements("after").is_file()
+    half = _name_after(run) != UNNAMED_AFTER and not run.measurements("after").is_file()
     return "the later checkpoint was not measured; run the comparison again" if half else ""
 
 
@@ -131,11 +131,19 @@ def _contrasts(run: RunFolder, result: TrialResult) -> tuple[Contrast, ...]:
         for e in result.effects
         if e.name == reading.name and e.against in result.references
     ]
-    both = paired_scores(run, EQUAL, UNIFORM) if {EQUAL, UNIFORM} <= set(result.references) else None
+    both = (
+        paired_scores(run, EQUAL_SHARES_ARM, UNIFORM_ARM)
+        if {EQUAL_SHARES_ARM, UNIFORM_ARM} <= set(result.references)
+        else None
+    )
     moved = estimate_change(*both, decoding=result.decoding) if both else None
     if moved is not None:
         word = change_word(moved, margin=result.margin) if moved.success.seeds >= MIN_SEEDS else "cannot tell"
-        found.append(Contrast(EQUAL, UNIFORM, word, clip_interval(moved.success, reading.unit), moved.success.detectable()))
+        found.append(
+            Contrast(
+                EQUAL_SHARES_ARM, UNIFORM_ARM, word, clip_interval(moved.success, reading.unit), moved.success.detectable()
+            )
+        )
     return tuple(found)
 
 
@@ -199,7 +207,7 @@ def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
         named=named,
         others=others,
         unjudged=blind,
-        left_out=tuple(_settings(run).get(LEFT_OUT, ())),
+        left_out=tuple(_settings(run).get(LEFT_OUT_SETTING, ())),
         blind=tuple(task for task in blind if task in (tasks or ())),
         unlike=format_unlikely(far_former_answers(run, tasks & set(blind))) if tasks else "",
         because=(gate.why or format_damage(gate)) if gate else "",
@@ -234,9 +242,9 @@ def _format_form(run: RunFolder, tasks: Collection[str] | None) -> str:
     return "; ".join(group.sentence for group in grouped(one for one in found if tasks is None or one.task in tasks))
 
 
-ANSWERS: Mapping[str, GateOutcome] = {"do not ship": "damaged", "ship": "passed", "may replace": "passed"}
+GATE_BY_ADVICE: Mapping[str, GateOutcome] = {"do not ship": "damaged", "ship": "passed", "may replace": "passed"}
 """Advice for two checkpoints -> what the gate answers; cannot tell for all other."""
-AGAINST = ("stop", "do not train", "not this plan")
+BLOCKING_ADVICE = ("stop", "do not train", "not this plan")
 """Advice against the arms of a trial, with which no gate passes."""
 
 
@@ -254,22 +262,22 @@ def gate_answer(run: RunFolder) -> GateResult | None:
     result, (found, seen) = gate_of(run, asked), recommended(run)
     if found is None:
         return result
-    outcome = result.outcome if found.advice not in AGAINST else "damaged"
+    outcome = result.outcome if found.advice not in BLOCKING_ADVICE else "damaged"
     if isinstance(seen, PairSeen):
-        outcome = ANSWERS.get(found.advice, "cannot tell")
+        outcome = GATE_BY_ADVICE.get(found.advice, "cannot tell")
     return result if outcome == result.outcome else replace(result, outcome=outcome, because=found.sentence)
 
 
 def _all_measured(run: RunFolder) -> bool:
     """Whether the file of a comparison had no more rows of any cell; False where nobody noted how many there are."""
     noted = _settings(run)
-    rows, items = noted.get(MOST_ROWS), noted.get("items")
+    rows, items = noted.get(MOST_ROWS_SETTING), noted.get("items")
     return isinstance(rows, int) and isinstance(items, int) and rows <= items
 
 
 def _pace(run: RunFolder) -> float:
     """Seconds that an item took on both checkpoints; 0 where nobody noted it."""
-    noted = _settings(run).get(PACE)
+    noted = _settings(run).get(PACE_SETTING)
     return float(noted) if isinstance(noted, int | float) else 0.0
 
 
@@ -291,4 +299,4 @@ def _whole(noted: Mapping[str, Any], name: str) -> int:
 
 def _name_after(run: RunFolder) -> str:
     """Last part of the path of the later checkpoint, as the manifest has it."""
-    return PurePath(str(_settings(run).get("checkpoint after", ""))).name or NAMELESS
+    return PurePath(str(_settings(run).get("checkpoint after", ""))).name or UNNAMED_AFTER

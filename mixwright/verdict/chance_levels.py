@@ -17,7 +17,7 @@ from mixwright.records import Interval
 from mixwright.runs import RunFolder, read_measurements
 from mixwright.verdict.evidence import arms, comparisons, headline_arm, scores
 
-SAME = 1e-6
+SAME_LEVEL_TOLERANCE = 1e-6
 """Levels that are this near are of the same items."""
 Place = tuple[str, float | None, bool]
 """(task, level, whether the whole task of several levels is meant), as a claim has them."""
@@ -66,7 +66,7 @@ def chance_levels(run: RunFolder) -> dict[Place, Interval]:
     found = {place: chance_level(both[1], items) for place, items in groups.items()}
     known = _on_file(next((folder / "before.parquet" for _, folder in arms(run).get(headline_arm(run), [])), path))
     return {
-        place: measured if measured is not None and abs(measured.value - level.value) < SAME else level
+        place: measured if measured is not None and abs(measured.value - level.value) < SAME_LEVEL_TOLERANCE else level
         for place, level, measured in ((place, level, known.get(place)) for place, level in found.items())
         if level is not None
     }

@@ -34,7 +34,7 @@ Cell = tuple[str, float | None]
 MOST_CELLS_NAMED = 8
 """Cells that a line names."""
 NO_ANSWER = "no answer was right before or after; check the grader"
-KINDS: dict[ChangeWord, ClaimKind] = {
+KIND_BY_WORD: dict[ChangeWord, ClaimKind] = {
     "improves": "learnt",
     "worsens": "damaged",
     "commonest": "commonest",
@@ -202,7 +202,7 @@ def missing_cells(sides: Sides) -> list[Cell]:
 
 
 def _claim(part: Compared, sides: Sides, decoding: Outcome, arm: str) -> Claim:
-    items, kind, reason = part.change.items, KINDS[part.word], ""
+    items, kind, reason = part.change.items, KIND_BY_WORD[part.word], ""
     before, after = (float(np.mean([s.column(READINGS[decoding].column, items) for s in side])) for side in sides)
     level = chance_level(sides[1], items)
     if len(items) < MIN_ITEMS:

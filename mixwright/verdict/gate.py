@@ -1,10 +1,10 @@
 """Gate on a checkpoint: it passes when it is shown not to have lost what was protected, not when no loss was shown.
 
-Non-inferiority: the lower end of the protected cells' mean change lies above `MARGIN`, of success and of dependence on the
-prompt, each. What the page calls damaged is damaged here: the same items, the same correction, success or dependence of a
-cell or of a whole task. A cell has to exclude a loss of 20 points by itself where cells are large enough for an unharmed
-checkpoint to do so (`estimates/loss_limits.py`). Else something is damaged, or the items are too few to tell. Where nobody
-said what matters, a cell that was not protected and is shown to be damaged stops it, too.
+Non-inferiority: the lower end of the protected cells' mean change lies above `MEAN_LOSS_MARGIN`, of success and of
+dependence on the prompt, each. What the page calls damaged is damaged here: the same items, the same correction, success or
+dependence of a cell or of a whole task. A cell has to exclude a loss of 20 points by itself where cells are large enough for
+an unharmed checkpoint to do so (`estimates/loss_limits.py`). Else something is damaged, or the items are too few to tell.
+Where nobody said what matters, a cell that was not protected and is shown to be damaged stops it, too.
 
 Which cells are protected by default is decided on other items than those that the mean is taken over: a cell chosen for its
 success on some items falls back to its mean on the same items, and that is no damage. With a margin of the user's own what
@@ -44,11 +44,11 @@ from mixwright.verdict.claims import Cell, Compared, compare_cells
 from mixwright.verdict.evidence import comparisons, decoding_of, headline_arm
 from mixwright.verdict.gate_asked import GateAsked
 
-MARGIN = 0.05
+MEAN_LOSS_MARGIN = 0.05
 """Mean loss over the protected cells that must be excluded, a share; with `each`, of every cell."""
-PASSED, DAMAGED, CANNOT_TELL = 0, 3, 4
+EXIT_PASSED, EXIT_DAMAGED, EXIT_CANNOT_TELL = 0, 3, 4
 """Exit codes; 1 is wrong input, 2 our bug."""
-LOST: tuple[ChangeWord, ...] = ("worsens", "less dependent")
+LOSS_WORDS: tuple[ChangeWord, ...] = ("worsens", "less dependent")
 """Words of the page that are damage of a protected cell."""
 
 Outcome = Literal["passed", "damaged", "cannot tell"]
@@ -79,7 +79,7 @@ class CellLoss:
     @property
     def lost(self) -> bool:
         """Shown to be damaged."""
-        return self.word in LOST
+        return self.word in LOSS_WORDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class GateResult:
     small: tuple[TooSmall, ...] = ()
     """Cells that would be protected, were they not too small to decide it."""
     margin: float | None = None
-    """Mean loss by which the named cells are judged as one group, a share; None asks `MARGIN`, and `limit` of each cell."""
+    """Mean loss by which the named cells are judged as one group, a share; None: `MEAN_LOSS_MARGIN`, `limit` of each."""
     least: int = 0
     """Items from which on a cell had to exclude it."""
     unseen: float | None = None
@@ -138,14 +138,14 @@ class GateResult:
     @property
     def asked(self) -> float:
         """Mean loss that had to be excluded, a share."""
-        return MARGIN if self.margin is None else self.margin
+        return MEAN_LOSS_MARGIN if self.margin is None else self.margin
 
     def code(self, cannot_tell: Literal["fail", "warn"] = "fail") -> int:
         """Exit code; with `warn`, too wide an interval does not fail. What was not measured at all always does."""
         if self.outcome == "cannot tell":
             measured = self.mean is not None and all(cell.change is not None for cell in self.cells)
-            return PASSED if cannot_tell == "warn" and measured and not self.because else CANNOT_TELL
-        return PASSED if self.outcome == "passed" else DAMAGED
+            return EXIT_PASSED if cannot_tell == "warn" and measured and not self.because else EXIT_CANNOT_TELL
+        return EXIT_PASSED if self.outcome == "passed" else EXIT_DAMAGED
 
 
 def check(
@@ -167,11 +167,11 @@ def check(
         after: one per seed, in the same order.
         protected: cells that must not be damaged.
         decoding: what success is read from.
-        each: every cell must exclude a loss of `MARGIN`.
+        each: every cell must exclude a loss of `MEAN_LOSS_MARGIN`.
         items: those that the mean is taken over; None takes all.
         named: the user said what is protected.
         margin: mean loss, a share, by which the cells are judged as one group; none of them may be shown to be damaged, but
-            none has to exclude a loss by itself. None asks for `MARGIN`, and for that of each cell.
+            none has to exclude a loss by itself. None asks for `MEAN_LOSS_MARGIN`, and for that of each cell.
         look: which of the planned looks it is. Intervals are those of the look; before the last one the page's words stop
             nothing that its boundary would not, and a cell whose items will be enough has to exclude its loss already.
     """
@@ -179,9 +179,9 @@ def check(
     places = _places(compare_cells((before, after), decoding), protected)
     cells, whole, others = (tuple(_at_look((before, after), one, decoding, look) for one in part) for part in places)
     sizes = tuple(sorted(cell.change.items for cell in cells if cell.change is not None))
-    asked = MARGIN if margin is None else margin
+    asked = MEAN_LOSS_MARGIN if margin is None else margin
     least = _least(sizes, asked, look) if sizes and margin is None and not each else None
-    limit = MARGIN if each else CELL_LOSS_SHARE if least is not None else None
+    limit = MEAN_LOSS_MARGIN if each else CELL_LOSS_SHARE if least is not None else None
     cells = tuple(replace(one, excluded=_excludes((before, after), one, decoding, limit, least or 0, look)) for one in cells)
     bare = GateResult("cannot tell", None, cells, limit, None, whole, others, named, margin=margin, least=least or 0)
     bare = replace(bare, look=look)
@@ -290,8 +290,8 @@ def _needed(bare: GateResult, mean: Estimate) -> int:
     """Items per cell that would pass an unharmed checkpoint whose answers change as these did, `CHURN` at least."""
     sizes = [cell.change.items for cell in bare.cells if cell.change is not None]
     churn, asked = max(CHURN_SHARE, churn_for_error(mean.error, sizes)), bare.asked
-    if bare.limit == MARGIN:
-        return items_excluding(MARGIN, 1, churn)
+    if bare.limit == MEAN_LOSS_MARGIN:
+        return items_excluding(MEAN_LOSS_MARGIN, 1, churn)
     return items_for(len(sizes), margin=asked, churn=churn, cell_rule=bare.margin is None)
 
 
@@ -366,7 +366,7 @@ def named(before: Side, names: Sequence[str]) -> list[Cell]:
     return [cell for cell in cells if cell[0] in names or cell_key(*cell) in names]
 
 
-def items_for(cells: int, *, margin: float = MARGIN, churn: float = CHURN_SHARE, cell_rule: bool = True) -> int:
+def items_for(cells: int, *, margin: float = MEAN_LOSS_MARGIN, churn: float = CHURN_SHARE, cell_rule: bool = True) -> int:
     """Items per cell that pass an unharmed checkpoint in about nine of ten cases.
 
     Args:

@@ -8,7 +8,7 @@ from mixwright.estimates.cell_states import BAND, MIN_ITEMS
 from mixwright.estimates.exclusion import ROUND_MARGINS, smallest_excluded
 from mixwright.estimates.protected import ONE_IN_DECIDES
 from mixwright.records import cell_key
-from mixwright.verdict.gate import MARGIN, PASSED, CellLoss, GateResult
+from mixwright.verdict.gate import EXIT_PASSED, MEAN_LOSS_MARGIN, CellLoss, GateResult
 from mixwright.verdict.text import between as ends_told
 from mixwright.verdict.text import count, format_p, percent, points
 
@@ -86,9 +86,15 @@ def _group(result: GateResult) -> list[str]:
     case = "in about nine of ten cases in which nothing was lost and a fifth of the answers changes"
     if able is None:
         return [f"{items} can exclude no mean loss of {100 * ROUND_MARGINS[-1]:g} points or less {case}"]
-    beyond = sorted({margin for margin in (result.margin, MARGIN) if margin < able}, reverse=True)
+    beyond = sorted({margin for margin in (result.margin, MEAN_LOSS_MARGIN) if margin < able}, reverse=True)
     refused = f", not of {' or of '.join(f'{100 * margin:g}' for margin in beyond)}" if beyond else ""
-    default = "" if able > MARGIN else ", so one of the default 5, too" if able < MARGIN else ", which is the default"
+    default = (
+        ""
+        if able > MEAN_LOSS_MARGIN
+        else ", so one of the default 5, too"
+        if able < MEAN_LOSS_MARGIN
+        else ", which is the default"
+    )
     return [f"{items} can exclude a mean loss of {100 * able:g} points{refused}{default}, {case}"]
 
 
@@ -143,6 +149,6 @@ def _small(result: GateResult) -> list[str]:
 
 
 def _warned(result: GateResult, cannot_tell: Literal["fail", "warn"]) -> list[str]:
-    if result.code(cannot_tell) != PASSED:
+    if result.code(cannot_tell) != EXIT_PASSED:
         return []
     return ["warning: this is not a pass; the exit code is 0 only because of --cannot-tell warn"]

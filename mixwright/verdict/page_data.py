@@ -17,7 +17,7 @@ from mixwright.verdict.claims import every_claim
 from mixwright.verdict.evidence import about, decoding_of, trial_of
 from mixwright.verdict.next_steps import steps_of
 
-FORMAT = 1
+FORMAT_VERSION = 1
 """Rises when a field changes its meaning or goes away."""
 
 
@@ -34,7 +34,7 @@ def data_of(run: RunFolder, parts: Sequence[Part]) -> dict[str, Any]:
     manifest = read_json(run.manifest, RunManifest) if run.manifest.is_file() else None
     said = None if found is None else plain(found) | {"next": [plain(step) for step in steps_of(run, found, seen)]}
     return {
-        "format": FORMAT,
+        "format": FORMAT_VERSION,
         "run": run.path.resolve().name,
         "about": about(run),
         "decoding": outcome,

@@ -11,7 +11,7 @@ from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.judgement import NO_CHANGE_MARGIN
 from mixwright.estimates.readings import format_unit
 from mixwright.records import ChangeWord, Claim, Interval
-from mixwright.verdict.advice import NONE_RIGHT, Advice, better_or_worse, format_amount, format_cell, with_verb
+from mixwright.verdict.advice import NONE_RIGHT_SENTENCE, Advice, better_or_worse, format_amount, format_cell, with_verb
 from mixwright.verdict.arm_words import listed
 from mixwright.verdict.text import count
 
@@ -93,7 +93,7 @@ def _worse(seen: PairSeen) -> bool:
     return not (seen.named or (seen.asked and not seen.graded)) and seen.word in ("worsens", "less dependent", "commonest")
 
 
-PAIR: tuple[tuple[Advice, Callable[[PairSeen], bool]], ...] = (
+PAIR_RULES: tuple[tuple[Advice, Callable[[PairSeen], bool]], ...] = (
     ("do not ship", lambda seen: bool(seen.form)),
     ("do not ship", lambda seen: bool(seen.unlike)),
     ("check the grader", lambda seen: not seen.right),
@@ -145,7 +145,7 @@ def format_pair(advice: Advice, seen: PairSeen) -> str:
         if seen.graded
         else f"Cannot tell: {moved}; {_unshown(seen)}, and no answer was graded{beside}.",
         "check the grader": "Cannot tell: no answer was right before or after; check the grader.",
-        "none right": NONE_RIGHT,
+        "none right": NONE_RIGHT_SENTENCE,
         "ship": f"Ship {name}: {moved}, and {safe}.",
         "may replace": f"{name} may be shipped, {gained}: {safe}."
         if seen.graded

@@ -13,14 +13,14 @@ from typing import Literal
 from mixwright.estimates.judgement import MIN_SEEDS
 from mixwright.estimates.readings import format_unit
 from mixwright.records import ChangeWord, Claim, Interval, LeverWord, Proof, Selection
-from mixwright.verdict.advice import NONE_RIGHT, Advice, better_or_worse, format_amount, format_cell, with_verb
+from mixwright.verdict.advice import NONE_RIGHT_SENTENCE, Advice, better_or_worse, format_amount, format_cell, with_verb
 from mixwright.verdict.arm_words import listed
 from mixwright.verdict.blocks import Tone
-from mixwright.verdict.pair_advice import PAIR, PairSeen, format_pair
+from mixwright.verdict.pair_advice import PAIR_RULES, PairSeen, format_pair
 from mixwright.verdict.spared import Place, format_spared, place_of
 from mixwright.verdict.text import count
 
-FROZEN, UNIFORM, EQUAL, PLAN = "frozen", "uniform", "equal_shares", "steered"
+FROZEN_ARM, UNIFORM_ARM, EQUAL_SHARES_ARM, STEERED_ARM = "frozen", "uniform", "equal_shares", "steered"
 """References that a trial has by default, and the arm that trains the plan as it stands."""
 
 
@@ -98,9 +98,9 @@ class TrialSeen:
     @property
     def no_effect(self) -> bool:
         """Whether nothing is damaged, and every arm that trains is shown to be within the margin of not training."""
-        found = [self.contrast(arm, FROZEN) for arm in self.trained]
+        found = [self.contrast(arm, FROZEN_ARM) for arm in self.trained]
         near = all(c is not None and c.difference.n and abs(c.difference.low) < self.margin for c in found)
-        return near and all(self.at_best_equal(arm, FROZEN) for arm in self.trained) and not any(self.damaged.values())
+        return near and all(self.at_best_equal(arm, FROZEN_ARM) for arm in self.trained) and not any(self.damaged.values())
 
     def contrast(self, arm: str, against: str) -> Contrast | None:
         """One contrast, if the trial has it."""
@@ -144,11 +144,11 @@ class Recommendation:
 def recommend(seen: TrialSeen | PairSeen) -> Recommendation:
     """The advice of the first rule that holds."""
     if isinstance(seen, TrialSeen):
-        found: Advice = next(name for name, holds in TRIAL if holds(seen))
+        found: Advice = next(name for name, holds in TRIAL_RULES if holds(seen))
         taken = found != "mined rows" or (seen.selection is not None and seen.selection.advice == "train on it")
         proven = seen.proof == "beats its nulls" and taken and not seen.damaged.get(seen.lever)
         return Recommendation(found, _of_trial(found, seen), _tone(found, proven=proven))
-    other: Advice = next(name for name, holds in PAIR if holds(seen))
+    other: Advice = next(name for name, holds in PAIR_RULES if holds(seen))
     return Recommendation(other, format_pair(other, seen), _tone(other, proven=seen.gate == "passed"))
 
 
@@ -162,23 +162,26 @@ def _worsens(seen: TrialSeen, arm: str, against: str) -> bool:
 
 
 def _uniform_is_best(seen: TrialSeen) -> bool:
-    others = [arm for arm in seen.trained if arm != UNIFORM]
-    return seen.improves(UNIFORM, FROZEN) and all(seen.at_best_equal(arm, UNIFORM) for arm in others)
+    others = [arm for arm in seen.trained if arm != UNIFORM_ARM]
+    return seen.improves(UNIFORM_ARM, FROZEN_ARM) and all(seen.at_best_equal(arm, UNIFORM_ARM) for arm in others)
 
 
-TRIAL: tuple[tuple[Advice, Callable[[TrialSeen], bool]], ...] = (
+TRIAL_RULES: tuple[tuple[Advice, Callable[[TrialSeen], bool]], ...] = (
     ("check the grader", lambda seen: not seen.right),
     ("none right", lambda seen: not seen.answered and seen.selection is None),
     ("too few seeds", lambda seen: seen.seeds < MIN_SEEDS),
     ("stop", lambda seen: bool(seen.damaged_everywhere())),
-    ("do not train", lambda seen: _every(seen, lambda arm: _worsens(seen, arm, FROZEN))),
+    ("do not train", lambda seen: _every(seen, lambda arm: _worsens(seen, arm, FROZEN_ARM))),
     ("gate", lambda seen: seen.gate not in (None, "passed") and (seen.word == "helps" or seen.selection is not None)),
     ("mined rows", lambda seen: seen.selection is not None),
     ("train", lambda seen: seen.word == "helps" and not seen.damaged.get(seen.lever)),
     ("train with losses", lambda seen: seen.word == "helps"),
-    ("equal shares", lambda seen: seen.improves(EQUAL, FROZEN) and seen.improves(EQUAL, UNIFORM)),
+    (
+        "equal shares",
+        lambda seen: seen.improves(EQUAL_SHARES_ARM, FROZEN_ARM) and seen.improves(EQUAL_SHARES_ARM, UNIFORM_ARM),
+    ),
     ("keep uniform", _uniform_is_best),
-    ("no gain", lambda seen: _every(seen, lambda arm: seen.at_best_equal(arm, FROZEN))),
+    ("no gain", lambda seen: _every(seen, lambda arm: seen.at_best_equal(arm, FROZEN_ARM))),
     ("not this plan", lambda seen: seen.word == "harms"),
     ("missing", lambda seen: bool(seen.missing)),
     ("cannot tell", lambda seen: True),
@@ -193,7 +196,7 @@ def _tone(advice: Advice, *, proven: bool) -> Tone:
 
 
 def _of_trial(advice: Advice, seen: TrialSeen) -> str:
-    plan = "this plan" if seen.lever in ("", PLAN) else f"arm {seen.lever}"
+    plan = "this plan" if seen.lever in ("", STEERED_ARM) else f"arm {seen.lever}"
     damaged = {place_of(claim): format_cell(claim) for claim in seen.damaged.get(seen.lever, ())}
     others, lost = [arm for arm in seen.trained if arm != seen.lever], listed(list(damaged.values()))
     spared = format_spared(damaged, seen.changes, others, seen.margin, lower=seen.lower)
@@ -207,7 +210,7 @@ def _of_trial(advice: Advice, seen: TrialSeen) -> str:
     harm = f"a higher {seen.outcome}" if seen.lower else "a loss"
     told = {
         "check the grader": "Cannot tell: no answer was right before or after; check the grader.",
-        "none right": NONE_RIGHT,
+        "none right": NONE_RIGHT_SENTENCE,
         "too few seeds": f"Cannot tell: {count(seen.seeds, 'seed')}, and nothing is judged with fewer than {MIN_SEEDS}; "
         f"take {seen.needed or 8} seeds.",
         "stop": f"Stop: {with_verb(tasks)} being damaged by every arm ({listed(seen.trained)}).",

@@ -12,7 +12,7 @@ from mixwright.estimates.readings import format_unit
 from mixwright.records import Claim
 from mixwright.verdict.arm_words import listed, with_interval
 from mixwright.verdict.blocks import Block, Fold, Table
-from mixwright.verdict.text import NONE
+from mixwright.verdict.text import NO_VALUE_SIGN
 
 Place = tuple[str, float | None, bool]
 """Task, level, and whether a whole task of several levels is meant."""
@@ -85,7 +85,10 @@ def spared_table(named: Mapping[Place, str], changes: Changes, unit: str) -> lis
     found = [
         (
             name,
-            *(NONE if claim is None or not claim.difference.n else with_interval(claim.difference, unit) for claim in own),
+            *(
+                NO_VALUE_SIGN if claim is None or not claim.difference.n else with_interval(claim.difference, unit)
+                for claim in own
+            ),
         )
         for place, name in named.items()
         if any(own := [_at(place, claims) for claims in changes.values()])

@@ -33,8 +33,8 @@ from mixwright.errors import check_range
 from mixwright.records import Alarm, GroupOutcome, Outcome, PairOutcome, Signals
 from mixwright.steer.format_counts import Row, advantage, earned, error, in_use, row_of, shares_of
 
-LIMITS = {"least": (0, 1), "lost": (0, 1), "window": (2, 1e9), "most": (1, 1e9)}
-LIMITS |= dict.fromkeys(("errors", "slack", "rest"), (0, 1e9))
+OPTION_LIMITS = {"least": (0, 1), "lost": (0, 1), "window": (2, 1e9), "most": (1, 1e9)}
+OPTION_LIMITS |= dict.fromkeys(("errors", "slack", "rest"), (0, 1e9))
 
 
 class Formats(Monitor):
@@ -63,7 +63,7 @@ class Formats(Monitor):
     ) -> None:
         self.least, self.lost, self.errors, self.slack = least, lost, errors, slack
         self.window, self.most, self.rest = window, most, rest
-        check_range("monitors.formats", vars(self), **LIMITS)
+        check_range("monitors.formats", vars(self), **OPTION_LIMITS)
         self._first: dict[str, list[GroupOutcome]] = {}
         self._watched: dict[str, list[str]] = {}
         self._start: dict[str, list[Row]] = {}

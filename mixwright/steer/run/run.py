@@ -15,10 +15,10 @@ from mixwright.records import Action, CanaryOutcome, Decision, GroupOutcome, Out
 from mixwright.steer.pool import Pool
 from mixwright.steer.run.draws import DrawLog
 from mixwright.steer.run.files import (
-    AHEAD,
-    NO_BETA,
+    DRAWN_AHEAD,
+    NO_BETA_REASON,
     PER_TASK,
-    UNSCORED,
+    UNSCORED_REASON,
     LastLosses,
     SteeringFiles,
     drawn_shares,
@@ -151,7 +151,7 @@ class RunSteering:
         self._counts["unscored"] += rows - groups
         self._counts["unscored_batches"] += not groups
         self._counts["unscored_in_a_row"] = 0 if groups else self._counts["unscored_in_a_row"] + 1
-        because = UNSCORED[self.objective].format(rows=rows)
+        because = UNSCORED_REASON[self.objective].format(rows=rows)
         if not groups and self._counts["unscored_batches"] == 1:
             self.note(step, "nothing scored", because)
             if self.files.write:
@@ -165,7 +165,7 @@ class RunSteering:
 
     def _read(self, step: int, groups: Sequence[GroupOutcome]) -> Sequence[GroupOutcome] | None:
         """The groups by the range of their rewards; None while that is learnt. What is said of it is logged."""
-        read, told = self.range.read(step, groups)
+        read, told = self.range.scale_batch(step, groups)
         self.files.write_decisions(told)
         for line in told:
             self._counts[line.what] += 1
@@ -213,7 +213,7 @@ class RunSteering:
         """Training is called again without a checkpoint: what was drawn ahead and not used belongs to no step of it."""
         ahead = len(self.log) - self._used_rows
         if ahead > 0:
-            self._used.append((AHEAD, ahead))
+            self._used.append((DRAWN_AHEAD, ahead))
             self._used_rows += ahead
         self.log.start = len(self.log)
 
@@ -373,7 +373,7 @@ class RunSteering:
                 if self.beta > 0 and action.value > 0 and not self.beta_reason:
                     self.beta = action.value
                 else:
-                    self.note(step, "not executed: beta", self.beta_reason or NO_BETA[self.objective])
+                    self.note(step, "not executed: beta", self.beta_reason or NO_BETA_REASON[self.objective])
             elif action.kind == "lr_factor" and action.value is not None:
                 if not self.lr_reason:
                     self.lr_factor = action.value

@@ -37,11 +37,11 @@ from mixwright.records import GroupOutcome, Outcome, PairOutcome
 from mixwright.steer.selectors._predicted import PredictedDraws
 from mixwright.steer.selectors._states import MASTERED, CellStates
 
-POSTERIORS = 256  # samples of posteriors in a batch, at most
-SHOWN = 5
+MOST_POSTERIOR_SAMPLES = 256  # samples of posteriors in a batch, at most
+MOST_TASKS_SHOWN = 5
 """Tasks that a remark names."""
-LIMITS = {"candidates": (1, 256), "memory": (1, 1e9), "below": (1e-9, 1)}
-LIMITS |= dict.fromkeys(("explore", "above", "pilots", "reviews", "lucky"), (0, 1))
+OPTION_LIMITS = {"candidates": (1, 256), "memory": (1, 1e9), "below": (1e-9, 1)}
+OPTION_LIMITS |= dict.fromkeys(("explore", "above", "pilots", "reviews", "lucky"), (0, 1))
 PARKED_WEIGHT, SHUT_WEIGHT = 1e-4, 1e-8
 """Weight of mastered cells, and of deferred and lucky ones: they are drawn freely only where a task has nothing better."""
 
@@ -79,7 +79,7 @@ class Difficulty(Selector):
         self.candidates, self.explore, self.above, self.below = candidates, explore, above, below
         self.memory, self.pilots, self.reviews, self.lucky = memory, pilots, reviews, lucky
         self.predict = predict
-        check_range("selectors.difficulty", vars(self), **LIMITS)
+        check_range("selectors.difficulty", vars(self), **OPTION_LIMITS)
 
     def begin(self, scene: Scene) -> None:
         """Note each task's cells; small cells count less, so that a handful of examples is not drilled."""
@@ -141,11 +141,11 @@ class Difficulty(Selector):
         ledger, cells, draws = self._ledger, self._cells[tasks], np.arange(len(tasks))
         everywhere = np.arange(len(ledger.sizes))
         wins, losses = self._states.evidence.beta(everywhere)
-        if len(tasks) <= POSTERIORS:
+        if len(tasks) <= MOST_POSTERIOR_SAMPLES:
             weights = self.worth(rng.beta(wins[cells], losses[cells]), cells)
         else:
-            success = rng.beta(wins, losses, (POSTERIORS, len(wins)))
-            weights = self.worth(success, everywhere)[draws[:, None] % POSTERIORS, cells]
+            success = rng.beta(wins, losses, (MOST_POSTERIOR_SAMPLES, len(wins)))
+            weights = self.worth(success, everywhere)[draws[:, None] % MOST_POSTERIOR_SAMPLES, cells]
         weights = np.cumsum(weights * self._sizes[tasks], axis=1)
         place = (weights <= rng.random((len(tasks), 1)) * weights[:, -1:]).sum(axis=1)
         return cells[draws, np.minimum(place, cells.shape[1] - 1)]
@@ -168,8 +168,8 @@ class Difficulty(Selector):
         """Which tasks are drawn evenly."""
         if not self._even:
             return {}
-        more = f" and {len(self._even) - SHOWN} more tasks" if len(self._even) > SHOWN else ""
-        named = ", ".join(self._even[:SHOWN])
+        more = f" and {len(self._even) - MOST_TASKS_SHOWN} more tasks" if len(self._even) > MOST_TASKS_SHOWN else ""
+        named = ", ".join(self._even[:MOST_TASKS_SHOWN])
         if self._predicted is not None:
             told = "have no levels: they are drawn by success predicted from prompts, as far as that is shown to work"
             return {"predicted": f"rows of {named}{more} {told}"}

@@ -28,7 +28,7 @@ from mixwright.steer.run.state_file import REMEDY, read_state, write_state
 STATE_FILE_STEM = "steering"
 """Files in the checkpoint's folder: steering.json and steering.npz."""
 TRAINER_STATE = "trainer_state.json"
-UNFINISHED_MARK_FILE = "checkpoint-is-incomplete.txt"
+UNFINISHED_FILE = "checkpoint-is-incomplete.txt"
 """Left by transformers' own save on SIGTERM while it is under way."""
 
 
@@ -178,8 +178,8 @@ class Checkpoints:
     def _problem(self, folder: Path) -> str:
         if not folder.is_dir():
             return "no such folder"
-        if (folder / UNFINISHED_MARK_FILE).exists():
-            return f"{UNFINISHED_MARK_FILE} is there: a save was interrupted"
+        if (folder / UNFINISHED_FILE).exists():
+            return f"{UNFINISHED_FILE} is there: a save was interrupted"
         try:
             step = json.loads((folder / TRAINER_STATE).read_text(encoding="utf-8"))["global_step"]
         except (OSError, ValueError, KeyError, TypeError):
@@ -272,7 +272,7 @@ class Checkpoints:
         except (OSError, ValueError, KeyError, TypeError):
             return False
         places = [folder, self._staged(step)] if self._own(folder) else [folder]
-        return not (folder / UNFINISHED_MARK_FILE).exists() and not any(_state_file(place).exists() for place in places)
+        return not (folder / UNFINISHED_FILE).exists() and not any(_state_file(place).exists() for place in places)
 
     def _own(self, folder: Path) -> bool:
         """Whether a checkpoint is one of this run's own output folder."""

@@ -20,7 +20,7 @@ from mixwright.verdict.blocks import Block, Fold, Pair, Paragraph, Texts
 from mixwright.verdict.evidence import arms, headline_arm
 from mixwright.verdict.text import count, level
 
-FIRST, MOST = 4, 24
+MOST_OPEN, MOST_SHOWN = 4, 24
 KINDS = ("lost", "gained", "changed", "same")
 
 
@@ -44,10 +44,12 @@ class Completions(Section):
             f"Of {count(len(pairs), 'item')}: {counts['gained']} gained, {counts['lost']} lost, {counts['changed']} changed "
             f"at the same score, {counts['same']} the same. The examples are chosen because they changed, not at random."
         )
-        shown = _turns(pairs)[:MOST]
-        blocks: list[Block] = [Paragraph(text), Texts("Examples", tuple(shown[:FIRST]))]
-        if shown[FIRST:]:
-            blocks.append(Fold(f"{len(shown) - FIRST} more examples", (Texts("More examples", tuple(shown[FIRST:])),)))
+        shown = _turns(pairs)[:MOST_SHOWN]
+        blocks: list[Block] = [Paragraph(text), Texts("Examples", tuple(shown[:MOST_OPEN]))]
+        if shown[MOST_OPEN:]:
+            blocks.append(
+                Fold(f"{len(shown) - MOST_OPEN} more examples", (Texts("More examples", tuple(shown[MOST_OPEN:])),))
+            )
         return blocks
 
 

@@ -16,7 +16,7 @@ from mixwright.contracts import Section
 from mixwright.plan.format_forecast import warnings_of, winner
 from mixwright.records import Forecast
 from mixwright.runs import RunFolder, read_measurements
-from mixwright.skeleton import OTHER, SHARE
+from mixwright.skeleton import OTHER_FORMS, SHARE_PREFIX
 from mixwright.verdict.blocks import Block, Paragraph, Table
 from mixwright.verdict.evidence import arms, headline_arm, plan_of
 from mixwright.verdict.text import count, percent
@@ -36,7 +36,7 @@ class FormatsSection(Section):
         plan = plan_of(run)
         expected: dict[str, list[Forecast]] = defaultdict(list)
         for forecast in plan.forecast if plan else ():
-            if forecast.name.startswith(SHARE):
+            if forecast.name.startswith(SHARE_PREFIX):
                 expected[forecast.task].append(forecast)
         path = run.measurements("before")
         before = read_measurements(path) if path.is_file() else []
@@ -56,15 +56,15 @@ def _after(run: RunFolder) -> list[Shares]:
     for path in folders:
         shares: Shares = defaultdict(dict)
         for row in read_measurements(path) if path.is_file() else ():
-            if row.name.startswith(SHARE) and row.example is None:
-                shares[row.task][row.name.removeprefix(SHARE)] = row.value
+            if row.name.startswith(SHARE_PREFIX) and row.example is None:
+                shares[row.task][row.name.removeprefix(SHARE_PREFIX)] = row.value
         found.append(dict(shares))
     return found
 
 
 def _winners(task: str, seen: list[Shares]) -> Counter[str]:
     """How many seeds each form won: the commonest of the forms that have names."""
-    named = [{form: share for form, share in shares.get(task, {}).items() if form != OTHER} for shares in seen]
+    named = [{form: share for form, share in shares.get(task, {}).items() if form != OTHER_FORMS} for shares in seen]
     return Counter(max(shares, key=lambda form: (shares[form], form)) for shares in named if shares)
 
 
@@ -88,7 +88,7 @@ def _rows(task: str, own: list[Forecast], seen: list[Shares]) -> list[tuple[str,
     said, won = winner(own), _winners(task, seen)
     rows = []
     for forecast in own:
-        form = forecast.name.removeprefix(SHARE)
+        form = forecast.name.removeprefix(SHARE_PREFIX)
         after = percent(fmean(shares[task].get(form, 0.0) for shares in seen)) if seen else "not measured"
         words = ["predicted"] if form == said else []
         words += [f"won {won[form]} of {won.total()}"] if won[form] else []

@@ -18,7 +18,7 @@ from mixwright.verdict.evidence import comparisons, headline_arm
 from mixwright.verdict.gate import Outcome
 from mixwright.verdict.gate_words import excludable, format_cells, format_look, lines
 
-TONES: dict[Outcome, Tone] = {"passed": "good", "damaged": "bad", "cannot tell": "caution"}
+TONE_BY_OUTCOME: dict[Outcome, Tone] = {"passed": "good", "damaged": "bad", "cannot tell": "caution"}
 
 
 class Gate(Section):
@@ -36,4 +36,8 @@ class Gate(Section):
         able = [Paragraph(" ".join(limits), lead="What these items can show")] if limits else []
         cells = [(name, said) for name, _, said in (told.partition(": ") for told in format_cells(found))]
         table = Table("Protected cells, and others that fell", ("cell", "what is shown"), cells)
-        return [Paragraph(lines(found)[0], TONES[found.outcome], "Gate"), *able, Fold("Cells of the gate", (table,))]
+        return [
+            Paragraph(lines(found)[0], TONE_BY_OUTCOME[found.outcome], "Gate"),
+            *able,
+            Fold("Cells of the gate", (table,)),
+        ]

@@ -22,7 +22,7 @@ from mixwright.verdict.arm_words import with_interval
 from mixwright.verdict.blocks import Block, Paragraph, Table
 from mixwright.verdict.evidence import Sides, comparisons, decoding_of, headline_arm
 from mixwright.verdict.gold_change import gold_change, read_tasks
-from mixwright.verdict.text import NONE, percent
+from mixwright.verdict.text import NO_VALUE_SIGN, percent
 
 ABOUT = (
     "Where one string is right, its probability says what success says, without generating and with less noise. It was "
@@ -69,6 +69,6 @@ def _row(name: str, tasks: list[str], sides: Sides, greedy: bool) -> tuple[str, 
         f"{len(moved.items):,}",
         *(percent(mean) for mean in means),
         with_interval(moved.success.interval),
-        with_interval(plain.success.interval) if plain is not None else NONE,
-        with_interval(found.interval) if found is not None else NONE,
+        with_interval(plain.success.interval) if plain is not None else NO_VALUE_SIGN,
+        with_interval(found.interval) if found is not None else NO_VALUE_SIGN,
     )

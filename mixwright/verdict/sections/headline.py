@@ -33,13 +33,13 @@ from mixwright.verdict.spared import spared_table
 from mixwright.verdict.text import change as change_in
 from mixwright.verdict.text import count, format_interval
 
-PROOFS = {
+WORDS_BY_PROOF = {
     "not tried": "its nulls did not run, so it is not known what the gain comes from",
     "beats its nulls": "it beats its nulls, too",
     "does not beat its nulls": "but it does not beat its nulls, so the gain does not come from what the lever knows",
 }
 PARTS = ("change of success", "= change of S", "+ change of D")
-GATES = {
+WORDS_BY_GATE = {
     "passed": "a loss on what was mastered before is excluded",
     "damaged": "what was mastered before is damaged",
     "cannot tell": "a loss on what was mastered before is not excluded",
@@ -123,7 +123,7 @@ def _judged(result: TrialResult, judgement: Judgement, claims: Sequence[Claim]) 
     """The judgement of the lever in words, what decided it, and what it damaged."""
     arm, beaten, outcome = judgement.arm, listed(result.references), READINGS[result.decoding].title
     said = {
-        "helps": f"{arm} helps: it improves {outcome} against {beaten}, each; {PROOFS[judgement.proof]}.",
+        "helps": f"{arm} helps: it improves {outcome} against {beaten}, each; {WORDS_BY_PROOF[judgement.proof]}.",
         "harms": f"{arm} harms: {outcome} is worse than with a simpler choice.",
         "no change": f"{arm} makes {format_word('no change', result.margin, result.decoding)} of {outcome}.",
         "cannot tell": f"{count(len(result.seeds), 'seed')} cannot tell whether {arm} helps.",
@@ -155,7 +155,7 @@ def _plain(run: RunFolder, found: Recommendation, seen: TrialSeen | PairSeen | N
     said = f"{format_word('cannot tell')}: {NO_ANSWER}" if none else format_word(change_word(whole), outcome=outcome)
     text = f"{count(len(whole.items), 'held-out item')}, {reading.title}: {said}. {_counted(claims)}"
     if isinstance(seen, PairSeen) and seen.graded and seen.right and seen.protected and not seen.named:
-        text += f" Of {count(seen.protected, 'cell')} mastered before: {GATES[seen.gate]}."
+        text += f" Of {count(seen.protected, 'cell')} mastered before: {WORDS_BY_GATE[seen.gate]}."
     if damaged := [claim for claim in claims if claim.kind == "damaged"]:
         text += f" {_lost(damaged, reading.unit)}"
     terms = (
