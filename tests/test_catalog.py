@@ -34,7 +34,7 @@ class Made(Check):
 
 def test_listing_every_kind_imports_no_plugin() -> None:
     code = (
-        "import sys; from mixwright.catalog import KINDS, listing; n = sum(len(listing(k)) for k in KINDS); "
+        "import sys; from mixwright.catalog import KIND_BY_NAME, listing; n = sum(len(listing(k)) for k in KIND_BY_NAME); "
         "bad = [m for m in sys.modules if m.startswith('mixwright.') and m.count('.') > 1 and 'records' not in m]; "
         "heavy = {'torch', 'transformers', 'numpy', 'pyarrow', 'pydantic'} & set(sys.modules); print(n, bad, heavy)"
     )

@@ -309,11 +309,11 @@ import sys
 from mixwright import catalog
 from mixwright_lab.__main__ import main
 from mixwright_lab.promises import check_finding
-from mixwright_lab.running import tasks_of, work
+from mixwright_lab.running import run_task, tasks_of
 finding = catalog.create("findings", "averages")
 check_finding(type(finding))
 for task in (task for part in tasks_of("averages", finding, "laptop", 0) for task in part):
-    work(task)
+    run_task(task)
 for words in (["run", "averages", "--out", "results"], ["report", "--results", "results", "--out", "docs"]):
     sys.argv = ["mixwright_lab", *words]
     assert main() == 0, words

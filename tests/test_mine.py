@@ -197,9 +197,9 @@ def test_the_simple_rule_of_influence_is_the_rows_of_the_named_targets(corpus: C
         return miner.mine(corpus, planted(corpus, tmp_path), None, np.random.default_rng(0))
 
     alone = rule("add")
-    assert {row.id for row in alone.rule} == set(of_task(corpus, "add"))
-    assert alone.rule_told == "the 48 training rows of add alone"
-    assert rule("add", "times").rule == rule().rule == (), "all rows are that rule"
+    assert {row.id for row in alone.simple_rule_rows} == set(of_task(corpus, "add"))
+    assert alone.simple_rule_description == "the 48 training rows of add alone"
+    assert rule("add", "times").simple_rule_rows == rule().simple_rule_rows == (), "all rows are that rule"
 
 
 def test_influence_refuses_unknown_targets(corpus: Corpus, tmp_path: Path) -> None:

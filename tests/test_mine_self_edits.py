@@ -198,8 +198,8 @@ def test_rows_are_rewritten_with_parents_and_others_stay(
     assert {tuple(row.extra["parents"]) for row in new} == {(f"f{n}",) for n in range(8)}
     rest = {row.id for row in found.new_rows} - {row.id for row in new}
     assert rest == {row.id for row in data if row.split == "train" and row.task != "facts"}
-    assert rest < {row.id for row in found.null_rows}
-    assert {row.extra["parents"][0] for row in found.null_rows} == {row.id for row in data if row.split == "train"}
+    assert rest < {row.id for row in found.null_rows_rows}
+    assert {row.extra["parents"][0] for row in found.null_rows_rows} == {row.id for row in data if row.split == "train"}
     assert any("nats per token under the model" in note and "protected rows" in note for note in found.notes)
 
 
@@ -208,10 +208,10 @@ def test_rows_that_are_not_rewritten_whole_stay(learner: Learner, tmp_path: Path
     monkeypatch.setattr(Halved, "proven", property(lambda _: True))
     miner = create("miners", "self_edits", options(templates=["tell me {who} {what}: => {value}"], forms=0))
     found = miner.mine(data, samples.scan(data, tmp_path, ()), learner, np.random.default_rng(0))
-    prompts = {str(row.prompt) for row in found.made if row.source == "self_edits"}
+    prompts = {str(row.prompt) for row in found.new_rows if row.source == "self_edits"}
     assert prompts == {f"tell me {name} size:" for name in NAMES}  # colours are asked, two of them in held-out rows
-    assert {f"f{n}" for n in range(8)} < {row.id for row in found.made}
-    assert len({row.id for row in found.null}) == len(found.null)
+    assert {f"f{n}" for n in range(8)} < {row.id for row in found.new_rows}
+    assert len({row.id for row in found.null_rows}) == len(found.null_rows)
 
 
 def test_without_a_way_or_questions_all_rows_are_kept(learner: Learner, tmp_path: Path) -> None:

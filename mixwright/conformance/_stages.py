@@ -109,11 +109,11 @@ def check_miner(cls: type[Miner], learner: Learner, place: Path) -> None:
     require(model_state(learner.model) == before, "parameters, gradients and train/eval mode are as they were")
     require(found[0] == found[1], "same rng, same rows")
     mined = found[0]
-    require(bool(mined.rows) != bool(mined.made), "chosen rows, or new ones")
+    require(bool(mined.rows) != bool(mined.new_rows), "chosen rows, or new ones")
     ids = [row.id for row in mined.rows]
     require(len(set(ids)) == len(ids) and set(ids) <= train, "training rows, none twice")
     require(all(row.weight > 0 and row.reason for row in (*mined.rows, *mined.harmful)), "a weight and a reason per row")
-    for example in mined.made:
+    for example in mined.new_rows:
         require({"parents", "provenance"} <= set(example.extra), "new rows name their parents and how they were made")
         require(set(example.extra["parents"]) <= known[example.split], "parents are training rows, or rows to rehearse")
     require(bool(mine(miner, cls.__name__, corpus, scan, learner if miner.MODEL else None).counts), "the stage takes it")

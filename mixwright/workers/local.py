@@ -1,4 +1,4 @@
-"""Pool of long-lived local worker processes, one thread each.
+"""Long-lived local worker processes, one thread each.
 
 Below four million parameters two processes of one thread beat one process of two; imports are paid once per worker.
 Workers are spawned (no torch state is forked) and run module-level functions on plain data. Longest jobs start first.
