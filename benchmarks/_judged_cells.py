@@ -20,7 +20,7 @@ from mixwright.records import Example, Interval
 PROMPTS = (10, 30, 40, 100, 200, 400)
 TINY = (3, 6)
 """Prompts of cells that float levels leave."""
-ROUNDS = 199
+PERMUTATION_ROUNDS = 199
 """Permutations per test: as exact as more of them, and ten times faster."""
 PARTS = ("swapped", "dependence", "kappa")
 
@@ -47,7 +47,7 @@ def cell(job: tuple[int, int, int]) -> dict[str, Any]:
         evidence = (plain.value, plain.low, plain.high, plain.n)
         state = classify(*evidence, kappa_high=found.kappa.high)
         if state == "unknown":  # only here the test decides
-            state = classify(*evidence, kappa_high=found.kappa.high, p=permutation_p(table, rng, ROUNDS))
+            state = classify(*evidence, kappa_high=found.kappa.high, p=permutation_p(table, rng, PERMUTATION_ROUNDS))
         states[state] += 1
     return {
         "part": "cells",

@@ -13,7 +13,7 @@ from mixwright.cli.looks import plan_looks
 from mixwright.estimates.looks import Look
 from mixwright.estimates.outcome import Item, ItemScores
 from mixwright.records import Cell
-from mixwright.verdict.gate import MEAN_LOSS_MARGIN, check
+from mixwright.verdict.gate import MEAN_LOSS_MARGIN, check_protected
 
 Array = NDArray[np.float64]
 CELLS = (8, 50)
@@ -100,4 +100,4 @@ def _asked(old: NDArray[np.bool_], new: NDArray[np.bool_], look: Look | None) ->
         }
         sides.append([ItemScores({"greedy": known, "greedy.swapped": dict.fromkeys(known, 0.0)})])
     protected = [(str(cell), None) for cell in range(len(old))]
-    return check(sides[0], sides[1], protected, named=True, margin=MEAN_LOSS_MARGIN, look=look).outcome
+    return check_protected(sides[0], sides[1], protected, named=True, margin=MEAN_LOSS_MARGIN, look=look).outcome

@@ -29,9 +29,9 @@ from mixwright.steer.prompt_features import FEATURE_BYTES, prompt_features
 CASE = Case("grpo", "15M", prompts=4, tokens=16, steps=27, seeds=3, labelled=False)
 QUICK = replace(CASE, prompts=2, steps=6, seeds=2)
 SEEDS, BATCH, BATCHES, WARMUP = (0, 1, 2), 64, 20, 20
-SAMPLE = 20_000
+TIMED_ROWS = 20_000
 """Rows whose features are timed."""
-WORDS = {"short": 5, "long": 60}
+PROMPT_WORDS = {"short": 5, "long": 60}
 """Words of a prompt."""
 
 
@@ -52,14 +52,14 @@ def seconds(action: Callable[..., Any], *given: Any) -> float:
 
 def featured(words: str, seed: int) -> dict[str, Any]:
     """CPU seconds per million rows, and characters per prompt."""
-    prompts = prompts_of(WORDS[words], SAMPLE, seed)
-    spent = seconds(prompt_features, prompts) * 1e6 / SAMPLE
+    prompts = prompts_of(PROMPT_WORDS[words], TIMED_ROWS, seed)
+    spent = seconds(prompt_features, prompts) * 1e6 / TIMED_ROWS
     return {"part": f"features, {words}", "seed": seed, "seconds": spent, "characters": float(np.mean([*map(len, prompts)]))}
 
 
 def pool_of(size: int, seed: int) -> Pool:
     """One task without levels; features of a sample stand for those of the others, which cost nothing more to draw from."""
-    features = prompt_features(prompts_of(WORDS["short"], SAMPLE, seed))
+    features = prompt_features(prompts_of(PROMPT_WORDS["short"], TIMED_ROWS, seed))
     pool = make_pool([str(row) for row in range(size)], ["all"] * size)
     return replace(pool, features=np.resize(features, (size, FEATURE_BYTES)))
 
@@ -101,12 +101,13 @@ def mean(rows: Sequence[dict[str, Any]], part: str, column: str) -> float:
 def measure(quick: bool) -> Result:
     """The headline is the share of a step at 15M parameters."""
     case, size = QUICK if quick else CASE, 10**5 if quick else 10**6
-    made = [featured(words, seed) for words in WORDS for seed in SEEDS]
+    made = [featured(words, seed) for words in PROMPT_WORDS for seed in SEEDS]
     made += [row for seed in SEEDS for row in speeds(size, seed)]
     found: dict[str, Any] = {
-        f"{words}: CPU seconds per million rows": round(mean(made, f"features, {words}", "seconds"), 1) for words in WORDS
+        f"{words}: CPU seconds per million rows": round(mean(made, f"features, {words}", "seconds"), 1)
+        for words in PROMPT_WORDS
     }
-    found |= {f"{words}: characters": round(mean(made, f"features, {words}", "characters"), 1) for words in WORDS}
+    found |= {f"{words}: characters": round(mean(made, f"features, {words}", "characters"), 1) for words in PROMPT_WORDS}
     for arm in ("predicted", "even"):
         draw, learn = (mean(made, f"engine, {arm}", column) for column in ("draw", "learn"))
         found |= {

@@ -107,7 +107,7 @@ def audit(
         output.out_rows(
             ("severity", "check", "task", "count", "what was seen", "what to do"),
             [
-                (o.severity, o.check, o.task or "*", f"{o.count} of {o.total}", o.message + output.pairs(o), o.remedy)
+                (o.severity, o.check, o.task or "*", f"{o.count} of {o.total}", o.message + output.format_pairs(o), o.remedy)
                 for o in shown
             ],
         )
@@ -340,10 +340,10 @@ def replicates(
     as_json: Json = False,
 ) -> None:
     """Say whether a ranking of candidates is one of noise, and how many runs of each a reliable one takes."""
-    from mixwright.cli.replicates import ranked
+    from mixwright.cli.replicates import rank_source
     from mixwright.estimates.replicates import format_ranking
 
-    found = ranked(scores, target)
+    found = rank_source(scores, target)
     if as_json:
         output.out_json({"ranking": found, "word": found.word})
         return

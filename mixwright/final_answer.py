@@ -69,7 +69,7 @@ def find_stated_answers(text: str, prompt: str = "") -> list[Stated]:
     before is no answer: thoughts up to `</think>`, a repeated prompt, a statement of the prompt's that more text follows;
     nor is what comes after: a next question, end marks.
     """
-    text = own_part(text, prompt)
+    text = own_text(text, prompt)
     if not text or ("<think>" in text and "</think>" not in text):
         return []
     if hard := list(_HARD.finditer(text)):
@@ -100,7 +100,7 @@ def find_stated_answers(text: str, prompt: str = "") -> list[Stated]:
     return [Stated("last", told.rpartition("=")[2] if formula else told, line)]
 
 
-def own_part(text: str, prompt: str) -> str:
+def own_text(text: str, prompt: str) -> str:
     """What the model itself says: without a repeated prompt, thoughts, end marks and a question of its own."""
     prompt = prompt.strip()
     text = text.lstrip()

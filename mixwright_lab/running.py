@@ -25,7 +25,7 @@ from mixwright.runs import read_json, write_json
 from mixwright.workers.local import Job, Workers
 from mixwright.workers.progress import Progress, time_left
 from mixwright_lab.conditions import digest_of
-from mixwright_lab.judging import LARGEST, Row
+from mixwright_lab.judging import LARGEST_READING, Row
 from mixwright_lab.promises import check_finding
 from mixwright_lab.result_files import Result, result_of
 
@@ -139,7 +139,7 @@ def run_task(task: Task) -> None:
         given = finding.run(task.arm, task.seed, settings, again=task.again)
         readings = {str(name): float(value) for name, value in given.items()}
         for name, value in readings.items():
-            if not abs(value) <= LARGEST:  # NaN is not either
+            if not abs(value) <= LARGEST_READING:  # NaN is not either
                 raise InputError(f"a finite {name!r} of {task.name}", str(value), "Correct the finding.")
     else:
         finding.prepare(task.seed, settings)

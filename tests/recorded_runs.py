@@ -35,6 +35,9 @@ RENAMED = (
     (r"(policy/)steady\b", r"\1controllers_lr_factor"),
     (r"(policy/)scaled\b", r"\1batch_lr_factor"),
     (r"(policy/)lasting\b", r"\1lasting_lr_factor"),
+    (r"(policy/)tight\b", r"\1lr_halvings"),
+    (r"(policy/)tight_beta\b", r"\1beta_doublings"),
+    (r"(policy/)alarmed\b", r"\1alarmed_in_a_row"),
 )
 """Pattern in the path of a value -> what stands there now; paths have `/` between keys."""
 UNLIKE = re.compile(

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import rare_task
 from benchmarks.rare_task import FLOOR, FROZEN, NATURAL, PLAN, RARE, UNIFORM, WIDE, Arm, Job
-from mixwright_lab.training.tables import TOKENS, Data, Model, accuracies
+from mixwright_lab.training.tables import ROW_TOKENS, Data, Model, accuracies
 from mixwright_lab.worlds.tables import Tables
 
 RESULT = Path(rare_task.__file__).parent / "results" / "rare_task.json"
@@ -178,8 +178,8 @@ def test_the_plan_is_charged_for_its_probe_and_for_the_steps_before_it() -> None
     found = rare_task.train(Job(Arm("plan", 8, 16), 3e-3, 0))
     trained = 64 * (8 * (30 + 40) + 40)  # 8 bursts, each followed by 40 steps, and 40 steps without one
     read = 24 * 64 + 2 * 6 * 8 * 64 + 9 * 256  # all at first; the rare at 6 times, with and without; the common at the end
-    assert found["probe_flops"] == found["parameters"] * TOKENS * (6 * trained + 2 * read)
-    assert found["flops"] == 6 * found["parameters"] * TOKENS * 128 * 16 + found["probe_flops"]
+    assert found["probe_flops"] == found["parameters"] * ROW_TOKENS * (6 * trained + 2 * read)
+    assert found["flops"] == 6 * found["parameters"] * ROW_TOKENS * 128 * 16 + found["probe_flops"]
     assert sum(found["weights"].values()) == pytest.approx(1)
     assert "rows of the run" in found["needed"]
 

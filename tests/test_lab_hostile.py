@@ -122,7 +122,7 @@ def test_a_row_of_another_task_is_not_taken_over(change: dict[str, Any] | None, 
 def test_a_result_that_contradicts_itself_is_refused(
     change: Callable[[dict[str, Any]], dict[str, Any]], told: str, tmp_path: Path
 ) -> None:
-    data = json.loads((result_files.FOLDER / "pruning.json").read_text(encoding="utf-8"))
+    data = json.loads((result_files.RESULTS_FOLDER / "pruning.json").read_text(encoding="utf-8"))
     path = tmp_path / "pruning.json"
     path.write_text(json.dumps(data | change(data["contrasts"][0])), encoding="utf-8")
     with pytest.raises(InputError, match=told):
@@ -148,7 +148,7 @@ def test_a_report_needs_results_and_text(tmp_path: Path) -> None:
         report.write(tmp_path / "gone", tmp_path / "out")
     (tmp_path / "lab.md").write_bytes(b"\xff")
     with pytest.raises(InputError, match=r"lab\.md.*UTF-8"):
-        report.write(result_files.FOLDER, tmp_path)
+        report.write(result_files.RESULTS_FOLDER, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lab.md"]
 
 

@@ -32,10 +32,10 @@ from mixwright.measure.kept_answers import KeepingLearner, _fingerprint
 from mixwright.measure.kept_answers import _rows as kept_rows
 from mixwright.records import Cell, RunManifest, plain
 from mixwright.runs import RunFolder, read_json, write_json, write_measurements
-from mixwright.verdict.gate import between, check, check_mastered
+from mixwright.verdict.gate import check_mastered, check_protected, check_sides
 from mixwright.verdict.gate_asked import GateAsked, asked_file, asked_of, write_asked
 from mixwright.verdict.gate_ungraded import gate_of
-from mixwright.verdict.gate_words import lines
+from mixwright.verdict.gate_words import gate_lines
 
 PUBLISHED = {
     2: (2.797, 1.977),
@@ -78,7 +78,7 @@ def decided(before: Cells, after: Cells, most: int, margin: float | None = 0.05)
     """What the gate says at the look that decides, and the items of that look."""
     for number in range(1, PLANNED_LOOKS + 1):
         old, new = part(before, number / PLANNED_LOOKS), part(after, number / PLANNED_LOOKS)
-        found = check([scores(old)], [scores(new)], list(old), named=True, margin=margin, look=at(number, most))
+        found = check_protected([scores(old)], [scores(new)], list(old), named=True, margin=margin, look=at(number, most))
         if found.outcome != "cannot tell":
             break
     return found.outcome, at(number, most).items
@@ -102,18 +102,18 @@ def test_before_the_last_look_a_nominal_loss_of_a_cell_neither_stops_nor_passes(
     after = before | {("t", 0.0): fallen(120, 11)}  # p about .004, .02 by Holm: past 5 %, not past the boundary of .004
     sides = [[scores(cells)] for cells in (before, after)]
     asked = {"named": True, "margin": 0.05}
-    assert check(*sides, list(before), **asked).outcome == "damaged"
-    early = check(*sides, list(before), **asked, look=Look(2, 480, 960))
+    assert check_protected(*sides, list(before), **asked).outcome == "damaged"
+    early = check_protected(*sides, list(before), **asked, look=Look(2, 480, 960))
     assert (early.outcome, [cell.lost for cell in early.cells]) == ("cannot tell", [True, False, False, False])
-    assert check(*sides, list(before), **asked, look=Look(4, 480, 480)).outcome == "damaged"
-    assert lines(early)[1].startswith("not decided at look 2 of 4, 480 of 960 items")
+    assert check_protected(*sides, list(before), **asked, look=Look(4, 480, 480)).outcome == "damaged"
+    assert gate_lines(early)[1].startswith("not decided at look 2 of 4, 480 of 960 items")
 
 
 def test_a_cell_that_will_be_large_enough_has_to_exclude_its_loss_at_an_early_look_too() -> None:
     before = {("t", float(place)): np.ones(40) for place in range(20)}
     after = before | {("t", 0.0): fallen(40, 4)}
     sides = [[scores(cells)] for cells in (before, after)]
-    early = check(*sides, list(before), look=Look(2, 800, 1600))
+    early = check_protected(*sides, list(before), look=Look(2, 800, 1600))
     assert early.least <= 40, "80 items at the last look are enough, so half of them are at the second"
     assert [cell.excluded for cell in early.cells].count(False) >= 1
     assert early.outcome == "cannot tell"
@@ -182,7 +182,9 @@ def test_a_folder_without_its_question_is_still_judged_at_its_look(tmp_path: Pat
     asked = asked_of(run)
     assert asked is not None
     assert asked == GateAsked(look=at(1, 800))
-    assert between((side := [item_scores(table)], side), "greedy", GateAsked(("t",))).outcome == "passed", "by 95 % it would"
+    assert check_sides((side := [item_scores(table)], side), "greedy", GateAsked(("t",))).outcome == "passed", (
+        "by 95 % it would"
+    )
     assert gate_of(run, replace(asked, protect=("t",))).outcome == "cannot tell"
     write_asked(run, GateAsked(("t",)))
     assert asked_of(run) == GateAsked(("t",), look=at(1, 800)), "a question of another time does not begin anew"
@@ -195,7 +197,7 @@ def test_at_an_early_look_the_loss_of_a_cell_is_that_of_the_look() -> None:
     before = {("t", 1.0): np.ones(100), ("t", 2.0): np.ones(100)}
     after = before | {("t", 1.0): fallen(100, 3)}
     sides = [[scores(cells)] for cells in (before, after)]
-    plain_, early = (check(*sides, list(before), named=True, margin=0.2, look=look) for look in (None, at(1, 800)))
+    plain_, early = (check_protected(*sides, list(before), named=True, margin=0.2, look=look) for look in (None, at(1, 800)))
     # pseudo-items: 4.049 squared whole moves beside 3 real ones, each of size 1; no move in the other cell
     z = obrien_fleming()[0]
     for cell, lost in zip(early.cells, (3, 0), strict=True):
@@ -203,7 +205,7 @@ def test_at_an_early_look_the_loss_of_a_cell_is_that_of_the_look() -> None:
         half = t_quantile(99, at(1, 800).confidence()) * math.sqrt(moved / 99 / 100)
         assert cell.change is not None
         assert cell.change.low == pytest.approx(-lost / 100 - half, rel=1e-3)
-    told = [next(line for line in lines(found) if line.startswith("t@2")) for found in (plain_, early)]
+    told = [next(line for line in gate_lines(found) if line.startswith("t@2")) for found in (plain_, early)]
     shown = [float(line.rpartition("at most ")[2].split()[0]) for line in told]
     assert shown[1] > 2 * shown[0]
     assert early.cells[1].change is not None

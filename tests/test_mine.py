@@ -18,7 +18,7 @@ from mixwright.errors import InputError
 from mixwright.mine.choosing import COPIES_PER_ROW, count_to_keep, resample_by_weight, train_rows
 from mixwright.mine.exports import export_rows, record
 from mixwright.mine.job import missing_columns
-from mixwright.mine.stage import MIN_TASK_ROWS, Mining, fading, mine, with_floor, write_mined
+from mixwright.mine.stage import MIN_TASK_ROWS, Mining, find_fading_tasks, mine, with_min_rows, write_mined
 from mixwright.records import Example, Measurement, MinedRow, MiningResult
 from mixwright.runs import RunFolder
 
@@ -106,12 +106,12 @@ def test_a_task_whose_gain_fades_is_never_pruned() -> None:
         Measurement("retention", "common", "retained@40", 0.9, 0.8, 1.0, 20, "share of the gain"),
         Measurement("competence", "other", "greedy", 0.1, 0.0, 0.2, 20, "share"),
     ]
-    assert fading(measured) == {"rare"}
+    assert find_fading_tasks(measured) == {"rare"}
     tasks = {f"r{n}": "rare" for n in range(30)} | {f"c{n}": "common" for n in range(30)}
-    kept = with_floor(MiningResult("m", (MinedRow("c3", 1.0, "x"),)), tasks, {"rare"})
+    kept = with_min_rows(MiningResult("m", (MinedRow("c3", 1.0, "x"),)), tasks, {"rare"})
     assert sum(tasks[row.id] == "rare" for row in kept.rows) == 30
     assert sum(tasks[row.id] == "common" for row in kept.rows) == MIN_TASK_ROWS
-    alone = with_floor(MiningResult("m", (MinedRow("c3", 1.0, "x"),)), tasks, set())
+    alone = with_min_rows(MiningResult("m", (MinedRow("c3", 1.0, "x"),)), tasks, set())
     assert not any(tasks[row.id] == "rare" for row in alone.rows)
 
 

@@ -17,7 +17,7 @@ from mixwright.conformance import samples
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.tiny import build_tiny
-from mixwright.mine.candidates import Candidates, candidates_of, lowest, one_each, train_on_each_source
+from mixwright.mine.candidates import Candidates, candidates_of, lowest_per_prompt, random_per_prompt, train_on_each_source
 from mixwright.mine.choosing import train_rows
 from mixwright.mine.miners import frontier
 from mixwright.mine.stage import mine
@@ -67,8 +67,8 @@ def test_candidates_share_a_task_and_a_prompt(tmp_path: Path) -> None:
 
 def test_the_lowest_of_each_prompt() -> None:
     values, prompts = np.array([2.0, 1.0, np.nan, 5.0, np.nan, 3.0, 3.0]), np.array([0, 0, 1, 1, 2, 3, 3])
-    assert lowest(values, prompts).tolist() == [1, 3, 4, 5]
-    drawn = Counter(int(one_each(np.zeros(4, dtype=int), np.random.default_rng(seed))[0]) for seed in range(200))
+    assert lowest_per_prompt(values, prompts).tolist() == [1, 3, 4, 5]
+    drawn = Counter(int(random_per_prompt(np.zeros(4, dtype=int), np.random.default_rng(seed))[0]) for seed in range(200))
     assert min(drawn[place] for place in range(4)) > 30
 
 

@@ -20,7 +20,7 @@ from mixwright.learner.tiny import build_tiny
 from mixwright.mine.edit_runs import EditRuns, ShortTraining
 from mixwright.mine.halving import Halved, halve, order_of
 from mixwright.mine.rewrites import AS_IS_WAY, as_they_stand, draw_null, new_row, rewrite_in_forms, without_questions
-from mixwright.mine.rewriting import Reader, filled, found_forms
+from mixwright.mine.rewriting import Reader, fill_form, find_forms
 from mixwright.mine.stage import mine
 from mixwright.records import Example
 
@@ -68,22 +68,22 @@ def test_facts_are_read_by_a_head_and_a_repeated_pattern() -> None:
 
 def test_a_fact_is_put_into_a_form() -> None:
     fact = {"who": "bo", "value": "red"}
-    assert filled("{who}? => {value}.", fact) == ("bo?", "red.")
-    assert filled("{who} has {value}", fact) == ("", "bo has red")
+    assert fill_form("{who}? => {value}.", fact) == ("bo?", "red.")
+    assert fill_form("{who} has {value}", fact) == ("", "bo has red")
     with pytest.raises(InputError, match="size"):
-        filled("{size}", fact)
+        fill_form("{size}", fact)
 
 
 def test_forms_are_found_by_values_and_by_what_changes() -> None:
     facts = [fact for number in range(8) for fact in Reader(PATTERN).facts(str(fact_row(number).target))]
     rows = [row for row in corpus() if row.task == "known" and row.split == "train"]
     rows += [Example(f"s{n}", "said", "", f"the big x{n} has {VALUES[n % 2]} as its colour.") for n in range(4)]
-    assert found_forms(rows, facts, 5) == [
+    assert find_forms(rows, facts, 5) == [
         ("{what} of {who}?  => {value}", 20),
         ("the big {who} has {value} as its {what}.", 4),
     ]
-    assert found_forms(rows, facts, 1) == [("{what} of {who}?  => {value}", 20)]
-    assert found_forms(rows[:2], facts, 5) == []  # of two things only
+    assert find_forms(rows, facts, 1) == [("{what} of {who}?  => {value}", 20)]
+    assert find_forms(rows[:2], facts, 5) == []  # of two things only
 
 
 def test_rows_that_ask_what_is_asked_are_left_out() -> None:
@@ -198,8 +198,8 @@ def test_rows_are_rewritten_with_parents_and_others_stay(
     assert {tuple(row.extra["parents"]) for row in new} == {(f"f{n}",) for n in range(8)}
     rest = {row.id for row in found.new_rows} - {row.id for row in new}
     assert rest == {row.id for row in data if row.split == "train" and row.task != "facts"}
-    assert rest < {row.id for row in found.null_rows_rows}
-    assert {row.extra["parents"][0] for row in found.null_rows_rows} == {row.id for row in data if row.split == "train"}
+    assert rest < {row.id for row in found.null_rows}
+    assert {row.extra["parents"][0] for row in found.null_rows} == {row.id for row in data if row.split == "train"}
     assert any("nats per token under the model" in note and "protected rows" in note for note in found.notes)
 
 

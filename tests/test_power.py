@@ -30,7 +30,7 @@ from mixwright.estimates.power import (
 )
 from mixwright.records import Example, Measurement, TrialResult, from_data
 from mixwright.runs import RunFolder, write_measurements
-from mixwright.trial.power import costs, foresee, format_power
+from mixwright.trial.power import count_costs, foresee_power, format_power
 
 ROOT = Path(__file__).parent.parent
 QUIET = Noise(0.0, 0.25, 0.5)
@@ -169,7 +169,7 @@ def config(**trial: Any) -> RunConfig:
 
 
 def test_costs_by_hand() -> None:
-    found = costs(config(), corpus())
+    found = count_costs(config(), corpus())
     assert (found.branches, found.steps, found.rollouts) == (8, 40, 240), "uniform and steered on 4 seeds; frozen trains not"
     assert found.measured == 12 * 10 * 3, "three arms on 4 seeds; 10 items, greedy and 2 samples"
 
@@ -185,18 +185,18 @@ def item_rows(values: list[float]) -> list[Measurement]:
 
 def test_a_run_is_foreseen_from_its_settings_then_its_measurements_then_its_seeds(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
-    guessed = foresee(config(), run, corpus(), ["base-0"])
+    guessed = foresee_power(config(), run, corpus(), ["base-0"])
     assert [(each.against, each.seeds, each.items) for each in guessed] == [("untrained", 4, 10), ("trained", 4, 10)]
     assert "none was measured" in guessed[0].basis
     write_measurements(run.measurements("base-0"), item_rows([0.0, 1.0] * 6))
-    sure = foresee(config(), run, corpus(), ["base-0"])
+    sure = foresee_power(config(), run, corpus(), ["base-0"])
     assert sure[0].items == 12
     assert "as measured before" in sure[0].basis
     assert sure[0].half < guessed[0].half, "items that are always right, or never, hardly move"
     for arm, seed in itertools.product(("frozen", "uniform"), range(4)):
         rise = 0.0 if arm == "frozen" else 0.2 * seed
         write_measurements(run.branch(arm, seed) / "after.parquet", item_rows([rise] * 12))
-    known = foresee(config(), run, corpus(), ["base-0"])
+    known = foresee_power(config(), run, corpus(), ["base-0"])
     assert "4 finished seeds" in known[0].basis
     # 6 seeds of the prior at 1 point, 3 degrees of freedom at 25.8 points: the root of (6 x 0.0001 + 3 x 0.0667) / 9
     assert math.isclose(known[0].noise, math.sqrt((6 * 0.01**2 + 3 * 0.2**2 * 5 / 3) / 9), rel_tol=1e-6)
@@ -204,11 +204,11 @@ def test_a_run_is_foreseen_from_its_settings_then_its_measurements_then_its_seed
 
 
 def test_the_sentences_say_sizes_needs_and_assumptions() -> None:
-    lines = format_power(foresee(config(seeds=8), RunFolder("none"), corpus(), []))
+    lines = format_power(foresee_power(config(seeds=8), RunFolder("none"), corpus(), []))
     assert lines[0].startswith("can see: with 8 seeds and 10 held-out items, in 80 of 100 such trials, a difference of ")
     assert "2 points from the untrained model would take more than these items, whatever the seeds, or " in lines[1]
     assert "earlier trials" in lines[-1]
-    few = format_power(foresee(config(), RunFolder("none"), corpus(), []))
+    few = format_power(foresee_power(config(), RunFolder("none"), corpus(), []))
     assert "can see nothing: with fewer than 5 seeds" in few[0]
     assert not any("items on these seeds" in line for line in few)
     assert format_power(()) == []
@@ -222,7 +222,7 @@ def test_results_of_earlier_versions_are_read_and_new_ones_come_back() -> None:
 
     from mixwright.records import to_data
 
-    made = replace(from_data(TrialResult, old), power=foresee(config(), RunFolder("none"), corpus(), []))
+    made = replace(from_data(TrialResult, old), power=foresee_power(config(), RunFolder("none"), corpus(), []))
     assert from_data(TrialResult, json.loads(json.dumps(to_data(made)))) == made
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from steer_world import stored
 
 from mixwright.contracts import Pool, Scene
-from mixwright.estimates.cell_states import room
+from mixwright.estimates.cell_states import room_to_learn
 from mixwright.records import GroupOutcome, Plan, Signals, Stage
 from mixwright.steer.answers import answer_key
 from mixwright.steer.earned import NOT_KNOWN, UNSEEN_SHARE, EarnedByOthers
@@ -282,7 +282,7 @@ def test_prompts_that_are_right_whatever_is_answered_are_not_sought_out() -> Non
     assert success[:, coins].mean() == pytest.approx(0.5, abs=0.12)
     assert earned[:, coins].mean() > 0.35
     assert earned[:, skill].mean() < 0.3
-    worth = room(success, earned) ** 4
+    worth = room_to_learn(success, earned) ** 4
     assert worth[:, skill].mean() > 2 * worth[:, coins].mean()
 
 

@@ -16,7 +16,7 @@ from mixwright.learner.tiny import build_tiny
 from mixwright.plan.validate import validate_plan
 from mixwright.records import Example, Measurement, Plan, Stage, TrialResult
 from mixwright.runs import RunFolder, read_measurements, write_plan
-from mixwright.trial.arm_roles import branch_of, left_out
+from mixwright.trial.arm_roles import branch_of, why_left_out
 from mixwright.trial.jobs import Trial
 from mixwright.trial.stage import run_trial
 from mixwright.trial.stages import permuted_order, rehearsed, success_of
@@ -201,14 +201,15 @@ def test_the_arms_of_a_plan_of_several_stages() -> None:
     assert permuted_order(plan, 5) == permuted_order(plan, 5)
     config = dataclasses.replace(CONFIG, trial=TrialConfig(("steered",), seeds=4))
     why = {
-        null: left_out(null, plan, corpus, config, 1, replans=True) for null in ("permuted_order", "replayed", "permuted")
+        null: why_left_out(null, plan, corpus, config, 1, replans=True)
+        for null in ("permuted_order", "replayed", "permuted")
     }
     assert why == {
         "permuted_order": "",
         "replayed": "the plan has several stages",
         "permuted": "there are no rewards to permute",
     }
-    assert left_out("permuted_order", staged("first"), corpus, config, 1, replans=True) == "the plan has one stage"
+    assert why_left_out("permuted_order", staged("first"), corpus, config, 1, replans=True) == "the plan has one stage"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from mixwright.catalog import listing
 from mixwright.errors import InputError
 from mixwright.runs import RunFolder
 from mixwright.verdict.blocks import Claims, Fold, Forest, ForestRow, Grid, Paragraph, Table, filled
-from mixwright.verdict.charts import COLOUR_BY_STANDIN, svg
+from mixwright.verdict.charts import COLOUR_BY_STANDIN, render_svg
 from mixwright.verdict.claims import judge
 from mixwright.verdict.page import HEAT_COLOUR_COUNT
 from mixwright.verdict.stage import render, sections, summarise
@@ -318,7 +318,7 @@ def test_contrast_is_aa(scheme: str) -> None:
 
 
 def test_every_colour_of_a_chart_is_the_pages() -> None:
-    text = svg(Forest("c", "a", "x", (ForestRow("<b>&", 0.1, 0.0, 0.2, (0.1,)),), 0.05))
+    text = render_svg(Forest("c", "a", "x", (ForestRow("<b>&", 0.1, 0.0, 0.2, (0.1,)),), 0.05))
     assert "&lt;b&gt;&amp;" in text
     assert set(re.findall(r"#[0-9a-fA-F]{6}\b", text)) == set()
     variables = set(re.findall(r"var\(--([a-z0-9-]+)\)", text))

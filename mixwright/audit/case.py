@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mixwright.audit.chance import Template, tokens
-from mixwright.audit.rows import SAMPLE_ROWS, Reader, Row, draw, members
+from mixwright.audit.rows import SAMPLE_ROWS, Reader, Row, draw_sample, positions_by_code
 from mixwright.audit.siblings import Siblings, count_siblings
 
 if TYPE_CHECKING:
@@ -35,10 +35,10 @@ class Cases:
     def __init__(self, reader: Reader, leaks: Leaks) -> None:
         self.reader, self.leaks = reader, leaks
         found = leaks.same
-        self.held_out = members(found.task[found.held_out])
-        self.train = {code: found.train[places] for code, places in members(found.task[found.train]).items()}
+        self.held_out = positions_by_code(found.task[found.held_out])
+        self.train = {code: found.train[places] for code, places in positions_by_code(found.task[found.train]).items()}
         codes = {name: code for code, name in enumerate(leaks.tasks)}
-        self.sought = members(np.array([codes[row.task] for row in leaks.rows], np.int64))
+        self.sought = positions_by_code(np.array([codes[row.task] for row in leaks.rows], np.int64))
         self.few = min(SAMPLE_ROWS, max(SAMPLE_ROWS_PER_TASK, SAMPLE_ROWS_TOGETHER // max(len(self.held_out), 1)))
 
     def __iter__(self) -> Iterator[Case]:
@@ -53,11 +53,11 @@ class Cases:
 
     def _drawn(self, code: int, size: int, train: bool) -> np.ndarray:
         found = self.leaks.same
-        return draw(self.train.get(code, found.train[:0]) if train else found.held_out[self.held_out[code]], size)
+        return draw_sample(self.train.get(code, found.train[:0]) if train else found.held_out[self.held_out[code]], size)
 
     def sample(self, members: np.ndarray, size: int) -> list[Row]:
         """At most `size` of these rows; those that a block of tasks read together are not read again."""
-        drawn = draw(members, size)
+        drawn = draw_sample(members, size)
         known = [self._read[number] for number in drawn.tolist() if number in self._read]
         return known if len(known) == len(drawn) else self.reader.rows(drawn)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mixwright.audit.near_duplicates import NearIndex
-from mixwright.audit.overlap import Overlap, overlap
+from mixwright.audit.overlap import Overlap, find_overlap
 from mixwright.audit.rows import MOST_PAIRS_LISTED, Reader, Row, fingerprints, with_turns
 from mixwright.audit.text import words
 from mixwright.audit.wrapped import WrappedIndex
@@ -51,7 +51,7 @@ _LAST: list[tuple[weakref.ref[Corpus], float, Leaks]] = []
 """What was found in the corpus looked at last: three checks ask for it in turn."""
 
 
-def leaks(corpus: Corpus, similarity: float = NEAR_SIMILARITY) -> Leaks:
+def find_leaks(corpus: Corpus, similarity: float = NEAR_SIMILARITY) -> Leaks:
     """What of the eval split stands in train; remembered for one corpus at a time."""
     for known, at, found in _LAST:
         if known() is corpus and at == similarity:
@@ -63,7 +63,7 @@ def leaks(corpus: Corpus, similarity: float = NEAR_SIMILARITY) -> Leaks:
 def _search(corpus: Corpus, similarity: float) -> Leaks:
     prints = fingerprints(corpus, further=True)
     reader = Reader(corpus)
-    same = _graded(corpus, reader, overlap(prints))
+    same = _graded(corpus, reader, find_overlap(prints))
     sought = WrappedIndex(reader.sample(same.held_out[same.partner < 0], MOST_ROWS_INDEXED))
     rows = tuple(sought.rows)
     index = NearIndex(rows, similarity)

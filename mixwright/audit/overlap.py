@@ -37,7 +37,7 @@ class Overlap:
     """bool of shape (rows,): train rows that are a held-out item."""
 
 
-def overlap(prints: Fingerprints) -> Overlap:
+def find_overlap(prints: Fingerprints) -> Overlap:
     """Compare the splits. Answers agree when the final answers do."""
     rows, owner = len(prints.task) - len(prints.further), prints.row
     question = ~_talk(prints)

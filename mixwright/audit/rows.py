@@ -114,8 +114,8 @@ class Reader:
         }
 
     def sample(self, members: np.ndarray, size: int) -> list[Row]:
-        """At most `size` of the rows numbered `members`, as `draw` does, in file order."""
-        return self.rows(draw(members, size))
+        """At most `size` of the rows numbered `members`, as `draw_sample` does, in file order."""
+        return self.rows(draw_sample(members, size))
 
     def pairs(
         self, pairs: Sequence[tuple[int, int]], one: str, other: str, *, near: bool = False
@@ -137,7 +137,7 @@ class Reader:
             yield self._batches[place], numbers[at == place]
 
 
-def draw(numbers: np.ndarray, size: int) -> np.ndarray:
+def draw_sample(numbers: np.ndarray, size: int) -> np.ndarray:
     """At most `size` of these ascending numbers, drawn without replacement by a fixed seed, ascending."""
     if len(numbers) <= size:
         return numbers
@@ -272,7 +272,7 @@ def hash64(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
-def members(codes: np.ndarray) -> dict[int, np.ndarray]:
+def positions_by_code(codes: np.ndarray) -> dict[int, np.ndarray]:
     """Code -> ascending positions that have it, in one sort however many codes there are."""
     order = np.argsort(codes, kind="stable")
     found, starts = np.unique(codes[order], return_index=True)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mixwright.audit.rows import Row, members
+from mixwright.audit.rows import Row, positions_by_code
 from mixwright.audit.text import broken_words, indented_lines, read_conclusion, words
 
 RUN_WORDS = 3
@@ -221,7 +221,7 @@ def _common(rows: Sequence[Row], grams: Sequence[np.ndarray]) -> dict[str, np.nd
     names = sorted({row.task for row in rows})
     codes = np.searchsorted(np.array(names), np.array([row.task for row in rows])) if names else np.zeros(0, int)
     found = {}
-    for code, places in members(codes).items():
+    for code, places in positions_by_code(codes).items():
         different = {here.tobytes(): np.unique(here) for here in (grams[at] for at in places.tolist())}
         runs, counts = np.unique(np.concatenate(list(different.values())), return_counts=True)
         found[names[code]] = runs[counts >= max(3, TEMPLATE_SHARE * len(different))]

@@ -85,7 +85,7 @@ def compare(
     earlier = _earlier(before, beside, before_in, folder)
     graders, room = ({}, None) if earlier is None else (earlier.graders, earlier.room)
     rows = _rows(asked, gating, graders, say)
-    wanted = _items(rows.corpus, gating.protect, asked.items, gating.share)
+    wanted = _items(rows.corpus, gating.protect, asked.items, gating.margin_share)
     plan = _looks(rows, gating, wanted) if gating.until_decided else []
     measure = _measuring(rows, plan[-1][0] if plan else wanted, decoding)
     say(f"measure: up to {measure.items} items per cell, as far as there are; {_judged(measure, decoding, asked, gating)}")
@@ -133,7 +133,7 @@ def _looks(rows: Graded, gating: Gating, wanted: int) -> list[tuple[int, Look]]:
         remedy = "Name graders (--grader TASK=NAME), protect other tasks, or leave --until-decided out."
         raise InputError("answers that can be graded, beside --until-decided", got, remedy)
     cells = cells_measured(rows.corpus)
-    return plan_looks(cells, gating.most or wanted * len(cells))
+    return plan_looks(cells, gating.most_items or wanted * len(cells))
 
 
 def _rows(asked: Measuring, gating: Gating, graders: Mapping[str, str], say: Say) -> Graded:

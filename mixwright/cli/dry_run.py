@@ -72,7 +72,7 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
     drawn = f"{steps.steps * steps.prompts * each} {'rollouts' if generates else 'rows'}"
     tasks = join_some([f"{name} ({_judged(task)})" for name, task in corpus.tasks.items()])
     asked = "".join(f"; {name}: {to_data(value)}" for name, value in config.plan.stage.items())
-    seen = power.foresee(config, folder, corpus, bases_of(config, folder))
+    seen = power.foresee_power(config, folder, corpus, bases_of(config, folder))
     return [
         ("corpus", f"{len(train)} training and {len(held_out)} held-out examples; tasks and graders: {tasks}"),
         ("audit", f"checks: {', '.join(listing('checks'))}"),

@@ -21,7 +21,7 @@ TURNED_PREFIX = "-"
 """Before the name of a contrast: read the other way round, for a plug-in that stands on its right."""
 
 
-def rests_on(entry: Entry, lab: Path | None = None) -> list[str]:
+def describe_support(entry: Entry, lab: Path | None = None) -> list[str]:
     """A sentence per finding that names the plug-in in its `FEATURES`, with its contrasts; of a finding, what came out.
 
     Args:
@@ -32,10 +32,10 @@ def rests_on(entry: Entry, lab: Path | None = None) -> list[str]:
     if lab is None:
         return []
     if entry.kind == "findings":
-        return [f"Result: {word(entry.name, lab)}."] if (lab / "findings" / f"{entry.name}.py").is_file() else []
+        return [f"Result: {kept_word(entry.name, lab)}."] if (lab / "findings" / f"{entry.name}.py").is_file() else []
     found = []
     for name in listing("findings"):
-        named = features(lab / "findings" / f"{name}.py").get(f"{entry.kind}/{entry.name}")
+        named = read_features(lab / "findings" / f"{name}.py").get(f"{entry.kind}/{entry.name}")
         if named is not None:
             found.append(_summarise_contrasts(name, named, lab))
     return found
@@ -102,7 +102,7 @@ def turned_word(came: str, value: float, low: float, high: float, least: float) 
     return "in part" if low > 0 else "inconclusive"
 
 
-def features(source: Path) -> dict[str, tuple[str, ...]]:
+def read_features(source: Path) -> dict[str, tuple[str, ...]]:
     """The literal `FEATURES` of the finding in that file: plug-in -> contrasts; empty where there is none."""
     try:
         tree = ast.parse(source.read_bytes())
@@ -120,7 +120,7 @@ def features(source: Path) -> dict[str, tuple[str, ...]]:
     return {}
 
 
-def word(name: str, lab: Path) -> str:
+def kept_word(name: str, lab: Path) -> str:
     """Word of the kept result at scale laptop; "not run" where there is none."""
     result = _kept(name, lab)
     return result if isinstance(result, str) else one_line(str(result.get("word")))[:40]

@@ -13,9 +13,9 @@ from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.looks import PLANNED_LOOKS, Look
 from mixwright.estimates.outcome import item_scores
 from mixwright.verdict.claims import unjudged
-from mixwright.verdict.gate import between
+from mixwright.verdict.gate import check_sides
 from mixwright.verdict.gate_asked import LOOK_SETTING, GateAsked
-from mixwright.verdict.gate_words import lines
+from mixwright.verdict.gate_words import gate_lines
 from mixwright.verdict.text import count
 
 if TYPE_CHECKING:
@@ -92,8 +92,8 @@ def measured_in_looks(
                 "after": measure_with_progress(f"measure after, {look.label}", kept[1], ready, start=kept[0]),
             }
             before, after = ([item_scores(result.measurements)] for result in found.values())
-            result = between((before, after), decoding, replace(question, look=look))
-            say(one_line(f"{look.label}: {lines(result)[0]}"))
+            result = check_sides((before, after), decoding, replace(question, look=look))
+            say(one_line(f"{look.label}: {gate_lines(result)[0]}"))
             asked = {cell.task for cell in result.cells} if question.protect else None
             blind = [task for task in unjudged((before, after), decoding) if asked is None or task in asked]
             if blind and result.outcome == "passed" and not look.last:

@@ -120,7 +120,7 @@ def console() -> Console:
     return found if found.is_terminal else Console(highlight=False, width=160)
 
 
-def pairs(seen: Observation) -> str:
+def format_pairs(seen: Observation) -> str:
     """The first few pairs of rows that show an observation, as ` held.jsonl:31 = mine.jsonl:1`, with `~` for near ones.
 
     Empty when it has none.

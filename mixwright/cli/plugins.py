@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mixwright.catalog import KIND_BY_NAME, entries_named, listing
 from mixwright.cli import output
-from mixwright.cli.findings import rests_on
+from mixwright.cli.findings import describe_support
 from mixwright.errors import one_line, unknown_name
 
 
@@ -37,6 +37,6 @@ def show_entries(name: str) -> None:
         output.out(f"{entry.kind}.{entry.name}  ({entry.module})")
         for line in (entry.docstring or entry.summary).splitlines():
             output.out(f"  {one_line(line)}".rstrip())
-        for line in rests_on(entry):
+        for line in describe_support(entry):
             output.out(f"  {line}")
         output.out("")

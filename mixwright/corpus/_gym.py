@@ -48,7 +48,7 @@ class Part:
         return cell_key(self.task, self.level)
 
 
-def parse(source: str) -> list[Part]:
+def parse_source(source: str) -> list[Part]:
     """The parts of a specification. Raises InputError when one is not `task@level x count`."""
     parts = []
     for text in source.removeprefix("reasoning-gym:").split(","):
@@ -78,8 +78,8 @@ def generate(source: str, split: str, eval_share: float, notes: list[str]) -> It
     """
     seen: dict[str, set[int]] = {}
     total = 0
-    for part in parse(source):
-        make = maker(part.task, part.level)
+    for part in parse_source(source):
+        make = make_item_builder(part.task, part.level)
         held_out = round(part.count * eval_share)
         wanted = {split: part.count} if split else {"train": part.count - held_out, "eval": held_out}
         for name, count in wanted.items():
@@ -172,7 +172,7 @@ def _json_ready(metadata: dict[str, Any]) -> dict[str, Any]:
         return {}
 
 
-def maker(task: str, level: int | None) -> Callable[[int], dict[str, Any]]:
+def make_item_builder(task: str, level: int | None) -> Callable[[int], dict[str, Any]]:
     """A function from a seed to the item that a fresh data set with that seed would give first.
 
     One data set object serves all seeds where re-seeding it is the same as building it anew (checked once); the few tasks

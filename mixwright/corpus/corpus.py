@@ -19,10 +19,10 @@ from mixwright.config import CorpusConfig
 from mixwright.corpus.cells import find_cells, rows_by, with_rehearsal_counts
 from mixwright.corpus.columns import check_mapping, example_of
 from mixwright.corpus.derived import format_derived
-from mixwright.corpus.identity import gather
+from mixwright.corpus.identity import build_table
 from mixwright.corpus.levels import bin_levels
 from mixwright.corpus.reading import folder_of, read_rows
-from mixwright.corpus.rows import BATCH_ROWS, SCHEMA, check_saved, decode, pc, read_groups, store, texts
+from mixwright.corpus.rows import BATCH_ROWS, SCHEMA, check_saved, decode, pc, read_groups, store_batches, texts
 from mixwright.corpus.timed_grades import SECONDS_PER_GRADE, TimedGrades
 from mixwright.errors import InputError, unknown_name
 from mixwright.graders import Grader, code_digest, load_grader
@@ -109,7 +109,7 @@ class Corpus:
                 ]
                 yield batch.filter(functools.reduce(pc.and_, masks))
 
-        table = store(chosen()) if conditions else self.table
+        table = store_batches(chosen()) if conditions else self.table
         graders = {task.name: task.grader for task in self.tasks.values()}
         return Corpus(table, graders, notes=self.notes, folder=self._folder)
 
@@ -157,7 +157,7 @@ class Corpus:
             return train
         kept = self.select(split=REHEARSE_SPLIT, tasks=rehearse)
         graders = {task.name: task.grader for task in self.tasks.values()}
-        table = store([*train.table.to_batches(), *kept.table.to_batches()])
+        table = store_batches([*train.table.to_batches(), *kept.table.to_batches()])
         place = SCHEMA.get_field_index("split")
         table = table.set_column(place, SCHEMA.field("split"), pa.array(["train"] * len(table), pa.string()))
         return Corpus(table, graders, notes=self.notes, folder=self._folder)
@@ -173,9 +173,9 @@ class Corpus:
     def with_rehearsal(self, rows: Iterable[Example]) -> Corpus:
         """The corpus with these rows as its rows to rehearse, in place of those that it was read with."""
         kept = self.without_rehearsal().table
-        added = gather(replace(row, split=REHEARSE_SPLIT) for row in rows)
+        added = build_table(replace(row, split=REHEARSE_SPLIT) for row in rows)
         graders = {task.name: task.grader for task in self.tasks.values()}
-        table = store([*kept.to_batches(), *added.to_batches()])
+        table = store_batches([*kept.to_batches(), *added.to_batches()])
         return Corpus(table, graders, notes=self.notes, folder=self._folder)
 
     def digest(self) -> str:
@@ -205,7 +205,7 @@ class Corpus:
             with pq.ParquetFile(path) as file:
                 if not file.schema_arrow.equals(SCHEMA):
                     raise pa.ArrowInvalid("other columns than a saved corpus has")
-                table = store(file.iter_batches(BATCH_ROWS))
+                table = store_batches(file.iter_batches(BATCH_ROWS))
             check_saved(table)
         except (OSError, pa.ArrowException) as error:
             raise InputError("rows.parquet of a saved corpus", str(error)[:120], "Save it again.", file=path) from None
@@ -245,7 +245,7 @@ class Corpus:
         Raises:
             InputError: two examples with one id, or a field of the wrong type.
         """
-        return cls(gather(examples), graders)
+        return cls(build_table(examples), graders)
 
 
 def read_corpus(config: CorpusConfig | str | Path, *, base: Path = Path()) -> Corpus:
@@ -274,7 +274,7 @@ def read_corpus(config: CorpusConfig | str | Path, *, base: Path = Path()) -> Co
         for source, split in parts
         for row in _examples(source, split, known if split == REHEARSE_SPLIT else config, base, notes)
     )
-    table = gather(examples, config.eval_share)
+    table = build_table(examples, config.eval_share)
     folder = None if config.train.startswith(GENERATED_PREFIX) else folder_of(config.train, base)
     table = _with_bins(table, notes)
     names = pc.unique(table["task"]).to_pylist()

@@ -131,7 +131,7 @@ def decode(row: Mapping[str, Any]) -> Example:
     )
 
 
-def store(batches: Iterable[pa.RecordBatch]) -> pa.Table:
+def store_batches(batches: Iterable[pa.RecordBatch]) -> pa.Table:
     """A table of the batches: in memory while small, else memory-mapped from a temporary file that needs no cleaning up."""
     kept: list[pa.RecordBatch] = []
     size = 0
@@ -160,7 +160,7 @@ def _spill(kept: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> pa.Tab
         path.unlink()  # the mapping keeps the data until the table goes
 
 
-def pick(table: pa.Table, rows: np.ndarray) -> pa.Table:
+def pick_rows(table: pa.Table, rows: np.ndarray) -> pa.Table:
     """The rows of those indices, in the table's order; only they are copied, and only chunks that hold some are read."""
     rows, batches = np.unique(np.asarray(rows, np.int64)), table.to_batches()
     starts = np.cumsum([0, *(batch.num_rows for batch in batches)])
@@ -183,7 +183,7 @@ def read_groups(table: pa.Table, groups: Iterable[np.ndarray], *, block: int = 2
 
 def _read_together(table: pa.Table, groups: list[np.ndarray]) -> Iterator[list[Example]]:
     rows = np.unique(np.concatenate(groups))
-    found = [decode(row) for row in pick(table, rows).to_pylist()]
+    found = [decode(row) for row in pick_rows(table, rows).to_pylist()]
     for group in groups:
         yield [found[place] for place in np.searchsorted(rows, group).tolist()]
 

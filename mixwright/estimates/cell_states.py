@@ -56,11 +56,11 @@ def classify(
     if not low <= success <= high:
         return "unknown"
     worth = effective_rollouts(success, low, high)
-    return state_of(int(side(success * worth, worth, *band)), n, kappa_high=kappa_high, p=p)
+    return state_of(int(side_of_band(success * worth, worth, *band)), n, kappa_high=kappa_high, p=p)
 
 
 def state_of(place: int, n: float, *, kappa_high: float | None = None, p: float | None = None) -> CellState:
-    """The state of a cell whose `side` of the band is known: the order that is described above.
+    """The state of a cell whose `side_of_band` is known: the order that is described above.
 
     Args:
         place: 1 over the band, -1 under it, else 0.
@@ -77,7 +77,7 @@ def state_of(place: int, n: float, *, kappa_high: float | None = None, p: float 
     return "reachable" if p is not None and p < PERMUTATION_ALPHA else "unknown"
 
 
-def side(wins: Numbers, tries: Numbers, low: Numbers, high: Numbers, z: float = Z_STATE) -> np.ndarray:
+def side_of_band(wins: Numbers, tries: Numbers, low: Numbers, high: Numbers, z: float = Z_STATE) -> np.ndarray:
     """1 where the interval of success lies over the band (mastered), -1 where it lies under it (hopeless), else 0.
 
     Args:
@@ -91,7 +91,7 @@ def side(wins: Numbers, tries: Numbers, low: Numbers, high: Numbers, z: float = 
     return np.where(least >= high, 1, np.where(most < low, -1, 0))
 
 
-def room(success: Numbers, swapped: Numbers) -> np.ndarray:
+def room_to_learn(success: Numbers, swapped: Numbers) -> np.ndarray:
     """What can be learnt at a success, 0..1, softly weighed by kappa: 4 kappa (1 - kappa), 0 below S.
 
     Without an answer that any prompt could have had (S = 0) it is the variance of rewards, 4 p (1 - p) (LILO, 2502.12272).

@@ -44,19 +44,19 @@ Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class SimulatedCheckpoint:
     """A checkpoint that is simulated."""
 
     start: float = START_SUCCESS
     """Success before, 0..1."""
     redrawn: float = REDRAWN_SHARE
     """Share of answers drawn anew."""
-    one: float = 0.0
+    smallest_cell_loss: float = 0.0
     """Loss of the smallest cell alone, at most `start`."""
 
     def changes(self, cells: int) -> NDArray[np.float64]:
         """Chances of an item to become right, to become wrong and to stay, of each cell, the smallest last: (cells, 3)."""
-        keep = 1 - self.one * (np.arange(cells) == cells - 1) / self.start
+        keep = 1 - self.smallest_cell_loss * (np.arange(cells) == cells - 1) / self.start
         up = (1 - self.start) * self.redrawn * self.start * keep
         down = self.start * (1 - (1 - self.redrawn + self.redrawn * self.start) * keep)
         return np.stack([up, down, 1 - up - down], axis=1)
@@ -96,7 +96,11 @@ def least_items(sizes: tuple[int, ...], margin: float) -> int | None:
     Returns:
         One of the sizes; None where an unharmed checkpoint passes with none in `MIN_PASSING_SHARE` of cases.
     """
-    found = (size for size in sorted(set(sizes)) if share_passing(sizes, margin, World(), least=size) >= MIN_PASSING_SHARE)
+    found = (
+        size
+        for size in sorted(set(sizes))
+        if share_passing(sizes, margin, SimulatedCheckpoint(), least=size) >= MIN_PASSING_SHARE
+    )
     return next(found, None)
 
 
@@ -108,12 +112,14 @@ def unseen_loss(sizes: tuple[int, ...], margin: float, least: int | None) -> flo
     Nothing else of the checkpoint changed but `REDRAWN_SHARE` answers; in steps of 5 points from 10 to `START_SUCCESS`.
     """
     passed = [
-        one for one in CANDIDATE_LOSSES if share_passing(sizes, margin, World(one=one), least=least) > 1 - MIN_SEEN_SHARE
+        one
+        for one in CANDIDATE_LOSSES
+        if share_passing(sizes, margin, SimulatedCheckpoint(smallest_cell_loss=one), least=least) > 1 - MIN_SEEN_SHARE
     ]
     return max(passed, default=None)
 
 
-def share_passing(sizes: Sequence[int], margin: float, world: World, *, least: int | None) -> float:
+def share_passing(sizes: Sequence[int], margin: float, world: SimulatedCheckpoint, *, least: int | None) -> float:
     """Share of simulated checkpoints that pass; the same numbers give the same share.
 
     Args:

@@ -25,7 +25,7 @@ def cell_order(cell: Cell) -> tuple[str, float]:
     return cell[0], -math.inf if cell[1] is None else cell[1]
 
 
-def decides(item: Item) -> bool:
+def decides_protection(item: Item) -> bool:
     """Whether this item decides what is protected: one of `ONE_IN_DECIDES`, by a hash of its id that nothing else uses."""
     return hashlib.sha256(f"protect {item[2]}".encode("utf-8", "replace")).digest()[0] % ONE_IN_DECIDES == 0
 
@@ -39,7 +39,7 @@ def mastered_cells(before: Side, decoding: Decoding) -> list[Cell]:
     values: dict[Cell, dict[Item, list[float]]] = {}
     for scores in before:
         for item, value in scores.scores.get(READINGS[decoding].column, {}).items():
-            if decides(item):
+            if decides_protection(item):
                 values.setdefault(item[:2], {}).setdefault(item, []).append(value)
     found = []
     for cell, items in values.items():
@@ -70,4 +70,4 @@ def protected_items(before: Side, outcome: Outcome, names: Sequence[str] = ()) -
     if outcome not in GRADED_OUTCOMES:
         return frozenset()
     cells = set(mastered_cells(before, outcome))
-    return frozenset(item for item in items if item[:2] in cells and not decides(item))
+    return frozenset(item for item in items if item[:2] in cells and not decides_protection(item))

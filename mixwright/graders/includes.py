@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from mixwright.final_answer import own_part
+from mixwright.final_answer import own_text
 from mixwright.graders._claims import Asked, Sentence, is_list, sentence_ends, takes_back, words_in
 from mixwright.graders._grader import Grader
 from mixwright.graders._letters import option_letter
@@ -72,7 +72,7 @@ def _judged(example: Example, completion: str, *, cut: bool) -> bool:
         return False
     if option_letter(gold):
         return bool(_final(example, completion, cut=cut))
-    text = own_part(completion, prompt[-PROMPT_CHARACTERS_READ:])
+    text = own_text(completion, prompt[-PROMPT_CHARACTERS_READ:])
     text = text + "\n" if completion[-1].isspace() else text  # what stands before is whole
     cut, text = cut or len(text) > COMPLETION_CHARACTERS_READ, text[:COMPLETION_CHARACTERS_READ]
     if is_data(text) or is_list(text):

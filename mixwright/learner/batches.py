@@ -99,7 +99,7 @@ def restrict_output(model: Any, places: Int[Tensor, " tokens"]) -> Iterator[list
 
 
 @contextlib.contextmanager
-def calm() -> Iterator[None]:
+def without_warnings() -> Iterator[None]:
     """Without warnings that a user can do nothing about: of what PEFT sets by itself, and of a name that it reads.
 
     PEFT asks a model for `is_gradient_checkpointing`, which transformers calls `is_activation_checkpointing` now.

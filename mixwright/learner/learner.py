@@ -207,7 +207,7 @@ class Learner:
         width, done = min(rows, self.batch_size or rows), 0
         with reading_mode(self.model):
             for batch in self._batches([len(ids) + max_new_tokens for ids in encoded], rows):
-                noise = None if greedy else uniforms(seed, [numbers[i] for i in batch], count, max_new_tokens)
+                noise = None if greedy else draw_uniforms(seed, [numbers[i] for i in batch], count, max_new_tokens)
                 for first in range(0, rows, width):  # more than one part only where --batch-size is below `count`
                     part = min(width, rows - first)
                     drawn = (
@@ -247,7 +247,8 @@ class Learner:
             noise = None
             if temperature != 0:
                 more = [
-                    uniforms(seed, [CONTINUATION_PLACE_OFFSET + numbers[i]], len(found[i]), longest)[k] for i, k, _ in part
+                    draw_uniforms(seed, [CONTINUATION_PLACE_OFFSET + numbers[i]], len(found[i]), longest)[k]
+                    for i, k, _ in part
                 ]
                 noise = torch.stack(more)
             whole = [(prompts[i], made.token_ids) for i, _, made in part]
@@ -356,7 +357,7 @@ class Learner:
             )
 
 
-def uniforms(seed: int, prompts: Sequence[int], count: int, length: int) -> Float[Tensor, "rows length"]:
+def draw_uniforms(seed: int, prompts: Sequence[int], count: int, length: int) -> Float[Tensor, "rows length"]:
     """Uniform numbers in [0, 1), float64; those of a prompt depend only on (seed, its place), not on the batch."""
     draws = []
     for place in prompts:
@@ -365,7 +366,7 @@ def uniforms(seed: int, prompts: Sequence[int], count: int, length: int) -> Floa
     return torch.from_numpy(np.concatenate(draws))
 
 
-def choose(
+def choose_tokens(
     logits: Float[Tensor, "rows vocabulary"], temperature: float, uniform: Float[Tensor, " rows"] | None
 ) -> tuple[Int[Tensor, " rows"], Float[Tensor, " rows"]]:
     """Next tokens and their log-probabilities: the likeliest without `uniform`, else by the inverse of the cumulative sum.
@@ -447,7 +448,7 @@ def continue_prompts(
     done = torch.zeros(len(ids), dtype=torch.bool, device=device)
     tokens, logprobs, over = [], [], []
     for step in range(max_new_tokens):
-        token, logprob = choose(logits, temperature, noise[:, step] if noise is not None else None)
+        token, logprob = choose_tokens(logits, temperature, noise[:, step] if noise is not None else None)
         over.append(done)
         tokens.append(token)
         logprobs.append(logprob)

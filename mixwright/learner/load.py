@@ -16,7 +16,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from mixwright.config import ADAPTER_FILES, ModelConfig
 from mixwright.errors import InputError, join_some, missing_extra
 from mixwright.learner.adapting import SETTINGS_FILE, load_adapted, read_settings
-from mixwright.learner.batches import calm, without_progress_bars
+from mixwright.learner.batches import without_progress_bars, without_warnings
 from mixwright.learner.learner import Learner
 from mixwright.learner.prompt_form import PromptForm, no_template
 from mixwright.learner.sources import describe_model, resolve_model
@@ -192,7 +192,7 @@ def _with_adapter(model: Any, adapter: str) -> Any:
     from peft import PeftModel
 
     try:
-        with calm():
+        with without_warnings():
             return PeftModel.from_pretrained(model, adapter, is_trainable=True)
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
         remedy = "Use the model it was trained on, and a whole adapter."

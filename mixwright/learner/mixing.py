@@ -47,7 +47,7 @@ class Mixed:
     """Weights that were scored."""
 
 
-def mixture(experts: Sequence[Scales], weights: Sequence[float]) -> dict[str, Float[Tensor, " values"]]:
+def mix_experts(experts: Sequence[Scales], weights: Sequence[float]) -> dict[str, Float[Tensor, " values"]]:
     """The merged expert z = sum_k weight_k z_k, for `mixwright.learner.singular.set_scales`.
 
     Raises:
@@ -66,7 +66,7 @@ def mixture(experts: Sequence[Scales], weights: Sequence[float]) -> dict[str, Fl
     return found
 
 
-def search(
+def search_weights(
     score: Score,
     experts: int,
     *,

@@ -76,7 +76,9 @@ def fit_classifier(learner: Learner, prompts: Sequence[Sequence[Text]]) -> Class
     return Classifier(*found, share_interval(right, len(states)), max(counts) / len(states))
 
 
-def ask(learner: Learner, prompts: Sequence[Text], names: Sequence[str], question: str = ROUTING_QUESTION) -> list[int]:
+def ask_for_experts(
+    learner: Learner, prompts: Sequence[Text], names: Sequence[str], question: str = ROUTING_QUESTION
+) -> list[int]:
     """Place of the name that the model, read without its expert, finds likeliest after a prompt and a question.
 
     A name's log-probability is that of its tokens after the question, less that after the question alone, so that a name is

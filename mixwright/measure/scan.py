@@ -35,7 +35,7 @@ SHARD_ROWS = 1024
 """Rows of a shard."""
 
 
-class Group(Protocol):
+class ColumnGroup(Protocol):
     """What is read here of a group of columns (`mixwright.contracts.Columns`, which knows this module)."""
 
     NAMES: ClassVar[Mapping[str, str]]
@@ -54,7 +54,7 @@ def shard_file(folder: Path, number: int) -> Path:
     return folder / f"part-{number:05d}.parquet"
 
 
-def groups_of(asked: Sequence[str] | None) -> dict[str, Any]:
+def column_groups(asked: Sequence[str] | None) -> dict[str, Any]:
     """Groups of columns by name, in the order of the catalogue.
 
     Args:
@@ -105,7 +105,7 @@ def made_from(path: Path) -> dict[str, Any]:
         return {}
 
 
-def missing_groups(path: Path, key: Mapping[str, Any], groups: Mapping[str, Group]) -> list[str]:
+def missing_groups(path: Path, key: Mapping[str, Any], groups: Mapping[str, ColumnGroup]) -> list[str]:
     """Groups of which a shard does not have every column; read from its last bytes."""
     if made_from(path) != key:
         return list(groups)

@@ -22,7 +22,7 @@ from mixwright.measure.bases import base_name
 from mixwright.measure.scan import (
     OWN_COLUMNS,
     SHARD_ROWS,
-    groups_of,
+    column_groups,
     made_from,
     missing_groups,
     sampled_rows,
@@ -120,7 +120,7 @@ def scan_bases(
     Raises:
         InputError: an unknown column, or data or a model that cannot be used.
     """
-    groups = groups_of(columns)
+    groups = column_groups(columns)
     build_bases(config, folder, workers, base)
     shared = (to_data(config), tuple(groups), sample, str(moments.resolve()) if moments else None)
     jobs = [ScanJob(str(folder.path), path, *shared) for path in bases_of(config, folder)]
@@ -232,7 +232,7 @@ def _load_job(job: ScanJob) -> tuple[Corpus, RunConfig, Learner, dict[str, Colum
     """What a job works on."""
     config = from_data(RunConfig, dict(job.config))
     learner = load_base(config.model, job.base)
-    return Corpus.load(RunFolder(job.run).corpus), config, learner, groups_of(job.columns)
+    return Corpus.load(RunFolder(job.run).corpus), config, learner, column_groups(job.columns)
 
 
 def _directions_file(job: ScanJob) -> Path:

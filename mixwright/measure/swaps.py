@@ -45,27 +45,27 @@ def swap_cells(passes: Passes, cells: Mapping[Group, Sequence[Example]], rng: np
     for task, items in small.items():
         if len(items) < MIN_ITEMS:
             items = [item for (own, _), members in cells.items() if own == task for item in members]
-        joined[task] = swap(passes, items, rng)
+        joined[task] = swap_answers(passes, items, rng)
     return {
-        (task, level): swap(passes, items, rng) if len(items) >= MIN_ITEMS else joined[task]
+        (task, level): swap_answers(passes, items, rng) if len(items) >= MIN_ITEMS else joined[task]
         for (task, level), items in cells.items()
     }
 
 
-def swap(passes: Passes, items: Sequence[Example], rng: np.random.Generator) -> Swaps:
+def swap_answers(passes: Passes, items: Sequence[Example], rng: np.random.Generator) -> Swaps:
     """S, dependence and the permutation test of some items, both decodings; where nothing can be swapped, S is success."""
     if len(items) < 3:
         # no answer could be swapped: nothing of their success counts as dependence, so that none is claimed from them
         own = {name: {item.id: passes.rollouts[item.id].success(name) for item in items} for name in passes.names}
         return Swaps({}, {}, own)
-    tables = {name: grades(passes, items, name) for name in passes.names}
+    tables = {name: grade_swapped(passes, items, name) for name in passes.names}
     found = {name: dependence(table) for name, table in tables.items()}
     ids = [item.id for item in items]
     values = {name: dict(zip(ids, known.items.tolist(), strict=True)) for name, known in found.items()}
     return Swaps(found, {name: permutation_p(table, rng) for name, table in tables.items()}, values)
 
 
-def grades(passes: Passes, items: Sequence[Example], name: str) -> np.ndarray:
+def grade_swapped(passes: Passes, items: Sequence[Example], name: str) -> np.ndarray:
     """Shape (items, items): mean grade of the answers to one item judged on another; NaN for pairs left out.
 
     Answers to rows with options are taken by their place among the options, so that a habit of one place is no skill.

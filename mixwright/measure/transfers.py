@@ -38,7 +38,7 @@ TOGETHER_LABEL = "all tasks together"
 
 
 @dataclass(frozen=True)
-class Runs:
+class RunSizes:
     """Sizes of the experiment."""
 
     steps: int
@@ -60,7 +60,7 @@ def watch_transfer(
     losses: Losses,
     read: Read,
     train: Mapping[str, NDArray[np.int64]],
-    sizes: Runs,
+    sizes: RunSizes,
     rng: np.random.Generator,
     told: Callable[[float], None] = lambda share: None,
 ) -> list[Measurement]:
@@ -101,7 +101,9 @@ def watch_transfer(
     return [*rows, Measurement("transfer", "*", "rows_trained", trained, trained, trained, 1, "rows")]
 
 
-def _branches(model: nn.Module, losses: Losses, draws: Draws, sizes: Runs) -> Iterator[tuple[tuple[str, ...], nn.Module]]:
+def _branches(
+    model: nn.Module, losses: Losses, draws: Draws, sizes: RunSizes
+) -> Iterator[tuple[tuple[str, ...], nn.Module]]:
     """A copy after each task's run, one after each pair in turn, and one after all tasks together."""
     for first, own in draws.items():
         branch = copy.deepcopy(model)
@@ -115,11 +117,11 @@ def _branches(model: nn.Module, losses: Losses, draws: Draws, sizes: Runs) -> It
     yield (TOGETHER_LABEL,), _together(model, losses, draws, sizes)
 
 
-def _drawn(train: Mapping[str, NDArray[np.int64]], sizes: Runs, rng: np.random.Generator) -> Draws:
+def _drawn(train: Mapping[str, NDArray[np.int64]], sizes: RunSizes, rng: np.random.Generator) -> Draws:
     return {task: [rng.choice(rows, sizes.batch) for _ in range(sizes.steps)] for task, rows in train.items()}
 
 
-def _together(model: nn.Module, losses: Losses, draws: Draws, sizes: Runs) -> nn.Module:
+def _together(model: nn.Module, losses: Losses, draws: Draws, sizes: RunSizes) -> nn.Module:
     """A copy after the rows of all tasks in one shuffled sequence."""
     rows = np.concatenate([rows for own in draws.values() for rows in own])
     branch = copy.deepcopy(model)
@@ -134,7 +136,7 @@ def _try_order(
     losses: Losses,
     read: Read,
     train: Mapping[str, NDArray[np.int64]],
-    sizes: Runs,
+    sizes: RunSizes,
     rng: np.random.Generator,
 ) -> list[Measurement]:
     """Success after that order, with rows drawn anew, beside all tasks together, in runs of `sizes.steps` per task.

@@ -31,7 +31,7 @@ class Answers:
     """All others."""
 
 
-def room(learner: Learner, rows: Sequence[Example], wanted: int) -> int:
+def shared_room(learner: Learner, rows: Sequence[Example], wanted: int) -> int:
     """Tokens that every prompt leaves room for. Raises InputError where that is none."""
     if learner.context is None:
         return wanted
@@ -41,7 +41,7 @@ def room(learner: Learner, rows: Sequence[Example], wanted: int) -> int:
     return min(wanted, left)
 
 
-def judged(row: Example, written: Sequence[Completion], grades: TimedGrades) -> Answers:
+def judge_answers(row: Example, written: Sequence[Completion], grades: TimedGrades) -> Answers:
     """Different answers to one prompt; of those that were cut only the wrong ones."""
     found = Answers({}, {})
     for made in written:
@@ -53,7 +53,7 @@ def judged(row: Example, written: Sequence[Completion], grades: TimedGrades) -> 
     return found
 
 
-def length(learner: Learner, text: str) -> int:
+def count_answer_tokens(learner: Learner, text: str) -> int:
     """Tokens of an answer, without the end token."""
     return len(learner.tokenizer(text, add_special_tokens=False)["input_ids"])
 

@@ -55,15 +55,15 @@ def candidates_of(corpus: Corpus, rows: TrainRows, column: str) -> Candidates:
     return Candidates(np.array(prompts, dtype=np.int64), np.array(sources).astype(str), rows.tasks)
 
 
-def lowest(values: NDArray[np.float64], prompts: NDArray[np.int64]) -> NDArray[np.int64]:
+def lowest_per_prompt(values: NDArray[np.float64], prompts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Place of the row with the lowest value of each prompt, sorted; rows of NaN last, the first of equal ones."""
     order = np.lexsort((np.nan_to_num(values, nan=np.inf), prompts))
     return np.sort(order[np.unique(prompts[order], return_index=True)[1]])
 
 
-def one_each(prompts: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+def random_per_prompt(prompts: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
     """Place of a random row of each prompt, sorted."""
-    return lowest(rng.random(len(prompts)), prompts)
+    return lowest_per_prompt(rng.random(len(prompts)), prompts)
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def train_on_each_source(
         if (candidates.sources[places] == name).any()
     }
     right = {name: np.array([train(rows(seed), seed) for seed in seeds]) for name, rows in arms.items()}
-    drawn = [places[one_each(candidates.prompts[places], np.random.default_rng([seed, 1]))] for seed in seeds]
+    drawn = [places[random_per_prompt(candidates.prompts[places], np.random.default_rng([seed, 1]))] for seed in seeds]
     mix = np.array([train(rows, seed) for rows, seed in zip(drawn, seeds, strict=True)])
     found = {}
     for task in np.unique(strata):

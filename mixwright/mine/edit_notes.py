@@ -17,7 +17,7 @@ FORGOTTEN_FALL = 0.05
 """Fall of the protected rows' probability per token from which a note warns."""
 
 
-def reported(found: Halved, names: Sequence[str], trial: EditRuns) -> list[str]:
+def describe_edits(found: Halved, names: Sequence[str], trial: EditRuns) -> list[str]:
     """A sentence per candidate, best first, then how far the ranking can be believed and whether the winner is proven."""
     scores, items = trial.read()
     before, kept = float(scores[::2].mean()), float(items.mean()) if len(items) else 0.0

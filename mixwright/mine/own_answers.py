@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mixwright.audit.leaks import leaks
+from mixwright.audit.leaks import find_leaks
 from mixwright.corpus.corpus import REHEARSE_SPLIT
-from mixwright.corpus.identity import gather, prompt_key
+from mixwright.corpus.identity import build_table, prompt_key
 from mixwright.corpus.rows import SCHEMA, decode
 from mixwright.errors import InputError
 from mixwright.records import Example
@@ -122,7 +122,7 @@ def rehearsal_rows(
 
 def write_rows(path: Path, rows: Sequence[Example]) -> None:
     """Write rows as a table with the columns of a corpus, atomically."""
-    write_table(path, gather(rows))
+    write_table(path, build_table(rows))
 
 
 def read_rows(path: Path) -> list[Example]:
@@ -145,7 +145,7 @@ def usable_prompts(corpus: Corpus) -> Prompts:
     numbers = [number for number, split in enumerate(splits) if split == REHEARSE_SPLIT]
     if not numbers:
         return Prompts((), (), ())
-    copied = leaks(corpus).copied if "eval" in splits else None
+    copied = find_leaks(corpus).copied if "eval" in splits else None
     held_out = {prompt_key(row.prompt or row.target or "") for row in corpus.select(split="eval")}
     train = {prompt_key(row.prompt or row.target or "") for row in corpus.select(split="train")}
     seen: set[int] = set()

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mixwright.corpus.identity import prompt_key
-from mixwright.mine.answers import room
-from mixwright.mine.rewriting import Slots, filled, text_of
+from mixwright.mine.answers import shared_room
+from mixwright.mine.rewriting import Slots, fill_form, text_of
 from mixwright.records import Example, Text, plain
 
 if TYPE_CHECKING:
@@ -48,7 +48,9 @@ def rewrite_in_forms(facts: Sequence[Example], read: Sequence[Sequence[Slots]], 
     said = {(plain(row.prompt), plain(row.target)) for row in facts}
     ways: Ways = {}
     for form in dict.fromkeys(forms):
-        pairs = [(row, n, *filled(form, fact)) for row, own in zip(facts, read, strict=True) for n, fact in enumerate(own)]
+        pairs = [
+            (row, n, *fill_form(form, fact)) for row, own in zip(facts, read, strict=True) for n, fact in enumerate(own)
+        ]
         if not said.issuperset(pair[2:] for pair in pairs):
             ways[form] = [new_row(row, n, form, prompt, target) for row, n, prompt, target in pairs]
     return ways
@@ -66,7 +68,7 @@ def write_own_edits(
         for text, row in zip(texts, facts, strict=True)
     ]
     asked = [replace(row, prompt=prompt) for row, prompt in zip(facts, prompts, strict=True)]
-    tokens = room(learner, asked, max_new_tokens)
+    tokens = shared_room(learner, asked, max_new_tokens)
     written = learner.sample(prompts, count=samples, temperature=1.0, max_new_tokens=tokens, seed=seed)
     ways: Ways = {f"{OWN_WAY}, {number}": [] for number in range(1, samples + 1)}
     for row, own in zip(facts, written, strict=True):

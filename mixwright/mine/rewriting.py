@@ -34,7 +34,7 @@ def slots_of(text: str) -> tuple[str, ...]:
     return tuple(SLOT_PATTERN.findall(text))
 
 
-def filled(form: str, fact: Slots) -> tuple[str, str]:
+def fill_form(form: str, fact: Slots) -> tuple[str, str]:
     """Prompt and target of a fact in a form. Raises InputError for a slot that the fact does not have."""
     if missing := [name for name in slots_of(form) if name not in fact]:
         raise InputError(
@@ -84,7 +84,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(body + (literals[-1] or r"(?=\s*(?:$|[\n;!?|]|\.(?!\w)))"))
 
 
-def found_forms(rows: Iterable[Example], facts: Sequence[Slots], most: int) -> list[tuple[str, int]]:
+def find_forms(rows: Iterable[Example], facts: Sequence[Slots], most: int) -> list[tuple[str, int]]:
     """Forms in which rows say such facts, with how many different things each says it of; the commonest first.
 
     All slots but one are recognised by their values, which the rows and the facts share (attributes, colours); the last one

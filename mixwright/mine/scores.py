@@ -95,7 +95,7 @@ def prototype_distance(
     return found
 
 
-def groups_of(corpus: Corpus, rows: TrainRows) -> NDArray[np.int64]:
+def pruning_groups(corpus: Corpus, rows: TrainRows) -> NDArray[np.int64]:
     """Group of each row that pruning keeps the shares of: its task, and its answer where the task has few answers."""
     texts = corpus.table.select(["target", "answer"]).take(rows.numbers).to_pylist()
     answers = np.array([row["answer"] if row["answer"] is not None else row["target"] or "" for row in texts], dtype=object)
@@ -108,7 +108,7 @@ def groups_of(corpus: Corpus, rows: TrainRows) -> NDArray[np.int64]:
     return np.array([numbers[key] for key in keys], dtype=np.int64)
 
 
-def disputed(corpus: Corpus, scan: Scan, rows: TrainRows, highest: Sequence[int]) -> list[str]:
+def find_disputed(corpus: Corpus, scan: Scan, rows: TrainRows, highest: Sequence[int]) -> list[str]:
     """Ids, of the rows with the highest scores, whose label a verifier or the model itself speaks against.
 
     The grader refuses the target beside the row's own answer; or, where rollouts were scanned, every sample says the same

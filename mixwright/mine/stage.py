@@ -92,7 +92,7 @@ def mine(
         raise InputError("training rows of this corpus from the miner", f"{strange[0]!r}", "Correct the miner.")
     counts = Counter(there.values())
     if found.rows:
-        found = with_floor(found, there, fading(measured))
+        found = with_min_rows(found, there, find_fading_tasks(measured))
     made = Counter(there[row.id] for row in found.rows) if found.rows else Counter(row.task for row in found.new_rows)
     mining = Mining(found, {task: (counts[task], made[task]) for task in sorted({*counts, *made})}, seconds)
     total = corpus.table["split"].to_pylist().count("train")
@@ -104,13 +104,13 @@ def mine(
     return replace(mining, mined=replace(found, miner=name, notes=(*found.notes, *notes)))
 
 
-def fading(measured: Sequence[Measurement]) -> set[str]:
+def find_fading_tasks(measured: Sequence[Measurement]) -> set[str]:
     """Tasks whose gain fades to less than `FADING_SHARE` in the probe `retention`: they are never pruned."""
     kept = [row for row in measured if row.probe == "retention" and row.name.startswith("retained@")]
     return {row.task for row in kept if row.low < FADING_SHARE}
 
 
-def with_floor(found: MiningResult, tasks: Mapping[str, str], whole: Collection[str]) -> MiningResult:
+def with_min_rows(found: MiningResult, tasks: Mapping[str, str], whole: Collection[str]) -> MiningResult:
     """What was mined, with rows put back where a task has too few, first of the corpus first.
 
     Args:

@@ -65,7 +65,7 @@ def projected_shares(shares: Sequence[float], accuracies: Sequence[float], pushe
     return [part / math.fsum(parts) for part in parts]
 
 
-def crossing(rarer: FormatShare, commonest: FormatShare, push: float = PUSH_NATS) -> float:
+def steps_to_cross(rarer: FormatShare, commonest: FormatShare, push: float = PUSH_NATS) -> float:
     """Steps until `rarer` is as common as `commonest`: 0 when it is already, infinite when it is not gaining."""
     behind, gain = math.log(commonest.share / rarer.share), push * (rarer.accuracy - commonest.accuracy)
     return 0.0 if behind <= 0 else behind / gain if gain > 0 else math.inf
@@ -100,7 +100,7 @@ def _moved(share: float, nats: float) -> float:
     return 1.0 if share >= 1 else 1 / (1 + (1 - share) / share * math.exp(-nats)) if share > 0 else 0.0
 
 
-def winner(forecasts: Iterable[Forecast]) -> str | None:
+def predict_winner(forecasts: Iterable[Forecast]) -> str | None:
     """The format that one task's forecasts say will be the commonest; None (undecided) where the best two ranges overlap."""
     first, *others = sorted(forecasts, key=lambda forecast: -forecast.expected)
     undecided = first.name == SHARE_PREFIX + OTHER_FORMS or any(first.low <= other.high for other in others)
@@ -149,8 +149,8 @@ def with_format_forecasts(plan: Plan, rows: Sequence[Measurement]) -> Plan:
 
 def _reason(forecast: Forecast, choices: Sequence[FormatShare], expected: Sequence[Forecast], steps: int) -> str:
     """How one format's forecast came about; `choices` are of its task, commonest first."""
-    one, said = next(r for r in choices if SHARE_PREFIX + r.form == forecast.name), winner(expected)
-    when = crossing(one, choices[0])
+    one, said = next(r for r in choices if SHARE_PREFIX + r.form == forecast.name), predict_winner(expected)
+    when = steps_to_cross(one, choices[0])
     cross = f"; as common as {choices[0].form!r} at step {when:.0f}" if 0 < when <= steps else ""
     ending = f"{said!r} is expected to be the commonest" if said is not None else "none leads for sure: the ranges overlap"
     pace = f"log-odds move by {PUSH_NATS:g} nats per step and unit of accuracy"
@@ -170,7 +170,7 @@ def warnings_of(rows: Sequence[Measurement], forecasts: Iterable[Forecast]) -> l
             expected.setdefault(forecast.task, []).append(forecast)
     found, formats = [], formats_of(rows)
     for task, own in sorted(expected.items()):
-        said, choices = winner(own), {one.form: one for one in formats.get(task, ())}
+        said, choices = predict_winner(own), {one.form: one for one in formats.get(task, ())}
         best = max(choices.values(), key=lambda one: one.accuracy, default=None)
         if said in choices and best is not None and _worse(choices[said], best):
             found.append(

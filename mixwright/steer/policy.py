@@ -100,7 +100,7 @@ class GateRunner:
 
 
 @dataclass(frozen=True)
-class Answer:
+class AlarmResponse:
     """What one inspection leads to."""
 
     beta: float
@@ -124,11 +124,11 @@ class Policy:
         """Learning-rate factor that controllers asked for."""
         self.batch_lr_factor = 1.0
         """Factor of the current batch, under 1 where few groups are informative."""
-        self.tight = 0
+        self.lr_halvings = 0
         """How often the learning rate is halved because of alarms."""
-        self.tight_beta = 0
+        self.beta_doublings = 0
         """How often beta is doubled because of alarms."""
-        self.alarmed = 0
+        self.alarmed_in_a_row = 0
         """Alarmed inspections in a row."""
         self.sent_lr_factor = 1.0
         """Learning-rate factor that the trainer last got."""
@@ -152,7 +152,7 @@ class Policy:
     @property
     def asked(self) -> float:
         """The part of it that alarms and controllers ask for."""
-        return self.controllers_lr_factor * 0.5**self.tight
+        return self.controllers_lr_factor * 0.5**self.lr_halvings
 
     def scale_by_informative_share(self, step: int, teaching: int, groups: int) -> tuple[str, Action | None]:
         """Scale or skip the step of this batch.
@@ -196,7 +196,7 @@ class Policy:
             because += f"; {skipped} skipped"
         return Decision(first, "lr_factor", self.asked, 0.0 if skipped else self.asked * lowest, because, last)
 
-    def alarms(self, alarms: Sequence[Alarm], signals: Signals, beta: float) -> Answer:
+    def alarms(self, alarms: Sequence[Alarm], signals: Signals, beta: float) -> AlarmResponse:
         """React to one inspection.
 
         Args:
@@ -208,37 +208,37 @@ class Policy:
         self.watched |= fresh
         if not alarms:
             if fresh:
-                self.alarmed = 0
+                self.alarmed_in_a_row = 0
                 return self._relax(signals.step, beta, "canary success is back within the error of its start")
             if not self.watched and signals.step - self.changed >= QUIET_STEPS:
-                self.alarmed = 0
+                self.alarmed_in_a_row = 0
                 return self._relax(signals.step, beta, f"{QUIET_STEPS} steps without an alarm")
-            return Answer(beta)
-        self.alarmed += 1
+            return AlarmResponse(beta)
+        self.alarmed_in_a_row += 1
         self.changed = signals.step
         if self._options.on_alarm == "log":
-            return Answer(beta)
+            return AlarmResponse(beta)
         reason, last = alarms[0].message, None
-        if self.alarmed >= self._options.patience and self._options.then != "nothing":
+        if self.alarmed_in_a_row >= self._options.patience and self._options.then != "nothing":
             kind: Literal["stop", "restore"] = "stop" if self._options.then == "stop" else "restore"
             target = "run" if kind == "stop" else "last checkpoint without alarm"
-            last = Action(kind, target, None, f"{self.alarmed} alarmed inspections in a row; {reason}")
-        if self.tight + self.tight_beta >= MOST_TIGHTENINGS:
-            return Answer(beta, "", last)
-        self.tight_beta, self.tight = self.tight_beta + (beta > 0), self.tight + (beta <= 0)
-        return Answer(beta * 2, reason, last)
+            last = Action(kind, target, None, f"{self.alarmed_in_a_row} alarmed inspections in a row; {reason}")
+        if self.lr_halvings + self.beta_doublings >= MOST_TIGHTENINGS:
+            return AlarmResponse(beta, "", last)
+        self.beta_doublings, self.lr_halvings = self.beta_doublings + (beta > 0), self.lr_halvings + (beta <= 0)
+        return AlarmResponse(beta * 2, reason, last)
 
-    def _relax(self, step: int, beta: float, because: str) -> Answer:
+    def _relax(self, step: int, beta: float, because: str) -> AlarmResponse:
         """Undo one tightening."""
-        if not self.tight_beta and not self.tight:
-            return Answer(beta)
+        if not self.beta_doublings and not self.lr_halvings:
+            return AlarmResponse(beta)
         self.changed = step
         reason = f"{because}: one tightening undone"
-        if self.tight_beta:
-            self.tight_beta -= 1
-            return Answer(beta / 2, reason)
-        self.tight -= 1
-        return Answer(beta, reason)
+        if self.beta_doublings:
+            self.beta_doublings -= 1
+            return AlarmResponse(beta / 2, reason)
+        self.lr_halvings -= 1
+        return AlarmResponse(beta, reason)
 
     def state(self) -> dict[str, Any]:
         """JSON-ready."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mixwright.estimates.cell_states import MIN_ROLLOUTS, Z_STATE, side, state_of
+from mixwright.estimates.cell_states import MIN_ROLLOUTS, Z_STATE, side_of_band, state_of
 from mixwright.estimates.intervals import wilson
 from mixwright.steer.scene import Scene
 
@@ -44,7 +44,7 @@ def snapshot(scene: Scene, drawn_as: Mapping[str, str], refused: Callable[[str],
     kappa, most = ledger.kappa(recent, everywhere), ledger.answers.kappa_high()
     evidence = ledger.lasting
     low, high = np.array([scene.stage.band_of(cell.task) for cell in cells]).T
-    places = side(*evidence.effective_counts(everywhere), low, high)
+    places = side_of_band(*evidence.effective_counts(everywhere), low, high)
     shown = {}
     for number, cell in enumerate(cells):
         tries = float(evidence.tries[number])

@@ -19,7 +19,7 @@ import heapq
 
 import numpy as np
 
-from mixwright.estimates.cell_states import LUCKY_KAPPA, MIN_ROLLOUTS, side
+from mixwright.estimates.cell_states import LUCKY_KAPPA, MIN_ROLLOUTS, side_of_band
 from mixwright.steer.scene import Scene
 
 TIE_TOLERANCE = 1e-9
@@ -98,7 +98,7 @@ class Reserve:
         evidence = ledger.lasting
         success = ledger.kappa(evidence.wins / np.maximum(evidence.tries, 1e-12), everywhere)
         known = (evidence.tries >= MIN_ROLLOUTS) & (ledger.sizes > 0)
-        place = side(*evidence.effective_counts(everywhere), self._low, self._high)
+        place = side_of_band(*evidence.effective_counts(everywhere), self._low, self._high)
         skilled = (success > 0) & (ledger.answers.kappa_high() >= LUCKY_KAPPA)
         mastered, reachable = known & (place > 0), known & (place == 0) & skilled
         found = []

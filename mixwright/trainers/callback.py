@@ -37,12 +37,12 @@ from mixwright.trainers.rewards import (
     limit_and_check,
     name_of,
     parse_answers,
-    permute,
+    permute_in_groups,
     refuse_weights,
     sum_checked,
 )
 from mixwright.trainers.sampler import SteeredSampler
-from mixwright.trainers.steered_trainer import measured
+from mixwright.trainers.steered_trainer import read_kl_and_entropy
 from mixwright.trainers.steering import INDEX_COLUMN, Steering, make_run, pool_of, read_steering, with_row_numbers
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class SteeringCallback(SteeringHooks):
             begin=self._begin,
             hand_in=lambda step: None,
             watch=lambda step: None,
-            measured=lambda count: measured(self.trainer, count),
+            measured=lambda count: read_kl_and_entropy(self.trainer, count),
             args=args,
         )
         self.reward_funcs = [self._watched(place, function) for place, function in enumerate(functions)]
@@ -202,7 +202,7 @@ class SteeringCallback(SteeringHooks):
             for name, value in self.run.drain_metrics().items():
                 given["log_metric"](name, value)
         if self.steering.permute_rewards:
-            table = permute(table, size, (self.args.seed, batch, PartialState().process_index))
+            table = permute_in_groups(table, size, (self.args.seed, batch, PartialState().process_index))
         out = [self.run.pool.ids[row] in refused for row in groups]
         return [
             [None if out[place // size] or value != value else value for place, value in enumerate(column)]

@@ -30,7 +30,7 @@ from mixwright.trainers.rewards import (
     limit_and_check,
     mask_refused,
     parse_answers,
-    permute,
+    permute_in_groups,
     refuse_weights,
     sum_checked,
 )
@@ -180,7 +180,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         self.beta = run.beta
         warn_at_first_batch(run, self._lint_settings(), groups, step)
         if self.steering.permute_rewards:
-            rewards = permute(rewards, size, (self.args.seed, batch))
+            rewards = permute_in_groups(rewards, size, (self.args.seed, batch))
         out = [place for place, row in enumerate(rows) if run.pool.ids[row] in refused]
         if out:
             rewards = mask_refused(rewards, out, size)

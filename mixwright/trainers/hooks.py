@@ -119,7 +119,7 @@ class SteeringHooks(TrainerCallback):
         self.finite.check_step(state.global_step, kwargs["optimizer"])
         self.hand_in(state.global_step)
         optimizer, factor = kwargs["optimizer"], self.run.lr_factor
-        if self.run.skip:
+        if self.run.skips_step:
             self.run.count_skipped_step()
             if getattr(optimizer, "scaler", None) is None:
                 for group in optimizer.param_groups:

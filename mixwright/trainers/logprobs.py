@@ -26,7 +26,7 @@ LOGIT_SETTINGS = ("final_logit_softcapping", "logit_scale", "output_multiplier")
 
 
 @dataclass
-class Shown:
+class ShownLogprobs:
     """What one forward pass showed; virtual tokens of prompt-learning adapters may stand in front."""
 
     log_probs: Float[Tensor, "batch time"]
@@ -37,7 +37,7 @@ class Shown:
 
 @contextmanager
 def capture_logprobs(module: Any, labels: Int[Tensor, "batch tokens"] | None) -> Iterator[list[Any]]:
-    """The outputs with per-token log-probabilities (`Shown`, or TRL's own) that `module` gives meanwhile, in order.
+    """The outputs with per-token log-probabilities (`ShownLogprobs`, or TRL's own) that `module` gives meanwhile, in order.
 
     Args:
         module: the model that TRL calls.
@@ -84,7 +84,7 @@ def output_at(outputs: Sequence[Any], place: int) -> Any:
 
 
 @torch.no_grad()
-def _again(base: Any, labels: Tensor, logits: Tensor | None, states: Sequence[Tensor]) -> Shown | None:
+def _again(base: Any, labels: Tensor, logits: Tensor | None, states: Sequence[Tensor]) -> ShownLogprobs | None:
     """Log-probabilities from logits, or from hidden states and the head; None when neither gives them exactly."""
     time = labels.shape[1]
     targets = labels[:, 1:]
@@ -103,4 +103,4 @@ def _again(base: Any, labels: Tensor, logits: Tensor | None, states: Sequence[Te
         part = slice(start, start + TARGETS_AT_A_TIME)
         table = rows[part] if head is None else head(rows[part].to(head.weight.dtype))
         flat[part] = table.float().log_softmax(-1).gather(1, wanted[part, None])[:, 0]
-    return Shown(flat.new_zeros(mask.shape).masked_scatter(mask.to(flat.device), flat), mask)
+    return ShownLogprobs(flat.new_zeros(mask.shape).masked_scatter(mask.to(flat.device), flat), mask)

@@ -68,7 +68,7 @@ def mask_refused(
     return rewards
 
 
-def permute(
+def permute_in_groups(
     rewards: Float[Tensor, "completions functions"], size: int, seed: Sequence[int]
 ) -> Float[Tensor, "completions functions"]:
     """Rows shuffled inside each group of `size`, each group with its own generator seeded (*seed, group).

@@ -133,7 +133,7 @@ class SteeredTrainer(Trainer):
 
     def _measured(self, count: int) -> tuple[float | None, float | None]:
         """KL and entropy (nats per token) of the last `count` micro-steps, from TRL's own metrics."""
-        return measured(self, count)
+        return read_kl_and_entropy(self, count)
 
 
 def is_training(trainer: Any) -> bool:
@@ -141,7 +141,7 @@ def is_training(trainer: Any) -> bool:
     return trainer.model.training
 
 
-def measured(trainer: Any, count: int) -> tuple[float | None, float | None]:
+def read_kl_and_entropy(trainer: Any, count: int) -> tuple[float | None, float | None]:
     """KL and entropy (nats per token) of the last `count` micro-steps; None for what it does not keep, or is no number."""
     metrics = getattr(trainer, "_metrics", {}).get("train", {})
     found = [list(metrics.get(name, []))[-count:] for name in ("kl", "entropy")]

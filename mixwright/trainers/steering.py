@@ -389,5 +389,5 @@ def make_run(
     run = RunSteering(engine, pool, files, beta=beta, lr_reason=lr_reason, objective=objective)
     run.patience, run.planned = steering.unscored_batches, isinstance(steering.plan, Plan)
     if steering.replay is not None:
-        run.serve(read_tape(Path(steering.replay), pool))
+        run.replay_tape(read_tape(Path(steering.replay), pool))
     return run

@@ -144,7 +144,7 @@ def builtin_arm(role: Literal["untrained", "plan"]) -> str:
 
 
 @functools.cache
-def required() -> tuple[str, ...]:
+def required_references() -> tuple[str, ...]:
     """The references without which no lever is said to help: not training, and those that a trial has by default."""
     return arms_of(TrialConfig()).references
 
@@ -171,7 +171,7 @@ def null_name(null: str, lever: str) -> str:
     return null if lever == builtin_arm("plan") else f"{null}.{lever}"
 
 
-def left_out(null: str, plan: Plan, corpus: Corpus, config: RunConfig, bases: int, *, replans: bool) -> str:
+def why_left_out(null: str, plan: Plan, corpus: Corpus, config: RunConfig, bases: int, *, replans: bool) -> str:
     """Why a null cannot run here; empty when it can.
 
     Args:

@@ -145,7 +145,7 @@ def _training(config: RunConfig, corpus: Corpus, learner: Learner, scratch: Path
     """Seconds per training step, and steps that were made. Raises InputError for settings that TRL refuses only now."""
     from transformers import TrainerCallback
 
-    from mixwright.trial.branch import of_settings
+    from mixwright.trial.branch import name_train_settings
     from mixwright.trial.training import make_trainer
 
     ends: list[float] = []
@@ -169,7 +169,7 @@ def _training(config: RunConfig, corpus: Corpus, learner: Learner, scratch: Path
         start = perf_counter()
         trainer.train()
     except Exception as error:
-        raise of_settings(error, config) from error
+        raise name_train_settings(error, config) from error
     if len(ends) > 1:  # the first step pays for what is made once
         return (ends[-1] - ends[0]) / (len(ends) - 1), len(ends)
     return (ends[0] if ends else perf_counter()) - start, len(ends)

@@ -47,7 +47,7 @@ class Costs:
     """Completions generated to measure every branch after it, the untrained ones, too."""
 
 
-def costs(config: RunConfig, corpus: Corpus) -> Costs:
+def count_costs(config: RunConfig, corpus: Corpus) -> Costs:
     """Counts of a whole trial, from settings and data."""
     arms, train = arms_in(config, corpus).first, config.train
     branches = sum(arm != builtin_arm("untrained") for arm in arms) * config.trial.seeds
@@ -57,7 +57,7 @@ def costs(config: RunConfig, corpus: Corpus) -> Costs:
     return Costs(branches, steps, rollouts, len(arms) * config.trial.seeds * items * (1 + config.measure.samples))
 
 
-def foresee(config: RunConfig, run: RunFolder, corpus: Corpus, bases: Iterable[str | Path]) -> tuple[Power, ...]:
+def foresee_power(config: RunConfig, run: RunFolder, corpus: Corpus, bases: Iterable[str | Path]) -> tuple[Power, ...]:
     """What the trial can see: against the untrained model, and against another trained arm; empty without graded rows.
 
     Args:

@@ -145,7 +145,7 @@ def measuring_rollouts(measurements: Iterable[Measurement]) -> int:
     )
 
 
-def reached(progress: Sequence[Mapping[str, Any]], gain: float) -> tuple[int | None, float | None]:
+def find_target(progress: Sequence[Mapping[str, Any]], gain: float) -> tuple[int | None, float | None]:
     """(rollouts charged when the target was reached or None, the target); None twice without evaluations.
 
     The target is the success of the starting model on the same fixed items plus `gain`, at most 1. It counts as reached
@@ -161,7 +161,7 @@ def reached(progress: Sequence[Mapping[str, Any]], gain: float) -> tuple[int | N
     return None, target
 
 
-def watched(branch: BranchFiles) -> dict[str, int]:
+def watched_rollouts(branch: BranchFiles) -> dict[str, int]:
     """Up to which rollouts a run was watched for its target, by how they are counted; empty without evaluations."""
     if not branch.progress:
         return {}
@@ -198,7 +198,7 @@ def branch_rows(branch: BranchFiles, decoding: Outcome, gain: float, protected: 
         kept = mean_score(branch.scores, READINGS[decoding].column, own, by="cells") if own else math.nan
         values["retention"] = (kept if math.isfinite(kept) else None, READINGS[decoding].unit)
     if branch.info.objective == "grpo":
-        count, target = reached(branch.progress, gain)
+        count, target = find_target(branch.progress, gain)
         if target is not None:
             measuring = branch.measured_before if branch.info.planned else 0
             values["training_rollouts_to_target"] = (count, "rollouts")

@@ -28,15 +28,15 @@ from mixwright.trial.arm_roles import (
     branch_of,
     builtin_arm,
     idle_ablations,
-    left_out,
     null_name,
     own_nulls,
+    why_left_out,
     with_order,
 )
 from mixwright.trial.branch import is_complete, train_branch
 from mixwright.trial.data_rows import DataTable, data_notes, data_path, fit_plan, read_data, rows_for
 from mixwright.trial.jobs import Trial
-from mixwright.trial.power import foresee, format_power
+from mixwright.trial.power import foresee_power, format_power
 from mixwright.trial.seed_rows import COMPETENCE_PROBE
 from mixwright.trial.summary import MinedTable, summarise
 from mixwright.workers.local import Job, Workers
@@ -129,7 +129,7 @@ def run_trial(
     trial = Trial(run, config, plan, corpus, [str(base) for base in bases], workers, progress, data)
     try:
         trial.measure()
-        seen = foresee(config, run, corpus, bases)
+        seen = foresee_power(config, run, corpus, bases)
         for line in format_power(seen):
             say(f"  {line}")
         trial.train(trial.arm_jobs(arms.first))
@@ -162,7 +162,7 @@ def _with_nulls(trial: Trial, arms: Arms, left: Sequence[str], replan: Replan | 
         return replace(result, notes=(*result.notes, *told))
     replans = replan is not None
     reasons = {
-        null: left_out(null, trial.plan, trial.corpus, trial.config, len(trial.bases), replans=replans)
+        null: why_left_out(null, trial.plan, trial.corpus, trial.config, len(trial.bases), replans=replans)
         for null in own_nulls(arms.nulls, trial.config.train.objective)
     }
     possible = [null for null, reason in reasons.items() if not reason]

@@ -25,7 +25,7 @@ from mixwright.trial.effects import (
     effects_of,
 )
 from mixwright.trial.judging import judge
-from mixwright.trial.seed_rows import BranchFiles, branch_rows, reached, read_branch, target_tokens, watched
+from mixwright.trial.seed_rows import BranchFiles, branch_rows, find_target, read_branch, target_tokens, watched_rollouts
 from mixwright.trial.selection import advise
 
 
@@ -141,7 +141,7 @@ def _findings(config: RunConfig, names: Sequence[str], branches: Sequence[Branch
         {arm: {b.info.seed: b.scores for b in branches if b.info.arm == arm} for arm in names},
         [row for branch in branches for row in branch_rows(branch, outcome, config.trial.target, protected)],
         {
-            (arm, name): [watched(b)[name] for b in branches if b.info.arm == arm and b.progress]
+            (arm, name): [watched_rollouts(b)[name] for b in branches if b.info.arm == arm and b.progress]
             for arm in names
             for name in TO_TARGET_NUMBERS
         },
@@ -198,7 +198,7 @@ def _targets(branches: Sequence[BranchFiles], gain: float) -> dict[str, float]:
     """The gain fixed before the run, and the success it means per starting model (the same in all its branches)."""
     found = {"gain": gain}
     for branch in branches:
-        target = reached(branch.progress, gain)[1]
+        target = find_target(branch.progress, gain)[1]
         if target is not None:
             found[f"success.{branch.info.base}"] = target
     return found

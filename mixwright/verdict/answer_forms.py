@@ -11,7 +11,7 @@ from mixwright.measure.bases import read_completion_rows
 from mixwright.records import Example, plain
 from mixwright.runs import RunFolder, read_json, write_json
 from mixwright.verdict.form_changes import OWN_MARK_SHARE, FormChange, form_changes
-from mixwright.verdict.marks import marks
+from mixwright.verdict.marks import find_marks
 from mixwright.verdict.text import count
 
 ROWS_READ_PER_TASK = 500
@@ -89,7 +89,7 @@ def write_known_forms(run: RunFolder, corpus: Iterable[Example]) -> None:
         text = plain(example.target if example.target is not None else example.chosen)
         if text and rows[example.task] < ROWS_READ_PER_TASK:
             rows[example.task] += 1
-            found[example.task].update(marks(text))
+            found[example.task].update(find_marks(text))
     shares = {task: {mark: known / rows[task] for mark, known in sorted(own.items())} for task, own in sorted(found.items())}
     kept = {task: {mark: share for mark, share in own.items() if share >= OWN_MARK_SHARE} for task, own in shares.items()}
     if any(kept.values()):

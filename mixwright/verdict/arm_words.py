@@ -18,18 +18,18 @@ OUTCOME_WORDS = ("success", "swapped", "dependence", "start", "gain")
 """First words of numbers that say what was learnt; of the shares, the others say what was drawn."""
 
 
-def primary(result: TrialResult) -> str:
+def primary_number(result: TrialResult) -> str:
     """Name of the effects on the primary outcome."""
     return READINGS[result.decoding].name
 
 
 def effect_of(result: TrialResult, arm: str, against: str, name: str = "") -> Effect | None:
     """One effect, if the trial has it; without a name that on the primary outcome."""
-    name = name or primary(result)
+    name = name or primary_number(result)
     return next((e for e in result.effects if (e.arm, e.against, e.name) == (arm, against, name)), None)
 
 
-def word(result: TrialResult, effect: Effect) -> str:
+def effect_word(result: TrialResult, effect: Effect) -> str:
     """What a change may be called, for people; a dash for what stands beside the primary outcome and is not judged."""
     return NO_VALUE_SIGN if effect.word is None else format_word(effect.word, result.margin, result.decoding)
 
@@ -60,7 +60,7 @@ def in_unit(result: TrialResult, effect: Effect) -> str:
     return with_interval(found, unit) if found.n else NO_VALUE_SIGN
 
 
-def listed(words: Sequence[str]) -> str:
+def join_words(words: Sequence[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
 

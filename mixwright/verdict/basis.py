@@ -21,7 +21,16 @@ from mixwright.trial.arm_roles import builtin_arm
 from mixwright.verdict.answer_forms import form_changes_of, grouped
 from mixwright.verdict.arm_words import differences
 from mixwright.verdict.claims import clip_interval, every_claim, unjudged
-from mixwright.verdict.evidence import Sides, arms, comparisons, decoding_of, headline_arm, paired_scores, rows_of, trial_of
+from mixwright.verdict.evidence import (
+    Sides,
+    arm_branches,
+    comparisons,
+    decoding_of,
+    headline_arm,
+    paired_scores,
+    rows_of,
+    trial_of,
+)
 from mixwright.verdict.gate import GateResult, check_mastered
 from mixwright.verdict.gate import Outcome as GateOutcome
 from mixwright.verdict.gate_asked import asked_of
@@ -54,7 +63,7 @@ def recommended(run: RunFolder) -> tuple[Recommendation | None, TrialSeen | Pair
 
 def _unfinished(run: RunFolder) -> str:
     """What a trial or a comparison lacks; empty where there is neither."""
-    if arms(run):
+    if arm_branches(run):
         return "the trial has no result; run it to its end"
     half = _name_after(run) != UNNAMED_AFTER and not run.measurements("after").is_file()
     return "the later checkpoint was not measured; run the comparison again" if half else ""
@@ -66,7 +75,7 @@ def seen_of(run: RunFolder) -> TrialSeen | PairSeen | None:
     if result is not None:
         return _trial(run, result)
     sides = comparisons(run).get(headline_arm(run))
-    return None if sides is None or arms(run) else _pair(run, sides)
+    return None if sides is None or arm_branches(run) else _pair(run, sides)
 
 
 def _trial(run: RunFolder, result: TrialResult) -> TrialSeen:

@@ -15,7 +15,7 @@ from mixwright.estimates.intervals import wilson
 from mixwright.estimates.outcome import CHANCE_MEASUREMENT, Item, ItemScores, shared_items
 from mixwright.records import Interval
 from mixwright.runs import RunFolder, read_measurements
-from mixwright.verdict.evidence import arms, comparisons, headline_arm, scores
+from mixwright.verdict.evidence import arm_branches, comparisons, headline_arm, scores
 
 SAME_LEVEL_TOLERANCE = 1e-6
 """Levels that are this near are of the same items."""
@@ -64,7 +64,7 @@ def chance_levels(run: RunFolder) -> dict[Place, Interval]:
         groups.setdefault((*item[:2], False), []).append(item)
         groups.setdefault((item[0], None, True), []).append(item)
     found = {place: chance_level(both[1], items) for place, items in groups.items()}
-    known = _on_file(next((folder / "before.parquet" for _, folder in arms(run).get(headline_arm(run), [])), path))
+    known = _on_file(next((folder / "before.parquet" for _, folder in arm_branches(run).get(headline_arm(run), [])), path))
     return {
         place: measured if measured is not None and abs(measured.value - level.value) < SAME_LEVEL_TOLERANCE else level
         for place, level, measured in ((place, level, known.get(place)) for place, level in found.items())

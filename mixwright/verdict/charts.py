@@ -53,7 +53,7 @@ MATPLOTLIB_SETTINGS = {
 }
 
 
-def svg(chart: Chart) -> str:
+def render_svg(chart: Chart) -> str:
     """The chart as an `<svg>` element to put into HTML as it is; its strings are escaped by matplotlib."""
     import matplotlib
     from matplotlib.figure import Figure

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.estimates.intervals import holm, sign_test
 from mixwright.skeleton import skeleton
-from mixwright.verdict.marks import asked_for, marks
+from mixwright.verdict.marks import asked_for, find_marks
 
 Feature = Literal[
     "empty", "cut", "prompt copied", "one answer", "shorter", "longer", "own form gone", "new form", "form of another task"
@@ -212,8 +212,8 @@ class _Marked:
 
     def __init__(self, task: str, items: Sequence[_Item], trained: Mapping[str, float]) -> None:
         self.task, self.items, self.trained = task, items, trained
-        self.before, self.after = ([marks(text) for text in side] for side in _sides(items))
-        self.gold = [marks(item.gold) for item in items if item.gold is not None]
+        self.before, self.after = ([find_marks(text) for text in side] for side in _sides(items))
+        self.gold = [find_marks(item.gold) for item in items if item.gold is not None]
 
     def share(self, mark: str) -> float:
         """Of answers after that have it."""

@@ -36,7 +36,7 @@ from mixwright.estimates.loss_limits import (
     unseen_loss,
 )
 from mixwright.estimates.outcome import Change, Item, estimate_change
-from mixwright.estimates.protected import ONE_IN_DECIDES, Side, cell_order, decides, mastered_cells
+from mixwright.estimates.protected import ONE_IN_DECIDES, Side, cell_order, decides_protection, mastered_cells
 from mixwright.estimates.readings import READINGS, Decoding
 from mixwright.records import ChangeWord, cell_key
 from mixwright.runs import RunFolder
@@ -148,7 +148,7 @@ class GateResult:
         return EXIT_PASSED if self.outcome == "passed" else EXIT_DAMAGED
 
 
-def check(
+def check_protected(
     before: Side,
     after: Side,
     protected: Collection[Cell],
@@ -299,15 +299,17 @@ def check_mastered(
     before: Side, after: Side, *, decoding: Decoding = "greedy", each: bool = False, look: Look | None = None
 ) -> GateResult:
     """The gate over what was mastered before, on the items that did not decide it."""
-    rest = {item for scores in before for item in scores.items if not decides(item)}
-    found = check(before, after, mastered_cells(before, decoding), decoding=decoding, each=each, items=rest, look=look)
-    small = too_small(before, decoding)
+    rest = {item for scores in before for item in scores.items if not decides_protection(item)}
+    found = check_protected(
+        before, after, mastered_cells(before, decoding), decoding=decoding, each=each, items=rest, look=look
+    )
+    small = find_too_small(before, decoding)
     if small and look is not None and not look.last and found.outcome == "passed":  # they may be protected at a later look
         found = replace(found, outcome="cannot tell")
     return replace(found, small=small)
 
 
-def too_small(before: Side, decoding: Decoding) -> tuple[TooSmall, ...]:
+def find_too_small(before: Side, decoding: Decoding) -> tuple[TooSmall, ...]:
     """Cells over the band on all of their items, greedy or sampled, of which fewer than `FEWEST_ITEMS` decide."""
     found: dict[Cell, TooSmall] = {}
     for name in (READINGS[decoding].column, READINGS["sampled"].column):
@@ -316,13 +318,13 @@ def too_small(before: Side, decoding: Decoding) -> tuple[TooSmall, ...]:
             for item, value in scores.scores.get(name, {}).items():
                 values.setdefault(item[:2], {}).setdefault(item, []).append(value)
         for cell, items in values.items():
-            share, deciding = float(np.mean([np.mean(own) for own in items.values()])), sum(map(decides, items))
+            share, deciding = float(np.mean([np.mean(own) for own in items.values()])), sum(map(decides_protection, items))
             if deciding < MIN_ITEMS and share >= BAND[1]:
                 found.setdefault(cell, TooSmall(cell, share, len(items), deciding))
     return tuple(found[cell] for cell in sorted(found, key=cell_order))
 
 
-def of_run(run: RunFolder, asked: GateAsked) -> GateResult:
+def check_run(run: RunFolder, asked: GateAsked) -> GateResult:
     """The gate over what a run folder holds, of its leading arm where there was a trial.
 
     Args:
@@ -341,18 +343,20 @@ def of_run(run: RunFolder, asked: GateAsked) -> GateResult:
         raise InputError(
             "graded answers, by which the gate judges a loss", f"a run of {decoding} alone", remedy, file=run.path
         )
-    return between(sides, decoding, asked)
+    return check_sides(sides, decoding, asked)
 
 
-def between(sides: tuple[Side, Side], decoding: Decoding, asked: GateAsked) -> GateResult:
-    """The gate over two sides; it raises the same for a name as `of_run`."""
+def check_sides(sides: tuple[Side, Side], decoding: Decoding, asked: GateAsked) -> GateResult:
+    """The gate over two sides; it raises the same for a name as `check_run`."""
     if not asked.protect:
         return check_mastered(*sides, decoding=decoding, each=asked.each, look=asked.look)
-    cells = named(sides[0], asked.protect)
-    return check(*sides, cells, decoding=decoding, each=asked.each, named=True, margin=asked.margin, look=asked.look)
+    cells = named_cells(sides[0], asked.protect)
+    return check_protected(
+        *sides, cells, decoding=decoding, each=asked.each, named=True, margin=asked.margin, look=asked.look
+    )
 
 
-def named(before: Side, names: Sequence[str]) -> list[Cell]:
+def named_cells(before: Side, names: Sequence[str]) -> list[Cell]:
     """The measured cells of the tasks and cells that a user wants protected.
 
     Raises:

@@ -13,9 +13,9 @@ from mixwright.verdict.text import between as ends_told
 from mixwright.verdict.text import count, format_p, percent, points
 
 
-def lines(result: GateResult, cannot_tell: Literal["fail", "warn"] = "fail") -> list[str]:
+def gate_lines(result: GateResult, cannot_tell: Literal["fail", "warn"] = "fail") -> list[str]:
     """Why the gate answered as it did, for people; the first line is the answer."""
-    told = [*format_look(result), *excludable(result), *format_cells(result), *_small(result)]
+    told = [*format_look(result), *excludable_lines(result), *format_cells(result), *_small(result)]
     if result.because:
         told.insert(0, result.because)
     if result.read:
@@ -68,7 +68,7 @@ def format_look(result: GateResult) -> list[str]:
     ]
 
 
-def excludable(result: GateResult) -> list[str]:
+def excludable_lines(result: GateResult) -> list[str]:
     """What the items can exclude at all, and which loss of one cell would not be seen."""
     told = _group(result)
     if result.unseen is not None:

@@ -70,7 +70,7 @@ PATTERNS_ASKED: dict[str, re.Pattern[str]] = {
 """Mark -> how a prompt asks for it, where it does not stand in the prompt as it is."""
 
 
-def marks(text: str) -> frozenset[str]:
+def find_marks(text: str) -> frozenset[str]:
     """The marks of structure of one answer; empty for plain words. Of a long text both ends are read."""
     text = answer_part(text).strip()
     if len(text) > 2 * CHARACTERS_READ:

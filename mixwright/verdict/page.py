@@ -13,7 +13,7 @@ from mixwright.estimates.readings import READINGS
 from mixwright.records import Claim, ClaimKind
 from mixwright.verdict import text
 from mixwright.verdict.blocks import Chart, Forest, Headline, Lines, Part, Strips, Table, Terms
-from mixwright.verdict.charts import svg
+from mixwright.verdict.charts import render_svg
 from mixwright.verdict.claims import format_kind
 
 HEAT_COLOUR_COUNT = 6
@@ -33,7 +33,7 @@ SIGN_BY_KIND: dict[ClaimKind, str] = {
 """Signs of the heat map."""
 
 
-def page(title: str, about: str, parts: Sequence[Part]) -> str:
+def render_page(title: str, about: str, parts: Sequence[Part]) -> str:
     """The whole page.
 
     Args:
@@ -77,7 +77,7 @@ def _template() -> Template:
         "change": text.change,
         "unit": lambda claims: READINGS[claims.outcome].unit,
         "level": text.level,
-        "svg": lambda chart: Markup(svg(chart)),
+        "svg": lambda chart: Markup(render_svg(chart)),
         "numbers": chart_table,
         "told": format_kind,
         "heat": lambda share: min(int(share * HEAT_COLOUR_COUNT), HEAT_COLOUR_COUNT - 1) if share is not None else "none",

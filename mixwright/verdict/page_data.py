@@ -14,7 +14,7 @@ from mixwright.verdict.basis import recommended
 from mixwright.verdict.blocks import Part
 from mixwright.verdict.cells import CellSeen, cells_of
 from mixwright.verdict.claims import every_claim
-from mixwright.verdict.evidence import about, decoding_of, trial_of
+from mixwright.verdict.evidence import decoding_of, describe_run, trial_of
 from mixwright.verdict.next_steps import steps_of
 
 FORMAT_VERSION = 1
@@ -36,7 +36,7 @@ def data_of(run: RunFolder, parts: Sequence[Part]) -> dict[str, Any]:
     return {
         "format": FORMAT_VERSION,
         "run": run.path.resolve().name,
-        "about": about(run),
+        "about": describe_run(run),
         "decoding": outcome,
         "outcome": {
             "name": reading.title,

@@ -12,7 +12,7 @@ from mixwright.estimates.judgement import NO_CHANGE_MARGIN
 from mixwright.estimates.readings import format_unit
 from mixwright.records import ChangeWord, Claim, Interval
 from mixwright.verdict.advice import NONE_RIGHT_SENTENCE, Advice, better_or_worse, format_amount, format_cell, with_verb
-from mixwright.verdict.arm_words import listed
+from mixwright.verdict.arm_words import join_words
 from mixwright.verdict.text import count
 
 
@@ -134,12 +134,12 @@ def format_pair(advice: Advice, seen: PairSeen) -> str:
     safe = safe if seen.protected else "nothing was mastered before that could be lost"
     gained = f"though {less}" if less else "for no gain that is shown" if seen.word != "improves" else f"and {moved}"
     own = [format_cell(claim) for claim in seen.others if not claim.whole] or [format_cell(claim) for claim in seen.others]
-    beside = f". Not named, and damaged: {listed(own)}" if own else ""
+    beside = f". Not named, and damaged: {join_words(own)}" if own else ""
     safe += beside
     if seen.named and seen.unjudged:
-        safe += f". Not judged, since no answer was right before or after: {listed(list(seen.unjudged))}"
+        safe += f". Not judged, since no answer was right before or after: {join_words(list(seen.unjudged))}"
     if seen.named and seen.left_out:
-        safe += f". Not measured, since nothing can be graded: {listed(list(seen.left_out))}"
+        safe += f". Not measured, since nothing can be graded: {join_words(list(seen.left_out))}"
     told = {
         "unjudged": f"Cannot tell: {moved}, but nothing says what became of {_unknown(seen)}."
         if seen.graded
@@ -166,8 +166,8 @@ def _unshown(seen: PairSeen) -> str:
 def _unknown(seen: PairSeen) -> str:
     """Tasks of which nothing is known, and why."""
     if blind := seen.blind or seen.unjudged:
-        return f"{listed(list(blind))}, where no answer was right before or after; check the grader"
-    return f"{listed(list(seen.left_out))}, where nothing can be graded; name graders, or what is to be kept (--protect)"
+        return f"{join_words(list(blind))}, where no answer was right before or after; check the grader"
+    return f"{join_words(list(seen.left_out))}, where nothing can be graded; name graders, or what is to be kept (--protect)"
 
 
 def _format_items(seen: PairSeen) -> str:

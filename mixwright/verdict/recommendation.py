@@ -14,7 +14,7 @@ from mixwright.estimates.judgement import MIN_SEEDS
 from mixwright.estimates.readings import format_unit
 from mixwright.records import ChangeWord, Claim, Interval, LeverWord, Proof, Selection
 from mixwright.verdict.advice import NONE_RIGHT_SENTENCE, Advice, better_or_worse, format_amount, format_cell, with_verb
-from mixwright.verdict.arm_words import listed
+from mixwright.verdict.arm_words import join_words
 from mixwright.verdict.blocks import Tone
 from mixwright.verdict.pair_advice import PAIR_RULES, PairSeen, format_pair
 from mixwright.verdict.spared import Place, format_spared, place_of
@@ -198,12 +198,12 @@ def _tone(advice: Advice, *, proven: bool) -> Tone:
 def _of_trial(advice: Advice, seen: TrialSeen) -> str:
     plan = "this plan" if seen.lever in ("", STEERED_ARM) else f"arm {seen.lever}"
     damaged = {place_of(claim): format_cell(claim) for claim in seen.damaged.get(seen.lever, ())}
-    others, lost = [arm for arm in seen.trained if arm != seen.lever], listed(list(damaged.values()))
+    others, lost = [arm for arm in seen.trained if arm != seen.lever], join_words(list(damaged.values()))
     spared = format_spared(damaged, seen.changes, others, seen.margin, lower=seen.lower)
     own = [found for found in seen.contrasts if found.arm == seen.lever]
-    sizes = listed([format_amount(found.difference.value, seen.unit) for found in own])
+    sizes = join_words([format_amount(found.difference.value, seen.unit) for found in own])
     worse = [found.against for found in own if found.word == "worsens"]
-    against = listed([found.against for found in own])
+    against = join_words([found.against for found in own])
     gain = f"{seen.outcome} is {better_or_worse(lower=seen.lower)} by {sizes} {format_unit(seen.unit)} than with {against}"
     margin = f"{format_amount(seen.margin, seen.unit)} {format_unit(seen.unit)}"
     tasks = [f"task {task}" for task in seen.damaged_everywhere()]
@@ -213,7 +213,7 @@ def _of_trial(advice: Advice, seen: TrialSeen) -> str:
         "none right": NONE_RIGHT_SENTENCE,
         "too few seeds": f"Cannot tell: {count(seen.seeds, 'seed')}, and nothing is judged with fewer than {MIN_SEEDS}; "
         f"take {seen.needed or 8} seeds.",
-        "stop": f"Stop: {with_verb(tasks)} being damaged by every arm ({listed(seen.trained)}).",
+        "stop": f"Stop: {with_verb(tasks)} being damaged by every arm ({join_words(seen.trained)}).",
         "do not train": "Do not train on this data yet: not training is better than every arm.",
         "gate": f"Do not use {plan} yet: {seen.because}."
         if seen.gate == "damaged"
@@ -229,8 +229,8 @@ def _of_trial(advice: Advice, seen: TrialSeen) -> str:
         if len(seen.trained) > 1
         else "Keep uniform: it is better than not training, and no other arm was tried.",
         "no gain": f"No gain: no arm {_gains(seen, margin)} over not training{_drawn(seen)}.",
-        "not this plan": f"Do not use {plan}: {listed(worse)} did better.",
-        "missing": f"Cannot tell: {listed(seen.missing)} did not run, and without it nothing is said to help.",
+        "not this plan": f"Do not use {plan}: {join_words(worse)} did better.",
+        "missing": f"Cannot tell: {join_words(seen.missing)} did not run, and without it nothing is said to help.",
         "cannot tell": _format_seeds(seen),
     }
     return told[advice]

@@ -9,7 +9,7 @@ from mixwright.estimates.readings import GRADED_OUTCOMES
 from mixwright.runs import RunFolder, write_json, write_text
 from mixwright.verdict.blocks import Block, filled
 from mixwright.verdict.claims import judge
-from mixwright.verdict.evidence import about, decoding_of, seeds_of
+from mixwright.verdict.evidence import decoding_of, describe_run, seeds_of
 from mixwright.verdict.terms import explained_once
 
 if TYPE_CHECKING:
@@ -25,13 +25,13 @@ def render(run: RunFolder) -> Path:
     Raises:
         InputError: the run folder does not exist, or a file in it is broken.
     """
-    from mixwright.verdict.page import page
+    from mixwright.verdict.page import render_page
     from mixwright.verdict.page_data import data_of
 
     _judge_again(run)
     parts = sections(run)
     write_json(run.data, data_of(run, parts))
-    write_text(run.page, page(f"Verdict: {run.path.resolve().name}", about(run), parts))
+    write_text(run.page, render_page(f"Verdict: {run.path.resolve().name}", describe_run(run), parts))
     return run.page
 
 

@@ -21,7 +21,7 @@ from typing import ClassVar
 import numpy as np
 
 from mixwright.contracts import Finding
-from mixwright.mine.candidates import Candidates, lowest, one_each, train_on_each_source
+from mixwright.mine.candidates import Candidates, lowest_per_prompt, random_per_prompt, train_on_each_source
 from mixwright.records import Curve, Expectation, Plot, difference
 from mixwright_lab import students
 from mixwright_lab.training.gpt import GPT
@@ -163,10 +163,10 @@ def _chosen(
     if way in EVERY:
         return np.flatnonzero(found.sources == way)
     if way == "random mix":
-        return one_each(found.prompts, rng)
+        return random_per_prompt(found.prompts, rng)
     asked = [given.prompts[place] for place in found.prompts]
     if way in STATISTICS:
-        return lowest(students.statistics(judge, asked, texts)[way], found.prompts)
+        return lowest_per_prompt(students.statistics(judge, asked, texts)[way], found.prompts)
     back = rng.permutation(len(given.prompts))[: settings.back]
     items, steps = students.part_of(given, back), min(50, settings.probe) if way.endswith("50 steps") else settings.probe
 

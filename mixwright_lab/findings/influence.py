@@ -18,7 +18,7 @@ import torch
 from scipy.stats import mannwhitneyu
 
 from mixwright.contracts import Finding
-from mixwright.mine.relevance import bm25, cosines, in_turn
+from mixwright.mine.relevance import bm25, choose_in_turn, cosines
 from mixwright.records import Curve, Expectation, Plot, difference
 from mixwright_lab.influences import Pairs, gradients, hidden_states
 from mixwright_lab.training.bases import Recipe, base_model
@@ -144,7 +144,7 @@ class Influence(Finding):
         found, rows = {}, {"all rows": pool, "shots alone": shots, "before training": []}.get(way)
         if rows is None:
             scores = _scores(way, base, pool, shots, settings, rng) if way in SELECTED else (levels == 3.0)[:, None] * 1.0
-            chosen = in_turn(scores, settings.rows_per_kind)
+            chosen = choose_in_turn(scores, settings.rows_per_kind)
             rows, found = [pool[place] for place in chosen], _shares_chosen(scores.mean(1), levels, chosen)
         model = copy.deepcopy(base)
         if rows:

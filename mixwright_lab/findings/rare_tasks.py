@@ -41,7 +41,7 @@ RATES = {
     "equal shares": {16: 1.2e-2},
 }
 """Learning rate of each arm: the best of a grid of factor 2 for the rare complex tasks, seeds from 100 on."""
-GAP = 40
+GAP_STEPS = 40
 """Steps between two sightings in `bunched`: most rare rows that a batch can hold."""
 
 
@@ -191,8 +191,8 @@ def batches_of(kind: str, data: Data, seed: int, settings: Settings) -> list[np.
     if kind == "alone":
         return [rows[is_rare[rows]] for rows in batches]
     if kind == "bunched":  # in the middle of a span, so that the mean learning rate stays
-        spans = [np.concatenate(batches[place : place + GAP]) for place in range(0, len(batches), GAP)]
-        middle = settings.batch * (GAP // 2)
+        spans = [np.concatenate(batches[place : place + GAP_STEPS]) for place in range(0, len(batches), GAP_STEPS)]
+        middle = settings.batch * (GAP_STEPS // 2)
         parts = [(rows[~is_rare[rows]], rows[is_rare[rows]]) for rows in spans]
         ordered = [np.concatenate((common[:middle], own, common[middle:])) for common, own in parts]
         return np.split(np.concatenate(ordered), len(batches))

@@ -12,7 +12,7 @@ import functools
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
-from mixwright.audit.leaks import leaks
+from mixwright.audit.leaks import find_leaks
 from mixwright.audit.rows import EXCERPT_CHARACTERS, MOST_NAMES_SHOWN
 from mixwright.contracts import Check
 from mixwright.records import Observation, cell_key
@@ -45,7 +45,7 @@ class Difficulty(Check):
         answers: dict[str, Counter[str]] = defaultdict(Counter)
         leaked: Levels = defaultdict(Counter)
         readings = functools.cache(lambda task: corpus.grader(task).reading)
-        copied = iter(leaks(corpus).copied.tolist())
+        copied = iter(find_leaks(corpus).copied.tolist())
         for batch in corpus.batches():
             columns = (batch.column(name).to_pylist() for name in ("task", "split", "level", "answer"))
             for task, split, level, answer in zip(*columns, strict=True):

@@ -16,7 +16,15 @@ import numpy as np
 from mixwright.audit.chance import Template, chance_explains
 from mixwright.audit.leaks import NEAR_SIMILARITY
 from mixwright.audit.repeats import NearRepeats, near_repeats
-from mixwright.audit.rows import MOST_PAIRS_LISTED, SAMPLE_ROWS, Fingerprints, Reader, fingerprints, members, note_unlisted
+from mixwright.audit.rows import (
+    MOST_PAIRS_LISTED,
+    SAMPLE_ROWS,
+    Fingerprints,
+    Reader,
+    fingerprints,
+    note_unlisted,
+    positions_by_code,
+)
 from mixwright.contracts import Check
 from mixwright.corpus import texts
 from mixwright.corpus.rows import pc
@@ -56,7 +64,7 @@ class Duplicates(Check):
         reader = Reader(corpus)
         here = np.arange(len(train))
         seen: list[Observation] = []
-        for code, mine in members(prints.task[train]).items():
+        for code, mine in positions_by_code(prints.task[train]).items():
             name = prints.tasks[code]
             repeats = mine[same[mine] < mine]
             exact = int((same_exactly[mine] < mine).sum())

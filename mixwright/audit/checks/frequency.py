@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mixwright.audit.rows import MOST_NAMES_SHOWN, members, rows
+from mixwright.audit.rows import MOST_NAMES_SHOWN, positions_by_code, rows
 from mixwright.contracts import Check
 from mixwright.records import Observation
 
@@ -54,7 +54,7 @@ class Frequency(Check):
         order = order[:total]
         seen: list[Observation] = []
         gaps: list[dict[str, Any]] = []
-        found = members(order)
+        found = positions_by_code(order)
         everything = max(sum(tokens), 1)
         for name, code in sorted(codes.items()):
             places = found[code]

@@ -28,7 +28,7 @@ from mixwright.contracts import Probe
 from mixwright.errors import InputError, check_range
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.measure.row_losses import RowLosses, rows_by_task
-from mixwright.measure.transfers import BEST_ORDER_LABEL, THEN_LABEL, TOGETHER_LABEL, Runs, watch_transfer
+from mixwright.measure.transfers import BEST_ORDER_LABEL, THEN_LABEL, TOGETHER_LABEL, RunSizes, watch_transfer
 from mixwright.records import Measurement
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class Transfer(Probe):
         if not 1 < len(train) <= MOST_TASKS:
             expected = f"2 to {MOST_TASKS} tasks with training rows that have targets, and with held-out items to grade"
             raise InputError(expected, f"{len(train)}", "Leave transfer out of measure.probes.")
-        sizes = Runs(self.steps, self.batch, self.learning_rate, self.seeds, self.pairs, self.tried)
+        sizes = RunSizes(self.steps, self.batch, self.learning_rate, self.seeds, self.pairs, self.tried)
         adapter = create("adapters", self.adapter)
         model = adapter.wrap(copy.deepcopy(passes.learner.model)).eval()  # no dropout: runs differ by their rows alone
         losses = RowLosses(passes.learner, corpus)

@@ -21,7 +21,7 @@ import numpy as np
 
 from mixwright.contracts import Miner
 from mixwright.errors import InputError, check_range
-from mixwright.mine.candidates import Candidates, SourceTrials, candidates_of, lowest
+from mixwright.mine.candidates import Candidates, SourceTrials, candidates_of, lowest_per_prompt
 from mixwright.mine.choosing import TrainRows, train_rows
 from mixwright.mine.proxies import Sizes
 from mixwright.mine.reaching import try_sources
@@ -120,9 +120,9 @@ class Frontier(Miner):
     def _by_statistic(self, found: Candidates, values: dict[str, np.ndarray]) -> np.ndarray:
         """The rows with the lowest statistic; of prompts with one candidate that one."""
         if self.by != "rule":
-            return lowest(values[self.by], found.prompts)
+            return lowest_per_prompt(values[self.by], found.prompts)
         passes = (values["ifd"] < 1) & (values["r_ifd"] < 1)
-        best = lowest(np.where(passes, values["r_ifd"], np.nan), found.prompts)
+        best = lowest_per_prompt(np.where(passes, values["r_ifd"], np.nan), found.prompts)
         return best[passes[best] | ~found.several[best]]
 
     def _format_statistics(self, values: dict[str, np.ndarray], at: int) -> str:
@@ -135,12 +135,12 @@ class Frontier(Miner):
         if tried is not None and tried.winner is None:
             return dict.fromkeys(own.tolist(), "kept with all candidates: no source beats a mix of them")
         if tried is None:
-            best = own[lowest(values["nll"][own], found.prompts[own])]
+            best = own[lowest_per_prompt(values["nll"][own], found.prompts[own])]
             return {at: f"{found.sources[at]}: the lowest NLL, {values['nll'][at]:.3g}" for at in best.tolist()}
         rank = {name: float(place) for place, name in enumerate(tried.order)}
         ranks = np.array([rank.get(str(name), len(rank)) for name in found.sources[own]])
         ties = np.argsort(np.argsort(np.nan_to_num(values["nll"][own], nan=np.inf), kind="stable")) / len(own)
-        best = own[lowest(ranks + ties, found.prompts[own])]
+        best = own[lowest_per_prompt(ranks + ties, found.prompts[own])]
         return {at: f"{found.sources[at]}: {tried.format_accuracy(str(found.sources[at]))}" for at in best.tolist()}
 
     def _notes_on_task(

@@ -22,7 +22,7 @@ import numpy as np
 from mixwright.contracts import Miner
 from mixwright.errors import InputError, check_range, join_some
 from mixwright.mine.choosing import TrainRows, count_to_keep, train_rows
-from mixwright.mine.relevance import bm25, cosines, in_turn
+from mixwright.mine.relevance import bm25, choose_in_turn, cosines
 from mixwright.records import MinedRow, MiningResult, plain
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Influence(Miner):
         mean, unit = scores.mean(1), "BM25" if self.by == "words" else "cosine"
         kept = own + [
             MinedRow(rows.ids[pool[at]], 1.0, f"{unit} {mean[at]:.3g} with the targets' rows")
-            for at in in_turn(near, min(max(count - len(own), 1), len(pool))).tolist()
+            for at in choose_in_turn(near, min(max(count - len(own), 1), len(pool))).tolist()
         ]
         told = f"the {len(shots)} shots, training rows of the targets"
         notes = [f"Compared with {told}; " + ("they are kept, too." if self.targets else "they are not chosen themselves.")]

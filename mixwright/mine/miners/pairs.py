@@ -25,7 +25,15 @@ from mixwright.contracts import Miner
 from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.errors import InputError, check_range
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
-from mixwright.mine.answers import Answers, judged, length, margins_of, null_of, pair_example, room
+from mixwright.mine.answers import (
+    Answers,
+    count_answer_tokens,
+    judge_answers,
+    margins_of,
+    null_of,
+    pair_example,
+    shared_room,
+)
 from mixwright.mine.choosing import train_rows
 from mixwright.mine.pairing import Candidate, balanced, closeness, error_class, length_tells, near_misses
 from mixwright.records import Example, MiningResult, plain
@@ -91,10 +99,10 @@ class Pairs(Miner):
             [row.prompt for row in rows],
             count=self.samples,
             temperature=self.temperature,
-            max_new_tokens=room(learner, rows, self.max_new_tokens),
+            max_new_tokens=shared_room(learner, rows, self.max_new_tokens),
             seed=int(rng.integers(2**31)),
         )
-        answers = [judged(row, own, grades) for row, own in zip(rows, written, strict=True)]
+        answers = [judge_answers(row, own, grades) for row, own in zip(rows, written, strict=True)]
         options = [
             self._options(n, row, own, grades, learner, rng) for n, (row, own) in enumerate(zip(rows, answers, strict=True))
         ]
@@ -123,7 +131,7 @@ class Pairs(Miner):
             if not wrong and self.near_misses:
                 wrong = {bad: kind for bad, kind in near_misses(good, rng) if grades.grade(row, bad) < RIGHT_FROM_SCORE}
             for bad, kind in wrong.items():
-                longer = length(learner, good) - length(learner, bad)
+                longer = count_answer_tokens(learner, good) - count_answer_tokens(learner, bad)
                 both = good in own.right and bad in own.wrong
                 found.append(Candidate(place, good, bad, kind, closeness(good, bad), longer, both))
         return [pair for pair in found if pair.kind != "cut"] or found

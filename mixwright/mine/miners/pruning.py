@@ -25,7 +25,7 @@ from mixwright.errors import InputError, check_range, join_some
 from mixwright.mine.choosing import TrainRows, train_rows
 from mixwright.mine.crossover import crossover, kept_rows
 from mixwright.mine.proxies import Sizes, choose_held_back, make_proxy_trainer
-from mixwright.mine.scores import COLUMNS_BY_SCORE, Score, disputed, groups_of, score_of
+from mixwright.mine.scores import COLUMNS_BY_SCORE, Score, find_disputed, pruning_groups, score_of
 from mixwright.records import MinedRow, MiningResult
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Pruning(Miner):
         """Kept rows. Raises InputError without a model where the test is to decide, or with too few rows for it."""
         rows = train_rows(corpus, scan)
         scores = score_of(self.score, corpus, scan, rows, self.checkpoints, rng)
-        groups, notes = groups_of(corpus, rows), []
+        groups, notes = pruning_groups(corpus, rows), []
         if self.end != "auto":
             end = self.end
         else:
@@ -148,7 +148,7 @@ class Pruning(Miner):
         order = np.argsort(-np.nan_to_num(scores, nan=-np.inf), kind="stable")
         highest = order[: max(round(TOP_SHARE * len(order)), min(10, len(order)))].tolist()
         notes = []
-        if wrong := disputed(corpus, scan, rows, highest):
+        if wrong := find_disputed(corpus, scan, rows, highest):
             notes.append(
                 f"Of the {len(highest)} hardest rows, {len(wrong)} are disputed by the grader or the model: "
                 f"{join_some(wrong)}."

@@ -25,7 +25,7 @@ import numpy as np
 from mixwright.contracts import Miner
 from mixwright.errors import InputError, check_range
 from mixwright.mine.choosing import train_rows
-from mixwright.mine.edit_notes import reported
+from mixwright.mine.edit_notes import describe_edits
 from mixwright.mine.edit_runs import EditRuns, ShortTraining
 from mixwright.mine.halving import halve
 from mixwright.mine.rewrites import (
@@ -40,7 +40,7 @@ from mixwright.mine.rewrites import (
     without_questions,
     write_own_edits,
 )
-from mixwright.mine.rewriting import Reader, Slots, found_forms, text_of
+from mixwright.mine.rewriting import Reader, Slots, find_forms, text_of
 from mixwright.records import Example, MinedRow, MiningResult
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class SelfEdits(Miner):
         names = list(ways)
         trial = EditRuns(learner, list(ways.values()), _few(asked, rng), _few(guarded, rng), self.short)
         tried = halve(len(names), trial, len(trial.questions), runs=self.runs, seeds=_seeds(rng))
-        notes += reported(tried, names, trial)
+        notes += describe_edits(tried, names, trial)
         if not tried.proven:
             return _kept(rows, "No way beats the facts as they stand beyond chance.", notes, rollouts)
         made, whole = ways[names[tried.best]], _whole(ways[names[tried.best]], facts, read)
@@ -161,7 +161,7 @@ class SelfEdits(Miner):
     ) -> tuple[Ways, int, list[str]]:
         """Rows of every way, the facts as they stand first; completions that were sampled; and what was read and found."""
         every, seed = [fact for own in read for fact in own], int(rng.integers(2**31))
-        found = found_forms(others, every, self.forms) if every else []
+        found = find_forms(others, every, self.forms) if every else []
         own, rollouts = write_own_edits(learner, facts, self.instruction, self.samples, self.max_new_tokens, seed)
         ways = rewrite_in_forms(facts, read, [*self.templates, *(form for form, _ in found)])
         ways, notes = without_questions({AS_IS_WAY: as_they_stand(facts), **ways, **own}, asked)

@@ -23,7 +23,7 @@ from statistics import median
 
 from mixwright.contracts import Planner
 from mixwright.errors import InputError
-from mixwright.plan.baseline import shares, task_counts
+from mixwright.plan.baseline import as_shares, task_counts
 from mixwright.records import Cell, Measurement, Plan, Stage, TrainingSetup
 
 NO_MIXTURE_HELPS = "rows given to one task are taken from another, so only a wider model or more steps help, and no mixture"
@@ -73,7 +73,7 @@ class RareTasks(Planner):
             )
         if total > CAPACITY_FROM_RUNS:
             told = f"capacity, not frequency, seems to be the limit: {needed}; {NO_MIXTURE_HELPS}"
-        stage = Stage("training", training.objective, training.steps, shares(weights))
+        stage = Stage("training", training.objective, training.steps, as_shares(weights))
         why = {f"stages.0.weights.{task}": f"{reasons[task]}; {_format_gap(task, rows)}" for task in weights}
         return Plan("rare_tasks", (stage,), why=why | {"stages.0.weights": told, "stages.0.steps": "asked for"})
 

@@ -24,7 +24,7 @@ from typing import ClassVar
 
 from mixwright.contracts import Planner
 from mixwright.errors import InputError
-from mixwright.plan.baseline import shares, task_counts
+from mixwright.plan.baseline import as_shares, task_counts
 from mixwright.plan.known_tasks import shown_above_chance
 from mixwright.records import Cell, Measurement, Objective, Plan, Stage, TrainingSetup
 
@@ -89,7 +89,7 @@ class Rehearsal(Planner):
         draws = training.steps * training.batch
         told = _why_unchanged(known, own, seen)
         weights, short = (own, "") if told else self._weights(known, own, draws)
-        found = shares({task: weight for task, weight in sorted(weights.items()) if weight > 0})
+        found = as_shares({task: weight for task, weight in sorted(weights.items()) if weight > 0})
         borrowed = () if told else tuple(t for t in found if t in known and known[t].borrows(found[t], draws, self.most))
         monitors = ("displacement",) if training.objective == "dpo" else ()
         stage = Stage("training", training.objective, training.steps, found, monitors=monitors, rehearse=borrowed)

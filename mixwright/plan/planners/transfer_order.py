@@ -32,7 +32,7 @@ from mixwright.estimates.orders import (
     effects_of,
     expected_success,
 )
-from mixwright.plan.baseline import shares, task_counts
+from mixwright.plan.baseline import as_shares, task_counts
 from mixwright.records import Cell, Measurement, Plan, Stage, TrainingSetup
 
 ALL_TASKS = "*"
@@ -91,7 +91,7 @@ class TransferOrder(Planner):
 
     def _joint(self, counts: Mapping[str, int], training: TrainingSetup, told: str) -> Plan:
         share = dict.fromkeys(counts, 1.0) if self.equal else {task: float(count) for task, count in counts.items()}
-        stage = Stage("training", training.objective, training.steps, shares(share))
+        stage = Stage("training", training.objective, training.steps, as_shares(share))
         why = {f"stages.0.weights.{task}": "equal shares" if self.equal else "share of the rows" for task in counts}
         return Plan("transfer_order", (stage,), why=why | {"stages": told, "stages.0.steps": "asked for"})
 

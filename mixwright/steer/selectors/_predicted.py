@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mixwright.estimates.cell_states import room
+from mixwright.estimates.cell_states import room_to_learn
 from mixwright.steer.ledger import Ledger
 from mixwright.steer.predictor import Predictor, share_following
 
@@ -67,7 +67,7 @@ class PredictedDraws:
         candidates = members[rng.integers(len(members), size=(len(places), count))]
         last = self._ledger.drawn[candidates]
         rested = (last < 0) | (self._ledger.draws - last > REST_POOL_SHARE * len(self._ledger.drawn))
-        worth = room(*self._predictor.sampled(candidates, rng)) * np.where(rested, 1.0, TIRED_FACTOR)
+        worth = room_to_learn(*self._predictor.sampled(candidates, rng)) * np.where(rested, 1.0, TIRED_FACTOR)
         keys = np.log(rng.random(worth.shape)) / np.maximum(worth, 1e-3) ** ROOM_POWER
         order = np.argsort(-keys, axis=1, kind="stable")
         for place, row in zip(places.tolist(), np.take_along_axis(candidates, order, axis=1).tolist(), strict=True):

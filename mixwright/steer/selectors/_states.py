@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from mixwright.estimates.cell_states import LUCKY_KAPPA as LUCKY_KAPPA
-from mixwright.estimates.cell_states import Z_SCREEN, side
+from mixwright.estimates.cell_states import Z_SCREEN, side_of_band
 from mixwright.estimates.intervals import wilson
 from mixwright.records import GroupOutcome, cell_key
 from mixwright.steer.ledger import CELL_ARRAYS, CellEvidence, count_successes
@@ -145,7 +145,7 @@ class CellStates:
         """Judge cells that are drawn freely, by all that is known of them."""
         evidence = self.evidence
         cells = cells[self.drawn_freely[cells] & (evidence.tries[cells] >= MIN_ROLLOUTS)]
-        place = side(evidence.wins[cells], evidence.tries[cells], self.low[cells], self.high[cells], Z_SCREEN)
+        place = side_of_band(evidence.wins[cells], evidence.tries[cells], self.low[cells], self.high[cells], Z_SCREEN)
         lucky = (self._ledger.answers.kappa_high()[cells] < self._lucky) & (self._lucky > 0)  # kappa may lie under 0
         state = np.where(place > 0, MASTERED, np.where(place < 0, DEFERRED, np.where(lucky, LUCKY, ACTIVE)))
         self.state[cells] = state

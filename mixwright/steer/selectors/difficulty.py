@@ -31,7 +31,7 @@ import numpy as np
 
 from mixwright.contracts import Scene, Selector
 from mixwright.errors import check_range
-from mixwright.estimates.cell_states import HALF_WEIGHT_EXAMPLES, room
+from mixwright.estimates.cell_states import HALF_WEIGHT_EXAMPLES, room_to_learn
 from mixwright.estimates.cell_states import LUCKY_KAPPA as LUCKY_KAPPA
 from mixwright.records import GroupOutcome, Outcome, PairOutcome
 from mixwright.steer.selectors._predicted import PredictedDraws
@@ -100,7 +100,7 @@ class Difficulty(Selector):
         states = self._states
         alike = self._ledger.lasting.intraclass_correlation(np.arange(len(states.state)))
         open_to = np.where(states.drawn_freely, 1.0, np.where(states.state == MASTERED, PARKED_WEIGHT, SHUT_WEIGHT))
-        inside = np.maximum(room(success, self._ledger.answers.swapped()[cells]) * (1 - alike)[cells], self.below)
+        inside = np.maximum(room_to_learn(success, self._ledger.answers.swapped()[cells]) * (1 - alike)[cells], self.below)
         low, high = states.low[cells], states.high[cells]
         return (
             np.where(success < low, self.below, np.where(success > high, max(self.above, SHUT_WEIGHT), inside))
@@ -157,7 +157,7 @@ class Difficulty(Selector):
         age = ledger.drawn[found].astype(np.int64)  # -1 for never
         best = age.argmin(axis=1)
         for _ in range(self.candidates):
-            again = repeats(found[draws, best])
+            again = repeated_places(found[draws, best])
             if not len(again):
                 break
             age[again, best[again]] = np.iinfo(np.int64).max
@@ -185,7 +185,7 @@ class Difficulty(Selector):
         self._states.restore(state)
 
 
-def repeats(numbers: np.ndarray) -> np.ndarray:
+def repeated_places(numbers: np.ndarray) -> np.ndarray:
     """Places of numbers that stand earlier in the array too."""
     keys = np.sort((numbers.astype(np.int64) << 32) + np.arange(len(numbers)))  # a full sort: the same on every machine
     return keys[1:][keys[1:] >> 32 == keys[:-1] >> 32] & (2**32 - 1)

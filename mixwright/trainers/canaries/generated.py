@@ -156,7 +156,7 @@ def make_canaries(trainer: Any, run: RunSteering, steering: Steering) -> CanaryP
         run.pool,
         items,
         [row["prompt"] for row in rows],
-        lambda indices, texts, ids: grade(trainer, indices, texts, ids),
+        lambda indices, texts, ids: grade_rows(trainer, indices, texts, ids),
         watched=run.range.success_now_and_first,
         max_new_tokens=trainer.max_completion_length,
         seed=trainer.args.seed,
@@ -166,7 +166,9 @@ def make_canaries(trainer: Any, run: RunSteering, steering: Steering) -> CanaryP
     )
 
 
-def grade(trainer: Any, indices: Sequence[int], texts: Sequence[str], token_ids: Sequence[Sequence[int]]) -> list[float]:
+def grade_rows(
+    trainer: Any, indices: Sequence[int], texts: Sequence[str], token_ids: Sequence[Sequence[int]]
+) -> list[float]:
     """The trainer's own reward functions on completions of rows, weighted and summed; NaN where none could judge."""
     rows = [trainer.train_dataset[index] for index in indices]
     given = () if trainer.args.remove_unused_columns else rows[0]

@@ -20,7 +20,7 @@ import numpy as np
 
 from mixwright.errors import one_line
 from mixwright.records import GroupOutcome, Plan
-from mixwright.steer.format_counts import in_use
+from mixwright.steer.format_counts import formats_in_use
 from mixwright.steer.pool import Pool
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def _choices(groups: Sequence[GroupOutcome]) -> dict[str, dict[str, float]]:
     for group in groups:
         totals[group.task] += len(group.formats)
     found = {}
-    for task, shares in in_use(groups, FORMAT_SHARE).items():
+    for task, shares in formats_in_use(groups, FORMAT_SHARE).items():
         if sum(shares.values()) >= COVERED_SHARE:
             found[task] = {name: share for name, share in shares.items() if share * totals[task] >= MIN_FORMAT_COMPLETIONS}
     return found

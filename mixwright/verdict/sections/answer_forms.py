@@ -15,7 +15,7 @@ from mixwright.contracts import Section
 from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.runs import RunFolder, read_list
 from mixwright.verdict.answer_forms import form_changes_of, grouped
-from mixwright.verdict.arm_words import listed
+from mixwright.verdict.arm_words import join_words
 from mixwright.verdict.blocks import Block, Fold, Paragraph, Table
 from mixwright.verdict.form_changes import FORM_ALPHA, Feature, FormChange
 from mixwright.verdict.text import between, count, format_p, line
@@ -77,7 +77,7 @@ def _forms(run: RunFolder) -> list[Block]:
 
 def _named(tasks: Sequence[str]) -> str:
     more = len(tasks) - MOST_TASKS_NAMED
-    return listed([*tasks[:MOST_TASKS_NAMED], *([f"{more} more"] if more > 0 else [])])
+    return join_words([*tasks[:MOST_TASKS_NAMED], *([f"{more} more"] if more > 0 else [])])
 
 
 def _fault(feature: Feature, changes: Sequence[FormChange]) -> str:
@@ -111,7 +111,7 @@ def _former(run: RunFolder) -> list[Block]:
     fallen = [each for each in found if each.high < KEPT_CHANGE_NATS[0]]
     parts = [f"{-each.change:.2g} [{-each.high:.2g}, {-each.low:.2g}] in {each.task}" for each in fallen[:MOST_TASKS_NAMED]]
     more = [count(len(fallen) - MOST_TASKS_NAMED, "more task")] if len(fallen) > MOST_TASKS_NAMED else []
-    text = f"Its own former answers became less likely, in nats a token, by {listed([*parts, *more])}. {_scale()}"
+    text = f"Its own former answers became less likely, in nats a token, by {join_words([*parts, *more])}. {_scale()}"
     rows = [
         (
             each.task,

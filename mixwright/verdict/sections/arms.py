@@ -16,7 +16,15 @@ from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, format_unit
 from mixwright.records import Effect, TrialResult
 from mixwright.runs import RunFolder
 from mixwright.verdict.advice import format_amount
-from mixwright.verdict.arm_words import differences, format_outcome, in_unit, primary, unit_of, with_interval, word
+from mixwright.verdict.arm_words import (
+    differences,
+    effect_word,
+    format_outcome,
+    in_unit,
+    primary_number,
+    unit_of,
+    with_interval,
+)
 from mixwright.verdict.blocks import Block, Fold, Forest, ForestRow, Grid, Paragraph, Table
 from mixwright.verdict.evidence import trial_of
 from mixwright.verdict.text import NO_VALUE_SIGN, amount, change, count, format_p, name_of, percent
@@ -77,7 +85,7 @@ def _charts(result: TrialResult) -> list[Block]:
     groups: dict[str, list[Effect]] = defaultdict(list)
     for effect in result.effects:
         groups[effect.name].append(effect)
-    first = primary(result)
+    first = primary_number(result)
     blocks: list[Block] = [_forest(result, groups[first])] if first in groups else []
     rest = tuple(_forest(result, effects) for name, effects in groups.items() if name != first)
     return [*blocks, Fold("Charts of the other numbers", (Grid(rest),))] if rest else blocks
@@ -93,11 +101,11 @@ def _forest(result: TrialResult, effects: list[Effect]) -> Block:
             effect.difference.low,
             effect.difference.high,
             differences(result, name, effect.arm, effect.against),
-            word(result, effect),
+            effect_word(result, effect),
         )
         for effect in effects
     )
-    said = {e: f", {word(result, e)}" if e.word else "" for e in effects}
+    said = {e: f", {effect_word(result, e)}" if e.word else "" for e in effects}
     text = "; ".join(f"{e.arm} against {e.against}: {in_unit(result, e)}{said[e]}" for e in effects)
     caption = name_of(name)
     caption = caption[:1].upper() + caption[1:]
@@ -136,7 +144,7 @@ def _row(result: TrialResult, effect: Effect) -> tuple[str, ...]:
         with_interval(effect.swapped),
         with_interval(effect.dependence),
         format_p(effect.p) if effect.items else NO_VALUE_SIGN,
-        word(result, effect),
+        effect_word(result, effect),
         change(effect.detectable, unit).lstrip("+") if effect.items else NO_VALUE_SIGN,
         str(effect.censored),
     )

@@ -17,7 +17,7 @@ from mixwright.contracts import Section
 from mixwright.records import CellState
 from mixwright.runs import RunFolder
 from mixwright.verdict.blocks import Block, Strips, Terms
-from mixwright.verdict.evidence import arms, headline_arm, json_lines, number
+from mixwright.verdict.evidence import arm_branches, headline_arm, json_lines, number
 from mixwright.verdict.text import count
 
 MOST_WINDOWS = 24
@@ -34,7 +34,7 @@ class Bands(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Strips of the cells of the leading arm, those that change first."""
-        states, edges = _windows([folder for _, folder in arms(run).get(headline_arm(run), [])])
+        states, edges = _windows([folder for _, folder in arm_branches(run).get(headline_arm(run), [])])
         if not states:
             return []
         rows = sorted(

@@ -26,7 +26,7 @@ from mixwright.verdict.beside import BESIDE_NAME, ThreeCheckpoints, three_of
 from mixwright.verdict.blocks import Answer, Block, Fold, Pair, Paragraph, Table, Texts
 from mixwright.verdict.claims import claims_between
 from mixwright.verdict.evidence import Sides, decoding_of
-from mixwright.verdict.gate import between
+from mixwright.verdict.gate import check_sides
 from mixwright.verdict.gate_asked import asked_of
 from mixwright.verdict.text import count, level, percent
 
@@ -68,7 +68,7 @@ def _gates(run: RunFolder, three: ThreeCheckpoints, decoding: Outcome) -> str:
     items = f"{count(len(shared_items(*three.other, three.after[1])), 'item')} measured for all three."
     if asked is None or decoding not in ("greedy", "sampled"):
         return items
-    found = [between(sides, decoding, asked) for sides in (three.other, three.after)]
+    found = [check_sides(sides, decoding, asked) for sides in (three.other, three.after)]
     told = [f"{name} {gate.outcome}" for name, gate in zip(three.names[1:], found, strict=True)]
     return f"The gate says of {told[0]}, of {told[1]}, by the same items and margin; {items}"
 

@@ -17,7 +17,7 @@ from mixwright.contracts import Section
 from mixwright.errors import InputError
 from mixwright.runs import RunFolder
 from mixwright.verdict.blocks import Block, Fold, Pair, Paragraph, Texts
-from mixwright.verdict.evidence import arms, headline_arm
+from mixwright.verdict.evidence import arm_branches, headline_arm
 from mixwright.verdict.text import count, level
 
 MOST_OPEN, MOST_SHOWN = 4, 24
@@ -32,7 +32,7 @@ class Completions(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """A few pairs open, more folded."""
-        folders = [folder for _, folder in arms(run).get(headline_arm(run), [])] or [run.path]
+        folders = [folder for _, folder in arm_branches(run).get(headline_arm(run), [])] or [run.path]
         path = folders[0] / "completions.parquet"
         if not path.is_file():
             return []

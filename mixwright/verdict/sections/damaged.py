@@ -27,7 +27,7 @@ from mixwright.verdict.claims import (
     too_few,
     undecided_because,
 )
-from mixwright.verdict.evidence import arm_suffix, before_and_after, decoding_of, seeds_of
+from mixwright.verdict.evidence import arm_suffix, before_after_caption, decoding_of, seeds_of
 from mixwright.verdict.text import amount, count, level
 
 MOST_CLAIMS_OPEN = 5
@@ -47,7 +47,7 @@ class Damaged(Section):
         if not claims:
             return []
         outcome = decoding_of(run)
-        found, caption = cells_first(claims, "damaged", "less dependent"), before_and_after(run)
+        found, caption = cells_first(claims, "damaged", "less dependent"), before_after_caption(run)
         blind, same = cells_first([c for c in claims if not too_few(c)], "cannot tell"), cells_first(claims, "unchanged")
         blocks: list[Block] = [Claims(caption, tuple(found[:MOST_CLAIMS_OPEN]), outcome)]
         if not found:

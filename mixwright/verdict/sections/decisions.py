@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from mixwright.contracts import Section
 from mixwright.runs import RunFolder
 from mixwright.verdict.blocks import Block, Fold, Paragraph, Table
-from mixwright.verdict.evidence import arms, headline_arm, json_lines, number
+from mixwright.verdict.evidence import arm_branches, headline_arm, json_lines, number
 from mixwright.verdict.text import NO_VALUE_SIGN, count
 
 MOST_GROUPS_OPEN = 12
@@ -49,7 +49,7 @@ class Decisions(Section):
     def blocks(self, run: RunFolder) -> list[Block]:
         """One table of alarms, one of decisions, the long tail folded."""
         arm = headline_arm(run)
-        branches = arms(run).get(arm, [])
+        branches = arm_branches(run).get(arm, [])
         if not branches:
             branches = [(0, path) for path in (run.path / "steering", run.path) if (path / "decisions.jsonl").is_file()][:1]
         groups: dict[str, _Group] = {}

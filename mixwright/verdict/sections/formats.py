@@ -13,12 +13,12 @@ from statistics import fmean
 from typing import ClassVar
 
 from mixwright.contracts import Section
-from mixwright.plan.format_forecast import warnings_of, winner
+from mixwright.plan.format_forecast import predict_winner, warnings_of
 from mixwright.records import Forecast
 from mixwright.runs import RunFolder, read_measurements
 from mixwright.skeleton import OTHER_FORMS, SHARE_PREFIX
 from mixwright.verdict.blocks import Block, Paragraph, Table
-from mixwright.verdict.evidence import arms, headline_arm, plan_of
+from mixwright.verdict.evidence import arm_branches, headline_arm, plan_of
 from mixwright.verdict.text import count, percent
 
 Shares = dict[str, dict[str, float]]
@@ -51,7 +51,9 @@ class FormatsSection(Section):
 
 def _after(run: RunFolder) -> list[Shares]:
     """Shares after the run, per seed."""
-    folders = [folder / "after.parquet" for _, folder in arms(run).get(headline_arm(run), [])] or [run.measurements("after")]
+    folders = [folder / "after.parquet" for _, folder in arm_branches(run).get(headline_arm(run), [])] or [
+        run.measurements("after")
+    ]
     found = []
     for path in folders:
         shares: Shares = defaultdict(dict)
@@ -70,7 +72,7 @@ def _winners(task: str, seen: list[Shares]) -> Counter[str]:
 
 def _score(expected: dict[str, list[Forecast]], seen: list[Shares]) -> str:
     """How many winners were predicted; chance is one over the number of formats in the forecast."""
-    said = {task: winner(own) for task, own in expected.items()}
+    said = {task: predict_winner(own) for task, own in expected.items()}
     open_ = sum(name is None for name in said.values())
     hits = runs = 0
     luck = 0.0
@@ -85,7 +87,7 @@ def _score(expected: dict[str, list[Forecast]], seen: list[Shares]) -> str:
 
 
 def _rows(task: str, own: list[Forecast], seen: list[Shares]) -> list[tuple[str, ...]]:
-    said, won = winner(own), _winners(task, seen)
+    said, won = predict_winner(own), _winners(task, seen)
     rows = []
     for forecast in own:
         form = forecast.name.removeprefix(SHARE_PREFIX)

@@ -20,7 +20,7 @@ from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome, for
 from mixwright.records import Claim, Effect, Judgement, TrialResult
 from mixwright.runs import RunFolder
 from mixwright.verdict.advice import format_cell
-from mixwright.verdict.arm_words import effect_of, format_outcome, listed, primary, with_interval, word
+from mixwright.verdict.arm_words import effect_of, effect_word, format_outcome, join_words, primary_number, with_interval
 from mixwright.verdict.basis import recommended
 from mixwright.verdict.blocks import Block, Fact, Headline, Paragraph, Terms
 from mixwright.verdict.claims import NO_ANSWER, cells_first, claims_of, interval
@@ -70,7 +70,9 @@ def _trial(run: RunFolder, found: Recommendation, result: TrialResult) -> list[B
     blocks.append(Paragraph(_judged(result, judgement, claims) if judgement else _untried(run, claims)))
     tried = (effect_of(result, judgement.arm, null) for null in result.nulls) if judgement else ()
     reading = READINGS[result.decoding]
-    nulls = [f"{e.against} {with_interval(e.difference, reading.unit)}, {word(result, e)}" for e in tried if e is not None]
+    nulls = [
+        f"{e.against} {with_interval(e.difference, reading.unit)}, {effect_word(result, e)}" for e in tried if e is not None
+    ]
     if nulls:
         blocks.append(Paragraph(f"Against its nulls, {reading.title} in {format_unit(reading.unit)}: {'; '.join(nulls)}."))
     blocks.append(Terms((reading.title, "[low, high]", *result.references, *(["null"] if nulls else []))))
@@ -100,7 +102,7 @@ def _untried(run: RunFolder, claims: Sequence[Claim]) -> str:
 def _shown(result: TrialResult, judgement: Judgement | None) -> list[Effect]:
     """The primary effects of the lever against each reference; without a lever those of the references."""
     if judgement is None:
-        name = primary(result)
+        name = primary_number(result)
         return [effect for effect in result.effects if effect.name == name and effect.against in result.references]
     found = [effect_of(result, judgement.arm, against) for against in result.references]
     return [effect for effect in found if effect is not None]
@@ -109,7 +111,7 @@ def _shown(result: TrialResult, judgement: Judgement | None) -> list[Effect]:
 def _fact(result: TrialResult, effect: Effect, judgement: Judgement | None) -> Fact:
     # what must hold against every reference at once needs no correction: each contrast stands by itself
     helps = judgement is not None and judgement.word == "helps"
-    said = format_word("improves") if helps else word(result, effect)
+    said = format_word("improves") if helps else effect_word(result, effect)
     value, whose, reading = effect.difference, "" if judgement else f" of {effect.arm}", READINGS[result.decoding]
     note = f"{format_interval(value, reading.unit)}; {said}"
     return Fact(f"{reading.title}{whose} against {effect.against}", _moved(value.value, reading.unit), note)
@@ -121,7 +123,7 @@ def _moved(value: float, unit: str) -> str:
 
 def _judged(result: TrialResult, judgement: Judgement, claims: Sequence[Claim]) -> str:
     """The judgement of the lever in words, what decided it, and what it damaged."""
-    arm, beaten, outcome = judgement.arm, listed(result.references), READINGS[result.decoding].title
+    arm, beaten, outcome = judgement.arm, join_words(result.references), READINGS[result.decoding].title
     said = {
         "helps": f"{arm} helps: it improves {outcome} against {beaten}, each; {WORDS_BY_PROOF[judgement.proof]}.",
         "harms": f"{arm} harms: {outcome} is worse than with a simpler choice.",
@@ -130,7 +132,7 @@ def _judged(result: TrialResult, judgement: Judgement, claims: Sequence[Claim]) 
     }
     text = said[judgement.word]
     if judgement.missing:
-        text += f" Missing: {listed(judgement.missing)}."
+        text += f" Missing: {join_words(judgement.missing)}."
     if judgement.because:
         text += f" What decided: {judgement.because}."
     damaged = [claim for claim in claims if claim.kind == "damaged"]
@@ -141,7 +143,7 @@ def _lost(damaged: Sequence[Claim], unit: str) -> str:
     first = cells_first(damaged, "damaged")[:3]
     named = [f"{format_cell(claim)} {with_interval(claim.difference, unit)}" for claim in first]
     more = f" and {len(damaged) - len(first)} more" if len(damaged) > len(first) else ""
-    return f"Shown to be damaged against the starting model, in {format_unit(unit)}: {listed(named)}{more}."
+    return f"Shown to be damaged against the starting model, in {format_unit(unit)}: {join_words(named)}{more}."
 
 
 def _plain(run: RunFolder, found: Recommendation, seen: TrialSeen | PairSeen | None) -> list[Block]:

@@ -18,7 +18,7 @@ from mixwright.runs import RunFolder
 from mixwright.verdict.arm_words import with_interval
 from mixwright.verdict.blocks import Block, Fold, Paragraph, Table
 from mixwright.verdict.claims import claims_of, format_kind
-from mixwright.verdict.evidence import before_and_after, decoding_of
+from mixwright.verdict.evidence import before_after_caption, decoding_of
 from mixwright.verdict.text import NO_VALUE_SIGN, amount, count
 
 UNSAID_BY_OUTCOME: dict[Outcome, str] = {
@@ -38,7 +38,7 @@ class HeldOut(Section):
         outcome, claims = decoding_of(run), claims_of(run)
         if outcome in GRADED_OUTCOMES or not claims:
             return []
-        table = _table(before_and_after(run), claims, outcome)
+        table = _table(before_after_caption(run), claims, outcome)
         folded = Fold(f"{table.caption}: {count(len(claims), 'claim')}", (table,))
         return [Paragraph(UNSAID_BY_OUTCOME[outcome], "caution"), folded]
 

@@ -16,7 +16,7 @@ from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
 from mixwright.runs import RunFolder
 from mixwright.verdict.blocks import Block, Claims, Fold, Paragraph, Terms
 from mixwright.verdict.claims import cells_first, claims_of, format_kind, undecided_because
-from mixwright.verdict.evidence import arm_suffix, before_and_after, decoding_of, seeds_of
+from mixwright.verdict.evidence import arm_suffix, before_after_caption, decoding_of, seeds_of
 
 MOST_CLAIMS_OPEN = 5
 """Claims that stay open."""
@@ -35,7 +35,7 @@ class Learnt(Section):
         if not claims:
             return []
         outcome = decoding_of(run)
-        found, caption = cells_first(claims, "learnt"), before_and_after(run)
+        found, caption = cells_first(claims, "learnt"), before_after_caption(run)
         blocks: list[Block] = [Claims(caption, tuple(found[:MOST_CLAIMS_OPEN]), outcome)]
         if not found:
             blocks = [

@@ -16,7 +16,7 @@ from mixwright.records import CellPlan, Interval
 from mixwright.runs import RunFolder
 from mixwright.verdict.blocks import Block, Paragraph, Table, Terms
 from mixwright.verdict.chance_levels import chance_levels
-from mixwright.verdict.evidence import arms, headline_arm, json_lines, plan_of
+from mixwright.verdict.evidence import arm_branches, headline_arm, json_lines, plan_of
 from mixwright.verdict.text import NO_VALUE_SIGN, format_share, percent
 
 REFUSED_PREFIX = "refuse."
@@ -35,7 +35,7 @@ class Lucky(Section):
         cells = [cell for cell in (plan.cells if plan else ()) if cell.state == "lucky"]
         if not cells:
             return []
-        branches = arms(run).get(headline_arm(run), [])
+        branches = arm_branches(run).get(headline_arm(run), [])
         refused: dict[str, set[int]] = {}
         for seed, folder in branches:
             for item in json_lines(folder / "decisions.jsonl"):

@@ -20,7 +20,7 @@ from mixwright.estimates.intervals import Z, clustered_share, mean_interval
 from mixwright.records import Interval
 from mixwright.runs import RunFolder, read_json
 from mixwright.verdict.blocks import Block, Lines, Paragraph, Series, Table
-from mixwright.verdict.evidence import arms, headline_arm, json_lines
+from mixwright.verdict.evidence import arm_branches, headline_arm, json_lines
 from mixwright.verdict.text import MINUS_SIGN, count, percent
 
 CALIBRATION_BINS = 10
@@ -44,7 +44,7 @@ class Predicted(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Nothing where no success was predicted."""
-        folders = [folder for _, folder in arms(run).get(headline_arm(run), [])]
+        folders = [folder for _, folder in arm_branches(run).get(headline_arm(run), [])]
         folders = folders or [path for path in (run.path / "steering", run.path) if (path / "draws.parquet").is_file()][:1]
         found = [draws for folder in folders if (draws := _draws(folder / "draws.parquet")) is not None]
         if not sum(len(draws.predicted) for draws in found):

@@ -18,7 +18,7 @@ from mixwright.contracts import Section
 from mixwright.estimates.intervals import mean_interval
 from mixwright.runs import RunFolder
 from mixwright.verdict.blocks import Block, Grid, Lines, Series
-from mixwright.verdict.evidence import arms, json_lines, number
+from mixwright.verdict.evidence import arm_branches, json_lines, number
 from mixwright.verdict.text import percent
 
 MOST_WINDOWS = 10
@@ -34,7 +34,7 @@ class ZeroSignal(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """One chart for all arms, or one each when there are many."""
-        series = [line for arm, branches in arms(run).items() if (line := _series(arm, [f for _, f in branches]))]
+        series = [line for arm, branches in arm_branches(run).items() if (line := _series(arm, [f for _, f in branches]))]
         if not series:
             return []
         if len(series) <= MOST_LINES_PER_CHART:
