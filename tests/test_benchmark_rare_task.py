@@ -127,7 +127,7 @@ def test_every_arm_is_tuned_over_the_same_rates_and_the_model_that_does_not_lear
         asked[say] = jobs
         return [row(job.arm, job.seed, 0.5, 0.9 if job.rate == 1.5e-3 else 0.5, rate=job.rate) for job in jobs]
 
-    monkeypatch.setattr(rare_task, "spread", made_up)
+    monkeypatch.setattr(rare_task, "run_in_processes", made_up)
     result = rare_task.measure(quick=False)
     assert Counter((job.arm, job.rate, job.seed) for job in asked["tuning"]) == Counter(
         (arm, rate, 100) for arm in LEARNING for rate in (1.2e-2, 6e-3, 3e-3, 1.5e-3, 7.5e-4)

@@ -132,15 +132,15 @@ def test_of_a_task_with_a_winner_its_rows_are_kept_and_of_others_all(
         field: {names[key]: value for key, value in getattr(told, field).items()} for field in ("accuracy", "gains", "p")
     }
     won = type(told)(told.before, told.mix, **renamed)
-    monkeypatch.setattr(frontier, "reach_of", lambda *_: ({"last": won}, ["how"], 7))
+    monkeypatch.setattr(frontier, "try_sources", lambda *_: ({"last": won}, ["how"], 7))
     found = mined_by(corpus, scan, object())
     assert {row.id for row in found.rows} == {f"short{n}" for n in range(PROMPTS)} | {"alone"}
     assert found.rollouts == 7
     assert any("median nll_max 9 against 4" in note for note in found.notes)
     even = {"accuracy": dict.fromkeys(won.accuracy, 0.5), "gains": won.gains, "p": dict.fromkeys(won.p, 1.0)}
-    monkeypatch.setattr(frontier, "reach_of", lambda *_: ({"last": type(told)(0.1, 0.5, **even)}, [], 7))
+    monkeypatch.setattr(frontier, "try_sources", lambda *_: ({"last": type(told)(0.1, 0.5, **even)}, [], 7))
     assert len(mined_by(corpus, scan, object()).rows) == 2 * PROMPTS + 1
-    monkeypatch.setattr(frontier, "reach_of", lambda *_: ({}, [], 0))
+    monkeypatch.setattr(frontier, "try_sources", lambda *_: ({}, [], 0))
     found = mined_by(corpus, scan, object())
     assert len(found.rows) == PROMPTS + 1
     assert any("no answers to grade" in note for note in found.notes)
